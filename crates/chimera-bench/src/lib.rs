@@ -1,0 +1,2 @@
+//! Workloads, drivers and figures for Chimera.
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The `chimera` command.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,144 @@
+//! x86-64: CLWB, CLFLUSHOPT, CLFLUSH, SFENCE, MOVNTDQ, CMPXCHG16B.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid_count, _MM_HINT_T0, _mm_prefetch, _rdtsc};
+
+use super::FlushInstruction;
+
+/// CPUID leaf 7, EBX: CLFLUSHOPT and CLWB.
+const LEAF7_CLFLUSHOPT: u32 = 1 << 23;
+const LEAF7_CLWB: u32 = 1 << 24;
+
+pub(crate) fn has_flush(instruction: FlushInstruction) -> bool {
+    match instruction {
+        FlushInstruction::Clwb => leaf7_ebx() & LEAF7_CLWB != 0,
+        FlushInstruction::ClflushOpt => leaf7_ebx() & LEAF7_CLFLUSHOPT != 0,
+        FlushInstruction::Clflush => true,
+        FlushInstruction::DcCvap | FlushInstruction::None => false,
+    }
+}
+
+#[allow(unused_unsafe, reason = "CPUID became a safe function in a later toolchain")]
+fn leaf7_ebx() -> u32 {
+    // SAFETY: every x86-64 processor has CPUID, and leaf 0 is always there.
+    let highest = unsafe { __cpuid_count(0, 0) }.eax;
+    if highest < 7 {
+        return 0;
+    }
+    // SAFETY: leaf 7 is at most the highest leaf.
+    unsafe { __cpuid_count(7, 0) }.ebx
+}
+
+/// # Safety
+/// `line` points into readable memory, and the machine has the instruction.
+#[inline(always)]
+pub(crate) unsafe fn flush_line(instruction: FlushInstruction, line: *const u8) {
+    match instruction {
+        // SAFETY: as the caller promises. Changes no memory contents and no flags; the implied
+        // memory clobber keeps earlier stores before it.
+        FlushInstruction::Clwb => unsafe {
+            asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags));
+        },
+        // SAFETY: as above.
+        FlushInstruction::ClflushOpt => unsafe {
+            asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+        },
+        // SAFETY: as above.
+        FlushInstruction::Clflush => unsafe {
+            asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags));
+        },
+        FlushInstruction::DcCvap | FlushInstruction::None => {}
+    }
+}
+
+/// Waits until this thread's write-backs and stores past the cache are accepted by memory. Used
+/// after CLFLUSH too, which is ordered by itself but not before later stores past the cache.
+#[inline(always)]
+pub(crate) fn fence() {
+    // SAFETY: orders stores; the implied memory clobber orders the compiler.
+    unsafe { asm!("sfence", options(nostack, preserves_flags)) }
+}
+
+/// Copies one line past the cache.
+///
+/// SSE2 stores, which every x86-64 machine has: four of them fill a write-combining buffer as fast
+/// as wider ones, and there is no transition penalty to pay.
+///
+/// # Safety
+/// `to` points to 64 writable bytes, a multiple of 64; `from` to 64 readable ones. No thread touches
+/// the line before this thread's next [`fence`], or it sees old and new words in any mixture.
+#[inline(always)]
+pub(crate) unsafe fn copy_nt_line(to: *mut u8, from: *const u8) {
+    // SAFETY: both ranges are valid and `to` aligned, as the caller promises. Hardware stores each
+    // aligned 8 bytes of a vector whole, so this is eight relaxed word stores.
+    unsafe {
+        asm!(
+            "movdqu {a}, [{from}]",
+            "movdqu {b}, [{from} + 16]",
+            "movdqu {c}, [{from} + 32]",
+            "movdqu {d}, [{from} + 48]",
+            "movntdq [{to}], {a}",
+            "movntdq [{to} + 16], {b}",
+            "movntdq [{to} + 32], {c}",
+            "movntdq [{to} + 48], {d}",
+            from = in(reg) from,
+            to = in(reg) to,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+pub(crate) fn has_cas_u128() -> bool {
+    std::arch::is_x86_feature_detected!("cmpxchg16b")
+}
+
+/// Compares and swaps 16 bytes (sequentially consistent); returns what was found.
+///
+/// # Safety
+/// `at` points to 16 writable bytes, a multiple of 16, and [`has_cas_u128`].
+#[inline(always)]
+pub(crate) unsafe fn cas_u128(at: *mut u8, current: u128, new: u128) -> u128 {
+    let (found_low, found_high): (u64, u64);
+    // SAFETY: the address is valid and aligned as the caller promises. LLVM reserves RBX, so the
+    // low half goes in and out of it by exchange; every other register is named, so that none of
+    // them can be RBX. Hardware lets locked 16-byte and plain 8-byte accesses mix.
+    unsafe {
+        asm!(
+            "xchg rsi, rbx",
+            "lock cmpxchg16b [rdi]",
+            "mov rbx, rsi",
+            in("rdi") at,
+            inout("rsi") new as u64 => _,
+            in("rcx") (new >> 64) as u64,
+            inout("rax") current as u64 => found_low,
+            inout("rdx") (current >> 64) as u64 => found_high,
+            options(nostack),
+        );
+    }
+    u128::from(found_high) << 64 | u128::from(found_low)
+}
+
+/// Starts loading a line for reading. A hint: never faults.
+#[inline(always)]
+pub(crate) fn prefetch_line(line: *const u8) {
+    // SAFETY: a prefetch accepts any address; SSE is part of x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
+}
+
+/// Starts loading a line for writing. A hint: never faults; machines without PREFETCHW ignore it.
+#[inline(always)]
+pub(crate) fn prefetch_line_write(line: *const u8) {
+    // SAFETY: a prefetch accepts any address and changes nothing a program can see.
+    unsafe { asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+}
+
+/// The time-stamp counter.
+#[inline(always)]
+pub(crate) fn timestamp() -> u64 {
+    // SAFETY: RDTSC is part of x86-64 and permitted to user programs on Linux.
+    unsafe { _rdtsc() }
+}

@@ -1,0 +1,139 @@
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use zerocopy::FromZeros;
+
+use super::*;
+
+#[derive(FromZeros)]
+#[repr(C, align(64))]
+struct Bucket {
+    slots: [AtomicU64; 8],
+}
+
+#[test]
+fn a_new_arena_owns_no_elements() {
+    let arena = Arena::<AtomicU64>::new(8, false);
+    assert_eq!(arena.count(), 0);
+    assert_eq!(arena.bytes_reserved(), 0);
+    assert_eq!(arena.bytes_resident_estimate(), 0);
+    for index in [0, 1, 7, 8, 1 << 40, u64::MAX] {
+        assert!(arena.get(index).is_none());
+    }
+}
+
+#[test]
+fn every_index_is_a_place_of_its_own() {
+    for first in [1, 2, 16] {
+        let arena = Arena::<AtomicU64>::new(first, false);
+        arena.ensure(1_000).unwrap();
+        assert_eq!(arena.count(), 1_000);
+        for index in 0..1_000 {
+            let element = arena.get(index).unwrap();
+            assert_eq!(element.load(Relaxed), 0, "zeroed at first");
+            element.store(index + 1, Relaxed);
+        }
+        for index in 0..1_000 {
+            assert_eq!(arena.get(index).unwrap().load(Relaxed), index + 1);
+        }
+        assert_eq!(arena.bytes_reserved(), 1_024 * 8);
+    }
+}
+
+#[test]
+fn chunks_begin_where_they_should() {
+    let arena = Arena::<u8>::new(4, false);
+    let starts: Vec<_> = (0..6).map(|chunk| arena.start_of(chunk)).collect();
+    assert_eq!(starts, [0, 4, 8, 16, 32, 64]);
+    let chunks: Vec<_> = [0, 3, 4, 7, 8, 15, 16, 31, 32].map(|i| arena.chunk_of(i)).into();
+    assert_eq!(chunks, [0, 0, 1, 1, 2, 2, 3, 3, 4]);
+}
+
+#[test]
+fn present_ends_with_the_chunk() {
+    let arena = Arena::<u64>::new(4, false);
+    arena.ensure(5).unwrap();
+    assert!(arena.get(7).is_some());
+    assert!(arena.get(8).is_none());
+    assert_eq!(arena.count(), 5);
+    arena.ensure(3).unwrap();
+    assert_eq!(arena.count(), 5, "never shrinks");
+}
+
+#[test]
+fn elements_never_move_and_are_aligned() {
+    // Grows through heap chunks into mapped ones: 64 B x 2^17 is 8 MiB.
+    for huge_pages in [false, true] {
+        let arena = Arena::<Bucket>::new(4, huge_pages);
+        let mut addresses = Vec::new();
+        for shift in 0..18 {
+            let count = 1 << shift;
+            arena.ensure(count).unwrap();
+            let element = arena.get(count - 1).unwrap();
+            element.slots[7].store(count, Relaxed);
+            addresses.push((count - 1, ptr::from_ref(element)));
+        }
+        for (index, address) in addresses {
+            let element = arena.get(index).unwrap();
+            assert_eq!(ptr::from_ref(element), address);
+            assert!(address.addr().is_multiple_of(64));
+            assert_eq!(element.slots[7].load(Relaxed), index + 1);
+        }
+    }
+}
+
+#[test]
+fn large_chunks_are_mapped_aligned_and_untouched() {
+    // Chunk 0 is 1 GiB: touching it in bulk would take far longer than this test.
+    let arena = Arena::<AtomicU64>::new(1 << 27, false);
+    arena.ensure(10).unwrap();
+    let first = arena.get(0).unwrap();
+    assert!(ptr::from_ref(first).addr().is_multiple_of(HUGE_PAGE));
+    arena.get((1 << 27) - 1).unwrap().store(1, Relaxed);
+    assert_eq!(arena.bytes_reserved(), 1 << 30);
+    assert_eq!(arena.bytes_resident_estimate(), 4096);
+}
+
+#[test]
+fn too_many_elements_are_refused() {
+    let arena = Arena::<Bucket>::new(1, false);
+    for count in [1 << 58, 1 << 60, u64::MAX] {
+        assert_eq!(arena.ensure(count).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    }
+    assert_eq!(arena.count(), 0);
+    assert_eq!(arena.bytes_reserved(), 0, "refused before anything is taken");
+}
+
+#[test]
+#[should_panic(expected = "power of two")]
+fn an_odd_first_chunk_is_refused() {
+    let _ = Arena::<u64>::new(3, false);
+}
+
+#[test]
+fn readers_and_growers_agree() {
+    const THREADS: u64 = 4;
+    const ELEMENTS: u64 = 1 << 10;
+    for _ in 0..200 {
+        let arena = Arena::<AtomicU64>::new(1, false);
+        let start = Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    for count in 1..=ELEMENTS {
+                        arena.ensure(count).unwrap();
+                        assert!(arena.count() >= count);
+                        // Everyone adds to the same element: had two growers made two chunks, what
+                        // was added to one of them would be lost.
+                        arena.get(count - 1).unwrap().fetch_add(1, Relaxed);
+                    }
+                });
+            }
+        });
+        for index in 0..ELEMENTS {
+            let sum = arena.get(index).unwrap().load(Relaxed);
+            assert_eq!(sum, THREADS, "element {index}");
+        }
+    }
+}

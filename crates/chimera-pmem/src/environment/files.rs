@@ -1,0 +1,27 @@
+//! [`FileProvider`]: where an environment's files come from.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{File, OpenMode};
+
+/// The file operations of an [`Environment`](super::Environment), to be exchanged as one.
+///
+/// The methods promise what those of the environment with the same names do.
+#[expect(clippy::missing_errors_doc, reason = "the contract is that of `Environment`")]
+pub trait FileProvider: Send + Sync + fmt::Debug + 'static {
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Creates a directory (mode 0700) and its parents where missing.
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Whether something is at `path`: `None` nothing, `Some(true)` a directory.
+    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes creations and removals in a directory survive a power loss.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+}

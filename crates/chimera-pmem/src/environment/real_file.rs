@@ -1,0 +1,254 @@
+//! Files and directories of the operating system.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{self, MapFlags, ProtFlags};
+
+use super::device::DaxDevice;
+use super::{File, FileProvider, OpenMode};
+use crate::Medium;
+
+/// File-system types whose files are memory, by `statfs`: tmpfs, ramfs, hugetlbfs.
+const MEMORY_FILE_SYSTEMS: [u64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealFiles;
+
+impl FileProvider for RealFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(RealFile::open(path, mode)?))
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let names = fs::read_dir(path)?.map(|entry| Ok(PathBuf::from(entry?.file_name())));
+        let mut names = names.collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(metadata.is_dir())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(rustix::fs::fsync(directory)?)
+    }
+}
+
+/// An open regular file or DAX device.
+#[derive(Debug)]
+struct RealFile {
+    descriptor: OwnedFd,
+    read_only: bool,
+    device: Option<DaxDevice>,
+    /// Held while the length changes, so that a failed `allocate` can take its growth back.
+    growth: Mutex<()>,
+}
+
+impl RealFile {
+    fn open(path: &Path, mode: OpenMode) -> io::Result<Self> {
+        let access = match mode {
+            OpenMode::Read => OFlags::RDONLY,
+            OpenMode::ReadWrite => OFlags::RDWR,
+            OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        };
+        // NONBLOCK: opening a pipe put there by someone else must not hang. It means nothing for
+        // regular files and DAX devices.
+        let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let descriptor = retry(|| rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR))?;
+        let status = rustix::fs::fstat(&descriptor)?;
+        let device = match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => None,
+            FileType::CharacterDevice => Some(DaxDevice::from_number(status.st_rdev)?),
+            FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+            _ => {
+                let message = "neither a regular file nor a DAX device";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+        };
+        let read_only = mode == OpenMode::Read;
+        Ok(Self { descriptor, read_only, device, growth: Mutex::new(()) })
+    }
+
+    /// The growth of an ordinary file by writing zeros behind its end, where the file system cannot
+    /// reserve space. What the range covers of the file as it is stays as it is.
+    fn append_zeros(&self, from: u64, end: u64) -> io::Result<()> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut at = from;
+        while at < end {
+            let length = (end - at).min(ZEROS.len() as u64);
+            self.write_at(at, &ZEROS[..length as usize])?;
+            at += length;
+        }
+        Ok(())
+    }
+}
+
+impl File for RealFile {
+    fn length(&self) -> io::Result<u64> {
+        match &self.device {
+            Some(device) => Ok(device.capacity()),
+            None => Ok(rustix::fs::fstat(&self.descriptor)?.st_size as u64),
+        }
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        let end = offset.checked_add(length).ok_or(io::ErrorKind::InvalidInput)?;
+        if let Some(device) = &self.device {
+            let fits = end <= device.capacity();
+            return if fits { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) };
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.length()?;
+        let flags = FallocateFlags::empty();
+        let allocated =
+            match retry(|| rustix::fs::fallocate(&self.descriptor, flags, offset, length)) {
+                Err(Errno::OPNOTSUPP) => self.append_zeros(before.max(offset), end),
+                done => done.map_err(io::Error::from),
+            };
+        if allocated.is_err() && self.length().is_ok_and(|now| now > before) {
+            // Some file systems keep what they got before they ran out.
+            rustix::fs::ftruncate(&self.descriptor, before)?;
+        }
+        allocated
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        if self.device.is_some() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(retry(|| rustix::fs::fallocate(&self.descriptor, flags, offset, length))?)
+    }
+
+    fn read_at(&self, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {
+        if let Some(device) = &self.device {
+            return device.read_at(self.descriptor.as_fd(), offset, into);
+        }
+        while !into.is_empty() {
+            let count = retry(|| rustix::io::pread(&self.descriptor, &mut *into, offset))?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            into = &mut into[count..];
+            offset += count as u64;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        if let Some(device) = &self.device {
+            return device.write_at(self.descriptor.as_fd(), offset, bytes);
+        }
+        while !bytes.is_empty() {
+            let count = retry(|| rustix::io::pwrite(&self.descriptor, bytes, offset))?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[count..];
+            offset += count as u64;
+        }
+        Ok(())
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        if self.device.is_some() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(retry(|| rustix::fs::ftruncate(&self.descriptor, length))?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if self.device.is_some() {
+            return Ok(());
+        }
+        Ok(retry(|| rustix::fs::fdatasync(&self.descriptor))?)
+    }
+
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        let operation = if exclusive {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
+        };
+        match retry(|| rustix::fs::flock(&self.descriptor, operation)) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn medium(&self) -> io::Result<Medium> {
+        if self.device.is_some() {
+            return Ok(Medium::DevDax);
+        }
+        let kind = rustix::fs::fstatfs(&self.descriptor)?.f_type as u64;
+        // The field is signed on some machines: compare the 32 bits that are defined.
+        if MEMORY_FILE_SYSTEMS.contains(&(kind & 0xffff_ffff)) {
+            return Ok(Medium::Tmpfs);
+        }
+        let dax = maps_synchronously(self.descriptor.as_fd(), self.read_only);
+        Ok(if dax { Medium::FsDax } else { Medium::File })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptor.as_fd())
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+}
+
+/// Whether the kernel grants a `MAP_SYNC` mapping, which it does only where flushed lines are
+/// durable without its help.
+fn maps_synchronously(file: BorrowedFd<'_>, read_only: bool) -> bool {
+    let page = rustix::param::page_size();
+    let protection = if read_only { ProtFlags::READ } else { ProtFlags::READ | ProtFlags::WRITE };
+    let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing; it is not
+    // accessed.
+    let trial = unsafe { mm::mmap(std::ptr::null_mut(), page, protection, flags, file, 0) };
+    let Ok(trial) = trial else { return false };
+    // SAFETY: mapped a moment ago with this length, and nothing points into it.
+    if let Err(error) = unsafe { mm::munmap(trial, page) } {
+        log::error!("cannot unmap a trial mapping: {error}");
+    }
+    true
+}
+
+/// Repeats a system call that a signal interrupted.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! [`Hardware`]: mapped memory and plain instructions.
+//!
+//! # Thread safety
+//! Everything takes `&self` and may be called from any thread.
+//!
+//! # Invariants
+//! 1. The reserved address space is mapped from its start without gaps up to the watermark
+//!    `mapped_words`, which only grows, by whole pages, and only after the pages are mapped.
+//! 2. Nothing below the watermark is unmapped or moved before the value is dropped.
+//! 3. Up to `writable_words` pages are writable; behind the first read-only region no page is.
+//! 4. Every access is checked against a watermark with one compare and happens by relaxed, acquire
+//!    or release operations on aligned words, or by an instruction argued to be the same. So the
+//!    public functions are sound however they are called.
+
+mod options;
+mod platform;
+mod region;
+mod reservation;
+mod window;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use options::{FlushChoice, HardwareOptions};
+
+use crate::arch;
+use crate::environment::File;
+use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
+use region::Region;
+use reservation::Reservation;
+pub(crate) use window::Window;
+
+/// Persistent memory as the machine has it: mapped files, devices or anonymous memory.
+///
+/// # Cost
+/// A word access is a compare and the access. A flush is one instruction for each line, chosen by a
+/// predictable branch; a fence is one instruction.
+///
+/// # Panics
+/// Every access panics when it reaches outside of what is mapped, does not start at a multiple of
+/// 8, or stores to a space mapped read-only.
+#[derive(Debug)]
+pub struct Hardware {
+    /// Address of offset 0: `reservation.base()`.
+    base: *mut AtomicU64,
+    /// Words mapped.
+    mapped_words: AtomicU64,
+    /// Words mapped writable: as many, or those before the first read-only region.
+    writable_words: AtomicU64,
+    /// The number of the [`FlushInstruction`] in use; always one that is available.
+    flush: AtomicU8,
+    /// Whether the machine has the instruction [`Pmem::cas_u128`] needs.
+    has_cas_u128: bool,
+    options: HardwareOptions,
+    reservation: Reservation,
+    regions: Mutex<Vec<Region>>,
+}
+
+// SAFETY: `base` is the address of `reservation`, which may be sent.
+unsafe impl Send for Hardware {}
+// SAFETY: memory behind `base` is accessed by atomics only; everything else is `Sync` by itself.
+unsafe impl Sync for Hardware {}
+
+impl Hardware {
+    /// Reserves address space; nothing is mapped yet.
+    ///
+    /// # Errors
+    /// `Unsupported` when the machine lacks the instruction asked for. When no address space is to
+    /// be had.
+    ///
+    /// # Cost
+    /// One system call; no memory.
+    pub fn new(options: HardwareOptions) -> io::Result<Self> {
+        let flush = match options.flush {
+            FlushChoice::Auto => FlushInstruction::detect(),
+            FlushChoice::Never => FlushInstruction::None,
+            FlushChoice::Instruction(instruction) => instruction,
+        };
+        if !flush.is_available() {
+            let message = format!("this machine has no {flush} instruction");
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
+        let reservation = Reservation::new(options.reserve_bytes)?;
+        Ok(Self {
+            base: reservation.base(),
+            mapped_words: AtomicU64::new(0),
+            writable_words: AtomicU64::new(0),
+            flush: AtomicU8::new(flush as u8),
+            has_cas_u128: arch::has_cas_u128(),
+            options,
+            reservation,
+            regions: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The instruction that flushes lines; [`FlushInstruction::None`] when nothing is flushed.
+    #[inline(always)]
+    pub fn flush_instruction(&self) -> FlushInstruction {
+        FlushInstruction::from_number(self.flush.load(Ordering::Relaxed))
+    }
+
+    /// Whether some of the mapped memory lies on huge pages now: asked for or not, what the system
+    /// really did. Untouched memory lies on no pages at all.
+    ///
+    /// # Cost
+    /// Reads `/proc/self/smaps`: milliseconds for large mappings. For reports.
+    pub fn uses_huge_pages(&self) -> bool {
+        let start = self.base.addr();
+        platform::huge_pages_in(start..start + self.reservation.usable())
+    }
+
+    /// Address space reserved, in bytes: the most that can be mapped.
+    pub fn address_space_bytes(&self) -> u64 {
+        self.reservation.usable() as u64
+    }
+
+    fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
+        // The list is changed by a single push, so a panic elsewhere leaves it whole.
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The words that hold `length` bytes at `at`, for loading.
+    #[inline(always)]
+    fn words(&self, at: u64, length: u64) -> &[AtomicU64] {
+        self.words_below(&self.mapped_words, at, length)
+    }
+
+    /// The words that hold `length` bytes at `at`, for storing.
+    #[inline(always)]
+    fn words_mut(&self, at: u64, length: u64) -> &[AtomicU64] {
+        self.words_below(&self.writable_words, at, length)
+    }
+
+    #[inline(always)]
+    fn words_below(&self, watermark: &AtomicU64, at: u64, length: u64) -> &[AtomicU64] {
+        let count = words::words_for(length);
+        // Rotating moves the three low bits to the top: an offset that is not a multiple of 8
+        // becomes a word number beyond every watermark, so one compare finds both mistakes.
+        let first = at.rotate_right(3);
+        // Acquire: whoever learnt of the watermark also sees the mapping.
+        if first.saturating_add(count) > watermark.load(Ordering::Acquire) {
+            self.refuse(at, length);
+        }
+        // SAFETY: the address is inside the reservation, because `at` is below the watermark.
+        let start = unsafe { self.base.add(first as usize) };
+        // SAFETY: `count` words from an aligned `start` are mapped readable (writable, for that
+        // watermark) and stay so while `self` lives; all access to them is atomic.
+        unsafe { std::slice::from_raw_parts(start, count as usize) }
+    }
+
+    /// Faults in the page at `at` for writing and changes nothing.
+    fn touch(&self, at: u64) {
+        let word = &self.words_mut(at, 8)[0];
+        // Not `fetch_or(0)`: the compiler makes a load of it, which maps the shared zero page. When
+        // the swap fails, somebody else has stored to the page.
+        let value = word.load(Ordering::Relaxed);
+        let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Panics with what was wrong about an access.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, at: u64, length: u64) -> ! {
+        let mapped = self.mapped();
+        assert!(at.is_multiple_of(8), "access at offset {at}, which is not a multiple of 8");
+        assert!(
+            at.checked_add(length).is_none_or(|end| end > mapped),
+            "store of {length} bytes at offset {at} of a space mapped read-only"
+        );
+        panic!("access of {length} bytes at offset {at}, outside of the {mapped} bytes mapped");
+    }
+
+    /// Calls `each` with the address of every line that `range` touches.
+    #[inline(always)]
+    fn for_lines(&self, range: Extent, mut each: impl FnMut(*const u8)) {
+        // The check; a range inside the mapped space touches only lines inside it.
+        let _ = self.words(range.offset(), range.length());
+        for line in range.lines() {
+            each(self.base.wrapping_byte_add((line * CACHE_LINE) as usize).cast());
+        }
+    }
+}
+
+impl Pmem for Hardware {
+    fn map(&self, at: u64, file: &Arc<dyn File>, file_offset: u64, length: u64) -> io::Result<()> {
+        let mut regions = self.regions();
+        let mapped = self.mapped();
+        assert_eq!(at, mapped, "a region must be mapped where the mapped space ends");
+        let writable = self.writable_words.load(Ordering::Relaxed) * 8;
+        if writable < mapped && !file.is_read_only() {
+            let message = "a writable region cannot follow a read-only one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let region = Region::map(&self.reservation, at, file, file_offset, length)?;
+        if self.options.huge_pages && !self.reservation.advise_huge(at as usize, length as usize) {
+            log::debug!("huge pages refused for {length} bytes at offset {at}");
+        }
+        let writable = if region.is_read_only() { writable } else { at + length };
+        regions.push(region);
+        let weakest = region::weakest_medium(&regions);
+        if self.options.flush == FlushChoice::Auto {
+            let persistent = weakest.is_persistent_memory() && platform::caches_are_persistent();
+            let flush =
+                if persistent { FlushInstruction::None } else { FlushInstruction::detect() };
+            self.flush.store(flush as u8, Ordering::Relaxed);
+        }
+        self.writable_words.store(writable / 8, Ordering::Release);
+        self.mapped_words.store((at + length) / 8, Ordering::Release);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn mapped(&self) -> u64 {
+        self.mapped_words.load(Ordering::Acquire) * 8
+    }
+
+    fn populate(&self, at: u64, length: u64) -> io::Result<()> {
+        let end = at.checked_add(length).filter(|&end| end <= self.mapped());
+        assert!(end.is_some(), "cannot populate {length} bytes at offset {at}: not mapped");
+        let touch = |page| self.touch(page);
+        region::populate(&self.regions(), &self.reservation, at..at + length, touch)
+    }
+
+    /// The weakest medium mapped so far; [`Medium::Anonymous`] while nothing is.
+    fn medium(&self) -> Medium {
+        region::weakest_medium(&self.regions())
+    }
+
+    #[inline(always)]
+    fn load_u64(&self, at: u64) -> u64 {
+        // A relaxed load and a fence, because only relaxed loads are allowed on read-only pages.
+        let value = self.words(at, 8)[0].load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        value
+    }
+
+    #[inline(always)]
+    fn store_u64(&self, at: u64, value: u64, _site: Site) {
+        self.words_mut(at, 8)[0].store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn cas_u64(&self, at: u64, current: u64, new: u64, _site: Site) -> Result<u64, u64> {
+        self.words_mut(at, 8)[0].compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn cas_u128(&self, at: u64, current: u128, new: u128, _site: Site) -> Result<u128, u128> {
+        assert!(at.is_multiple_of(16), "16-byte compare and swap at offset {at}");
+        assert!(self.has_cas_u128, "this machine has no 16-byte compare and swap");
+        let place = self.words_mut(at, 16).as_ptr().cast_mut().cast();
+        // SAFETY: 16 mapped, writable bytes at a multiple of 16 (the base is one of 2 MiB), and the
+        // machine has the instruction.
+        let found = unsafe { arch::cas_u128(place, current, new) };
+        if found == current { Ok(found) } else { Err(found) }
+    }
+
+    #[inline]
+    fn read(&self, from: Extent, into: &mut [u8]) {
+        let length = into.len() as u64;
+        assert!(length <= from.length(), "read of {length} bytes from {from:?}");
+        words::read(self.words(from.offset(), length), into);
+    }
+
+    #[inline]
+    fn compare(&self, with: Extent, bytes: &[u8]) -> bool {
+        let length = bytes.len() as u64;
+        assert!(length <= with.length(), "compare of {length} bytes with {with:?}");
+        words::equal(self.words(with.offset(), length), bytes)
+    }
+
+    #[inline]
+    fn prefetch(&self, range: Extent) {
+        self.for_lines(range, arch::prefetch_line);
+    }
+
+    #[inline]
+    fn prefetch_write(&self, range: Extent) {
+        self.for_lines(range, arch::prefetch_line_write);
+    }
+
+    #[inline]
+    fn copy(&self, to: Extent, bytes: &[u8], _site: Site) {
+        let length = bytes.len() as u64;
+        assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
+        words::copy(self.words_mut(to.offset(), length), bytes);
+    }
+
+    #[inline]
+    fn copy_nt(&self, to: Extent, bytes: &[u8], _site: Site) {
+        let length = bytes.len() as u64;
+        assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
+        let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
+        assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
+        let words = self.words_mut(to.offset(), length);
+        let (lines, _) = words.as_chunks::<8>();
+        let (sources, _) = bytes.as_chunks::<64>();
+        for (line, source) in lines.iter().zip(sources) {
+            let line = line.as_ptr().cast_mut().cast();
+            // SAFETY: 64 mapped, writable bytes at a multiple of 64, and 64 bytes to read.
+            unsafe { arch::copy_nt_line(line, source.as_ptr()) };
+        }
+    }
+
+    #[inline]
+    fn zero(&self, range: Extent, _site: Site) {
+        assert!(range.length().is_multiple_of(8), "zero of {range:?}: not whole words");
+        words::zero(self.words_mut(range.offset(), range.length()));
+    }
+
+    /// # Durability
+    /// None until the same thread's next [`fence`](Pmem::fence).
+    #[inline]
+    fn flush(&self, range: Extent, _site: Site) {
+        let instruction = self.flush_instruction();
+        self.for_lines(range, |line| {
+            // SAFETY: the line is mapped, and only available instructions are ever chosen.
+            unsafe { arch::flush_line(instruction, line) };
+        });
+    }
+
+    /// # Durability
+    /// On persistent memory, everything this thread flushed or copied past the cache.
+    #[inline(always)]
+    fn fence(&self, _site: Site) {
+        arch::fence();
+    }
+
+    fn punch(&self, range: Extent, _site: Site) -> io::Result<()> {
+        let _ = self.words_mut(range.offset(), range.length());
+        region::punch(&self.regions(), &self.reservation, range)
+    }
+
+    /// # Durability
+    /// On persistent memory nothing beyond what was flushed and fenced. On an ordinary file
+    /// everything stored before the call. In memory nothing.
+    fn sync(&self, _site: Site) -> io::Result<()> {
+        arch::fence();
+        let files = region::files_to_sync(&self.regions());
+        files.iter().try_for_each(|file| file.sync())
+    }
+}

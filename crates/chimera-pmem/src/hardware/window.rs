@@ -1,0 +1,73 @@
+//! [`Window`]: a mapping made for one transfer, for devices that can only be mapped.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicU64;
+
+use super::reservation::{Reservation, Source};
+use super::words;
+use crate::{CACHE_LINE, FlushInstruction, arch};
+
+/// A part of a device, mapped.
+#[derive(Debug)]
+pub(crate) struct Window {
+    reservation: Reservation,
+    length: usize,
+}
+
+impl Window {
+    /// Maps `length` bytes of `device` from `offset`, both whole pages inside the device.
+    pub(crate) fn map(
+        device: BorrowedFd<'_>,
+        offset: u64,
+        length: u64,
+        read_only: bool,
+    ) -> io::Result<Self> {
+        let reservation = Reservation::new(length)?;
+        let source = Source::File { file: device, offset, synchronous: false, read_only };
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        reservation.map(0, length, source)?;
+        Ok(Self { reservation, length })
+    }
+
+    /// Reads from `start` on.
+    pub(crate) fn read(&self, start: usize, into: &mut [u8]) {
+        let (words, skip) = self.words(start, into.len());
+        let mut bytes = vec![0; words.len() * 8];
+        words::read(words, &mut bytes);
+        into.copy_from_slice(&bytes[skip..skip + into.len()]);
+    }
+
+    /// Writes from `start` on; what lies in the same words before and behind is kept.
+    ///
+    /// # Durability
+    /// The bytes are durable when it returns, on a device of persistent memory.
+    pub(crate) fn write(&self, start: usize, bytes: &[u8]) {
+        let (words, skip) = self.words(start, bytes.len());
+        let mut whole = vec![0; words.len() * 8];
+        words::read(words, &mut whole);
+        whole[skip..skip + bytes.len()].copy_from_slice(bytes);
+        words::copy(words, &whole);
+
+        let flush = FlushInstruction::detect();
+        // A step of a line from the first word on, and the last word, touch every line.
+        let last = words.len().saturating_sub(1)..words.len();
+        for line in words.chunks((CACHE_LINE / 8) as usize).chain([&words[last]]) {
+            // SAFETY: the line is mapped readable, and the instruction was detected.
+            unsafe { arch::flush_line(flush, line.as_ptr().cast()) };
+        }
+        arch::fence();
+    }
+
+    /// The words that hold `length` bytes from `start`, and how many bytes of the first come before.
+    fn words(&self, start: usize, length: usize) -> (&[AtomicU64], usize) {
+        let end = start.checked_add(length).filter(|&end| end <= self.length);
+        assert!(end.is_some(), "{length} bytes at {start} of a window of {}", self.length);
+        let skip = start % 8;
+        let count = words::words_for((skip + length) as u64) as usize;
+        let first = self.reservation.base().wrapping_add(start / 8);
+        // SAFETY: whole pages are mapped from `base`, so the words up to the last one touched are;
+        // they stay mapped while `self` lives and are accessed atomically only.
+        (unsafe { std::slice::from_raw_parts(first, count) }, skip)
+    }
+}

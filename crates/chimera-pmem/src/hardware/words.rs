@@ -1,0 +1,128 @@
+//! Copies between private bytes and shared words.
+//!
+//! Every access to shared memory is a relaxed load or store of one aligned word. The compiler
+//! neither unrolls nor merges atomics, so the loops are unrolled here: whole lines, then single words,
+//! then the bytes of the last one.
+//!
+//! In every function `words` are exactly as many as hold the bytes.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words that hold `length` bytes.
+#[inline(always)]
+pub(super) fn words_for(length: u64) -> u64 {
+    length / 8 + u64::from(!length.is_multiple_of(8))
+}
+
+/// Reads the start of `words` into the whole of `into`.
+#[inline(always)]
+pub(super) fn read(words: &[AtomicU64], into: &mut [u8]) {
+    let (chunks, tail) = into.as_chunks_mut::<8>();
+    let (words, last) = words.split_at(chunks.len());
+    let (word_lines, words) = words.as_chunks::<8>();
+    let (chunk_lines, chunks) = chunks.as_chunks_mut::<8>();
+    for (words, chunks) in word_lines.iter().zip(chunk_lines) {
+        for (word, chunk) in words.iter().zip(chunks) {
+            *chunk = word.load(Relaxed).to_le_bytes();
+        }
+    }
+    for (word, chunk) in words.iter().zip(chunks) {
+        *chunk = word.load(Relaxed).to_le_bytes();
+    }
+    if let Some(word) = last.first() {
+        put_tail(word.load(Relaxed), tail);
+    }
+}
+
+/// Whether the start of `words` equals `bytes`.
+#[inline(always)]
+pub(super) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
+    let (chunks, tail) = bytes.as_chunks::<8>();
+    let (words, last) = words.split_at(chunks.len());
+    let (word_lines, words) = words.as_chunks::<8>();
+    let (chunk_lines, chunks) = chunks.as_chunks::<8>();
+    for (words, chunks) in word_lines.iter().zip(chunk_lines) {
+        for (word, chunk) in words.iter().zip(chunks) {
+            if word.load(Relaxed) != u64::from_le_bytes(*chunk) {
+                return false;
+            }
+        }
+    }
+    for (word, chunk) in words.iter().zip(chunks) {
+        if word.load(Relaxed) != u64::from_le_bytes(*chunk) {
+            return false;
+        }
+    }
+    last.first().is_none_or(|word| {
+        // The bits of the bytes that count: 1 to 7 of them.
+        let mask = (1 << (8 * tail.len())) - 1;
+        word.load(Relaxed) & mask == get_tail(tail)
+    })
+}
+
+/// Copies `bytes` over `words` and zeros what is left of the last one.
+#[inline(always)]
+pub(super) fn copy(words: &[AtomicU64], bytes: &[u8]) {
+    let (chunks, tail) = bytes.as_chunks::<8>();
+    let (words, last) = words.split_at(chunks.len());
+    let (word_lines, words) = words.as_chunks::<8>();
+    let (chunk_lines, chunks) = chunks.as_chunks::<8>();
+    for (words, chunks) in word_lines.iter().zip(chunk_lines) {
+        for (word, chunk) in words.iter().zip(chunks) {
+            word.store(u64::from_le_bytes(*chunk), Relaxed);
+        }
+    }
+    for (word, chunk) in words.iter().zip(chunks) {
+        word.store(u64::from_le_bytes(*chunk), Relaxed);
+    }
+    if let Some(word) = last.first() {
+        word.store(get_tail(tail), Relaxed);
+    }
+}
+
+/// Stores zeros.
+#[inline(always)]
+pub(super) fn zero(words: &[AtomicU64]) {
+    let (lines, rest) = words.as_chunks::<8>();
+    for word in lines.iter().flatten().chain(rest) {
+        word.store(0, Relaxed);
+    }
+}
+
+/// The word whose first bytes are `tail`, fewer than eight, and whose others are zero. In pieces of
+/// fixed size, because a copy of unknown length is a call.
+#[inline(always)]
+fn get_tail(mut tail: &[u8]) -> u64 {
+    let mut value = 0;
+    let mut shift = 0;
+    if let Some((four, rest)) = tail.split_first_chunk() {
+        value = u64::from(u32::from_le_bytes(*four));
+        (shift, tail) = (32, rest);
+    }
+    if let Some((two, rest)) = tail.split_first_chunk() {
+        value |= u64::from(u16::from_le_bytes(*two)) << shift;
+        (shift, tail) = (shift + 16, rest);
+    }
+    if let Some(one) = tail.first() {
+        value |= u64::from(*one) << shift;
+    }
+    value
+}
+
+/// Writes the first bytes of `value` over `tail`, fewer than eight.
+#[inline(always)]
+fn put_tail(mut value: u64, mut tail: &mut [u8]) {
+    if tail.len() >= 4 {
+        let (four, rest) = tail.split_at_mut(4);
+        four.copy_from_slice(&(value as u32).to_le_bytes());
+        (value, tail) = (value >> 32, rest);
+    }
+    if tail.len() >= 2 {
+        let (two, rest) = tail.split_at_mut(2);
+        two.copy_from_slice(&(value as u16).to_le_bytes());
+        (value, tail) = (value >> 16, rest);
+    }
+    if let Some(one) = tail.first_mut() {
+        *one = value as u8;
+    }
+}

@@ -1,0 +1,41 @@
+//! The persistence seam of Chimera.
+//!
+//! Everything the store does to persistent memory goes through the trait [`Pmem`]: loads, stores,
+//! copies, flushes, fences. The trait gives out values, never references, so that the same engine
+//! code runs on mapped hardware ([`Hardware`]), on hardware with exact counters, a device model and
+//! injected latency ([`Instrumented`]), and on the simulated power failures of the crash lab.
+//!
+//! Everything else a store needs from the machine (clock, randomness, background tasks, files) goes
+//! through [`Environment`], so that any run can be replayed from one seed.
+//!
+//! # Rooms
+//! - `seam`, `extent`, `site`: the contract; no code of any backend.
+//! - `hardware/`: mapped memory; `arch/`: the instructions, chosen at run time.
+//! - `instrumented/`: counters, device model, latency profiles around `Hardware`.
+//! - `environment/`: the contract of clock, randomness, tasks and files; the real one and the
+//!   stepped one.
+//! - `arena`, `prefetch`: never-moving DRAM tables for indexes, and starting to load their elements.
+//!
+//! This is the only crate of the workspace that contains `unsafe` code.
+
+mod arch;
+mod arena;
+pub mod environment;
+mod extent;
+mod hardware;
+pub mod instrumented;
+mod medium;
+mod prefetch;
+mod seam;
+mod site;
+
+pub use arch::FlushInstruction;
+pub use arena::Arena;
+pub use environment::{Environment, RealEnvironment, SteppedEnvironment};
+pub use extent::Extent;
+pub use hardware::{FlushChoice, Hardware, HardwareOptions};
+pub use instrumented::Instrumented;
+pub use medium::Medium;
+pub use prefetch::prefetch_read;
+pub use seam::{CACHE_LINE, Operation, Pmem};
+pub use site::Site;

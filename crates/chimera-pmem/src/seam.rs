@@ -1,0 +1,211 @@
+//! [`Pmem`]: the only way any code touches persistent memory.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::environment::File;
+use crate::{Extent, Medium, Site};
+
+/// Bytes in a cache line: the unit of flushing on every supported machine.
+pub const CACHE_LINE: u64 = 64;
+
+/// The class an operation's counters are booked under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Operation {
+    /// Everything outside an operation: opening, closing, background work.
+    Other,
+    /// A put of a key that was not there.
+    Insert,
+    /// A put of a key that was there.
+    Overwrite,
+    /// A lookup.
+    Get,
+    /// A change of at most 8 bytes in place.
+    UpdateInPlace,
+    /// A read-modify-write that re-inserts the record.
+    Update,
+    /// A delete.
+    Delete,
+    /// Handing an insert block to a session; nested in a put, booked apart from it.
+    BlockHandOut,
+    /// Marking a block as updated in place, once per block; nested in an update, booked apart.
+    BlockMark,
+    /// Recovery.
+    Recovery,
+}
+
+impl Operation {
+    /// Every class, in order of its number.
+    pub const ALL: [Self; 10] = [
+        Self::Other,
+        Self::Insert,
+        Self::Overwrite,
+        Self::Get,
+        Self::UpdateInPlace,
+        Self::Update,
+        Self::Delete,
+        Self::BlockHandOut,
+        Self::BlockMark,
+        Self::Recovery,
+    ];
+}
+
+/// Persistent memory as a flat space of bytes starting at offset 0.
+///
+/// # Contract
+/// 1. Offsets, never pointers, go in; values, never references, come out.
+/// 2. A word is 8 bytes at an offset that is a multiple of 8. All access is by words: ranges start at
+///    a multiple of 8, and a range whose length is not a multiple of 8 is written with zeros up to
+///    the next one.
+/// 3. Only a word is failure-atomic. A word store reaches media when its line is flushed by
+///    `flush` and the same thread then calls `fence`, or at any earlier moment, in any order between
+///    lines; within one line in store order for `store_u64`/`cas_u64`, in no order for
+///    `copy`, `copy_nt` and `zero`.
+/// 4. `read` and `compare` may race with writers: they return some mixture of old and new words.
+///    Validate with a version before interpreting, or hold the lock that keeps writers away.
+/// 5. Passing an offset outside of what is mapped is a programming error and panics. Offsets derived
+///    from media go through [`check`](Self::check) first.
+/// 6. Regions are mapped consecutively and never move or go away while the value lives.
+pub trait Pmem: Send + Sync + Sized + 'static {
+    // ---- space -------------------------------------------------------------------------------
+
+    /// Maps `length` bytes of `file` from `file_offset` at pool offset `at`, which must be where the
+    /// mapped space ends now.
+    ///
+    /// # Errors
+    /// When the file cannot be mapped, or the reserved address space is used up.
+    fn map(&self, at: u64, file: &Arc<dyn File>, file_offset: u64, length: u64) -> io::Result<()>;
+
+    /// Bytes mapped so far, from offset 0.
+    fn mapped(&self) -> u64;
+
+    /// Touches a mapped range for writing so that later accesses do not fault.
+    ///
+    /// # Errors
+    /// When memory or space runs out.
+    fn populate(&self, at: u64, length: u64) -> io::Result<()>;
+
+    /// Checks that `length` bytes at `offset` are mapped and that `offset` is a multiple of 8.
+    #[inline(always)]
+    fn check(&self, offset: u64, length: u64) -> Option<Extent> {
+        let end = offset.checked_add(length)?;
+        (end <= self.mapped() && offset.is_multiple_of(8))
+            .then(|| Extent::new_checked(offset, length))
+    }
+
+    /// How stores become durable here, decided from the media mapped so far.
+    fn medium(&self) -> Medium;
+
+    // ---- words -------------------------------------------------------------------------------
+
+    /// Loads a word (Acquire).
+    fn load_u64(&self, at: u64) -> u64;
+
+    /// Stores a word (Release).
+    fn store_u64(&self, at: u64, value: u64, site: Site);
+
+    /// Compares and swaps a word (AcqRel): `Ok(current)` when it was `current`, else `Err` with what
+    /// it was. Not a fence: the line still needs `flush` and `fence`.
+    ///
+    /// # Errors
+    /// The value found when it was not `current`.
+    fn cas_u64(&self, at: u64, current: u64, new: u64, site: Site) -> Result<u64, u64>;
+
+    /// Compares and swaps 16 bytes at a multiple of 16, low word first. Atomic for readers, **not**
+    /// for power loss: either word may survive alone.
+    ///
+    /// # Errors
+    /// The value found when it was not `current`.
+    fn cas_u128(&self, at: u64, current: u128, new: u128, site: Site) -> Result<u128, u128>;
+
+    // ---- ranges ------------------------------------------------------------------------------
+
+    /// Reads `into.len()` bytes from the start of `from` by relaxed words. `into` is at most as long
+    /// as `from`.
+    fn read(&self, from: Extent, into: &mut [u8]);
+
+    /// Whether the bytes at the start of `with` equal `bytes`, by relaxed words.
+    fn compare(&self, with: Extent, bytes: &[u8]) -> bool;
+
+    /// Starts loading the lines of `range` into the cache for reading.
+    fn prefetch(&self, range: Extent);
+
+    /// Starts loading the lines of `range` into the cache for writing.
+    fn prefetch_write(&self, range: Extent);
+
+    /// Copies `bytes` to the start of `to` by relaxed words, the tail of the last word zeroed.
+    fn copy(&self, to: Extent, bytes: &[u8], site: Site);
+
+    /// Copies whole lines past the cache; durable after the same thread's next `fence`. Nobody, this
+    /// thread included, touches the lines before that fence.
+    fn copy_nt(&self, to: Extent, bytes: &[u8], site: Site);
+
+    /// Stores zeros over a range whose length is a multiple of 8.
+    fn zero(&self, range: Extent, site: Site);
+
+    // ---- persistence -------------------------------------------------------------------------
+
+    /// Starts writing back every line that `range` touches; done at this thread's next `fence`.
+    fn flush(&self, range: Extent, site: Site);
+
+    /// Waits until everything this thread flushed or copied past the cache is durable.
+    fn fence(&self, site: Site);
+
+    /// Stores a word that makes `depends_on` reachable after a crash (Release). Everything in
+    /// `depends_on` must be durable already; the word itself still needs `flush` and `fence`.
+    #[inline(always)]
+    fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site) {
+        let _ = depends_on;
+        self.store_u64(at, value, site);
+    }
+
+    /// As [`publish`](Self::publish), by compare and swap.
+    ///
+    /// # Errors
+    /// The value found when it was not `current`.
+    #[inline(always)]
+    fn publish_cas(
+        &self,
+        at: u64,
+        current: u64,
+        new: u64,
+        depends_on: &[Extent],
+        site: Site,
+    ) -> Result<u64, u64> {
+        let _ = depends_on;
+        self.cas_u64(at, current, new, site)
+    }
+
+    /// Gives the storage behind whole pages of `range` back to the file system; they read as zeros
+    /// afterwards. A no-op where the medium cannot.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    fn punch(&self, range: Extent, site: Site) -> io::Result<()>;
+
+    /// Makes everything stored so far survive a power loss as far as the medium can.
+    ///
+    /// # Errors
+    /// When writing back fails; the store must not acknowledge anything afterwards.
+    fn sync(&self, site: Site) -> io::Result<()>;
+
+    // ---- for tools ---------------------------------------------------------------------------
+
+    /// Tells tools that this thread begins an operation of `session`. Nests.
+    #[inline(always)]
+    fn operation_begin(&self, operation: Operation, session: u32) {
+        let _ = (operation, session);
+    }
+
+    /// Tells tools that the innermost operation turned out to be of another class.
+    #[inline(always)]
+    fn operation_is(&self, operation: Operation) {
+        let _ = operation;
+    }
+
+    /// Tells tools that the innermost operation of this thread is acknowledged.
+    #[inline(always)]
+    fn operation_acknowledge(&self) {}
+}

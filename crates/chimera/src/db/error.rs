@@ -1,0 +1,145 @@
+//! [`Error`]: what went wrong and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Result of this crate's operations.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong. Every message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file operation.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no store at the path, and creating one was not asked for.
+    #[error("there is no store at `{}`; create one first, for example by a put", path.display())]
+    NotFound {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The path holds something else than a store.
+    #[error("`{}` is not a Chimera store: {reason}", path.display())]
+    NotAStore {
+        /// Where.
+        path: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// The store was written by a newer version of this software.
+    #[error(
+        "the store has format version {found}, this program reads up to {supported}: use a newer \
+         program"
+    )]
+    NewerFormat {
+        /// Version on media.
+        found: u32,
+        /// Newest version this program reads.
+        supported: u32,
+    },
+    /// Another process holds the store.
+    #[error("the store is in use by {holder}: close it there first, or open read-only on both sides")]
+    Locked {
+        /// Who holds it, with the process id where known.
+        holder: String,
+    },
+    /// The store is not as the options say.
+    #[error("the store has {what} {found}, the options say {wanted}: open it without that option")]
+    Mismatch {
+        /// Which property.
+        what: &'static str,
+        /// As on media.
+        found: String,
+        /// As in the options.
+        wanted: String,
+    },
+    /// The options cannot be carried out.
+    #[error("invalid options: {0}")]
+    InvalidOptions(String),
+    /// A key of a wrong length.
+    #[error("the key has {found} bytes, this store's keys have {expected}")]
+    KeySize {
+        /// Bytes given.
+        found: usize,
+        /// Bytes of this store's keys.
+        expected: usize,
+    },
+    /// A value of a wrong length.
+    #[error("the value has {found} bytes, this store's values have {expected}")]
+    ValueSize {
+        /// Bytes given.
+        found: usize,
+        /// Bytes of this store's values.
+        expected: usize,
+    },
+    /// A position inside a value that is not inside.
+    #[error("8 bytes at {at} do not lie in a value of {value_bytes} bytes")]
+    FieldOutOfRange {
+        /// Position given.
+        at: usize,
+        /// Length of the value.
+        value_bytes: usize,
+    },
+    /// No room for another block. Nothing was changed.
+    #[error("the pool is full: {reason}; delete records, or give it more room")]
+    PoolFull {
+        /// What ran out.
+        reason: String,
+    },
+    /// Something on media is not what it must be.
+    #[error(
+        "damaged at byte {at} of the pool: {what}; run `chimera check`, restore a copy, or open with \
+         salvage to read what is left"
+    )]
+    Corrupted {
+        /// What is wrong.
+        what: String,
+        /// Offset in the pool, in bytes.
+        at: u64,
+    },
+    /// The machine went down while the store was open with `Process` durability.
+    #[error(
+        "the machine went down while this store was open, and on medium `{medium}` its durability \
+         (`process`) does not cover that: restore a copy, or open with salvage to read what is left"
+    )]
+    PowerLost {
+        /// What the store lies on.
+        medium: String,
+    },
+    /// A write was tried on a store opened for reading only.
+    #[error("the store is open for reading only")]
+    ReadOnly,
+    /// An earlier failure left the store in doubt. Reads go on.
+    #[error("the store refuses writes since an earlier failure: {reason}; close it and open it again")]
+    Poisoned {
+        /// The failure.
+        reason: String,
+    },
+    /// Sessions or other handles are still there.
+    #[error(
+        "{others} other handles or sessions of this store are alive: drop them first (the last one \
+         dropped closes the store)"
+    )]
+    StillInUse {
+        /// How many.
+        others: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn corrupted(what: impl Into<String>, at: u64) -> Self {
+        Self::Corrupted { what: what.into(), at }
+    }
+}

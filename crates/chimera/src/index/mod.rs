@@ -1,0 +1,42 @@
+//! Point indexes: from the hash of a key to the place of its record.
+//!
+//! An index never sees a key and never reads a record. It stores 64-bit hashes ("fingerprints") and
+//! opaque [`Location`](crate::pool::Location)s; whoever owns the records answers, for a location
+//! that the index proposes, whether the right record lies there ([`Probe`], [`Resolve`]). Two keys
+//! may have the same hash, so an index keeps any number of entries per hash.
+//!
+//! # Rooms
+//! - `volatile/`: indexes in DRAM, rebuilt when a store is opened.
+//!
+//! # What is deliberately absent
+//! Nothing here depends on a record format, on an engine or on the layout of a pool.
+
+pub mod volatile;
+
+/// What a verification closure answers for a location that an index proposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe<T> {
+    /// The record of the key that is looked for is there, alive; this was taken from it.
+    Found(T),
+    /// The location holds something else: another key with the same hash.
+    NotThis,
+    /// The location holds nothing stable now, for instance because the record is being moved: look
+    /// the key up again.
+    Retry,
+}
+
+/// What is known about a location that has the hash of a record to be entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolve {
+    /// Another key with the same hash: both stay.
+    OtherKey,
+    /// The same key, and what is in the index is newer.
+    KeepOld,
+    /// The same key, and what is to be entered is newer.
+    KeepNew,
+}
+
+/// There is no memory for an index to grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("out of space for the index")]
+pub struct OutOfSpace;

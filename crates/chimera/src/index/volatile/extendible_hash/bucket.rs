@@ -1,0 +1,187 @@
+//! [`Bucket`], one cache line of slots, and [`Slots`], the slots of one segment.
+//!
+//! A bucket is four fingerprints followed by the four locations that belong to them. A slot is
+//! occupied exactly when its location is not zero; the fingerprint says nothing about that, so a
+//! fingerprint of zero needs no special care.
+
+use super::{HashGeometry, Words};
+use crate::pool::Location;
+
+/// Slots in a bucket.
+pub(super) const BUCKET_SLOTS: u32 = 4;
+/// Words in a bucket: a cache line.
+pub(super) const BUCKET_WORDS: u32 = 2 * BUCKET_SLOTS;
+
+/// A bucket. Everything that changes it needs the lock of its segment.
+pub(super) struct Bucket<'a, W: Words> {
+    words: &'a W,
+    line: W::Line<'a>,
+}
+
+impl<W: Words> Clone for Bucket<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W: Words> Copy for Bucket<'_, W> {}
+
+impl<'a, W: Words> Bucket<'a, W> {
+    /// The fingerprint in a slot.
+    #[inline(always)]
+    pub(super) fn fingerprint(self, slot: u32) -> u64 {
+        self.words.load(self.line, slot)
+    }
+
+    /// The location in a slot, when it is occupied.
+    #[inline(always)]
+    pub(super) fn location(self, slot: u32) -> Option<Location> {
+        Location::from_raw(self.words.load(self.line, BUCKET_SLOTS + slot))
+    }
+
+    /// The occupied slots that have the fingerprint `hash`, as `(slot, location)`. The fingerprints
+    /// are loaded at once, a location when its turn comes.
+    #[inline(always)]
+    pub(super) fn matches(self, hash: u64) -> impl Iterator<Item = (u32, Location)> + use<'a, W> {
+        let mut slots = 0;
+        for slot in 0..BUCKET_SLOTS {
+            slots |= u32::from(self.fingerprint(slot) == hash) << slot;
+        }
+        Ones(slots).filter_map(move |slot| Some((slot, self.location(slot)?)))
+    }
+
+    /// The first slot that is not occupied.
+    #[inline(always)]
+    pub(super) fn free_slot(self) -> Option<u32> {
+        let mut slots = 0;
+        for slot in 0..BUCKET_SLOTS {
+            slots |= u32::from(self.location(slot).is_none()) << slot;
+        }
+        Ones(slots).next()
+    }
+
+    /// Occupies an empty slot: the fingerprint first, so that the location, which is what makes the
+    /// slot count, appears with its own fingerprint in place.
+    #[inline(always)]
+    pub(super) fn fill(self, slot: u32, hash: u64, location: Location) {
+        self.words.store(self.line, slot, hash);
+        self.words.store(self.line, BUCKET_SLOTS + slot, location.raw());
+    }
+
+    /// Empties a slot: the location first, so that the slot has stopped to count when its
+    /// fingerprint goes.
+    #[inline(always)]
+    pub(super) fn clear(self, slot: u32) {
+        self.words.store(self.line, BUCKET_SLOTS + slot, 0);
+        self.words.store(self.line, slot, 0);
+    }
+
+    /// Replaces the location of an occupied slot; the key stays.
+    #[inline(always)]
+    pub(super) fn replace(self, slot: u32, location: Location) {
+        self.words.store(self.line, BUCKET_SLOTS + slot, location.raw());
+    }
+
+    /// Moves an entry to an empty slot of another bucket. It is never absent: for a moment it is in
+    /// both.
+    pub(super) fn relocate(self, slot: u32, to: Self, to_slot: u32) {
+        let location = self.location(slot).expect("only entries are moved");
+        to.fill(to_slot, self.fingerprint(slot), location);
+        self.clear(slot);
+    }
+
+    /// Starts loading the bucket.
+    #[inline(always)]
+    pub(super) fn prefetch(self) {
+        self.words.prefetch(self.line);
+    }
+
+    /// Makes the bucket durable.
+    #[inline(always)]
+    pub(super) fn persist(self) {
+        self.words.persist(self.line);
+    }
+}
+
+/// The positions of the ones in a number, in ascending order.
+struct Ones(u32);
+
+impl Iterator for Ones {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        if self.0 == 0 {
+            return None;
+        }
+        let position = self.0.trailing_zeros();
+        self.0 &= self.0 - 1;
+        Some(position)
+    }
+}
+
+/// The slots of one segment.
+pub(super) struct Slots<'a, W> {
+    words: &'a W,
+    geometry: HashGeometry,
+    segment: u64,
+}
+
+impl<W> Clone for Slots<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Slots<'_, W> {}
+
+impl<'a, W: Words> Slots<'a, W> {
+    #[inline(always)]
+    pub(super) fn new(words: &'a W, geometry: HashGeometry, segment: u64) -> Self {
+        Self { words, geometry, segment }
+    }
+
+    #[inline(always)]
+    pub(super) fn geometry(self) -> HashGeometry {
+        self.geometry
+    }
+
+    /// The bucket with this number.
+    #[inline(always)]
+    pub(super) fn bucket(self, number: u32) -> Bucket<'a, W> {
+        Bucket { words: self.words, line: self.words.line(self.segment, number) }
+    }
+
+    /// The two buckets `hash` may live in, its home first.
+    #[inline(always)]
+    pub(super) fn candidates(self, hash: u64) -> [Bucket<'a, W>; 2] {
+        self.geometry.candidates(hash).map(|number| self.bucket(number))
+    }
+
+    /// The occupied slots of all buckets, as `(number of the bucket, bucket, slot, hash)`.
+    pub(super) fn entries(
+        self,
+    ) -> impl Iterator<Item = (u32, Bucket<'a, W>, u32, u64)> + use<'a, W> {
+        (0..self.geometry.buckets()).flat_map(move |number| {
+            let bucket = self.bucket(number);
+            (0..BUCKET_SLOTS)
+                .filter(move |&slot| bucket.location(slot).is_some())
+                .map(move |slot| (number, bucket, slot, bucket.fingerprint(slot)))
+        })
+    }
+
+    /// The slot of the entry of `hash` with exactly this location.
+    #[inline]
+    pub(super) fn find_exact(self, hash: u64, location: Location) -> Option<(Bucket<'a, W>, u32)> {
+        self.geometry.candidates(hash).into_iter().find_map(|number| {
+            let bucket = self.bucket(number);
+            let (slot, _) = bucket.matches(hash).find(|&(_, found)| found == location)?;
+            Some((bucket, slot))
+        })
+    }
+
+    /// Makes the whole segment durable.
+    pub(super) fn persist(self) {
+        self.words.persist_segment(self.segment);
+    }
+}

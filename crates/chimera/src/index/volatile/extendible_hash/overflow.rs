@@ -1,0 +1,96 @@
+//! [`Overflow`]: entries that have no place in their segment when splitting it would not help or
+//! there is no space to split.
+//!
+//! Well-mixed hashes never come here. More than eight keys with one 64-bit hash do, and so do
+//! keys chosen by an adversary to agree in many bits. They stay correct and become slower, and
+//! memory stays proportional to the number of entries. Entries change only while the segment of
+//! their hash is locked, so the segment's version covers them as well, and stay here until removed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::pool::Location;
+
+type Entries = BTreeMap<u64, Vec<Location>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Overflow {
+    /// Number of entries: spares lookups the lock.
+    count: AtomicU64,
+    entries: RwLock<Entries>,
+}
+
+impl Overflow {
+    #[inline(always)]
+    pub(super) fn len(&self) -> u64 {
+        // Acquire: who sees a count sees its entry; see also the order in `insert`.
+        self.count.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The locations of a hash.
+    #[inline]
+    pub(super) fn locations(&self, hash: u64) -> Vec<Location> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.read().get(&hash).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn insert(&self, hash: u64, location: Location) {
+        let mut entries = self.write();
+        entries.entry(hash).or_default().push(location);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Replaces a location of `hash`: whether it was there.
+    pub(super) fn replace(&self, hash: u64, old: Location, new: Location) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut entries = self.write();
+        let found = entries.get_mut(&hash).and_then(|all| all.iter_mut().find(|at| **at == old));
+        found.map(|at| *at = new).is_some()
+    }
+
+    /// Removes a location of `hash`: whether it was there.
+    pub(super) fn remove(&self, hash: u64, location: Location) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut entries = self.write();
+        let Some(all) = entries.get_mut(&hash) else { return false };
+        let Some(position) = all.iter().position(|&at| at == location) else { return false };
+        all.swap_remove(position);
+        if all.is_empty() {
+            entries.remove(&hash);
+        }
+        self.count.fetch_sub(1, Ordering::Release);
+        true
+    }
+
+    /// All entries.
+    pub(super) fn to_vec(&self) -> Vec<(u64, Location)> {
+        let entries = self.read();
+        entries.iter().flat_map(|(&hash, all)| all.iter().map(move |&at| (hash, at))).collect()
+    }
+
+    /// Bytes in use, roughly.
+    pub(super) fn bytes(&self) -> u64 {
+        self.len() * (size_of::<(u64, Vec<Location>)>() + 4 * size_of::<Location>()) as u64
+    }
+
+    /// No panic can happen while the map is half-changed, so a poisoned lock is as good as any.
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
