@@ -46,7 +46,9 @@ pub enum Error {
         supported: u32,
     },
     /// Another process holds the store.
-    #[error("the store is in use by {holder}: close it there first, or open read-only on both sides")]
+    #[error(
+        "the store is in use by {holder}: close it there first, or open read-only on both sides"
+    )]
     Locked {
         /// Who holds it, with the process id where known.
         holder: String,
@@ -118,7 +120,9 @@ pub enum Error {
     #[error("the store is open for reading only")]
     ReadOnly,
     /// An earlier failure left the store in doubt. Reads go on.
-    #[error("the store refuses writes since an earlier failure: {reason}; close it and open it again")]
+    #[error(
+        "the store refuses writes since an earlier failure: {reason}; close it and open it again"
+    )]
     Poisoned {
         /// The failure.
         reason: String,
@@ -135,7 +139,10 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(action: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
