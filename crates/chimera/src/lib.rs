@@ -11,6 +11,7 @@
 pub mod db;
 pub mod index;
 mod pool;
+mod records;
 
 pub use db::check::{CheckReport, Damage};
 pub use db::error::{Error, Result};

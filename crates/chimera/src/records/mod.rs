@@ -1,0 +1,3 @@
+//! Where record bytes live. Never knows which index points at them.
+
+pub(crate) mod vpage;

@@ -1,0 +1,136 @@
+//! VPages of fixed-size records (Viper, section 3.2.2).
+//!
+//! ```text
+//! byte 0   flags word: of the block, in its first page; zero in the others
+//! byte 8   bitset: one bit per slot, in words of 64; a set bit means a record
+//!          padding, chosen so that records touch the fewest lines
+//! slots    [crc32c of place, version, key: 4 | crc32c of place, value: 4 | version: 8] key value
+//! ```
+//! The part in brackets is there in the checked layout only. Keys and values are padded to 8 bytes
+//! each, so that every field of a value keeps its alignment.
+//!
+//! The version lock of the paper's page header lives in DRAM, where a crash cannot leave it set.
+
+use crate::db::options::{Geometry, RecordLayout};
+
+/// Flags of a block, in the first word of its first page.
+pub(crate) mod block_flag {
+    /// A session writes new records into the block.
+    pub(crate) const OWNED: u64 = 1;
+    /// Values of the block are updated in place: their checksums do not apply.
+    pub(crate) const IN_PLACE: u64 = 2;
+    /// The block holds index words, not records, and means nothing after a restart.
+    pub(crate) const INDEX: u64 = 4;
+    /// Every flag there is.
+    pub(crate) const KNOWN: u64 = OWNED | IN_PLACE | INDEX;
+}
+
+/// Bytes before each record in the checked layout.
+pub(crate) const RECORD_HEADER_BYTES: u32 = 16;
+
+/// Where things are inside a page of fixed-size records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageLayout {
+    pub(crate) slots: u32,
+    pub(crate) bitset_words: u32,
+    pub(crate) first_slot: u32,
+    pub(crate) slot_bytes: u32,
+    /// From the start of a slot to its key.
+    pub(crate) key_at: u32,
+    /// From the start of a slot to its value.
+    pub(crate) value_at: u32,
+    pub(crate) checked: bool,
+}
+
+fn padded(bytes: u32) -> u32 {
+    bytes.next_multiple_of(8)
+}
+
+/// Lines that records of `slot_bytes` touch when the first starts at `first`.
+fn lines_touched(first: u32, slot_bytes: u32, slots: u32) -> u32 {
+    (0..slots)
+        .map(|slot| {
+            let start = first + slot * slot_bytes;
+            (start + slot_bytes - 1) / 64 - start / 64 + 1
+        })
+        .sum()
+}
+
+impl PageLayout {
+    /// Bytes of one record with its header.
+    pub(crate) fn slot_bytes_of(layout: RecordLayout, key_bytes: u32, value_bytes: u32) -> u32 {
+        let header = if layout == RecordLayout::Checked { RECORD_HEADER_BYTES } else { 0 };
+        header + padded(key_bytes) + padded(value_bytes)
+    }
+
+    /// The layout for these sizes, or `None` when not even one record fits a page.
+    pub(crate) fn new(
+        geometry: &Geometry,
+        layout: RecordLayout,
+        key_bytes: u32,
+        value_bytes: u32,
+    ) -> Option<Self> {
+        let checked = layout == RecordLayout::Checked;
+        let key_at = if checked { RECORD_HEADER_BYTES } else { 0 };
+        let slot_bytes = Self::slot_bytes_of(layout, key_bytes, value_bytes);
+        let header = |slots: u32| 8 + 8 * slots.div_ceil(64);
+        let mut slots = (geometry.page_bytes / slot_bytes).min(u32::from(u16::MAX) - 1);
+        while slots > 0 && header(slots) + slots * slot_bytes > geometry.page_bytes {
+            slots -= 1;
+        }
+        if slots == 0 {
+            return None;
+        }
+        let slack = geometry.page_bytes - header(slots) - slots * slot_bytes;
+        let first_slot = (0..=slack / 8)
+            .map(|words| header(slots) + 8 * words)
+            .take(8)
+            .min_by_key(|first| lines_touched(*first, slot_bytes, slots))?;
+        Some(Self {
+            slots,
+            bitset_words: slots.div_ceil(64),
+            first_slot,
+            slot_bytes,
+            key_at,
+            value_at: key_at + padded(key_bytes),
+            checked,
+        })
+    }
+
+    /// Offset of a slot in its page.
+    #[inline(always)]
+    pub(crate) fn slot_at(&self, slot: u32) -> u64 {
+        u64::from(self.first_slot + slot * self.slot_bytes)
+    }
+
+    /// Offset in its page of the bitset word with a slot's bit.
+    #[inline(always)]
+    pub(crate) fn bitset_at(slot: u32) -> u64 {
+        8 + 8 * u64::from(slot / 64)
+    }
+
+    /// The bits of bitset word `word` that stand for slots.
+    #[inline(always)]
+    pub(crate) fn bits_of_word(&self, word: u32) -> u64 {
+        let bits = self.slots - word * 64;
+        if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+    }
+}
+
+/// Checksum of a record's key and version at its place.
+#[inline]
+pub(crate) fn key_checksum(place: u64, version: u64, key: &[u8]) -> u32 {
+    let mut head = [0; 16];
+    head[..8].copy_from_slice(&place.to_le_bytes());
+    head[8..].copy_from_slice(&version.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&head), key)
+}
+
+/// Checksum of a record's value at its place.
+#[inline]
+pub(crate) fn value_checksum(place: u64, value: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&place.to_le_bytes()), value)
+}
+
+#[cfg(test)]
+mod tests;

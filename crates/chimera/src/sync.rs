@@ -1,0 +1,9 @@
+//! The facade of locks and atomics: tests can replace it to explore schedules.
+
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Locks a mutex whose data stays meaningful when another holder has panicked.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
