@@ -12,6 +12,7 @@ pub mod db;
 pub mod index;
 mod pool;
 mod records;
+mod sync;
 
 pub use db::check::{CheckReport, Damage};
 pub use db::error::{Error, Result};

@@ -1,5 +1,7 @@
 //! The pool: superblock, segments, blocks, and the opaque [`Location`].
 
+mod blocks;
+mod files;
 mod location;
 mod superblock;
 

@@ -1,0 +1,102 @@
+//! Where blocks lie in the pool's address space.
+
+use crate::db::options::Geometry;
+
+/// Bytes kept for a segment's header, at its end.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
+
+/// Turns block numbers into offsets without dividing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockMap {
+    /// Where the first segment begins.
+    pub(crate) base: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) blocks_per_segment: u64,
+    pub(crate) block_bytes: u64,
+    pub(crate) page_bytes: u64,
+    shift: u64,
+    /// 2^64 / `blocks_per_segment`, rounded up: exact for block numbers below 2^32.
+    reciprocal: u128,
+}
+
+impl BlockMap {
+    /// `None` when a segment does not hold a single block.
+    pub(crate) fn new(base: u64, geometry: &Geometry) -> Option<Self> {
+        let block_bytes = u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block);
+        let shift = u64::from(geometry.block_shift_bytes);
+        let room = geometry.segment_bytes.checked_sub(SEGMENT_HEADER_BYTES + shift)?;
+        let blocks_per_segment = room.checked_div(block_bytes)?;
+        (blocks_per_segment > 0 && blocks_per_segment <= u64::from(u32::MAX)).then(|| Self {
+            base,
+            segment_bytes: geometry.segment_bytes,
+            blocks_per_segment,
+            block_bytes,
+            page_bytes: u64::from(geometry.page_bytes),
+            shift,
+            reciprocal: (1_u128 << 64).div_ceil(u128::from(blocks_per_segment)),
+        })
+    }
+
+    /// Largest number of blocks, so that block numbers stay below 2^32.
+    pub(crate) const BLOCKS_MAX: u64 = 1 << 32;
+
+    /// Offset of a block in the pool.
+    #[inline(always)]
+    pub(crate) fn block_at(&self, block: u64) -> u64 {
+        let segment = ((u128::from(block) * self.reciprocal) >> 64) as u64;
+        let inside = block - segment * self.blocks_per_segment;
+        self.base + segment * self.segment_bytes + self.shift + inside * self.block_bytes
+    }
+
+    /// Offset of a page in the pool.
+    #[inline(always)]
+    pub(crate) fn page_at(&self, block: u64, page: u64) -> u64 {
+        self.block_at(block) + page * self.page_bytes
+    }
+
+    /// Offset of a segment's header in its file.
+    pub(crate) fn header_in_segment(&self) -> u64 {
+        self.segment_bytes - SEGMENT_HEADER_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_segment_holds_what_the_paper_says() {
+        let map = BlockMap::new(8192, &Geometry::default()).unwrap();
+        assert_eq!(map.blocks_per_segment, 43_690);
+        assert_eq!(map.block_bytes, 24 * 1024);
+    }
+
+    #[test]
+    fn blocks_follow_each_other_and_stay_in_their_segment() {
+        for segment_bytes in [1 << 30, 64 << 20, 1 << 20] {
+            for block_shift_bytes in [0, 2048] {
+                let geometry = Geometry { segment_bytes, block_shift_bytes, ..Geometry::default() };
+                let map = BlockMap::new(8192, &geometry).unwrap();
+                let per = map.blocks_per_segment;
+                let interesting =
+                    [0, 1, per - 1, per, per + 1, 7 * per - 1, 7 * per, (1 << 32) - 1];
+                for block in interesting {
+                    let segment = block / per;
+                    let expected = 8192
+                        + segment * segment_bytes
+                        + u64::from(block_shift_bytes)
+                        + (block % per) * map.block_bytes;
+                    assert_eq!(map.block_at(block), expected, "block {block}");
+                }
+                let end = map.block_at(per - 1) + map.block_bytes;
+                assert!(end <= 8192 + segment_bytes - SEGMENT_HEADER_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_too_small_for_a_block_is_refused() {
+        let geometry = Geometry { segment_bytes: 8192, ..Geometry::default() };
+        assert!(BlockMap::new(0, &geometry).is_none());
+    }
+}

@@ -1,0 +1,183 @@
+//! The files of a pool: creating, finding, locking and checking them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chimera_pmem::Environment;
+use chimera_pmem::environment::{File, OpenMode};
+
+use crate::db::error::{Error, Result};
+
+/// The directory of a pool, and its lock.
+pub(super) struct PoolFiles {
+    pub(super) path: PathBuf,
+    pub(super) environment: Arc<dyn Environment>,
+    /// Held for its lock.
+    _lock: Option<Arc<dyn File>>,
+}
+
+fn segment_name(index: u64) -> String {
+    format!("segment-{index:06}")
+}
+
+impl PoolFiles {
+    /// Locks the directory `path`, creating it when `create`.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotAStore`, `Locked`, or what the system says.
+    pub(super) fn lock(
+        environment: Arc<dyn Environment>,
+        path: &Path,
+        create: bool,
+        read_only: bool,
+    ) -> Result<Self> {
+        match environment.is_directory(path).map_err(Error::io("look at", path))? {
+            Some(true) => {}
+            Some(false) => {
+                let reason = "it is a file, not a directory".to_owned();
+                return Err(Error::NotAStore { path: path.to_owned(), reason });
+            }
+            None if create && !read_only => environment
+                .create_directory(path)
+                .map_err(Error::io("create the directory", path))?,
+            None => return Err(Error::NotFound { path: path.to_owned() }),
+        }
+        let name = path.join("lock");
+        let file = match environment.open(&name, lock_mode(read_only)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if read_only || !create {
+                    return Err(Error::NotFound { path: path.to_owned() });
+                }
+                match environment.open(&name, OpenMode::CreateNew) {
+                    // Somebody else was faster: take theirs.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        environment.open(&name, OpenMode::ReadWrite)
+                    }
+                    other => other,
+                }
+            }
+            other => other,
+        }
+        .map_err(Error::io("open", &name))?;
+        if !file.try_lock(!read_only).map_err(Error::io("lock", &name))? {
+            return Err(Error::Locked { holder: holder(&*file) });
+        }
+        if !read_only {
+            let text = format!("{:<20}", environment.process_id());
+            file.write_at(0, text.as_bytes()).map_err(Error::io("write", &name))?;
+        }
+        Ok(Self { path: path.to_owned(), environment, _lock: Some(file) })
+    }
+
+    /// For a pool without files.
+    pub(super) fn none(environment: Arc<dyn Environment>) -> Self {
+        Self { path: PathBuf::new(), environment, _lock: None }
+    }
+
+    pub(super) fn superblock_path(&self) -> PathBuf {
+        self.path.join("superblock")
+    }
+
+    pub(super) fn segment_path(&self, index: u64) -> PathBuf {
+        self.path.join(segment_name(index))
+    }
+
+    /// Whether any segment file is there.
+    pub(super) fn has_segments(&self) -> Result<bool> {
+        let names = self.environment.list(&self.path).map_err(Error::io("list", &self.path))?;
+        Ok(names.iter().any(|name| {
+            name.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with("segment-"))
+        }))
+    }
+
+    /// Opens an existing file of exactly `bytes` bytes.
+    ///
+    /// # Errors
+    /// `NotAStore` when it is missing or of another length.
+    pub(super) fn open_sized(
+        &self,
+        path: &Path,
+        bytes: u64,
+        read_only: bool,
+    ) -> Result<Arc<dyn File>> {
+        let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
+        let not_a_store = |reason| Error::NotAStore { path: self.path.clone(), reason };
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let file = match self.environment.open(path, mode) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(not_a_store(format!("its file `{name}` is missing: put it back")));
+            }
+            other => other.map_err(Error::io("open", path))?,
+        };
+        let found = file.length().map_err(Error::io("measure", path))?;
+        if found != bytes {
+            return Err(not_a_store(format!(
+                "its file `{name}` has {found} bytes instead of {bytes}: it was cut or extended"
+            )));
+        }
+        Ok(file)
+    }
+
+    /// Creates a file of `bytes` bytes with storage for the ranges `allocate`; an orphan of an
+    /// interrupted creation is replaced.
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no room; nothing is left behind.
+    pub(super) fn create_sized(
+        &self,
+        path: &Path,
+        allocate: &[(u64, u64)],
+    ) -> Result<Arc<dyn File>> {
+        let file = match self.environment.open(path, OpenMode::CreateNew) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.environment.remove(path).map_err(Error::io("remove", path))?;
+                self.environment.open(path, OpenMode::CreateNew)
+            }
+            other => other,
+        }
+        .map_err(|source| full_or_io(source, "create", path))?;
+        for (offset, length) in allocate {
+            if let Err(source) = file.allocate(*offset, *length) {
+                let error = full_or_io(source, "allocate space in", path);
+                if let Err(error) = self.environment.remove(path) {
+                    log::warn!("cannot remove {}: {error}", path.display());
+                }
+                return Err(error);
+            }
+        }
+        self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))?;
+        Ok(file)
+    }
+}
+
+fn lock_mode(read_only: bool) -> OpenMode {
+    if read_only { OpenMode::Read } else { OpenMode::ReadWrite }
+}
+
+/// Who holds the lock, from what the holder wrote into it.
+fn holder(file: &dyn File) -> String {
+    let mut text = [0; 20];
+    let process = file
+        .read_at(0, &mut text)
+        .ok()
+        .and_then(|()| std::str::from_utf8(&text).ok())
+        .and_then(|text| text.trim().parse::<u32>().ok());
+    match process {
+        Some(process) => format!("process {process}, or a reader that came after it"),
+        None => "another process".to_owned(),
+    }
+}
+
+/// `PoolFull` for a lack of space, else what the system said.
+pub(super) fn full_or_io(source: io::Error, action: &'static str, path: &Path) -> Error {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::PoolFull { reason: format!("no space left for `{}`", path.display()) }
+        }
+        _ => Error::Io { action, path: path.to_owned(), source },
+    }
+}
