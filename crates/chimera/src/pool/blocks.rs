@@ -26,7 +26,7 @@ impl BlockMap {
         let shift = u64::from(geometry.block_shift_bytes);
         let room = geometry.segment_bytes.checked_sub(SEGMENT_HEADER_BYTES + shift)?;
         let blocks_per_segment = room.checked_div(block_bytes)?;
-        (blocks_per_segment > 0 && blocks_per_segment <= u64::from(u32::MAX)).then(|| Self {
+        (blocks_per_segment > 0 && u32::try_from(blocks_per_segment).is_ok()).then(|| Self {
             base,
             segment_bytes: geometry.segment_bytes,
             blocks_per_segment,
@@ -75,7 +75,7 @@ mod tests {
     fn blocks_follow_each_other_and_stay_in_their_segment() {
         for segment_bytes in [1 << 30, 64 << 20, 1 << 20] {
             for block_shift_bytes in [0, 2048] {
-                let geometry = Geometry { segment_bytes, block_shift_bytes, ..Geometry::default() };
+                let geometry = Geometry { block_shift_bytes, segment_bytes, ..Geometry::default() };
                 let map = BlockMap::new(8192, &geometry).unwrap();
                 let per = map.blocks_per_segment;
                 let interesting =
