@@ -1,8 +1,145 @@
 //! The pool: superblock, segments, blocks, and the opaque [`Location`].
+//!
+//! A pool is a directory with a file `superblock`, a file `lock`, and files `segment-000000`,
+//! `segment-000001`, ... of equal length. All are mapped one after the other into one address space:
+//! the superblock first. Nothing moves or goes away while the pool is open.
+//!
+//! # Invariants
+//! 1. A segment counts once the superblock says so; a file beyond that count is the orphan of an
+//!    interrupted growth and holds nothing.
+//! 2. A block is handed out only when its storage is allocated; running out of space is an error
+//!    before anything is half-written.
+//! 3. The used-blocks word never understates durably: it is durable before the block it covers is
+//!    written.
 
 mod blocks;
 mod files;
+mod growth;
 mod location;
+mod open;
+mod segment;
 mod superblock;
 
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chimera_pmem::{Environment, Extent, Pmem};
+
+pub(crate) use blocks::BlockMap;
 pub use location::Location;
+#[allow(unused_imports, reason = "for the engine, which is being added")]
+pub(crate) use open::Opened;
+pub(crate) use superblock::{Closing, Superblock};
+
+use crate::db::error::{Error, Result};
+use crate::sync::lock;
+use files::PoolFiles;
+
+/// The sites of the pool.
+pub(crate) mod sites {
+    chimera_pmem::sites! {
+        /// A copy of the superblock.
+        SUPERBLOCK = "pool.superblock";
+        /// The header of a new segment.
+        SEGMENT_HEADER = "pool.segment_header";
+        /// The number of blocks handed out so far.
+        USED_BLOCKS = "pool.used_blocks";
+        /// Everything, at close.
+        CLOSE = "pool.close";
+    }
+}
+
+/// Where the used-blocks word lies: in the page of the first superblock copy, apart from it.
+const USED_BLOCKS_AT: u64 = 1024;
+
+/// An open pool.
+pub(crate) struct Pool<P: Pmem> {
+    pub(crate) pmem: P,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) map: BlockMap,
+    pub(crate) read_only: bool,
+    files: PoolFiles,
+    superblock: Mutex<Superblock>,
+    /// Segments are added under this.
+    growth: Mutex<growth::Growth>,
+    /// Blocks whose storage is allocated.
+    ready: AtomicU64,
+    /// Blocks handed out so far. Changes only under `growth`.
+    used: AtomicU64,
+}
+
+impl<P: Pmem> Pool<P> {
+    /// The superblock in force.
+    pub(crate) fn superblock(&self) -> Superblock {
+        lock(&self.superblock).clone()
+    }
+
+    /// Blocks handed out so far.
+    pub(crate) fn used_blocks(&self) -> u64 {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Blocks whose storage is allocated.
+    pub(crate) fn ready_blocks(&self) -> u64 {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// A range that the program computed itself from checked numbers.
+    #[inline(always)]
+    pub(crate) fn extent(&self, at: u64, length: u64) -> Extent {
+        match self.pmem.check(at, length) {
+            Some(extent) => extent,
+            None => outside(at, length),
+        }
+    }
+
+    /// Stores the superblock in the copy that is not in force, with what `change` makes of it.
+    ///
+    /// # Durability
+    /// The new superblock is durable on return; a crash before leaves the old one.
+    ///
+    /// # Cost
+    /// 2 lines, 1 fence.
+    pub(crate) fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
+        let mut superblock = lock(&self.superblock);
+        change(&mut superblock);
+        superblock.sequence += 1;
+        store_superblock(&self.pmem, &superblock);
+    }
+
+    /// Marks the pool as closed in order, after everything else is durable.
+    ///
+    /// # Errors
+    /// When the medium fails; the pool then stays marked as open.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        let failed =
+            |error| Error::Io { action: "sync", path: self.files.path.clone(), source: error };
+        self.pmem.sync(sites::CLOSE).map_err(failed)?;
+        self.change_superblock(|superblock| superblock.closing = Closing::Clean);
+        self.pmem.sync(sites::CLOSE).map_err(failed)
+    }
+}
+
+/// Stores a superblock in the copy its sequence number selects, durably.
+fn store_superblock<P: Pmem>(pmem: &P, superblock: &Superblock) {
+    let at = superblock.sequence % 2 * superblock::COPY_STRIDE;
+    let words = superblock.encode();
+    for (index, word) in words.iter().enumerate() {
+        pmem.store_u64(at + 8 * index as u64, *word, sites::SUPERBLOCK);
+    }
+    let copy = pmem.check(at, 8 * superblock::WORDS as u64).expect("the superblock is mapped");
+    pmem.flush(copy, sites::SUPERBLOCK);
+    pmem.fence(sites::SUPERBLOCK);
+}
+
+#[cold]
+fn outside(at: u64, length: u64) -> ! {
+    panic!("{length} bytes at {at} are not in the pool")
+}
+
+#[cfg(test)]
+mod tests;

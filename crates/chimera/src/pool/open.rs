@@ -1,0 +1,195 @@
+//! Creating and opening a pool.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use chimera_pmem::environment::{AnonymousFile, File};
+use chimera_pmem::{Environment, Pmem};
+
+use super::files::PoolFiles;
+use super::growth::{Growth, decode_used};
+use super::superblock::{COPY_STRIDE, FILE_BYTES, WORDS};
+use super::{BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, segment, store_superblock};
+use crate::db::error::{Error, Result};
+use crate::db::options::Options;
+
+/// What opening found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// The pool is new.
+    pub(crate) created: bool,
+    /// It had been closed in order.
+    pub(crate) clean: bool,
+}
+
+impl<P: Pmem> Pool<P> {
+    /// Opens the pool at `path`, or creates it with the superblock that `new` gives.
+    ///
+    /// # Errors
+    /// Every way in which files can be missing, foreign, damaged, locked or too large.
+    pub(crate) fn open(
+        pmem: P,
+        environment: Arc<dyn Environment>,
+        path: &Path,
+        options: &Options,
+        new: impl FnOnce() -> Result<Superblock>,
+    ) -> Result<(Self, Opened)> {
+        let files = match options.anonymous_bytes {
+            Some(_) => PoolFiles::none(environment.clone()),
+            None => PoolFiles::lock(environment.clone(), path, options.create, options.read_only)?,
+        };
+        let (superblock, created) = match map_superblock(&pmem, &files, options)? {
+            Some(superblock) => (superblock, false),
+            None => (new()?, true),
+        };
+        let geometry = &superblock.geometry;
+        let map = BlockMap::new(FILE_BYTES, geometry).ok_or_else(|| {
+            Error::corrupted("the superblock's sizes leave no room for a block", 32)
+        })?;
+        if created {
+            store_superblock(&pmem, &superblock);
+        }
+        let clean = superblock.closing == Closing::Clean;
+        power_lost(&superblock, &pmem, &*environment, options)?;
+        let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
+        let ready = segments.len() as u64 * map.blocks_per_segment;
+        let used = used_blocks(&pmem, ready)?;
+        let step_blocks = (options.populate_ahead_bytes / map.block_bytes).max(1);
+        let blocks_max = options
+            .capacity_bytes
+            .or(options.anonymous_bytes)
+            .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes);
+        let pool = Self {
+            pmem,
+            environment,
+            map,
+            read_only: options.read_only,
+            files,
+            superblock: Mutex::new(superblock),
+            growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
+            // Storage beyond the used blocks may or may not be allocated: doing it again is free.
+            ready: AtomicU64::new(used),
+            used: AtomicU64::new(used),
+        };
+        if !options.read_only {
+            let boot_id = pool.environment.boot_id();
+            pool.change_superblock(|superblock| {
+                superblock.closing = Closing::Open;
+                superblock.boot_id = boot_id;
+            });
+        }
+        Ok((pool, Opened { created, clean }))
+    }
+}
+
+/// Maps the superblock's file and reads it: `None` when the pool is yet to be made.
+fn map_superblock<P: Pmem>(
+    pmem: &P,
+    files: &PoolFiles,
+    options: &Options,
+) -> Result<Option<Superblock>> {
+    let path = files.superblock_path();
+    let map =
+        |file: &Arc<dyn File>| pmem.map(0, file, 0, FILE_BYTES).map_err(Error::io("map", &path));
+    if options.anonymous_bytes.is_some() {
+        let file: Arc<dyn File> = Arc::new(AnonymousFile::new(FILE_BYTES));
+        map(&file)?;
+        return Ok(None);
+    }
+    let exists = files.environment.is_directory(&path).map_err(Error::io("look at", &path))?;
+    if exists.is_none() {
+        if files.has_segments()? {
+            let reason = "its file `superblock` is missing: put it back".to_owned();
+            return Err(Error::NotAStore { path: files.path.clone(), reason });
+        }
+        if !options.create || options.read_only {
+            return Err(Error::NotFound { path: files.path.clone() });
+        }
+        map(&files.create_sized(&path, &[(0, FILE_BYTES)])?)?;
+        return Ok(None);
+    }
+    let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
+    map(&file)?;
+    let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
+    let untouched = (0..FILE_BYTES / 8).all(|word| pmem.load_u64(8 * word) == 0);
+    if untouched && options.create && !options.read_only && !files.has_segments()? {
+        // Creation was interrupted before the superblock: start again.
+        return Ok(None);
+    }
+    newest(copies).map(Some)
+}
+
+fn read_copy<P: Pmem>(pmem: &P, at: u64) -> Result<Superblock> {
+    let mut words = [0; WORDS];
+    for (index, word) in words.iter_mut().enumerate() {
+        *word = pmem.load_u64(at + 8 * index as u64);
+    }
+    Superblock::decode(&words, at)
+}
+
+/// The valid copy with the higher sequence number.
+fn newest(copies: [Result<Superblock>; 2]) -> Result<Superblock> {
+    match copies {
+        [Ok(first), Ok(second)] if first.sequence > second.sequence => Ok(first),
+        [Ok(_), Ok(second)] => Ok(second),
+        [Err(newer @ Error::NewerFormat { .. }), _]
+        | [_, Err(newer @ Error::NewerFormat { .. })] => Err(newer),
+        // The first update of a new pool writes the second copy: one alone is in order.
+        [Ok(only), Err(_)] | [Err(_), Ok(only)] => Ok(only),
+        [Err(error), Err(_)] => Err(error),
+    }
+}
+
+/// Refuses a store that the machine went down under, where that can have torn it.
+fn power_lost<P: Pmem>(
+    superblock: &Superblock,
+    pmem: &P,
+    environment: &dyn Environment,
+    options: &Options,
+) -> Result<()> {
+    let medium = pmem.medium();
+    let lost = superblock.closing == Closing::Open
+        && superblock.boot_id != 0
+        && superblock.boot_id != environment.boot_id();
+    if lost && !medium.is_persistent_memory() && !options.salvage {
+        return Err(Error::PowerLost { medium: medium.to_string() });
+    }
+    Ok(())
+}
+
+fn map_segments<P: Pmem>(
+    pmem: &P,
+    files: &PoolFiles,
+    map: &BlockMap,
+    superblock: &Superblock,
+    options: &Options,
+) -> Result<Vec<Arc<dyn File>>> {
+    let mut segments = Vec::new();
+    for index in 0..superblock.segments {
+        let path = files.segment_path(index);
+        let file = files.open_sized(&path, map.segment_bytes, options.read_only)?;
+        let at = map.base + index * map.segment_bytes;
+        pmem.map(at, &file, 0, map.segment_bytes).map_err(Error::io("map", &path))?;
+        let header = at + map.header_in_segment();
+        let mut words = [0; segment::WORDS];
+        for (number, word) in words.iter_mut().enumerate() {
+            *word = pmem.load_u64(header + 8 * number as u64);
+        }
+        segment::check(&words, superblock.pool_id, index, header)?;
+        segments.push(file);
+    }
+    Ok(segments)
+}
+
+/// Blocks in use: what the word says, or an error when the word is damaged.
+fn used_blocks<P: Pmem>(pmem: &P, blocks: u64) -> Result<u64> {
+    let word = pmem.load_u64(USED_BLOCKS_AT);
+    if word == 0 {
+        return Ok(0);
+    }
+    match decode_used(word) {
+        Some(used) if used <= blocks => Ok(used),
+        _ => Err(Error::corrupted("the number of used blocks is not valid", USED_BLOCKS_AT)),
+    }
+}

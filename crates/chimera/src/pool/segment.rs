@@ -1,0 +1,66 @@
+//! The header of a segment: one line, at the end of the segment's file.
+
+use crate::db::error::{Error, Result};
+
+/// First word: "CHIMSEG1" in ASCII, little-endian.
+const MAGIC: u64 = u64::from_le_bytes(*b"CHIMSEG1");
+/// Words of the header.
+pub(super) const WORDS: usize = 8;
+
+/// The header of segment `index` of pool `pool_id`.
+pub(super) fn encode(pool_id: u64, index: u64) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    words[0] = MAGIC;
+    words[1] = pool_id;
+    words[2] = index;
+    words[WORDS - 1] = checksum(&words);
+    words
+}
+
+fn checksum(words: &[u64; WORDS]) -> u64 {
+    let crc = words[..WORDS - 1]
+        .iter()
+        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
+    u64::from(crc) | u64::from(!crc) << 32
+}
+
+/// Checks a header found at byte `at` of the pool.
+///
+/// # Errors
+/// `Corrupted` when it is not the header of this segment.
+pub(super) fn check(words: &[u64; WORDS], pool_id: u64, index: u64, at: u64) -> Result<()> {
+    if *words == encode(pool_id, index) {
+        return Ok(());
+    }
+    let what = if words[WORDS - 1] != checksum(words) {
+        format!("the header of segment {index} does not match its checksum")
+    } else if words[1] == pool_id {
+        format!("segment {index} holds segment {}", words[2])
+    } else {
+        format!("segment {index} belongs to another pool")
+    };
+    Err(Error::corrupted(what, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let words = encode(5, 3);
+        check(&words, 5, 3, 0).unwrap();
+        for bit in 0..WORDS * 64 {
+            let mut damaged = words;
+            damaged[bit / 64] ^= 1 << (bit % 64);
+            assert!(check(&damaged, 5, 3, 0).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_segment_of_another_pool_or_place_is_named() {
+        let text = |result: Result<()>| result.unwrap_err().to_string();
+        assert!(text(check(&encode(6, 3), 5, 3, 0)).contains("another pool"));
+        assert!(text(check(&encode(5, 2), 5, 3, 0)).contains("holds segment 2"));
+    }
+}

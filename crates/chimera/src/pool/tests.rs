@@ -1,0 +1,114 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment};
+
+use super::*;
+use crate::db::options::{EngineKind, Geometry, Options, RecordLayout};
+
+fn options() -> Options {
+    Options::new().fixed_size(16, 200).populate_ahead_bytes(48 << 10)
+}
+
+fn new_superblock() -> Superblock {
+    Superblock {
+        engine: EngineKind::Viper,
+        pool_id: 77,
+        hash_seed: 1,
+        geometry: Geometry { segment_bytes: 128 << 10, ..Geometry::default() },
+        layout: RecordLayout::Checked,
+        key_bytes: 16,
+        value_bytes: 200,
+        sequence: 0,
+        segments: 0,
+        closing: Closing::Open,
+        boot_id: 0,
+    }
+}
+
+fn open(path: &Path, options: &Options) -> Result<(Pool<Hardware>, Opened)> {
+    let pmem = Hardware::new(HardwareOptions::default()).unwrap();
+    Pool::open(pmem, Arc::new(RealEnvironment::new()), path, options, || Ok(new_superblock()))
+}
+
+#[test]
+fn blocks_are_handed_out_across_segments_and_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let (pool, opened) = open(&path, &options()).unwrap();
+    assert!(opened.created);
+    let blocks: Vec<_> = (0..12).map(|_| pool.take_block().unwrap()).collect();
+    assert_eq!(blocks, (0..12).collect::<Vec<_>>());
+    assert_eq!(pool.superblock().segments, 3);
+    pool.close().unwrap();
+    drop(pool);
+    let (pool, opened) = open(&path, &options()).unwrap();
+    assert_eq!(opened, Opened { created: false, clean: true });
+    assert_eq!(pool.used_blocks(), 12);
+    assert_eq!(pool.take_block().unwrap(), 12);
+}
+
+#[test]
+fn a_full_pool_says_so_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (pool, _) = open(directory.path(), &options().capacity_bytes(3 * 24576)).unwrap();
+    for _ in 0..3 {
+        pool.take_block().unwrap();
+    }
+    assert!(matches!(pool.take_block(), Err(Error::PoolFull { .. })));
+    assert_eq!(pool.used_blocks(), 3);
+}
+
+#[test]
+fn a_second_opener_is_told_who_holds_the_pool() {
+    let directory = tempfile::tempdir().unwrap();
+    let _pool = open(directory.path(), &options()).unwrap();
+    let error = open(directory.path(), &options()).err().unwrap();
+    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+}
+
+#[test]
+fn missing_cut_and_extended_files_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (pool, _) = open(directory.path(), &options()).unwrap();
+    pool.take_block().unwrap();
+    drop(pool);
+    for name in ["superblock", "segment-000000"] {
+        let path = directory.path().join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        let error = |path: &Path| open(path, &options()).err().unwrap().to_string();
+        std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(error(directory.path()).contains("cut or extended"));
+        std::fs::write(&path, [&bytes[..], b"x"].concat()).unwrap();
+        assert!(error(directory.path()).contains("cut or extended"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(error(directory.path()).contains("missing"));
+        std::fs::write(&path, &bytes).unwrap();
+        open(directory.path(), &options()).unwrap();
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_one_superblock_copy_is_survived_and_of_both_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (pool, _) = open(directory.path(), &options()).unwrap();
+    pool.take_block().unwrap();
+    pool.close().unwrap();
+    drop(pool);
+    let path = directory.path().join("superblock");
+    let bytes = std::fs::read(&path).unwrap();
+    for byte in 0..8 * superblock::WORDS {
+        let mut one = bytes.clone();
+        one[byte] ^= 0x10;
+        std::fs::write(&path, &one).unwrap();
+        let (pool, _) = open(directory.path(), &options()).unwrap();
+        assert_eq!(pool.used_blocks(), 1);
+        drop(pool);
+        let mut both = bytes.clone();
+        both[byte] ^= 0x10;
+        both[superblock::COPY_STRIDE as usize + byte] ^= 0x10;
+        std::fs::write(&path, &both).unwrap();
+        assert!(open(directory.path(), &options()).is_err(), "byte {byte}");
+        std::fs::write(&path, &bytes).unwrap();
+    }
+}
