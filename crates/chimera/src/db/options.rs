@@ -153,6 +153,37 @@ impl Default for Geometry {
     }
 }
 
+impl Geometry {
+    /// Smallest page, in bytes.
+    pub const PAGE_BYTES_MIN: u32 = 256;
+    /// Largest page, in bytes.
+    pub const PAGE_BYTES_MAX: u32 = 1 << 20;
+    /// Most pages in a block.
+    pub const PAGES_PER_BLOCK_MAX: u32 = 8;
+
+    /// Checks the limits stated with the fields.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let page = Self::PAGE_BYTES_MIN..=Self::PAGE_BYTES_MAX;
+        if !page.contains(&self.page_bytes) || !self.page_bytes.is_multiple_of(64) {
+            let text = "a page must have a multiple of 64 bytes, from 256 to 1 MiB";
+            return Err(format!("{text}, not {}", self.page_bytes));
+        }
+        if !(1..=Self::PAGES_PER_BLOCK_MAX).contains(&self.pages_per_block) {
+            return Err(format!("a block must have 1 to 8 pages, not {}", self.pages_per_block));
+        }
+        let shift = self.block_shift_bytes;
+        if shift >= self.page_bytes || !shift.is_multiple_of(64) {
+            let text = "the shift of blocks must be a multiple of 64 below the page size";
+            return Err(format!("{text}, not {shift}"));
+        }
+        if self.segment_bytes > 1 << 44 || !self.segment_bytes.is_multiple_of(4096) {
+            let text = "a segment must have a multiple of 4096 bytes, up to 16 TiB";
+            return Err(format!("{text}, not {}", self.segment_bytes));
+        }
+        Ok(())
+    }
+}
+
 /// Called during long work with (done, of how much).
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chimera_pmem::Environment;
-use chimera_pmem::environment::{File, OpenMode};
+use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 
 use crate::db::error::{Error, Result};
 
@@ -13,8 +13,8 @@ use crate::db::error::{Error, Result};
 pub(super) struct PoolFiles {
     pub(super) path: PathBuf,
     pub(super) environment: Arc<dyn Environment>,
-    /// Held for its lock.
-    _lock: Option<Arc<dyn File>>,
+    /// Held for its lock; none for a pool without files, in anonymous memory.
+    lock: Option<Arc<dyn File>>,
 }
 
 fn segment_name(index: u64) -> String {
@@ -67,12 +67,12 @@ impl PoolFiles {
             let text = format!("{:<20}", environment.process_id());
             file.write_at(0, text.as_bytes()).map_err(Error::io("write", &name))?;
         }
-        Ok(Self { path: path.to_owned(), environment, _lock: Some(file) })
+        Ok(Self { path: path.to_owned(), environment, lock: Some(file) })
     }
 
     /// For a pool without files.
     pub(super) fn none(environment: Arc<dyn Environment>) -> Self {
-        Self { path: PathBuf::new(), environment, _lock: None }
+        Self { path: PathBuf::new(), environment, lock: None }
     }
 
     pub(super) fn superblock_path(&self) -> PathBuf {
@@ -122,15 +122,32 @@ impl PoolFiles {
         Ok(file)
     }
 
-    /// Creates a file of `bytes` bytes with storage for the ranges `allocate`; an orphan of an
-    /// interrupted creation is replaced.
+    /// Creates the file of a segment, `bytes` long, with storage for its header at `header`.
+    ///
+    /// # Errors
+    /// As [`create_sized`](Self::create_sized).
+    pub(super) fn create_segment(
+        &self,
+        path: &Path,
+        bytes: u64,
+        header: u64,
+    ) -> Result<Arc<dyn File>> {
+        if self.lock.is_none() {
+            return Ok(Arc::new(AnonymousFile::new(bytes)));
+        }
+        self.create_sized(path, header, bytes - header)
+    }
+
+    /// Creates a file with storage for `length` bytes at `offset`, which is where it ends; an orphan
+    /// of an interrupted creation is replaced.
     ///
     /// # Errors
     /// `PoolFull` when there is no room; nothing is left behind.
     pub(super) fn create_sized(
         &self,
         path: &Path,
-        allocate: &[(u64, u64)],
+        offset: u64,
+        length: u64,
     ) -> Result<Arc<dyn File>> {
         let file = match self.environment.open(path, OpenMode::CreateNew) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -140,14 +157,12 @@ impl PoolFiles {
             other => other,
         }
         .map_err(|source| full_or_io(source, "create", path))?;
-        for (offset, length) in allocate {
-            if let Err(source) = file.allocate(*offset, *length) {
-                let error = full_or_io(source, "allocate space in", path);
-                if let Err(error) = self.environment.remove(path) {
-                    log::warn!("cannot remove {}: {error}", path.display());
-                }
-                return Err(error);
+        if let Err(source) = file.allocate(offset, length) {
+            let error = full_or_io(source, "allocate space in", path);
+            if let Err(error) = self.environment.remove(path) {
+                log::warn!("cannot remove {}: {error}", path.display());
             }
+            return Err(error);
         }
         self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))?;
         Ok(file)

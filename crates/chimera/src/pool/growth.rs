@@ -1,18 +1,23 @@
 //! Adding segments, allocating storage ahead of use, handing out blocks.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chimera_pmem::Pmem;
+use chimera_pmem::environment::{File, TaskStep};
+use chimera_pmem::{Medium, Pmem};
 
 use super::files::full_or_io;
 use super::{Pool, USED_BLOCKS_AT, segment, sites};
 use crate::db::error::{Error, Result};
 use crate::sync::lock;
 
+/// Pages of the operating system, in bytes.
+const SYSTEM_PAGE_BYTES: u64 = 4096;
+
 /// What growing needs to know.
 pub(super) struct Growth {
     /// Open segment files, for allocating storage in them.
-    pub(super) segments: Vec<std::sync::Arc<dyn chimera_pmem::environment::File>>,
+    pub(super) segments: Vec<Arc<dyn File>>,
     /// Most blocks the pool may have.
     pub(super) blocks_max: u64,
     /// Blocks to allocate at a time.
@@ -43,29 +48,37 @@ impl<P: Pmem> Pool<P> {
     /// 1 line, 1 fence; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
         loop {
-            let growth = lock(&self.growth);
+            let handing_out = lock(&self.hand_out);
             let block = self.used.load(Ordering::Acquire);
-            if block < self.ready.load(Ordering::Acquire) {
+            let ready = self.ready.load(Ordering::Acquire);
+            if block < ready {
                 let word = self.extent(USED_BLOCKS_AT, 8);
                 self.pmem.store_u64(USED_BLOCKS_AT, encode_used(block + 1), sites::USED_BLOCKS);
                 self.pmem.flush(word, sites::USED_BLOCKS);
                 self.pmem.fence(sites::USED_BLOCKS);
                 self.used.store(block + 1, Ordering::Release);
+                drop(handing_out);
+                if ready - block < self.ahead_blocks / 2 {
+                    self.wake_background();
+                }
                 return Ok(block);
             }
-            drop(growth);
-            self.grow()?;
+            drop(handing_out);
+            self.grow_beyond(block)?;
         }
     }
 
     /// Allocates storage for the next blocks, adding a segment where needed, and touches it so that
-    /// no access faults later.
+    /// no access faults later. Does nothing when more than `blocks` are ready already.
     ///
     /// # Errors
     /// `PoolFull` when the file system, the device or the configured capacity is exhausted.
-    pub(crate) fn grow(&self) -> Result<()> {
+    pub(crate) fn grow_beyond(&self, blocks: u64) -> Result<()> {
         let mut growth = lock(&self.growth);
         let ready = self.ready.load(Ordering::Acquire);
+        if ready > blocks {
+            return Ok(());
+        }
         let segment = ready / self.map.blocks_per_segment;
         let inside = ready % self.map.blocks_per_segment;
         if ready >= growth.blocks_max {
@@ -86,21 +99,103 @@ impl<P: Pmem> Pool<P> {
         growth.segments[segment as usize]
             .allocate(in_file, length)
             .map_err(|source| full_or_io(source, "allocate space in", &path))?;
-        let page = 4096;
-        let first = start / page * page;
-        let end = (start + length).next_multiple_of(page).min(self.pmem.mapped());
-        self.pmem
-            .populate(first, end - first)
+        self.populate(start, length)
             .map_err(|source| full_or_io(source, "touch the memory of", &path))?;
         self.ready.store(ready + blocks, Ordering::Release);
         Ok(())
     }
 
+    /// Touches the pages of a range for writing.
+    fn populate(&self, start: u64, length: u64) -> std::io::Result<()> {
+        let first = start / SYSTEM_PAGE_BYTES * SYSTEM_PAGE_BYTES;
+        let end = (start + length).next_multiple_of(SYSTEM_PAGE_BYTES).min(self.pmem.mapped());
+        self.pmem.populate(first, end - first)
+    }
+
+    /// Touches the pages of blocks in use before a scan, where that saves faults and costs no writing
+    /// back later.
+    pub(crate) fn populate_blocks(&self, blocks: std::ops::Range<u64>) {
+        if self.read_only || self.pmem.medium() == Medium::File || blocks.is_empty() {
+            return;
+        }
+        let start = self.map.block_at(blocks.start);
+        let end = self.map.block_at(blocks.end - 1) + self.map.block_bytes;
+        if let Err(error) = self.populate(start, end - start) {
+            log::debug!("pages of blocks {blocks:?} are touched when used: {error}");
+        }
+    }
+
+    /// Makes all blocks that the capacity allows ready.
+    ///
+    /// # Errors
+    /// As [`grow_beyond`](Self::grow_beyond).
+    pub(crate) fn grow_to_capacity(&self) -> Result<()> {
+        let blocks_max = lock(&self.growth).blocks_max;
+        while self.ready_blocks() < blocks_max {
+            self.grow_beyond(self.ready_blocks())?;
+        }
+        Ok(())
+    }
+
+    /// Starts the background task that keeps blocks ready ahead of use.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub(crate) fn start_background(self: &Arc<Self>) -> Result<()> {
+        if self.read_only || self.ahead_blocks == 0 {
+            return Ok(());
+        }
+        let pool = Arc::downgrade(self);
+        let step = move || pool.upgrade().map_or(TaskStep::Done, |pool| pool.keep_ahead());
+        let task = self
+            .environment
+            .spawn("chimera-growth", Box::new(step))
+            .map_err(Error::io("start a thread for", &self.files.path))?;
+        // Only ever started once: a second task would be dropped, and so stopped, here.
+        self.background.get_or_init(|| task);
+        Ok(())
+    }
+
+    /// Stops the background task. The owner of the pool calls this before dropping it, so that the
+    /// task never holds the last reference.
+    pub(crate) fn stop_background(&self) {
+        if let Some(task) = self.background.get() {
+            task.stop();
+        }
+    }
+
+    /// Processor time of the background task so far, in nanoseconds.
+    pub(crate) fn background_ns(&self) -> u64 {
+        let time = self.background.get().and_then(|task| task.processor_time());
+        time.map_or(0, |time| time.as_nanos() as u64)
+    }
+
+    fn wake_background(&self) {
+        if let Some(task) = self.background.get() {
+            task.wake();
+        }
+    }
+
+    /// One step of the background task.
+    fn keep_ahead(&self) -> TaskStep {
+        let ready = self.ready_blocks();
+        if ready - self.used_blocks() >= self.ahead_blocks {
+            return TaskStep::Wait;
+        }
+        match self.grow_beyond(ready) {
+            Ok(()) => TaskStep::Again,
+            Err(error) => {
+                // The session that needs a block will try, and report, by itself.
+                log::debug!("no blocks ahead of use: {error}");
+                TaskStep::Wait
+            }
+        }
+    }
+
     fn add_segment(&self, growth: &mut Growth, index: u64) -> Result<()> {
         let header = self.map.header_in_segment();
         let path = self.files.segment_path(index);
-        let file =
-            self.files.create_sized(&path, &[(header, super::blocks::SEGMENT_HEADER_BYTES)])?;
+        let file = self.files.create_segment(&path, self.map.segment_bytes, header)?;
         let at = self.map.base + index * self.map.segment_bytes;
         self.pmem.map(at, &file, 0, self.map.segment_bytes).map_err(Error::io("map", &path))?;
         let words = segment::encode(lock(&self.superblock).pool_id, index);

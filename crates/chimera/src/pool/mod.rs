@@ -20,15 +20,14 @@ mod open;
 mod segment;
 mod superblock;
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
 
 pub(crate) use blocks::BlockMap;
 pub use location::Location;
-#[allow(unused_imports, reason = "for the engine, which is being added")]
 pub(crate) use open::Opened;
 pub(crate) use superblock::{Closing, Superblock};
 
@@ -45,8 +44,8 @@ pub(crate) mod sites {
         SEGMENT_HEADER = "pool.segment_header";
         /// The number of blocks handed out so far.
         USED_BLOCKS = "pool.used_blocks";
-        /// Everything, at close.
-        CLOSE = "pool.close";
+        /// Everything.
+        SYNC = "pool.sync";
     }
 }
 
@@ -61,11 +60,16 @@ pub(crate) struct Pool<P: Pmem> {
     pub(crate) read_only: bool,
     files: PoolFiles,
     superblock: Mutex<Superblock>,
-    /// Segments are added under this.
+    /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
+    /// Blocks are handed out under this: never held for long.
+    hand_out: Mutex<()>,
+    /// Blocks to keep ready ahead of use.
+    ahead_blocks: u64,
+    background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
-    /// Blocks handed out so far. Changes only under `growth`.
+    /// Blocks handed out so far. Changes only under `hand_out`.
     used: AtomicU64,
 }
 
@@ -108,6 +112,16 @@ impl<P: Pmem> Pool<P> {
         store_superblock(&self.pmem, &superblock);
     }
 
+    /// Makes everything stored so far survive what the medium can.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let failed =
+            |error| Error::Io { action: "sync", path: self.files.path.clone(), source: error };
+        self.pmem.sync(sites::SYNC).map_err(failed)
+    }
+
     /// Marks the pool as closed in order, after everything else is durable.
     ///
     /// # Errors
@@ -116,11 +130,10 @@ impl<P: Pmem> Pool<P> {
         if self.read_only {
             return Ok(());
         }
-        let failed =
-            |error| Error::Io { action: "sync", path: self.files.path.clone(), source: error };
-        self.pmem.sync(sites::CLOSE).map_err(failed)?;
+        self.stop_background();
+        self.sync()?;
         self.change_superblock(|superblock| superblock.closing = Closing::Clean);
-        self.pmem.sync(sites::CLOSE).map_err(failed)
+        self.sync()
     }
 }
 

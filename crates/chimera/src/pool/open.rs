@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::{Environment, Pmem};
@@ -13,6 +13,9 @@ use super::superblock::{COPY_STRIDE, FILE_BYTES, WORDS};
 use super::{BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, segment, store_superblock};
 use crate::db::error::{Error, Result};
 use crate::db::options::Options;
+
+/// Most bytes to allocate and touch at a time, so that nobody waits long for the growth lock.
+const GROWTH_STEP_BYTES: u64 = 4 << 20;
 
 /// What opening found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +46,16 @@ impl<P: Pmem> Pool<P> {
             Some(superblock) => (superblock, false),
             None => (new()?, true),
         };
+        options.effective_durability(pmem.medium()).map_err(Error::InvalidOptions)?;
         let geometry = &superblock.geometry;
-        let map = BlockMap::new(FILE_BYTES, geometry).ok_or_else(|| {
-            Error::corrupted("the superblock's sizes leave no room for a block", 32)
+        let map = geometry.validate().and_then(|()| {
+            BlockMap::new(FILE_BYTES, geometry).ok_or_else(|| {
+                format!("a segment of {} bytes has no room for a block", geometry.segment_bytes)
+            })
+        });
+        let map = map.map_err(|what| match created {
+            true => Error::InvalidOptions(what),
+            false => Error::corrupted(format!("the superblock's sizes are not valid: {what}"), 32),
         })?;
         if created {
             store_superblock(&pmem, &superblock);
@@ -55,7 +65,8 @@ impl<P: Pmem> Pool<P> {
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
-        let step_blocks = (options.populate_ahead_bytes / map.block_bytes).max(1);
+        let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
+        let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
             .capacity_bytes
             .or(options.anonymous_bytes)
@@ -68,6 +79,9 @@ impl<P: Pmem> Pool<P> {
             files,
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
+            hand_out: Mutex::new(()),
+            ahead_blocks,
+            background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
             used: AtomicU64::new(used),
@@ -106,7 +120,7 @@ fn map_superblock<P: Pmem>(
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
-        map(&files.create_sized(&path, &[(0, FILE_BYTES)])?)?;
+        map(&files.create_sized(&path, 0, FILE_BYTES)?)?;
         return Ok(None);
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bucket::Slots;
-use super::header::VersionLock;
 use super::{ExtendibleHash, LockedSegment, Words};
 use crate::index::OutOfSpace;
+use crate::sync::VersionLock;
 
 /// A directory up to this size may double whenever a split wants it to.
 const DIRECTORY_ALWAYS_MAX: u64 = 64;

@@ -125,11 +125,12 @@ use self::bucket::Slots;
 use self::directory::Directory;
 pub use self::geometry::HashGeometry;
 use self::growth::Growth;
-use self::header::{SegmentHeader, VersionGuard};
+use self::header::SegmentHeader;
 use self::overflow::Overflow;
 pub use self::words::{DramWords, Words};
 use crate::index::OutOfSpace;
 use crate::pool::Location;
+use crate::sync::VersionGuard;
 
 /// Headers in the first chunk of memory.
 const FIRST_HEADERS: usize = 16;
