@@ -1,25 +1,50 @@
 //! Chimera: an embedded key-value store for machines with fast volatile memory and large
 //! byte-addressable persistent memory.
 //!
+//! ```
+//! use chimera::{Db, Options};
+//!
+//! # fn main() -> Result<(), chimera::Error> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("data");
+//! // Creates the store or recovers it. Keys of 16 bytes, values of 200.
+//! let db = Db::open(&path, &Options::new().fixed_size(16, 200).segment_bytes(4 << 20))?;
+//! let mut session = db.session();
+//! session.put(b"0123456789abcdef", &[7; 200])?;
+//! let value = session.get(b"0123456789abcdef")?.expect("just written");
+//! assert_eq!(value[0], 7);
+//! drop(session);
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Rooms (each uses only those below it)
-//! - [`db`]: what a user sees: [`Options`], [`Error`], [`Stats`].
-//! - [`index`]: where a key's record is; never touches a record.
+//! - [`db`]: what a user sees: [`Db`], [`Session`], [`TypedDb`].
+//! - `engine`: how records and an index are joined: the order of writes, flushes and index changes.
+//! - `index`: where a key's record is; never touches a record.
+//! - `records`: where record bytes live; never knows which index points at them.
 //! - `pool`: superblock, segments, blocks, [`Location`].
+//! - `types`: plain data that every room speaks of: [`Options`], [`Error`], [`Stats`].
+//! - `sync`: the facade of locks and atomics that tests can replace.
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "used by the engine, which is being added")]
 
 pub mod db;
+mod engine;
 pub mod index;
 mod pool;
 mod records;
 mod sync;
+mod types;
 
-pub use db::check::{CheckReport, Damage};
-pub use db::error::{Error, Result};
-pub use db::options::{
+pub use db::{Db, Session, TypedDb, TypedSession};
+pub use pool::Location;
+pub use types::check::{CheckReport, Damage};
+pub use types::error::{Error, Result};
+pub use types::options::{
     Durability, EngineKind, Geometry, IndexPlacement, Options, Progress, RecordLayout,
 };
-pub use db::stats::{RecoveryStats, Stats};
-pub use pool::Location;
+pub use types::stats::{RecoveryStats, Stats};
+pub use types::swap::Swap;
 
 pub use chimera_pmem as pmem;

@@ -1,6 +1,6 @@
 //! Where blocks lie in the pool's address space.
 
-use crate::db::options::Geometry;
+use crate::types::options::Geometry;
 
 /// Bytes kept for a segment's header, at its end.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
@@ -37,8 +37,8 @@ impl BlockMap {
         })
     }
 
-    /// Largest number of blocks, so that block numbers stay below 2^32.
-    pub(crate) const BLOCKS_MAX: u64 = 1 << 32;
+    /// Largest number of blocks, so that it fits 32 bits.
+    pub(crate) const BLOCKS_MAX: u64 = u32::MAX as u64;
 
     /// Offset of a block in the pool.
     #[inline(always)]

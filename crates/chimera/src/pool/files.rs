@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 
-use crate::db::error::{Error, Result};
+use crate::types::error::{Error, Result};
 
 /// The directory of a pool, and its lock.
 pub(super) struct PoolFiles {

@@ -7,9 +7,9 @@ use chimera_pmem::environment::{File, TaskStep};
 use chimera_pmem::{Medium, Pmem};
 
 use super::files::full_or_io;
-use super::{Pool, USED_BLOCKS_AT, segment, sites};
-use crate::db::error::{Error, Result};
+use super::{Pool, USED_BLOCKS_AT, checked_word, segment, sites};
 use crate::sync::lock;
+use crate::types::error::{Error, Result};
 
 /// Pages of the operating system, in bytes.
 const SYSTEM_PAGE_BYTES: u64 = 4096;
@@ -22,17 +22,6 @@ pub(super) struct Growth {
     pub(super) blocks_max: u64,
     /// Blocks to allocate at a time.
     pub(super) step_blocks: u64,
-}
-
-/// The used-blocks word: the number, and its complement in part, so that damage is noticed.
-pub(super) fn encode_used(used: u64) -> u64 {
-    used | (!used & 0xffff_ffff) << 32
-}
-
-/// The number in a used-blocks word, if it is one.
-pub(super) fn decode_used(word: u64) -> Option<u64> {
-    let used = word & 0xffff_ffff;
-    (encode_used(used) == word).then_some(used)
 }
 
 impl<P: Pmem> Pool<P> {
@@ -53,7 +42,11 @@ impl<P: Pmem> Pool<P> {
             let ready = self.ready.load(Ordering::Acquire);
             if block < ready {
                 let word = self.extent(USED_BLOCKS_AT, 8);
-                self.pmem.store_u64(USED_BLOCKS_AT, encode_used(block + 1), sites::USED_BLOCKS);
+                self.pmem.store_u64(
+                    USED_BLOCKS_AT,
+                    checked_word::encode(block as u32 + 1),
+                    sites::USED_BLOCKS,
+                );
                 self.pmem.flush(word, sites::USED_BLOCKS);
                 self.pmem.fence(sites::USED_BLOCKS);
                 self.used.store(block + 1, Ordering::Release);

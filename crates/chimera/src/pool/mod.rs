@@ -13,6 +13,7 @@
 //!    written.
 
 mod blocks;
+pub(crate) mod checked_word;
 mod files;
 mod growth;
 mod location;
@@ -28,11 +29,10 @@ use chimera_pmem::{Environment, Extent, Pmem};
 
 pub(crate) use blocks::BlockMap;
 pub use location::Location;
-pub(crate) use open::Opened;
 pub(crate) use superblock::{Closing, Superblock};
 
-use crate::db::error::{Error, Result};
 use crate::sync::lock;
+use crate::types::error::{Error, Result};
 use files::PoolFiles;
 
 /// The sites of the pool.

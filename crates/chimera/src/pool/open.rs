@@ -8,11 +8,13 @@ use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::{Environment, Pmem};
 
 use super::files::PoolFiles;
-use super::growth::{Growth, decode_used};
+use super::growth::Growth;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, WORDS};
-use super::{BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, segment, store_superblock};
-use crate::db::error::{Error, Result};
-use crate::db::options::Options;
+use super::{
+    BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, store_superblock,
+};
+use crate::types::error::{Error, Result};
+use crate::types::options::Options;
 
 /// Most bytes to allocate and touch at a time, so that nobody waits long for the growth lock.
 const GROWTH_STEP_BYTES: u64 = 4 << 20;
@@ -53,9 +55,12 @@ impl<P: Pmem> Pool<P> {
                 format!("a segment of {} bytes has no room for a block", geometry.segment_bytes)
             })
         });
-        let map = map.map_err(|what| match created {
-            true => Error::InvalidOptions(what),
-            false => Error::corrupted(format!("the superblock's sizes are not valid: {what}"), 32),
+        let map = map.map_err(|what| {
+            if created {
+                Error::InvalidOptions(what)
+            } else {
+                Error::corrupted(format!("the superblock's sizes are not valid: {what}"), 32)
+            }
         })?;
         if created {
             store_superblock(&pmem, &superblock);
@@ -198,11 +203,7 @@ fn map_segments<P: Pmem>(
 
 /// Blocks in use: what the word says, or an error when the word is damaged.
 fn used_blocks<P: Pmem>(pmem: &P, blocks: u64) -> Result<u64> {
-    let word = pmem.load_u64(USED_BLOCKS_AT);
-    if word == 0 {
-        return Ok(0);
-    }
-    match decode_used(word) {
+    match checked_word::decode(pmem.load_u64(USED_BLOCKS_AT)).map(u64::from) {
         Some(used) if used <= blocks => Ok(used),
         _ => Err(Error::corrupted("the number of used blocks is not valid", USED_BLOCKS_AT)),
     }

@@ -1,6 +1,6 @@
 //! The header of a segment: one line, at the end of the segment's file.
 
-use crate::db::error::{Error, Result};
+use crate::types::error::{Error, Result};
 
 /// First word: "CHIMSEG1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMSEG1");

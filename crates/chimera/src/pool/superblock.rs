@@ -4,8 +4,8 @@
 //! is a checksum over the others. An update writes the copy that is not in force, with the next
 //! sequence number, so that a torn update leaves the other copy as it was.
 
-use crate::db::error::{Error, Result};
-use crate::db::options::{EngineKind, Geometry, RecordLayout};
+use crate::types::error::{Error, Result};
+use crate::types::options::{EngineKind, Geometry, RecordLayout};
 
 /// First word of both copies: "CHIMERA1" in ASCII, little-endian.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"CHIMERA1");

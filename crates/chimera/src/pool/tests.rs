@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment};
 
+use super::open::Opened;
 use super::*;
-use crate::db::options::{EngineKind, Geometry, Options, RecordLayout};
+use crate::types::options::{EngineKind, Geometry, Options, RecordLayout};
 
 fn options() -> Options {
     Options::new().fixed_size(16, 200).populate_ahead_bytes(48 << 10)

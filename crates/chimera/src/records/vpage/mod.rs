@@ -2,27 +2,55 @@
 //!
 //! ```text
 //! byte 0   flags word: of the block, in its first page; zero in the others
-//! byte 8   bitset: one bit per slot, in words of 64; a set bit means a record
+//! byte 8   bitset: one bit per slot; a set bit means a record
 //!          padding, chosen so that records touch the fewest lines
 //! slots    [crc32c of place, version, key: 4 | crc32c of place, value: 4 | version: 8] key value
 //! ```
 //! The part in brackets is there in the checked layout only. Keys and values are padded to 8 bytes
 //! each, so that every field of a value keeps its alignment.
 //!
+//! In the checked layout the flags and each 32 bits of the bitset have a check in the upper half of
+//! their word, changed together with them by one swap. The published layout has bits only, 64 to a
+//! word.
+//!
 //! The version lock of the paper's page header lives in DRAM, where a crash cannot leave it set.
 
-use crate::db::options::{Geometry, RecordLayout};
+mod pages;
+
+use crate::pool::checked_word;
+use crate::types::options::{Geometry, RecordLayout};
+pub(crate) use pages::{Place, RecordHeader, VPages};
+
+/// The sites of pages.
+pub(crate) mod sites {
+    chimera_pmem::sites! {
+        /// A record with its header, before its bit.
+        RECORD = "vpage.record";
+        /// The bit that makes a record count.
+        BIT_SET = "vpage.bit_set";
+        /// The bit of a record that is deleted or has been replaced.
+        BIT_CLEAR = "vpage.bit_clear";
+        /// Bits that others cleared, before their slots are used again.
+        BITS_REUSED = "vpage.bits_reused";
+        /// A word of a value, in place.
+        VALUE_WORD = "vpage.value_word";
+        /// The flags of a block.
+        BLOCK_FLAGS = "vpage.block_flags";
+        /// The bits of a block that held an index.
+        BLOCK_RESET = "vpage.block_reset";
+    }
+}
 
 /// Flags of a block, in the first word of its first page.
 pub(crate) mod block_flag {
     /// A session writes new records into the block.
-    pub(crate) const OWNED: u64 = 1;
+    pub(crate) const OWNED: u32 = 1;
     /// Values of the block are updated in place: their checksums do not apply.
-    pub(crate) const IN_PLACE: u64 = 2;
+    pub(crate) const IN_PLACE: u32 = 2;
     /// The block holds index words, not records, and means nothing after a restart.
-    pub(crate) const INDEX: u64 = 4;
+    pub(crate) const INDEX: u32 = 4;
     /// Every flag there is.
-    pub(crate) const KNOWN: u64 = OWNED | IN_PLACE | INDEX;
+    pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX;
 }
 
 /// Bytes before each record in the checked layout.
@@ -33,6 +61,8 @@ pub(crate) const RECORD_HEADER_BYTES: u32 = 16;
 pub(crate) struct PageLayout {
     pub(crate) slots: u32,
     pub(crate) bitset_words: u32,
+    /// log2 of the slots that a word of the bitset stands for.
+    word_shift: u32,
     pub(crate) first_slot: u32,
     pub(crate) slot_bytes: u32,
     /// From the start of a slot to its key.
@@ -73,7 +103,8 @@ impl PageLayout {
         let checked = layout == RecordLayout::Checked;
         let key_at = if checked { RECORD_HEADER_BYTES } else { 0 };
         let slot_bytes = Self::slot_bytes_of(layout, key_bytes, value_bytes);
-        let header = |slots: u32| 8 + 8 * slots.div_ceil(64);
+        let word_shift = if checked { 5 } else { 6 };
+        let header = |slots: u32| 8 + 8 * slots.div_ceil(1 << word_shift);
         let mut slots = (geometry.page_bytes / slot_bytes).min(u32::from(u16::MAX) - 1);
         while slots > 0 && header(slots) + slots * slot_bytes > geometry.page_bytes {
             slots -= 1;
@@ -88,7 +119,8 @@ impl PageLayout {
             .min_by_key(|first| lines_touched(*first, slot_bytes, slots))?;
         Some(Self {
             slots,
-            bitset_words: slots.div_ceil(64),
+            bitset_words: slots.div_ceil(1 << word_shift),
+            word_shift,
             first_slot,
             slot_bytes,
             key_at,
@@ -103,17 +135,42 @@ impl PageLayout {
         u64::from(self.first_slot + slot * self.slot_bytes)
     }
 
-    /// Offset in its page of the bitset word with a slot's bit.
+    /// Offset in its page of word `word` of the bitset.
     #[inline(always)]
-    pub(crate) fn bitset_at(slot: u32) -> u64 {
-        8 + 8 * u64::from(slot / 64)
+    pub(crate) fn bitset_at(word: u32) -> u64 {
+        8 + 8 * u64::from(word)
+    }
+
+    /// The word of the bitset with a slot's bit, and the bit.
+    #[inline(always)]
+    pub(crate) fn bit_of(&self, slot: u32) -> (u32, u64) {
+        (slot >> self.word_shift, 1 << (slot & ((1 << self.word_shift) - 1)))
+    }
+
+    /// The slot of bit number `bit` of word `word`.
+    #[inline(always)]
+    pub(crate) fn slot_of(&self, word: u32, bit: u32) -> u32 {
+        (word << self.word_shift) + bit
     }
 
     /// The bits of bitset word `word` that stand for slots.
     #[inline(always)]
     pub(crate) fn bits_of_word(&self, word: u32) -> u64 {
-        let bits = self.slots - word * 64;
-        if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+        let bits = (self.slots - (word << self.word_shift)).min(1 << self.word_shift);
+        u64::MAX >> (64 - bits)
+    }
+
+    /// The word that stands for these bits.
+    #[inline(always)]
+    pub(crate) fn encode_bits(&self, bits: u64) -> u64 {
+        if self.checked { checked_word::encode(bits as u32) } else { bits }
+    }
+
+    /// The bits of word number `word`, unless it is damaged.
+    #[inline(always)]
+    pub(crate) fn decode_bits(&self, word: u32, encoded: u64) -> Option<u64> {
+        let bits = if self.checked { u64::from(checked_word::decode(encoded)?) } else { encoded };
+        (bits & !self.bits_of_word(word) == 0).then_some(bits)
     }
 }
 

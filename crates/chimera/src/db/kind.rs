@@ -1,0 +1,126 @@
+//! [`Engine`]: the engine of a store, chosen once, called by one match.
+
+use chimera_pmem::{Hardware, Pmem};
+
+use crate::engine::Poison;
+use crate::engine::viper::{Client, PmemWords, Sizes, Viper};
+use crate::pool::Pool;
+use crate::types::check::CheckReport;
+use crate::types::error::Result;
+use crate::types::options::Progress;
+use crate::types::swap::Swap;
+
+/// The engine of a store.
+pub(crate) enum Engine<P: Pmem = Hardware> {
+    Viper(Viper<P>),
+    /// Viper with its index in persistent memory, for comparison.
+    ViperIndexInPmem(Viper<P, PmemWords<P>>),
+}
+
+/// Calls the same method of whichever engine it is.
+macro_rules! each {
+    ($self:ident, $engine:ident => $call:expr) => {
+        match $self {
+            Engine::Viper($engine) => $call,
+            Engine::ViperIndexInPmem($engine) => $call,
+        }
+    };
+}
+
+impl<P: Pmem> Engine<P> {
+    pub(crate) fn pool(&self) -> &Pool<P> {
+        each!(self, engine => &engine.pool)
+    }
+
+    pub(crate) fn poison(&self) -> &Poison {
+        each!(self, engine => &engine.poison)
+    }
+
+    #[inline]
+    pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
+        each!(self, engine => engine.put(client, key, value))
+    }
+
+    #[inline]
+    pub(crate) fn get_with<T>(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        each!(self, engine => engine.get_with(client, key, take))
+    }
+
+    pub(crate) fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        client: &mut Client,
+        keys: &[K],
+        take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        each!(self, engine => engine.multi_get_with(client, keys, take))
+    }
+
+    pub(crate) fn update(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        change: impl FnMut(&mut Vec<u8>),
+    ) -> Result<bool> {
+        each!(self, engine => engine.update(client, key, change))
+    }
+
+    #[inline]
+    pub(crate) fn update_u64(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        each!(self, engine => engine.update_u64(client, key, at, change))
+    }
+
+    pub(crate) fn compare_and_swap(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        each!(self, engine => engine.compare_and_swap(client, key, expected, new))
+    }
+
+    #[inline]
+    pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
+        each!(self, engine => engine.delete(client, key))
+    }
+
+    pub(crate) fn for_each(
+        &self,
+        client: &mut Client,
+        take: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        each!(self, engine => engine.for_each(client, take))
+    }
+
+    pub(crate) fn end(&self, client: &mut Client) {
+        each!(self, engine => engine.end(client));
+    }
+
+    pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
+        each!(self, engine => engine.check(progress))
+    }
+
+    pub(crate) fn sizes(&self) -> Sizes {
+        each!(self, engine => engine.sizes())
+    }
+
+    /// Closes the pool in order. A poisoned store stays marked as open.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.pool().stop_background();
+        match self.poison().failure() {
+            Some(_) => Ok(()),
+            None => self.pool().close(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Opening a store: from options and a superblock to an engine.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
+
+use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
+
+use super::kind::Engine;
+use super::{Db, HardwareFacts, Inner};
+use crate::engine::viper::{PmemWords, Viper, hash_geometry};
+use crate::index::volatile::extendible_hash::DramWords;
+use crate::pool::{Closing, Pool, Superblock};
+use crate::records::vpage::PageLayout;
+use crate::types::error::{Error, Result};
+use crate::types::options::{Geometry, IndexPlacement, Options};
+use crate::types::stats::RecoveryStats;
+
+/// Largest key, in bytes.
+const KEY_BYTES_MAX: u32 = 4096;
+/// Largest value of a fixed size, in bytes.
+const VALUE_BYTES_MAX: u32 = 512 << 10;
+
+pub(super) fn on_hardware(path: &Path, options: &Options) -> Result<Db> {
+    let pmem = hardware(options).map_err(Error::io("reserve address space for", path))?;
+    let facts: fn(&Hardware) -> HardwareFacts = |pmem| HardwareFacts {
+        flush_instruction: pmem.flush_instruction().to_string(),
+        huge_pages: pmem.uses_huge_pages(),
+    };
+    let environment: Arc<dyn Environment> = Arc::new(RealEnvironment::new());
+    on(pmem, &environment, path, options, Some(facts))
+}
+
+/// Mapped memory as the options want it.
+fn hardware(options: &Options) -> std::io::Result<Hardware> {
+    Hardware::new(options.hardware_options())
+}
+
+impl Options {
+    /// How [`Db::open`] maps and flushes memory with these options.
+    pub fn hardware_options(&self) -> HardwareOptions {
+        HardwareOptions {
+            flush: if self.flush { FlushChoice::Auto } else { FlushChoice::Never },
+            huge_pages: self.huge_pages,
+            ..HardwareOptions::default()
+        }
+    }
+}
+
+pub(super) fn on<P: Pmem>(
+    pmem: P,
+    environment: &Arc<dyn Environment>,
+    path: &Path,
+    options: &Options,
+    hardware: Option<fn(&P) -> HardwareFacts>,
+) -> Result<Db<P>> {
+    let started_ns = environment.now_ns();
+    check_options(options)?;
+    let new = || new_superblock(options, &**environment);
+    let (pool, opened) = Pool::open(pmem, environment.clone(), path, options, new)?;
+    check_superblock(&pool.superblock(), options)?;
+    let pool = Arc::new(pool);
+    if options.populate_at_open {
+        pool.grow_to_capacity()?;
+    }
+    let hash_geometry = hash_geometry(options)?;
+    let (engine, recovered) = match options.index {
+        IndexPlacement::Dram => {
+            let words = DramWords::new(hash_geometry, options.huge_pages);
+            let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
+            (Engine::Viper(engine), recovered)
+        }
+        IndexPlacement::Pmem => {
+            let words = PmemWords::new(pool.clone(), hash_geometry)?;
+            let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
+            (Engine::ViperIndexInPmem(engine), recovered)
+        }
+    };
+    let durability =
+        options.effective_durability(pool.pmem.medium()).map_err(Error::InvalidOptions)?;
+    let recovery = RecoveryStats {
+        clean: opened.clean,
+        duration_ns: environment.now_ns() - started_ns,
+        ..recovered
+    };
+    let medium = pool.pmem.medium();
+    log::info!("{}: medium {medium}, durability {durability}, {recovery:?}", path.display());
+    let inner = Inner {
+        engine,
+        durability,
+        recovery,
+        clients: Mutex::default(),
+        next_client: AtomicU32::new(0),
+        hardware,
+        is_closed: false,
+    };
+    // From here on dropping `inner` stops it.
+    pool.start_background()?;
+    Ok(Db { inner: Arc::new(inner) })
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    let invalid = |what: &str| Err(Error::InvalidOptions(what.to_owned()));
+    if let Some((key_bytes, value_bytes)) = options.sizes {
+        if !(1..=KEY_BYTES_MAX).contains(&key_bytes) {
+            return invalid("keys must have 1 to 4096 bytes");
+        }
+        if value_bytes > VALUE_BYTES_MAX {
+            return invalid("values must have at most 524288 bytes");
+        }
+    }
+    let bounded = options.capacity_bytes.or(options.anonymous_bytes).is_some();
+    if options.populate_at_open && !bounded {
+        return invalid("populating at open needs a capacity");
+    }
+    if options.index == IndexPlacement::Pmem && options.read_only {
+        return invalid(
+            "an index in persistent memory cannot be built in a store open for reading",
+        );
+    }
+    Ok(())
+}
+
+/// What a new pool is, by the options.
+fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Superblock> {
+    let Some((key_bytes, value_bytes)) = options.sizes else {
+        let what = "a new store needs the sizes of its keys and values (Options::fixed_size)";
+        return Err(Error::InvalidOptions(what.to_owned()));
+    };
+    let layout = options.layout.unwrap_or_default();
+    let geometry = geometry(options, PageLayout::slot_bytes_of(layout, key_bytes, value_bytes));
+    geometry.validate().map_err(Error::InvalidOptions)?;
+    if PageLayout::new(&geometry, layout, key_bytes, value_bytes).is_none() {
+        let page = geometry.page_bytes;
+        let what = format!("pages of {page} bytes do not hold a record; leave the geometry out");
+        return Err(Error::InvalidOptions(what));
+    }
+    Ok(Superblock {
+        engine: options.engine,
+        pool_id: environment.random_u64(),
+        hash_seed: environment.random_u64(),
+        geometry,
+        layout,
+        key_bytes,
+        value_bytes,
+        sequence: 0,
+        segments: 0,
+        closing: Closing::Open,
+        boot_id: 0,
+    })
+}
+
+/// The geometry asked for, or the default with pages large enough for a record.
+fn geometry(options: &Options, slot_bytes: u32) -> Geometry {
+    let mut geometry = options.geometry.unwrap_or_else(|| {
+        let page_bytes = Geometry::default().page_bytes;
+        // The page's header takes at least two words beside one record.
+        let pages = (slot_bytes + 16).div_ceil(page_bytes);
+        Geometry { page_bytes: page_bytes * pages, ..Geometry::default() }
+    });
+    if let Some(segment_bytes) = options.segment_bytes {
+        geometry.segment_bytes = segment_bytes;
+    }
+    geometry
+}
+
+/// Checks what a superblock says against what is possible and what the options say.
+fn check_superblock(superblock: &Superblock, options: &Options) -> Result<()> {
+    let Superblock { geometry, layout, key_bytes, value_bytes, .. } = superblock;
+    let possible = (1..=KEY_BYTES_MAX).contains(key_bytes)
+        && *value_bytes <= VALUE_BYTES_MAX
+        && PageLayout::new(geometry, *layout, *key_bytes, *value_bytes).is_some();
+    if !possible {
+        return Err(Error::corrupted("the superblock's record sizes are not valid", 56));
+    }
+    let mismatch = |what, found: String, wanted: String| {
+        if found == wanted { Ok(()) } else { Err(Error::Mismatch { what, found, wanted }) }
+    };
+    mismatch("engine", superblock.engine.to_string(), options.engine.to_string())?;
+    if let Some((key, value)) = options.sizes {
+        mismatch("a key size of", key_bytes.to_string(), key.to_string())?;
+        mismatch("a value size of", value_bytes.to_string(), value.to_string())?;
+    }
+    if let Some(wanted) = options.layout {
+        mismatch("the record layout", format!("{layout:?}"), format!("{wanted:?}"))?;
+    }
+    if let Some(wanted) = options.geometry {
+        mismatch("the geometry", format!("{geometry:?}"), format!("{wanted:?}"))?;
+    }
+    if let Some(wanted) = options.segment_bytes {
+        let found = geometry.segment_bytes.to_string();
+        mismatch("a segment size of", found, wanted.to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! [`Session`]: how a thread reads and writes a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chimera_pmem::{Hardware, Pmem};
+
+use super::Inner;
+use crate::engine::viper::Client;
+use crate::types::error::Result;
+use crate::types::swap::Swap;
+
+/// How a thread reads and writes a store: Viper's "client" (section 3.3.1).
+///
+/// A session owns the block it inserts into, and a buffer for values. It may move between threads.
+/// Its block is given back, for others to fill, when it is dropped.
+pub struct Session<P: Pmem = Hardware> {
+    inner: Arc<Inner<P>>,
+    client: Client,
+}
+
+impl<P: Pmem> Session<P> {
+    pub(super) fn new(inner: Arc<Inner<P>>, client: Client) -> Self {
+        Self { inner, client }
+    }
+
+    /// Stores `value` under `key`; tells whether the key is new.
+    ///
+    /// # Errors
+    /// [`KeySize`](crate::Error::KeySize), [`ValueSize`](crate::Error::ValueSize);
+    /// [`PoolFull`](crate::Error::PoolFull), with nothing changed;
+    /// [`ReadOnly`](crate::Error::ReadOnly), [`Poisoned`](crate::Error::Poisoned);
+    /// [`Corrupted`](crate::Error::Corrupted) when the record to be replaced is damaged.
+    ///
+    /// # Durability
+    /// The new value survives whatever the store's durability promises once the call returns. If the
+    /// machine stops before, either the old or the new value is there, whole.
+    ///
+    /// # Cost
+    /// The lines of the record and 1 for its bit, 2 fences; 1 line and 1 fence more to replace an old
+    /// record (section 3.3.2). One to three cache misses beside.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.inner.engine.put(&mut self.client, key, value)
+    }
+
+    /// A copy of the value of `key`.
+    ///
+    /// # Errors
+    /// [`KeySize`](crate::Error::KeySize); [`Corrupted`](crate::Error::Corrupted) when the record
+    /// does not match its checksums.
+    ///
+    /// # Durability
+    /// What is returned is as durable as an acknowledged write.
+    ///
+    /// # Cost
+    /// Takes no lock. A cache miss in the index and the lines of the record; an allocation, which
+    /// [`get_with`](Self::get_with) does without.
+    #[inline]
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Hands the value of `key` to `take`, from the session's buffer; gives back what `take` made of
+    /// it, or `None` when there is no such key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// # Cost
+    /// As [`get`](Self::get), without the allocation.
+    #[inline]
+    pub fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        self.inner.engine.get_with(&mut self.client, key, take)
+    }
+
+    /// Copies of the values of many keys, in order.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// # Cost
+    /// As that many [`get`](Self::get)s, but cache misses of 16 keys overlap: up to three times as
+    /// fast on large stores.
+    pub fn multi_get<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut values = Vec::with_capacity(keys.len());
+        self.multi_get_with(keys, |_, value| values.push(value.map(<[u8]>::to_vec)))?;
+        Ok(values)
+    }
+
+    /// Hands the values of many keys to `take`, in order, with the number of the key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get). Keys before the one that fails have been handed out.
+    ///
+    /// # Cost
+    /// As [`multi_get`](Self::multi_get), without allocations.
+    pub fn multi_get_with<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.inner.engine.multi_get_with(&mut self.client, keys, take)
+    }
+
+    /// Replaces the value of `key` by what `change` makes of a private copy of it, as one atomic step;
+    /// `false` when there is no such key. `change` runs again when another session was faster, and
+    /// must not change the length.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// A change within one aligned word of 8 bytes is made in place: 1 line, 1 fence. Any other one
+    /// costs a [`get`](Self::get) and a [`put`](Self::put) (section 3.3.4).
+    pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
+        self.inner.engine.update(&mut self.client, key, change)
+    }
+
+    /// Adds `delta`, wrapping, to the little-endian number in bytes `at..at + 8` of the value of
+    /// `key`; returns what it was before, or `None` when there is no such key.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); [`FieldOutOfRange`](crate::Error::FieldOutOfRange).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// Where `at` is a multiple of 8: 1 line, 1 fence; the first time in a block one of each more,
+    /// because from then on the checksums of the block's values no longer apply. Otherwise as
+    /// [`update`](Self::update).
+    #[inline]
+    pub fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
+        let add = |old: u64| Some(old.wrapping_add(delta));
+        self.inner.engine.update_u64(&mut self.client, key, at, add)
+    }
+
+    /// Stores `new` in bytes `at..at + 8` of the value of `key`, little-endian, if `expected` is
+    /// there; returns what was there before, or `None` when there is no such key.
+    ///
+    /// # Errors
+    /// As [`fetch_add_u64`](Self::fetch_add_u64).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`fetch_add_u64`](Self::fetch_add_u64).
+    #[inline]
+    pub fn compare_and_swap_u64(
+        &mut self,
+        key: &[u8],
+        at: usize,
+        expected: u64,
+        new: u64,
+    ) -> Result<Option<u64>> {
+        let change = |old| (old == expected).then_some(new);
+        self.inner.engine.update_u64(&mut self.client, key, at, change)
+    }
+
+    /// Replaces the value of `key` by `new` if it is `expected`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`update`](Self::update).
+    pub fn compare_and_swap(&mut self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
+        self.inner.engine.compare_and_swap(&mut self.client, key, expected, new)
+    }
+
+    /// Removes `key`; tells whether it was there.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); [`ReadOnly`](crate::Error::ReadOnly),
+    /// [`Poisoned`](crate::Error::Poisoned).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// 1 line, 1 fence (section 3.3.5).
+    #[inline]
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        self.inner.engine.delete(&mut self.client, key)
+    }
+
+    /// The number under which counters book this session.
+    pub fn number(&self) -> u32 {
+        self.client.number
+    }
+}
+
+impl<P: Pmem> Drop for Session<P> {
+    fn drop(&mut self) {
+        self.inner.engine.end(&mut self.client);
+    }
+}
+
+impl<P: Pmem> fmt::Debug for Session<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("number", &self.client.number).finish_non_exhaustive()
+    }
+}

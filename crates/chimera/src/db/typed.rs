@@ -1,0 +1,157 @@
+//! [`TypedDb`]: keys and values that are plain old data, without serialisation.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use chimera_pmem::{Hardware, Pmem};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::{Db, Session};
+use crate::types::error::{Error, Result};
+use crate::types::options::Options;
+
+/// A store whose keys and values are plain-old-data types: no padding, no pointers, any bytes valid.
+/// Derive the traits with `zerocopy`. Bytes are stored as they are in memory, so choose types with a
+/// fixed byte order when stores move between kinds of machines.
+///
+/// ```
+/// use chimera::{Options, TypedDb};
+/// use zerocopy::{FromBytes, Immutable, IntoBytes};
+///
+/// #[derive(Debug, PartialEq, FromBytes, IntoBytes, Immutable)]
+/// #[repr(C)]
+/// struct Account {
+///     balance: u64,
+///     limit: u64,
+/// }
+///
+/// # fn main() -> Result<(), chimera::Error> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("data");
+/// let db = TypedDb::<u64, Account>::open(&path, &Options::new().segment_bytes(1 << 20))?;
+/// let mut session = db.session();
+/// session.put(&7, &Account { balance: 100, limit: 10 })?;
+/// session.update(&7, |account| account.balance -= 30)?;
+/// assert_eq!(session.get(&7)?, Some(Account { balance: 70, limit: 10 }));
+/// # Ok(())
+/// # }
+/// ```
+pub struct TypedDb<K, V, P: Pmem = Hardware> {
+    db: Db<P>,
+    types: PhantomData<fn(K) -> V>,
+}
+
+/// What keys and values of a [`TypedDb`] have to be. Implemented by itself.
+pub trait PlainData: FromBytes + IntoBytes + Immutable {}
+impl<T: FromBytes + IntoBytes + Immutable> PlainData for T {}
+
+impl<K: PlainData, V: PlainData> TypedDb<K, V> {
+    /// Opens or creates a store with records of these types' sizes. See [`Db::open`].
+    ///
+    /// # Errors
+    /// As [`Db::open`]; [`Error::Mismatch`] when the store has records of other sizes.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let sizes = u32::try_from(size_of::<K>()).ok().zip(u32::try_from(size_of::<V>()).ok());
+        let (key, value) =
+            sizes.ok_or_else(|| Error::InvalidOptions("types too large".to_owned()))?;
+        Db::open(path, &options.clone().fixed_size(key, value)).map(Self::new)
+    }
+}
+
+impl<K: PlainData, V: PlainData, P: Pmem> TypedDb<K, V, P> {
+    fn new(db: Db<P>) -> Self {
+        Self { db, types: PhantomData }
+    }
+
+    /// A session: the way for a thread to read and write.
+    pub fn session(&self) -> TypedSession<K, V, P> {
+        TypedSession { session: self.db.session(), types: PhantomData }
+    }
+
+    /// The store of bytes underneath.
+    pub fn db(&self) -> &Db<P> {
+        &self.db
+    }
+
+    /// Closes the store in order. See [`Db::close`].
+    ///
+    /// # Errors
+    /// As [`Db::close`].
+    pub fn close(self) -> Result<()> {
+        self.db.close()
+    }
+}
+
+/// How a thread reads and writes a [`TypedDb`]; see [`Session`] for durability and cost.
+pub struct TypedSession<K, V, P: Pmem = Hardware> {
+    session: Session<P>,
+    types: PhantomData<fn(K) -> V>,
+}
+
+impl<K: PlainData, V: PlainData, P: Pmem> TypedSession<K, V, P> {
+    /// Stores `value` under `key`; tells whether the key is new.
+    ///
+    /// # Errors
+    /// As [`Session::put`].
+    pub fn put(&mut self, key: &K, value: &V) -> Result<bool> {
+        self.session.put(key.as_bytes(), value.as_bytes())
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    pub fn get(&mut self, key: &K) -> Result<Option<V>> {
+        self.session.get_with(key.as_bytes(), value_of)
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
+    ///
+    /// # Errors
+    /// As [`Session::update`].
+    pub fn update(&mut self, key: &K, mut change: impl FnMut(&mut V)) -> Result<bool> {
+        self.session.update(key.as_bytes(), |bytes| {
+            let mut value = value_of::<V>(bytes);
+            change(&mut value);
+            bytes.copy_from_slice(value.as_bytes());
+        })
+    }
+
+    /// Removes `key`; tells whether it was there.
+    ///
+    /// # Errors
+    /// As [`Session::delete`].
+    pub fn delete(&mut self, key: &K) -> Result<bool> {
+        self.session.delete(key.as_bytes())
+    }
+
+    /// The session of bytes underneath, for in-place updates of fields.
+    pub fn session(&mut self) -> &mut Session<P> {
+        &mut self.session
+    }
+}
+
+/// A value from bytes of its size, which a store with records of that size gives.
+fn value_of<V: PlainData>(bytes: &[u8]) -> V {
+    V::read_from_bytes(bytes)
+        .unwrap_or_else(|_| unreachable!("the store's values have the type's size"))
+}
+
+impl<K, V, P: Pmem> Clone for TypedDb<K, V, P> {
+    fn clone(&self) -> Self {
+        Self { db: self.db.clone(), types: PhantomData }
+    }
+}
+
+impl<K, V, P: Pmem> fmt::Debug for TypedDb<K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedDb").field("db", &self.db).finish()
+    }
+}
+
+impl<K, V, P: Pmem> fmt::Debug for TypedSession<K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedSession").field("session", &self.session).finish()
+    }
+}

@@ -1,0 +1,145 @@
+//! [`KeyHash`] and [`KeyLocks`]: what is done with a key before its record is looked for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chimera_pmem::Environment;
+
+use super::Poison;
+use crate::types::error::Result;
+
+/// The 64-bit hash of a key.
+///
+/// Keys of up to 8 bytes are mixed by a bijection, so that two keys never have the same hash; longer
+/// ones by XXH3. Both depend on the pool's random seed, so that nobody can choose keys that collide.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyHash {
+    seed: u64,
+}
+
+impl KeyHash {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(self, key: &[u8]) -> u64 {
+        match key.try_into() {
+            Ok(word) => mix(u64::from_le_bytes(word), self.seed),
+            Err(_) if key.len() < 8 => {
+                let mut word = [0; 8];
+                word[..key.len()].copy_from_slice(key);
+                mix(u64::from_le_bytes(word), self.seed)
+            }
+            Err(_) => xxhash_rust::xxh3::xxh3_64_with_seed(key, self.seed),
+        }
+    }
+}
+
+/// A bijection of 64-bit words: two rounds of multiplication and folding.
+#[inline(always)]
+fn mix(word: u64, seed: u64) -> u64 {
+    let mut word = word ^ seed;
+    word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    word = (word ^ word >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    word ^ word >> 32
+}
+
+/// Locks of keys, by their hash. A writer holds the lock of its key from before it looks for the
+/// key's record until its change is complete, and never holds two.
+///
+/// # Invariant
+/// While a key's lock is held nobody else changes, retires or enters a record of the key.
+#[derive(Debug)]
+pub(crate) struct KeyLocks {
+    stripes: Box<[AtomicU32]>,
+    environment: Arc<dyn Environment>,
+}
+
+/// Locks that there are: a power of two.
+const STRIPES: usize = 4096;
+
+impl KeyLocks {
+    pub(crate) fn new(environment: Arc<dyn Environment>) -> Self {
+        Self { stripes: (0..STRIPES).map(|_| AtomicU32::new(0)).collect(), environment }
+    }
+
+    /// Locks the keys of this hash.
+    ///
+    /// # Errors
+    /// When writes are refused.
+    #[inline]
+    pub(crate) fn lock<'a>(&'a self, hash: u64, poison: &'a Poison) -> Result<KeyGuard<'a>> {
+        let guard = self.lock_to_look(hash, poison);
+        // After locking: who held the lock before may have failed.
+        poison.check()?;
+        Ok(guard)
+    }
+
+    /// Locks the keys of this hash, also when writes are refused.
+    #[inline]
+    pub(crate) fn lock_to_look<'a>(&'a self, hash: u64, poison: &'a Poison) -> KeyGuard<'a> {
+        // Not the bits that choose a bucket or a segment of the index.
+        let stripe = &self.stripes[(hash >> 24) as usize % STRIPES];
+        let mut attempt = 0;
+        while stripe.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.environment.relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+        KeyGuard { stripe, poison }
+    }
+
+    /// Bytes of DRAM.
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&*self.stripes) as u64
+    }
+}
+
+/// Holds the lock of a key.
+#[derive(Debug)]
+pub(crate) struct KeyGuard<'a> {
+    stripe: &'a AtomicU32,
+    poison: &'a Poison,
+}
+
+impl Drop for KeyGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.poison.poison("a writer panicked");
+        }
+        self.stripe.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use chimera_pmem::RealEnvironment;
+
+    use super::*;
+
+    #[test]
+    fn short_keys_never_collide_and_seeds_matter() {
+        let hash = KeyHash::new(7);
+        let hashes: HashSet<_> =
+            (0..100_000_u32).map(|number| hash.of(&number.to_le_bytes())).collect();
+        assert_eq!(hashes.len(), 100_000);
+        assert_ne!(hash.of(b"key"), KeyHash::new(8).of(b"key"));
+        assert_ne!(hash.of(b"a long key indeed"), KeyHash::new(8).of(b"a long key indeed"));
+    }
+
+    #[test]
+    fn a_writer_that_panics_poisons_the_store_and_releases_its_lock() {
+        let locks = KeyLocks::new(Arc::new(RealEnvironment::new()));
+        let poison = Poison::default();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = locks.lock(1, &poison).unwrap();
+            panic!("in the middle");
+        }));
+        assert!(outcome.is_err());
+        let error = locks.lock(1, &poison).unwrap_err();
+        assert!(error.to_string().contains("a writer panicked"), "{error}");
+    }
+}

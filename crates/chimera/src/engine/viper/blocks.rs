@@ -1,0 +1,125 @@
+//! [`Blocks`]: the volatile side of blocks: page locks, how much of a block is free, which blocks wait
+//! to be filled.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chimera_pmem::Arena;
+
+use crate::records::vpage::VPages;
+use crate::sync::{VersionLock, lock};
+
+/// A session fills the block.
+const OWNED: u32 = 1 << 31;
+/// The block is in the queue.
+const QUEUED: u32 = 1 << 30;
+/// The number of free slots, roughly.
+const FREE: u32 = QUEUED - 1;
+
+/// A block nobody fills is queued once this part of its slots has become free: refilling fewer costs
+/// more flushes and scattered writes than the space is worth.
+const QUEUED_AT_FREED_PART: u32 = 4;
+/// A block that a session leaves, or that recovery finds, is queued from this part on: otherwise
+/// many short-lived sessions would waste much.
+const QUEUED_AT_LEFT_PART: u32 = 16;
+
+/// Page locks and block states in DRAM, and the queue of blocks with free slots.
+///
+/// The number of free slots is a hint: whoever fills a block counts on the bitsets only.
+///
+/// # Invariant
+/// A block has at most one of: a session that fills it (`OWNED`), a place in the queue (`QUEUED`). So
+/// no two sessions ever write into the same free slot.
+pub(super) struct Blocks {
+    page_locks: Arena<VersionLock>,
+    states: Arena<AtomicU32>,
+    queue: Mutex<VecDeque<u64>>,
+    slots_per_block: u32,
+    pages_per_block: u64,
+}
+
+impl Blocks {
+    pub(super) fn new(pages: &VPages, huge_pages: bool) -> Self {
+        Self {
+            page_locks: Arena::new(64, huge_pages),
+            states: Arena::new(16, huge_pages),
+            queue: Mutex::default(),
+            slots_per_block: pages.slots_per_block(),
+            pages_per_block: pages.pages_per_block,
+        }
+    }
+
+    /// Makes room for blocks `0..count`.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(super) fn ensure(&self, count: u64) -> io::Result<()> {
+        self.page_locks.ensure(count * self.pages_per_block)?;
+        self.states.ensure(count)
+    }
+
+    /// The lock of a page, by its number.
+    #[inline(always)]
+    pub(super) fn page_lock(&self, page_number: u64) -> &VersionLock {
+        self.page_locks.get(page_number).expect("a block that was ensured")
+    }
+
+    #[inline(always)]
+    fn state(&self, block: u64) -> &AtomicU32 {
+        self.states.get(block).expect("a block that was ensured")
+    }
+
+    /// Counts a slot that became free.
+    ///
+    /// # Cost
+    /// One atomic addition; the queue's lock once for each time a block has become free enough.
+    #[inline]
+    pub(super) fn note_freed(&self, block: u64) {
+        let state = self.state(block).fetch_add(1, Ordering::Relaxed) + 1;
+        let free = state & FREE;
+        if state & (OWNED | QUEUED) == 0 && free >= self.slots_per_block / QUEUED_AT_FREED_PART {
+            self.enqueue(block);
+        }
+    }
+
+    #[cold]
+    fn enqueue(&self, block: u64) {
+        let queue = |state| (state & (OWNED | QUEUED) == 0).then_some(state | QUEUED);
+        // Another may have been faster to queue it, or to take it again.
+        if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
+            lock(&self.queue).push_back(block);
+        }
+    }
+
+    /// Takes a block with free slots out of the queue, if there is one.
+    pub(super) fn take_queued(&self) -> Option<u64> {
+        lock(&self.queue).pop_front()
+    }
+
+    /// A session fills the block from now on.
+    pub(super) fn own(&self, block: u64) {
+        self.state(block).store(OWNED, Ordering::Relaxed);
+    }
+
+    /// Nobody fills the block any more; `free` of its slots are free.
+    pub(super) fn leave(&self, block: u64, free: u32) {
+        let queued = free > 0 && free >= self.slots_per_block / QUEUED_AT_LEFT_PART;
+        let flag = if queued { QUEUED } else { 0 };
+        self.state(block).store(free.min(FREE) | flag, Ordering::Relaxed);
+        if queued {
+            lock(&self.queue).push_back(block);
+        }
+    }
+
+    /// Blocks in the queue.
+    pub(super) fn queued(&self) -> u64 {
+        lock(&self.queue).len() as u64
+    }
+
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> u64 {
+        self.page_locks.bytes_resident_estimate() + self.states.bytes_resident_estimate()
+    }
+}

@@ -1,0 +1,113 @@
+//! Verification of an open store: every checksum, and that index and records agree.
+
+use std::collections::BTreeMap;
+
+use chimera_pmem::Pmem;
+
+use super::scan::{Finding, Scan};
+use super::{Client, Viper};
+use crate::index::volatile::extendible_hash::Words;
+use crate::pool::Location;
+use crate::records::vpage::{Place, VPages};
+use crate::types::check::CheckReport;
+use crate::types::options::Progress;
+
+/// Verifies the values, too; damaged words of bits are reported once and not followed.
+const EVERYTHING: Scan = Scan { verify_values: true, salvage: false };
+
+impl<P: Pmem, W: Words> Viper<P, W> {
+    /// Verifies the whole store. Other sessions may go on.
+    pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
+        let mut report = CheckReport::default();
+        let mut page = Vec::new();
+        let blocks = self.pool.used_blocks();
+        for block in 0..blocks {
+            self.check_block(block, &mut page, &mut report);
+            report.blocks += 1;
+            if let (Some(progress), 0) = (progress, block % 64) {
+                progress(block, blocks);
+            }
+        }
+        self.check_index(&mut report);
+        if let Some(progress) = progress {
+            progress(blocks, blocks);
+        }
+        report
+    }
+
+    fn check_block(&self, block: u64, page: &mut Vec<u8>, report: &mut CheckReport) {
+        let mut damages = BTreeMap::new();
+        let mut strangers = Vec::new();
+        self.scan_block(EVERYTHING, block, page, &mut |finding| match finding {
+            Finding::Record { place, key, value_unchecked, .. } => {
+                report.records += 1;
+                report.values_unchecked += u64::from(value_unchecked);
+                if !self.is_indexed(&place, key) {
+                    strangers.push(place.record_at);
+                }
+            }
+            Finding::Damage { at, what } => {
+                damages.insert(at, what);
+            }
+        });
+        for at in strangers {
+            report.damage(at, "a record is not in the index".to_owned());
+        }
+        if damages.is_empty() {
+            return;
+        }
+        // A record may have been changing while its page was read. With all page locks of the block
+        // held nothing changes, so what is found again is really damaged.
+        let _locks: Vec<_> = (0..self.pages.pages_per_block)
+            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
+            .map(|lock| lock.lock(&*self.pool.environment))
+            .collect();
+        self.scan_block(EVERYTHING, block, page, &mut |finding| {
+            if let Finding::Damage { at, what } = finding
+                && damages.contains_key(&at)
+            {
+                report.damage(at, what.to_owned());
+            }
+        });
+    }
+
+    /// Whether the index leads to a record that was found, or the record has changed since.
+    fn is_indexed(&self, place: &Place, key: &[u8]) -> bool {
+        let hash = self.hash.of(key);
+        let location = VPages::location(place);
+        if self.index.contains_exact(hash, location) {
+            return true;
+        }
+        let _key = self.keys.lock_to_look(hash, &self.poison);
+        let is_there = self.pages.is_set(&self.pool, place).unwrap_or(false)
+            && self.pages.key_is(&self.pool, place, key);
+        !is_there || self.index.contains_exact(hash, location)
+    }
+
+    /// Whether each entry of the index leads to a record with its hash.
+    fn check_index(&self, report: &mut CheckReport) {
+        let mut key = vec![0; self.pages.key_bytes];
+        self.index.for_each(|hash, location| {
+            report.index_entries += 1;
+            let place = self.pages.place_of(location);
+            if !self.entry_is_right(hash, location, &place, &mut key) {
+                let what = "an entry of the index leads to no record of its key".to_owned();
+                report.damage(place.record_at, what);
+            }
+        });
+    }
+
+    fn entry_is_right(&self, hash: u64, location: Location, place: &Place, key: &mut [u8]) -> bool {
+        let _key = self.keys.lock_to_look(hash, &self.poison);
+        if !self.index.contains_exact(hash, location) {
+            return true;
+        }
+        self.pages.read_key(&self.pool, place, key);
+        self.pages.is_set(&self.pool, place).unwrap_or(true) && self.hash.of(key) == hash
+    }
+
+    /// Gives back what a session holds.
+    pub(crate) fn end(&self, client: &mut Client) {
+        client.leave(self);
+    }
+}

@@ -1,0 +1,190 @@
+//! Viper (PVLDB'21) for records of fixed size: slotted VPages in persistent memory, an extendible
+//! hash table in DRAM ("offset map") that is rebuilt at open.
+//!
+//! # Protocol
+//! Every write holds the lock of its key, a word in DRAM chosen by the key's hash, from before it
+//! looks for the key's record until it is done. So at most one record of a key is in the making, and
+//! a record's version is the old one's plus one.
+//!
+//! - **put**: copy key and value into a free slot of the session's own block, with checksums and the
+//!   version; flush, *fence*; set the slot's bit, flush, *fence*; enter the location in the index; if
+//!   there was an old record, clear its bit, flush, *fence*. Two fences for an insert, three for an
+//!   overwrite.
+//! - **get**: no lock. Find the location in the index, read the page's version, the key and the
+//!   value, the page's version again; checksums last.
+//! - **update in place**, of one aligned word: store, flush, *fence*. Before the first one in a block
+//!   its flag `IN_PLACE` is made durable: from then on the checksums of its values do not apply.
+//! - **update** otherwise: read, change a private copy outside of all locks, and if the value is
+//!   still the same under the key's lock, write it as an overwrite.
+//! - **delete**: clear the bit, flush, *fence*; remove the location from the index.
+//!
+//! # Locks
+//! A **page lock** is a version in DRAM, held by whoever writes bytes of records in the page, for
+//! readers to notice. The order is key, page; nobody holds two of either, and nobody waits for
+//! anything while holding a page lock but other holders of that page lock. So nothing deadlocks.
+//! In the paper the page lock protects the bitset as well; here bits change by compare and swap, so
+//! that clearing the bit of an old record in another page needs no second page lock.
+//!
+//! # Invariants
+//! 1. Only a block's owner sets bits and writes records into free slots, and only into slots that
+//!    were free, durably, when the owner came to their word of the bitset.
+//! 2. A record is durable before its bit is set; its bit is durable before the index leads to it;
+//!    the index no longer leads to it, or it is being deleted under its key's lock, when its bit is
+//!    cleared.
+//! 3. For every key at most two bits are set, and two only while its lock is held or after a crash:
+//!    then the higher version counts (in the published layout: the higher location), and recovery
+//!    clears the other.
+//!
+//! docs/DURABILITY.md argues from these that no acknowledged write is lost.
+
+mod blocks;
+mod check;
+mod client;
+mod pmem_words;
+mod read;
+mod recovery;
+mod scan;
+mod update;
+mod write;
+
+use std::sync::Arc;
+
+use chimera_pmem::{Operation, Pmem};
+
+use crate::engine::{KeyHash, KeyLocks, Poison};
+use crate::index::OutOfSpace;
+use crate::index::volatile::extendible_hash::{DramWords, ExtendibleHash, HashGeometry, Words};
+use crate::pool::Pool;
+use crate::records::vpage::{PageLayout, VPages};
+use crate::types::error::{Error, Result};
+use crate::types::options::Options;
+use crate::types::stats::RecoveryStats;
+use blocks::Blocks;
+pub(crate) use client::Client;
+pub(crate) use pmem_words::PmemWords;
+
+/// The engine: one open store of fixed-size records.
+pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {
+    pub(crate) pool: Arc<Pool<P>>,
+    pub(crate) poison: Poison,
+    pages: VPages,
+    index: ExtendibleHash<W>,
+    hash: KeyHash,
+    keys: KeyLocks,
+    blocks: Blocks,
+    verify_reads: bool,
+}
+
+impl<P: Pmem, W: Words> Viper<P, W> {
+    /// Rebuilds the index of an open pool over `words` and makes the pool ready for sessions.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage, unless the options say to salvage; when memory runs out.
+    pub(crate) fn open(
+        pool: Arc<Pool<P>>,
+        words: W,
+        options: &Options,
+    ) -> Result<(Self, RecoveryStats)> {
+        let superblock = pool.superblock();
+        let environment = pool.environment.clone();
+        let geometry = &superblock.geometry;
+        let (key_bytes, value_bytes) = (superblock.key_bytes, superblock.value_bytes);
+        let layout = PageLayout::new(geometry, superblock.layout, key_bytes, value_bytes)
+            .ok_or_else(|| Error::corrupted("the superblock's records do not fit a page", 56))?;
+        let pages = VPages::new(pool.map, layout, geometry.pages_per_block, key_bytes, value_bytes);
+        let hash_geometry = hash_geometry(options)?;
+        let index = ExtendibleHash::new(words, hash_geometry, environment.clone());
+        let engine = Self {
+            poison: Poison::new(options.read_only),
+            pages,
+            index: index.map_err(no_index_memory)?,
+            hash: KeyHash::new(superblock.hash_seed),
+            keys: KeyLocks::new(environment),
+            blocks: Blocks::new(&pages, options.huge_pages),
+            verify_reads: options.verify_reads && layout.checked,
+            pool,
+        };
+        let recovered = engine.recover(options)?;
+        Ok((engine, recovered))
+    }
+
+    /// Sizes of what the engine keeps: records, and bytes of DRAM for the index and for tables.
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes {
+            records: self.index.len(),
+            blocks_queued: self.blocks.queued(),
+            dram_index_bytes: self.index.bytes(),
+            dram_table_bytes: self.blocks.bytes() + self.keys.bytes(),
+            records_per_page: self.pages.layout.slots,
+            records_per_block: self.pages.slots_per_block(),
+        }
+    }
+
+    #[inline(always)]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        let (found, expected) = (key.len(), self.pages.key_bytes);
+        if found == expected { Ok(()) } else { Err(Error::KeySize { found, expected }) }
+    }
+
+    #[inline(always)]
+    fn check_value(&self, value: &[u8]) -> Result<()> {
+        let (found, expected) = (value.len(), self.pages.value_bytes);
+        if found == expected { Ok(()) } else { Err(Error::ValueSize { found, expected }) }
+    }
+
+    /// Books what follows under `operation`, until the result is dropped.
+    #[inline(always)]
+    fn begin(&self, operation: Operation, client: &Client) -> Booked<'_, P> {
+        self.pool.pmem.operation_begin(operation, client.number);
+        Booked { pmem: &self.pool.pmem }
+    }
+}
+
+/// Geometry of the index's segments.
+pub(crate) fn hash_geometry(options: &Options) -> Result<HashGeometry> {
+    HashGeometry::new(options.index_segment_slots).ok_or_else(|| {
+        let slots = options.index_segment_slots;
+        let text = "index segments must have a power of two of slots, from 8 to 4096";
+        Error::InvalidOptions(format!("{text}, not {slots}"))
+    })
+}
+
+/// See [`Viper::sizes`].
+pub(crate) struct Sizes {
+    pub(crate) records: u64,
+    pub(crate) blocks_queued: u64,
+    pub(crate) dram_index_bytes: u64,
+    pub(crate) dram_table_bytes: u64,
+    pub(crate) records_per_page: u32,
+    pub(crate) records_per_block: u32,
+}
+
+/// Acknowledges an operation when dropped, however it ends.
+struct Booked<'a, P: Pmem> {
+    pmem: &'a P,
+}
+
+impl<P: Pmem> Booked<'_, P> {
+    /// The operation turned out to be of another class.
+    #[inline(always)]
+    fn is(&self, operation: Operation) {
+        self.pmem.operation_is(operation);
+    }
+}
+
+impl<P: Pmem> Drop for Booked<'_, P> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.pmem.operation_acknowledge();
+    }
+}
+
+#[cold]
+fn no_memory() -> Error {
+    Error::PoolFull { reason: "there is no memory for the tables of its blocks".to_owned() }
+}
+
+#[cold]
+fn no_index_memory(_: OutOfSpace) -> Error {
+    Error::PoolFull { reason: "there is no memory for its index".to_owned() }
+}

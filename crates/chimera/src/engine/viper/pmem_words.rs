@@ -1,0 +1,128 @@
+//! [`PmemWords`]: the index in persistent memory, for comparison (Figure 11).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chimera_pmem::{Arena, CACHE_LINE, Pmem};
+
+use crate::index::OutOfSpace;
+use crate::index::volatile::extendible_hash::{HashGeometry, Words};
+use crate::pool::{Pool, checked_word};
+use crate::records::vpage::block_flag;
+use crate::types::error::{Error, Result};
+
+/// The sites of an index in persistent memory.
+pub(crate) mod sites {
+    chimera_pmem::sites! {
+        /// The flag of a block that holds a part of the index.
+        BLOCK = "viper.index.block";
+        /// A word of the index.
+        WORD = "viper.index.word";
+    }
+}
+
+/// The words of an index in blocks of the pool that are flagged `INDEX`. Every change is flushed and
+/// fenced, which is what the placement costs; the words mean nothing after a restart.
+pub(crate) struct PmemWords<P: Pmem> {
+    pool: Arc<Pool<P>>,
+    segment_bytes: u64,
+    segments_per_block: u64,
+    /// Offsets of segments.
+    starts: Arena<AtomicU64>,
+    segments: AtomicU64,
+}
+
+impl<P: Pmem> PmemWords<P> {
+    /// No segments yet.
+    ///
+    /// # Errors
+    /// `InvalidOptions` when a block does not hold a segment.
+    pub(crate) fn new(pool: Arc<Pool<P>>, geometry: HashGeometry) -> Result<Self> {
+        let segment_bytes = geometry.segment_bytes();
+        // The first line holds the block's flags.
+        let segments_per_block = (pool.map.block_bytes - CACHE_LINE) / segment_bytes;
+        if segments_per_block == 0 {
+            let what = "an index in persistent memory needs blocks larger than its segments";
+            return Err(Error::InvalidOptions(what.to_owned()));
+        }
+        let segments = AtomicU64::new(0);
+        Ok(Self {
+            pool,
+            segment_bytes,
+            segments_per_block,
+            starts: Arena::new(64, false),
+            segments,
+        })
+    }
+
+    fn take_block(&self) -> Result<u64> {
+        let at = self.pool.map.block_at(self.pool.take_block()?);
+        let flags = checked_word::encode(block_flag::INDEX);
+        self.pool.pmem.store_u64(at, flags, sites::BLOCK);
+        self.pool.pmem.flush(self.pool.extent(at, 8), sites::BLOCK);
+        self.pool.pmem.fence(sites::BLOCK);
+        Ok(at)
+    }
+
+    #[inline(always)]
+    fn start(&self, segment: u64) -> u64 {
+        let start = self.starts.get(segment).expect("a segment that was ensured");
+        start.load(Ordering::Acquire)
+    }
+}
+
+impl<P: Pmem> Words for PmemWords<P> {
+    /// The line's offset.
+    type Line<'a> = u64;
+
+    fn ensure_segments(&self, count: u64) -> Result<(), OutOfSpace> {
+        let mut segments = self.segments.load(Ordering::Acquire);
+        while segments < count {
+            self.starts.ensure(segments + self.segments_per_block).map_err(|_| OutOfSpace)?;
+            let first = self.take_block().map_err(|_| OutOfSpace)? + CACHE_LINE;
+            for inside in 0..self.segments_per_block {
+                let start = self.starts.get(segments).ok_or(OutOfSpace)?;
+                start.store(first + inside * self.segment_bytes, Ordering::Release);
+                segments += 1;
+            }
+            self.segments.store(segments, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn line(&self, segment: u64, number: u32) -> u64 {
+        self.start(segment) + u64::from(number) * CACHE_LINE
+    }
+
+    #[inline(always)]
+    fn load(&self, line: u64, word: u32) -> u64 {
+        self.pool.pmem.load_u64(line + 8 * u64::from(word))
+    }
+
+    #[inline(always)]
+    fn store(&self, line: u64, word: u32, value: u64) {
+        self.pool.pmem.store_u64(line + 8 * u64::from(word), value, sites::WORD);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, line: u64) {
+        self.pool.pmem.prefetch(self.pool.extent(line, CACHE_LINE));
+    }
+
+    fn persist(&self, line: u64) {
+        self.pool.pmem.flush(self.pool.extent(line, CACHE_LINE), sites::WORD);
+        self.pool.pmem.fence(sites::WORD);
+    }
+
+    fn persist_segment(&self, segment: u64) {
+        self.pool
+            .pmem
+            .flush(self.pool.extent(self.start(segment), self.segment_bytes), sites::WORD);
+        self.pool.pmem.fence(sites::WORD);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.segments.load(Ordering::Acquire) * self.segment_bytes
+    }
+}

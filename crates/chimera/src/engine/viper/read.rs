@@ -1,0 +1,202 @@
+//! Lookups: lock-free, validated by page versions, verified by checksums.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::{Client, Viper};
+use crate::index::Probe;
+use crate::index::volatile::extendible_hash::Words;
+use crate::pool::Location;
+use crate::records::vpage::{Place, RecordHeader, VPages};
+use crate::sync::VersionLock;
+use crate::types::error::{Error, Result};
+
+/// Keys of a `multi_get` whose misses overlap.
+const GROUP: usize = 16;
+
+/// What a reader found wrong with a record.
+struct Unsound {
+    at: u64,
+}
+
+impl<P: Pmem, W: Words> Viper<P, W> {
+    /// Hands the value of `key` to `take`.
+    #[inline]
+    pub(crate) fn get_with<T>(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.check_key(key)?;
+        let found = self.read_hashed(client, self.hash.of(key), key)?;
+        Ok(if found { Some(take(&client.value)) } else { None })
+    }
+
+    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys
+    /// overlap.
+    pub(crate) fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        client: &mut Client,
+        keys: &[K],
+        mut take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for key in keys {
+            self.check_key(key.as_ref())?;
+        }
+        for (group_number, group) in keys.chunks(GROUP).enumerate() {
+            let mut hashes = [0; GROUP];
+            for (hash, key) in hashes.iter_mut().zip(group) {
+                *hash = self.hash.of(key.as_ref());
+                self.index.prefetch(*hash);
+            }
+            for hash in &hashes[..group.len()] {
+                if let Some(location) = self.index.peek(*hash) {
+                    let place = self.pages.place_of(location);
+                    self.pool.pmem.prefetch(self.pages.record(&self.pool, &place));
+                }
+            }
+            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
+                let found = self.read_hashed(client, *hash, key.as_ref())?;
+                take(group_number * GROUP + number, found.then_some(&client.value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the value of `key` into the client's buffer. `false` when there is none.
+    #[inline]
+    pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        let _booked = self.begin(Operation::Get, client);
+        client.value.resize(self.pages.value_bytes, 0);
+        let into = &mut client.value[..];
+        match self.index.find(hash, |location| self.read_record(location, key, into)) {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(Unsound { at })) => {
+                Err(Error::corrupted("a record does not match its checksum", at))
+            }
+        }
+    }
+
+    /// Reads the record at `location` if it is that of `key`.
+    #[inline(always)]
+    fn read_record(
+        &self,
+        location: Location,
+        key: &[u8],
+        into: &mut [u8],
+    ) -> Probe<Result<(), Unsound>> {
+        let place = self.pages.place_of(location);
+        let lock = self.page_lock(&place);
+        self.pool.pmem.prefetch(self.pages.record(&self.pool, &place));
+        let Some(version) = lock.read_begin() else { return Probe::Retry };
+        let is_key = self.pages.key_is(&self.pool, &place, key);
+        if !is_key {
+            return if lock.read_is_valid(version) { Probe::NotThis } else { Probe::Retry };
+        }
+        self.pages.read_value(&self.pool, &place, into);
+        if !self.verify_reads {
+            return if lock.read_is_valid(version) { Probe::Found(Ok(())) } else { Probe::Retry };
+        }
+        let header = VPages::header(&self.pool, &place);
+        if !lock.read_is_valid(version) {
+            return Probe::Retry;
+        }
+        let is_sound = header.key_is_sound(&place, key)
+            && (VersionLock::is_marked(version) || header.value_is_sound(&place, into));
+        Probe::Found(if is_sound { Ok(()) } else { Err(Unsound { at: place.record_at }) })
+    }
+
+    #[inline(always)]
+    pub(super) fn page_lock(&self, place: &Place) -> &VersionLock {
+        self.blocks.page_lock(self.pages.page_number(place.block, place.page))
+    }
+
+    /// Finds the record of `key`, whose lock the caller holds. Starts loading its bit for writing.
+    #[inline]
+    pub(super) fn find_locked(&self, hash: u64, key: &[u8]) -> Result<Option<Existing>> {
+        let existing = self.index.find(hash, |location| {
+            let place = self.pages.place_of(location);
+            self.pages.prefetch_bits(&self.pool, &place);
+            if !self.pages.key_is(&self.pool, &place, key) {
+                return Probe::NotThis;
+            }
+            let header = if self.pages.layout.checked {
+                VPages::header(&self.pool, &place)
+            } else {
+                RecordHeader::from_words(0, 0)
+            };
+            Probe::Found(Existing { location, place, header })
+        });
+        match existing {
+            // A damaged version would decide wrongly after a crash.
+            Some(existing)
+                if self.pages.layout.checked
+                    && !existing.header.key_is_sound(&existing.place, key) =>
+            {
+                let at = existing.place.record_at;
+                Err(Error::corrupted("a record does not match its checksum", at))
+            }
+            existing => Ok(existing),
+        }
+    }
+
+    /// Hands every record to `take`: keys that are there all the time at least once, and exactly once
+    /// while nobody writes. Ends early when `take` says `false`.
+    pub(crate) fn for_each(
+        &self,
+        client: &mut Client,
+        mut take: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        let mut key = vec![0; self.pages.key_bytes];
+        let mut outcome = Ok(());
+        let mut goes_on = true;
+        self.index.for_each(|hash, location| {
+            if !goes_on || outcome.is_err() {
+                return;
+            }
+            match self.read_listed(client, hash, location, &mut key) {
+                Ok(true) => goes_on = take(&key, &client.value),
+                Ok(false) => {}
+                Err(error) => outcome = Err(error),
+            }
+        });
+        outcome
+    }
+
+    /// Reads the record that the index listed at `location`, or wherever it has moved since. `false`
+    /// when it is gone.
+    fn read_listed(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        listed: Location,
+        key: &mut [u8],
+    ) -> Result<bool> {
+        let read_key = |location: Location, key: &mut [u8]| {
+            let place = self.pages.place_of(location);
+            let lock = self.page_lock(&place);
+            let Some(version) = lock.read_begin() else { return Probe::Retry };
+            self.pages.read_key(&self.pool, &place, key);
+            match lock.read_is_valid(version) {
+                false => Probe::Retry,
+                true if self.hash.of(key) == hash => Probe::Found(()),
+                true => Probe::NotThis,
+            }
+        };
+        let still_there = matches!(read_key(listed, key), Probe::Found(()));
+        if still_there || self.index.find(hash, |location| read_key(location, key)).is_some() {
+            return self.read_hashed(client, hash, key);
+        }
+        Ok(false)
+    }
+}
+
+/// A record that was found under its key's lock.
+#[derive(Clone, Copy)]
+pub(super) struct Existing {
+    pub(super) location: Location,
+    pub(super) place: Place,
+    /// All zeros in the published layout.
+    pub(super) header: RecordHeader,
+}

@@ -1,0 +1,214 @@
+//! Recovery (section 3.4): the used blocks are scanned in parallel and the index is built anew.
+//!
+//! Nothing on media tells where the sessions were: it is not needed. A slot whose bit is not set is
+//! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
+//! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::scan::{Finding, Scan};
+use super::{Client, Viper, no_index_memory, no_memory};
+use crate::index::Resolve;
+use crate::index::volatile::extendible_hash::Words;
+use crate::pool::Location;
+use crate::records::vpage::{VPages, block_flag};
+use crate::sync::lock;
+use crate::types::error::{Error, Result};
+use crate::types::options::{Options, Progress};
+use crate::types::stats::RecoveryStats;
+
+/// Blocks that a thread takes at a time: 6 MiB of the default size.
+const CHUNK_BLOCKS: u64 = 256;
+
+/// What the threads have found together.
+#[derive(Default)]
+struct Findings {
+    /// Old copies of keys, to be cleared.
+    losers: Vec<Location>,
+    damages: u64,
+    /// The first damage by position.
+    first_damage: Option<(u64, &'static str)>,
+    /// An error that is not damage of records.
+    failure: Option<Error>,
+}
+
+impl<P: Pmem, W: Words> Viper<P, W> {
+    /// Builds the index from the records and brings the pool into order.
+    pub(super) fn recover(&self, options: &Options) -> Result<RecoveryStats> {
+        let blocks = self.pool.used_blocks();
+        let threads = match options.recovery_threads {
+            0 => self.pool.environment.parallelism(),
+            threads => threads,
+        };
+        let threads = threads.min(blocks.div_ceil(CHUNK_BLOCKS) as usize).max(1);
+        self.blocks.ensure(blocks).map_err(|_| no_memory())?;
+        let scan = Scan { verify_values: options.verify_at_open, salvage: options.salvage };
+        let records = AtomicU64::new(0);
+        self.in_chunks(threads, blocks, None, |chunk, _| {
+            self.pool.populate_blocks(chunk.clone());
+            let live = |block| {
+                u64::from(self.pages.slots_per_block() - self.pages.free_slots(&self.pool, block))
+            };
+            records.fetch_add(chunk.map(live).sum(), Ordering::Relaxed);
+        });
+        self.index.reserve(records.into_inner()).map_err(no_index_memory)?;
+
+        let findings = Mutex::new(Findings::default());
+        self.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
+            for block in chunk {
+                self.recover_block(scan, block, buffers, &findings);
+            }
+        });
+        let findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(failure) = findings.failure {
+            return Err(failure);
+        }
+        if let (Some((at, what)), false) = (findings.first_damage, options.salvage) {
+            return Err(Error::corrupted(what, at));
+        }
+        if !self.pool.read_only {
+            self.clear_losers(&findings.losers)?;
+        }
+        self.in_chunks(threads, blocks, None, |chunk, _| {
+            for block in chunk {
+                self.tidy_block(block);
+            }
+        });
+        Ok(RecoveryStats {
+            blocks_scanned: blocks,
+            records: self.index.len(),
+            duplicates_cleared: findings.losers.len() as u64,
+            records_damaged: findings.damages,
+            threads,
+            ..RecoveryStats::default()
+        })
+    }
+
+    /// Runs `work` on chunks of blocks, on several threads, each with buffers of its own.
+    fn in_chunks(
+        &self,
+        threads: usize,
+        blocks: u64,
+        progress: Option<&Progress>,
+        work: impl Fn(std::ops::Range<u64>, &mut Buffers) + Sync,
+    ) {
+        let next = AtomicU64::new(0);
+        let done = AtomicU64::new(0);
+        self.pool.environment.run_parallel(threads, &|number| {
+            let _booked = self.begin(Operation::Recovery, &Client::new(number as u32));
+            let mut buffers = Buffers::default();
+            loop {
+                let start = next.fetch_add(CHUNK_BLOCKS, Ordering::Relaxed);
+                if start >= blocks {
+                    return;
+                }
+                let end = (start + CHUNK_BLOCKS).min(blocks);
+                work(start..end, &mut buffers);
+                let done = done.fetch_add(end - start, Ordering::Relaxed) + end - start;
+                if let Some(progress) = progress {
+                    progress(done, blocks);
+                }
+            }
+        });
+    }
+
+    /// Enters the records of a block into the index.
+    fn recover_block(
+        &self,
+        scan: Scan,
+        block: u64,
+        buffers: &mut Buffers,
+        findings: &Mutex<Findings>,
+    ) {
+        let Buffers { page, found, keys } = buffers;
+        found.clear();
+        keys.clear();
+        self.scan_block(scan, block, page, &mut |finding| match finding {
+            Finding::Record { place, header, key, .. } => {
+                let hash = self.hash.of(key);
+                // The index's lines arrive while the rest of the block is read.
+                self.index.prefetch(hash);
+                found.push((hash, VPages::location(&place), header.version));
+                keys.extend_from_slice(key);
+            }
+            Finding::Damage { at, what } => {
+                let mut findings = lock(findings);
+                findings.damages += 1;
+                if findings.first_damage.is_none_or(|(first, _)| at < first) {
+                    findings.first_damage = Some((at, what));
+                }
+            }
+        });
+        for ((hash, location, version), key) in
+            found.iter().zip(keys.chunks(self.pages.key_bytes.max(1)))
+        {
+            if let Err(error) = self.index.prepare_insert() {
+                lock(findings).failure.get_or_insert(no_index_memory(error));
+                return;
+            }
+            let new = (*location, *version);
+            let loser =
+                self.index.upsert_with(*hash, *location, |old| self.newer_of(old, new, key));
+            if let Some(loser) = loser {
+                lock(findings).losers.push(loser);
+            }
+        }
+    }
+
+    /// Which of two records counts: the one in the index or a new one of `key`.
+    fn newer_of(&self, old: Location, new: (Location, u64), key: &[u8]) -> Resolve {
+        let place = self.pages.place_of(old);
+        if !self.pages.key_is(&self.pool, &place, key) {
+            return Resolve::OtherKey;
+        }
+        let old_version =
+            if self.pages.layout.checked { VPages::header(&self.pool, &place).version } else { 0 };
+        let is_newer = (new.1, new.0) > (old_version, old);
+        if is_newer { Resolve::KeepNew } else { Resolve::KeepOld }
+    }
+
+    /// Clears the bits of records that lost against a newer one of their key, durably.
+    fn clear_losers(&self, losers: &[Location]) -> Result<()> {
+        let _booked = self.begin(Operation::Recovery, &Client::new(0));
+        losers
+            .iter()
+            .try_for_each(|loser| self.pages.clear_bit(&self.pool, &self.pages.place_of(*loser)))
+    }
+
+    /// Tells readers how to read a block, ends what a session or an index of the last process left in
+    /// it, and queues it if it has room.
+    fn tidy_block(&self, block: u64) {
+        // Where they are damaged and salvaged, nobody writes again.
+        let Ok(flags) = self.pages.flags(&self.pool, block) else { return };
+        if flags & block_flag::IN_PLACE != 0 && self.pages.layout.checked {
+            self.mark_pages(block, true);
+        }
+        if self.pool.read_only {
+            return;
+        }
+        let tidied = if flags & block_flag::INDEX != 0 {
+            self.pages.reset_block(&self.pool, block)
+        } else if flags & block_flag::OWNED != 0 {
+            self.pages.change_flags(&self.pool, block, 0, block_flag::OWNED)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = tidied {
+            log::warn!("block {block} is not used again: {error}");
+            return;
+        }
+        self.blocks.leave(block, self.pages.free_slots(&self.pool, block));
+    }
+}
+
+/// What one thread needs to read blocks.
+#[derive(Default)]
+struct Buffers {
+    page: Vec<u8>,
+    found: Vec<(u64, Location, u64)>,
+    /// The keys of `found`, one after the other.
+    keys: Vec<u8>,
+}

@@ -1,0 +1,226 @@
+//! Updates: in place where one aligned word changes, else by writing the record anew.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::read::Existing;
+use super::{Client, Viper};
+use crate::index::volatile::extendible_hash::Words;
+use crate::records::vpage::{block_flag, sites};
+use crate::types::error::{Error, Result};
+use crate::types::swap::Swap;
+
+impl<P: Pmem, W: Words> Viper<P, W> {
+    /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
+    /// `change` runs again when another session was faster.
+    pub(crate) fn update(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        mut change: impl FnMut(&mut Vec<u8>),
+    ) -> Result<bool> {
+        self.check_key(key)?;
+        self.poison.check()?;
+        let hash = self.hash.of(key);
+        let mut attempt = 0;
+        loop {
+            if !self.read_hashed(client, hash, key)? {
+                return Ok(false);
+            }
+            let before = std::mem::take(&mut client.value);
+            let mut after = std::mem::take(&mut client.changed);
+            after.clear();
+            after.extend_from_slice(&before);
+            change(&mut after);
+            let swap = self.replace(client, hash, key, &before, &after);
+            client.value = before;
+            client.changed = after;
+            match swap? {
+                Swap::Swapped => return Ok(true),
+                // Gone since it was read, or changed: what is there now decides.
+                Swap::Missing | Swap::Different => {
+                    self.pool.environment.relax(attempt);
+                    attempt = attempt.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Replaces the value of `key` by `new` if it is `expected`.
+    pub(crate) fn compare_and_swap(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        self.check_key(key)?;
+        self.check_value(expected)?;
+        self.replace(client, self.hash.of(key), key, expected, new)
+    }
+
+    fn replace(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        self.check_value(new)?;
+        let booked = self.begin(Operation::Update, client);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.poison)?;
+        let Some(existing) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        let value = self.pages.value(&self.pool, &existing.place);
+        if !self.pool.pmem.compare(value, expected) {
+            return Ok(Swap::Different);
+        }
+        match Change::between(expected, new) {
+            Change::None => {}
+            Change::Word { at, word } => {
+                booked.is(Operation::UpdateInPlace);
+                let at = self.word_at(&existing, at)?;
+                self.store_word(client, &existing, at, word)?;
+            }
+            Change::More => {
+                self.write(client, hash, key, new, || Ok(Some(existing)))?;
+            }
+        }
+        Ok(Swap::Swapped)
+    }
+
+    /// Applies `change` to the 8 bytes at `at` of the value of `key`, little-endian; returns what was
+    /// there before. `change` answers `None` to leave it.
+    pub(crate) fn update_u64(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        self.check_key(key)?;
+        let value_bytes = self.pages.value_bytes;
+        let end = at.checked_add(8).filter(|end| *end <= value_bytes);
+        let end = end.ok_or(Error::FieldOutOfRange { at, value_bytes })?;
+        if !at.is_multiple_of(8) {
+            let mut previous = 0;
+            let found = self.update(client, key, |value| {
+                let field = &mut value[at..end];
+                previous = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
+                if let Some(new) = change(previous) {
+                    field.copy_from_slice(&new.to_le_bytes());
+                }
+            })?;
+            return Ok(found.then_some(previous));
+        }
+        let _booked = self.begin(Operation::UpdateInPlace, client);
+        let hash = self.hash.of(key);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.poison)?;
+        let Some(existing) = self.find_locked(hash, key)? else { return Ok(None) };
+        let word_at = self.word_at(&existing, at)?;
+        let previous = self.pool.pmem.load_u64(word_at);
+        if let Some(new) = change(previous) {
+            self.store_word(client, &existing, word_at, new)?;
+        }
+        Ok(Some(previous))
+    }
+
+    /// Offset of the word with bytes `at..at + 8` of a value.
+    fn word_at(&self, existing: &Existing, at: usize) -> Result<u64> {
+        let value_bytes = self.pages.value_bytes;
+        self.pages.value_word(&existing.place, at).ok_or(Error::FieldOutOfRange { at, value_bytes })
+    }
+
+    /// Stores a word of a value in place.
+    ///
+    /// # Durability
+    /// Durable on return, and nobody sees it before.
+    ///
+    /// # Cost
+    /// 1 line, 1 fence; once per block 1 of each more.
+    #[inline]
+    fn store_word(&self, client: &Client, existing: &Existing, at: u64, word: u64) -> Result<()> {
+        let pool = &*self.pool;
+        self.allow_in_place(client, existing)?;
+        let _page = self.page_lock(&existing.place).lock(&*pool.environment);
+        pool.pmem.store_u64(at, word, sites::VALUE_WORD);
+        pool.pmem.flush(pool.extent(at, 8), sites::VALUE_WORD);
+        pool.pmem.fence(sites::VALUE_WORD);
+        Ok(())
+    }
+
+    /// Makes durable that values of the record's block are updated in place.
+    #[inline]
+    fn allow_in_place(&self, client: &Client, existing: &Existing) -> Result<()> {
+        if !self.pages.layout.checked || self.page_lock(&existing.place).has_mark() {
+            return Ok(());
+        }
+        let _booked = self.begin(Operation::BlockMark, client);
+        let block = existing.place.block;
+        self.pages.change_flags(&self.pool, block, block_flag::IN_PLACE, 0)?;
+        self.mark_pages(block, true);
+        Ok(())
+    }
+
+    /// Tells readers whether the checksums of values in a block apply.
+    pub(super) fn mark_pages(&self, block: u64, in_place: bool) {
+        for page in 0..self.pages.pages_per_block {
+            let lock = self.blocks.page_lock(self.pages.page_number(block, page));
+            lock.lock(&*self.pool.environment).set_mark(in_place);
+        }
+    }
+}
+
+/// How two values of the same length differ.
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    None,
+    /// In the aligned word at this position only.
+    Word {
+        at: usize,
+        word: u64,
+    },
+    More,
+}
+
+impl Change {
+    fn between(old: &[u8], new: &[u8]) -> Self {
+        let differs = |number: &usize| {
+            let end = (number * 8 + 8).min(old.len());
+            old[number * 8..end] != new[number * 8..end]
+        };
+        let mut different = (0..old.len().div_ceil(8)).filter(differs);
+        let Some(first) = different.next() else { return Self::None };
+        if different.next().is_some() {
+            return Self::More;
+        }
+        match new.get(first * 8..first * 8 + 8).and_then(|word| word.try_into().ok()) {
+            Some(word) => Self::Word { at: first * 8, word: u64::from_le_bytes(word) },
+            None => Self::More,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_within_one_aligned_word_is_recognised() {
+        let old = [0; 20];
+        let changed = |positions: &[usize]| {
+            let mut new = old;
+            for at in positions {
+                new[*at] = 1;
+            }
+            Change::between(&old, &new)
+        };
+        assert_eq!(changed(&[]), Change::None);
+        assert_eq!(changed(&[8]), Change::Word { at: 8, word: 1 });
+        assert_eq!(changed(&[0, 7]), Change::Word { at: 0, word: 1 | 1 << 56 });
+        assert_eq!(changed(&[7, 8]), Change::More);
+        assert_eq!(changed(&[17]), Change::More, "the last word is not whole");
+        assert_eq!(Change::between(&[], &[]), Change::None);
+    }
+}

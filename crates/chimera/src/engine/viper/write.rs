@@ -1,0 +1,106 @@
+//! Inserts, overwrites and deletes. The order of steps is argued in docs/DURABILITY.md.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::read::Existing;
+use super::{Client, Viper, no_index_memory};
+use crate::index::volatile::extendible_hash::Words;
+use crate::records::vpage::{VPages, sites};
+use crate::types::error::{Error, Result};
+
+impl<P: Pmem, W: Words> Viper<P, W> {
+    /// Stores `value` under `key`; tells whether the key is new.
+    #[inline]
+    pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_key(key)?;
+        self.check_value(value)?;
+        let booked = self.begin(Operation::Insert, client);
+        let hash = self.hash.of(key);
+        self.index.prefetch(hash);
+        // A block, if one is needed, before the lock: others need not wait for it.
+        client.slot(self)?;
+        let _key = self.keys.lock(hash, &self.poison)?;
+        self.index.prepare_insert().map_err(no_index_memory)?;
+        let existing = self.write(client, hash, key, value, || self.find_locked(hash, key))?;
+        if existing.is_some() {
+            booked.is(Operation::Overwrite);
+        }
+        Ok(existing.is_none())
+    }
+
+    /// Writes a record of `key`, whose lock the caller holds, in place of the one that `existing`
+    /// finds; returns that one.
+    ///
+    /// # Durability
+    /// The new record is durable on return, and the old one is durably gone.
+    ///
+    /// # Cost
+    /// The lines of a slot, 1 for its bit, 2 fences; 1 line and 1 fence more for an old record.
+    #[inline(always)]
+    pub(super) fn write(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        existing: impl FnOnce() -> Result<Option<Existing>>,
+    ) -> Result<Option<Existing>> {
+        let (pool, pages) = (&*self.pool, &self.pages);
+        let place = client.slot(self)?;
+        let mut page = Some(self.page_lock(&place).lock(&*pool.environment));
+        // The record is copied while the index's lines are on their way.
+        let value_checksum = pages.write_body(pool, &place, key, value);
+        let existing = existing()?;
+        let version = next_version(existing.as_ref())?;
+        pages.write_header(pool, &place, key, version, value_checksum);
+        if pages.layout.checked {
+            page = None;
+        }
+        pages.flush_record(pool, &place);
+        pool.pmem.fence(sites::RECORD);
+        if let Err(damage) = pages.set_bit(pool, &place) {
+            client.abandon_word();
+            return Err(damage);
+        }
+        client.consume(self);
+
+        let location = VPages::location(&place);
+        let Some(old) = existing else {
+            self.index.insert(hash, location);
+            return Ok(None);
+        };
+        let swapped = self.index.swap_if(hash, old.location, location);
+        assert!(swapped, "the entry of a key changed while the key was locked");
+        pages.clear_bit(pool, &old.place)?;
+        // In the published layout nothing but the place tells the two records apart after a crash:
+        // until the old one is gone nobody may see the new one.
+        drop(page);
+        self.blocks.note_freed(old.place.block);
+        Ok(Some(old))
+    }
+
+    /// Removes `key`; tells whether it was there.
+    #[inline]
+    pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
+        self.check_key(key)?;
+        let _booked = self.begin(Operation::Delete, client);
+        let hash = self.hash.of(key);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.poison)?;
+        let Some(old) = self.find_locked(hash, key)? else { return Ok(false) };
+        self.pages.clear_bit(&self.pool, &old.place)?;
+        let removed = self.index.remove_if(hash, old.location);
+        assert!(removed, "the entry of a key changed while the key was locked");
+        self.blocks.note_freed(old.place.block);
+        Ok(true)
+    }
+}
+
+/// The version of a record that replaces `existing`.
+#[inline(always)]
+fn next_version(existing: Option<&Existing>) -> Result<u64> {
+    let Some(old) = existing else { return Ok(1) };
+    old.header.version.checked_add(1).ok_or_else(|| {
+        Error::corrupted("a record's version leaves no room for another", old.place.record_at)
+    })
+}

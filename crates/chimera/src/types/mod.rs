@@ -1,0 +1,7 @@
+//! Plain data that every room speaks of: options, errors, reports. No behaviour of a store.
+
+pub(crate) mod check;
+pub(crate) mod error;
+pub(crate) mod options;
+pub(crate) mod stats;
+pub(crate) mod swap;
