@@ -1,0 +1,252 @@
+//! What each operation costs in flushes, fences, lines and media writes: exact and repeatable, so a
+//! change that makes an operation dearer fails here.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chimera::pmem::instrumented::{Counters, InstrumentedOptions};
+use chimera::pmem::{Environment, Hardware, Instrumented, Operation, Pmem, SteppedEnvironment};
+use chimera::{Db, Options, RecordLayout, Session};
+
+const RECORDS: u64 = 20_000;
+
+type Counted = Instrumented<Hardware>;
+
+fn open(options: Options) -> Db<Counted> {
+    let options = options.fixed_size(16, 200).anonymous(64 << 20).segment_bytes(8 << 20);
+    let hardware = Hardware::new(options.hardware_options()).unwrap();
+    let pmem = Instrumented::new(hardware, InstrumentedOptions::default());
+    let environment: Arc<dyn Environment> = Arc::new(SteppedEnvironment::new(1));
+    Db::open_on(pmem, &environment, Path::new(""), &options).unwrap()
+}
+
+fn key(number: u64) -> [u8; 16] {
+    let mut key = [0x5a; 16];
+    key[..8].copy_from_slice(&number.to_le_bytes());
+    key
+}
+
+fn fill<P: Pmem>(session: &mut Session<P>, range: std::ops::Range<u64>) {
+    for number in range {
+        assert!(session.put(&key(number), &[number as u8; 200]).unwrap());
+    }
+}
+
+/// What `work` costs, with the device's buffers emptied before and after.
+fn counted(db: &Db<Counted>, operation: Operation, work: impl FnOnce()) -> Counters {
+    db.pmem().drain(Operation::Other);
+    let before = db.pmem().snapshot();
+    work();
+    db.pmem().drain(operation);
+    let counters = db.pmem().snapshot().since(&before);
+    assert_eq!(counters.operations_open, 0);
+    counters
+}
+
+/// Asserts exact fences of every operation of a class.
+fn assert_fences(counters: &Counters, operation: Operation, operations: u64, each: u64) {
+    let totals = counters.of(operation);
+    assert_eq!(totals.operations, operations, "{operation:?}");
+    assert_eq!(totals.fences, each * operations, "fences of {operation:?}");
+    assert_eq!(totals.lines_flushed_clean, 0, "no {operation:?} flushes a clean line");
+}
+
+fn insert_lines(layout: RecordLayout) -> f64 {
+    let db = open(Options::new().layout(layout));
+    let mut session = db.session();
+    let counters = counted(&db, Operation::Insert, || fill(&mut session, 0..RECORDS));
+    assert_fences(&counters, Operation::Insert, RECORDS, 2);
+    let insert = counters.per_operation(Operation::Insert).unwrap();
+    let (lazy, eager) = (insert.media_writes_lazy(), insert.media_writes_eager());
+    assert!((0.85..=1.25).contains(&lazy), "{layout:?}: {lazy} media writes, lazy");
+    assert!((0.85..=1.25).contains(&eager), "{layout:?}: {eager} media writes, eager");
+    // Block hand-out is apart: the flag of the block left, that of the new one, the number of used
+    // blocks; and a few lines for a new segment.
+    let hand_out = counters.of(Operation::BlockHandOut);
+    let blocks = RECORDS.div_ceil(u64::from(db.stats().records_per_block));
+    assert!(hand_out.lines_flushed <= 3 * blocks + 8 * db.stats().segments, "{hand_out:?}");
+    // Only the first record of a page lies in the line of its bit.
+    let pages = RECORDS.div_ceil(u64::from(db.stats().records_per_page)) + 1;
+    assert!(counters.of(Operation::Insert).lines_reflushed <= pages);
+    insert.lines_flushed + insert.lines_reflushed
+}
+
+#[test]
+fn an_insert_costs_two_fences_and_at_most_5_6_lines() {
+    let published = insert_lines(RecordLayout::Published);
+    assert!((5.2..=5.4).contains(&published), "as published 5.33 lines, not {published}");
+    let checked = insert_lines(RecordLayout::Checked);
+    assert!(checked <= 5.6, "{checked} lines");
+}
+
+#[test]
+fn pages_and_blocks_hold_as_many_records_as_promised() {
+    let published = open(Options::new().layout(RecordLayout::Published)).stats();
+    assert_eq!((published.records_per_page, published.records_per_block), (18, 108));
+    let checked = open(Options::new()).stats();
+    assert_eq!((checked.records_per_page, checked.records_per_block), (17, 102));
+}
+
+#[test]
+fn an_overwrite_costs_three_fences() {
+    for layout in [RecordLayout::Checked, RecordLayout::Published] {
+        let db = open(Options::new().layout(layout));
+        let mut session = db.session();
+        fill(&mut session, 0..RECORDS);
+        let counters = counted(&db, Operation::Overwrite, || {
+            for number in (0..RECORDS).rev() {
+                assert!(!session.put(&key(number), &[1; 200]).unwrap());
+            }
+        });
+        let totals = counters.of(Operation::Overwrite);
+        assert_eq!((totals.operations, totals.fences), (RECORDS, 3 * RECORDS));
+        // An old record's bit can be in the line of the new one's: then that line counts again.
+        let lines = (totals.lines_flushed + totals.lines_reflushed) as f64 / RECORDS as f64;
+        assert!(lines <= 6.6, "{lines}");
+    }
+}
+
+#[test]
+fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
+    for layout in [RecordLayout::Checked, RecordLayout::Published] {
+        let db = open(Options::new().layout(layout));
+        let mut session = db.session();
+        fill(&mut session, 0..RECORDS);
+        let mut update = |at| {
+            counted(&db, Operation::UpdateInPlace, || {
+                for number in 0..RECORDS {
+                    assert!(session.fetch_add_u64(&key(number), at, 3).unwrap().is_some());
+                }
+            })
+        };
+        let first = update(0);
+        assert_fences(&first, Operation::UpdateInPlace, RECORDS, 1);
+        assert_eq!(first.of(Operation::UpdateInPlace).lines_flushed, RECORDS);
+        // Marking a block is paid once, and only where checksums are at stake.
+        let marked = first.of(Operation::BlockMark);
+        let blocks = if layout == RecordLayout::Checked { RECORDS.div_ceil(102) } else { 0 };
+        assert_eq!(
+            (marked.operations, marked.fences, marked.lines_flushed),
+            (blocks, blocks, blocks)
+        );
+        let steady = update(192);
+        assert_fences(&steady, Operation::UpdateInPlace, RECORDS, 1);
+        assert_eq!(steady.of(Operation::UpdateInPlace).lines_flushed, RECORDS);
+        assert_eq!(steady.of(Operation::BlockMark).operations, 0);
+    }
+}
+
+#[test]
+fn an_update_within_a_word_is_in_place_and_any_other_is_an_overwrite() {
+    let db = open(Options::new());
+    let mut session = db.session();
+    fill(&mut session, 0..102);
+    let counters = counted(&db, Operation::Other, || {
+        session.update(&key(1), |value| value[17] = 9).unwrap();
+        session.update(&key(2), |value| value[7..9].fill(9)).unwrap();
+        session.update(&key(3), |_| {}).unwrap();
+    });
+    let in_place = counters.of(Operation::UpdateInPlace);
+    assert_eq!((in_place.operations, in_place.fences, in_place.lines_flushed), (1, 1, 1));
+    let copied = counters.of(Operation::Update);
+    assert_eq!((copied.operations, copied.fences), (2, 3), "one of them changed nothing");
+    assert_eq!(session.get(&key(1)).unwrap().unwrap()[17], 9);
+    assert_eq!(session.get(&key(2)).unwrap().unwrap()[7..9], [9, 9]);
+}
+
+#[test]
+fn a_delete_costs_one_line_and_one_fence() {
+    for layout in [RecordLayout::Checked, RecordLayout::Published] {
+        let db = open(Options::new().layout(layout));
+        let mut session = db.session();
+        fill(&mut session, 0..RECORDS);
+        let counters = counted(&db, Operation::Delete, || {
+            for number in 0..RECORDS {
+                assert!(session.delete(&key(number)).unwrap());
+            }
+        });
+        assert_fences(&counters, Operation::Delete, RECORDS, 1);
+        let totals = counters.of(Operation::Delete);
+        assert_eq!((totals.lines_flushed, totals.lines_reflushed), (RECORDS, 0));
+    }
+}
+
+#[test]
+fn a_get_writes_nothing_and_reads_the_lines_of_its_record() {
+    let db = open(Options::new());
+    let mut session = db.session();
+    fill(&mut session, 0..RECORDS);
+    db.pmem().empty_cache();
+    let counters = counted(&db, Operation::Get, || {
+        for number in 0..RECORDS {
+            assert!(session.get(&key(number)).unwrap().is_some());
+        }
+    });
+    let get = counters.of(Operation::Get);
+    assert_eq!((get.operations, get.stores, get.fences, get.lines_flushed), (RECORDS, 0, 0, 0));
+    // 232 bytes at a multiple of 8: 4.5 lines on average, and nothing else.
+    let lines = get.lines_read() as f64 / RECORDS as f64;
+    assert!((4.0..=4.8).contains(&lines), "{lines}");
+}
+
+#[test]
+fn a_refused_or_missing_operation_costs_nothing() {
+    let db = open(Options::new());
+    let mut session = db.session();
+    fill(&mut session, 0..10);
+    let counters = counted(&db, Operation::Other, || {
+        assert!(!session.delete(&key(77)).unwrap());
+        assert!(!session.update(&key(77), |value| value.fill(0)).unwrap());
+        assert_eq!(session.fetch_add_u64(&key(77), 0, 1).unwrap(), None);
+        assert!(session.put(&key(1)[..3], &[0; 200]).is_err());
+        assert!(session.put(&key(1), &[0; 3]).is_err());
+    });
+    let total = counters.total();
+    assert_eq!((total.stores, total.fences, total.lines_flushed), (0, 0, 0));
+}
+
+#[test]
+fn each_session_spreads_its_lines_evenly_over_the_dimms() {
+    let db = open(Options::new());
+    db.pmem().reset();
+    let mut sessions: Vec<_> = (0..4).map(|_| db.session()).collect();
+    for (index, session) in sessions.iter_mut().enumerate() {
+        let first = index as u64 * RECORDS;
+        fill(session, first..first + RECORDS);
+    }
+    let counters = db.pmem().snapshot();
+    for session in &sessions {
+        let spread = counters.sessions[&session.number()].written_spread().unwrap();
+        assert!(spread.max_over_mean() <= 1.1, "{}: {spread:?}", session.number());
+    }
+}
+
+#[test]
+fn sessions_start_at_different_pages_of_their_blocks() {
+    let db = open(Options::new());
+    let mut first_dimms = std::collections::BTreeSet::new();
+    for number in 0..32 {
+        let mut session = db.session();
+        let counters = counted(&db, Operation::Other, || fill(&mut session, number..number + 1));
+        let lines = &counters.sessions[&session.number()].written;
+        first_dimms.insert(lines.iter().position(|lines| *lines >= 4));
+    }
+    assert_eq!(first_dimms.len(), 6, "every DIMM is somebody's first: {first_dimms:?}");
+}
+
+#[test]
+fn one_seed_gives_one_count() {
+    let run = || {
+        let db = open(Options::new());
+        let mut session = db.session();
+        fill(&mut session, 0..3_000);
+        for number in 0..1_000 {
+            session.put(&key(number), &[0; 200]).unwrap();
+            session.delete(&key(number + 1_000)).unwrap();
+        }
+        db.pmem().snapshot()
+    };
+    assert_eq!(run(), run());
+}
