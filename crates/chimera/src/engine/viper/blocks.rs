@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chimera_pmem::Arena;
+use chimera_pmem::{Arena, prefetch_read};
 
 use crate::records::vpage::VPages;
 use crate::sync::{VersionLock, lock};
@@ -69,6 +69,12 @@ impl Blocks {
     #[inline(always)]
     fn state(&self, block: u64) -> &AtomicU32 {
         self.states.get(block).expect("a block that was ensured")
+    }
+
+    /// Starts loading the state of a block.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, block: u64) {
+        prefetch_read(self.state(block));
     }
 
     /// Counts a slot that became free.

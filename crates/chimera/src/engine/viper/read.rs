@@ -107,17 +107,31 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         Probe::Found(if is_sound { Ok(()) } else { Err(Unsound { at: place.record_at }) })
     }
 
+    /// Starts loading what retiring the record at `place` touches.
+    #[inline(always)]
+    pub(super) fn prefetch_to_retire(&self, place: &Place) {
+        self.pages.prefetch_bits(&self.pool, place);
+        self.blocks.prefetch(place.block);
+    }
+
     #[inline(always)]
     pub(super) fn page_lock(&self, place: &Place) -> &VersionLock {
         self.blocks.page_lock(self.pages.page_number(place.block, place.page))
     }
 
-    /// Finds the record of `key`, whose lock the caller holds. Starts loading its bit for writing.
-    #[inline]
-    pub(super) fn find_locked(&self, hash: u64, key: &[u8]) -> Result<Option<Existing>> {
-        let existing = self.index.find(hash, |location| {
+    /// Finds the record of `key`, whose lock the caller holds. `prefetch` is told of its place, to
+    /// start loading what the caller will change.
+    #[inline(always)]
+    pub(super) fn find_locked(
+        &self,
+        hash: u64,
+        key: &[u8],
+        prefetch: impl Fn(&Place),
+    ) -> Result<Option<Existing>> {
+        let existing = self.index.find_to_change(hash, |location| {
             let place = self.pages.place_of(location);
-            self.pages.prefetch_bits(&self.pool, &place);
+            self.pool.pmem.prefetch(self.pages.head(&self.pool, &place));
+            prefetch(&place);
             if !self.pages.key_is(&self.pool, &place, key) {
                 return Probe::NotThis;
             }

@@ -1,11 +1,11 @@
 //! Updates: in place where one aligned word changes, else by writing the record anew.
 
-use chimera_pmem::{Operation, Pmem};
+use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::read::Existing;
 use super::{Client, Viper};
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{block_flag, sites};
+use crate::records::vpage::{Place, block_flag, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
@@ -68,9 +68,12 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     ) -> Result<Swap> {
         self.check_value(new)?;
         let booked = self.begin(Operation::Update, client);
-        self.index.prefetch(hash);
+        self.index.prefetch_to_change(hash);
         let _key = self.keys.lock(hash, &self.poison)?;
-        let Some(existing) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        let prefetch =
+            |place: &Place| self.pool.pmem.prefetch(self.pages.record(&self.pool, place));
+        let existing = self.find_locked(hash, key, prefetch)?;
+        let Some(existing) = existing else { return Ok(Swap::Missing) };
         let value = self.pages.value(&self.pool, &existing.place);
         if !self.pool.pmem.compare(value, expected) {
             return Ok(Swap::Different);
@@ -117,7 +120,13 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let hash = self.hash.of(key);
         self.index.prefetch(hash);
         let _key = self.keys.lock(hash, &self.poison)?;
-        let Some(existing) = self.find_locked(hash, key)? else { return Ok(None) };
+        let prefetch = |place: &Place| {
+            prefetch_read(self.page_lock(place));
+            if let Some(word_at) = self.pages.value_word(place, at) {
+                self.pool.pmem.prefetch_write(self.pool.extent(word_at, 8));
+            }
+        };
+        let Some(existing) = self.find_locked(hash, key, prefetch)? else { return Ok(None) };
         let word_at = self.word_at(&existing, at)?;
         let previous = self.pool.pmem.load_u64(word_at);
         if let Some(new) = change(previous) {

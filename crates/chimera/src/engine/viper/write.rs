@@ -16,12 +16,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.check_value(value)?;
         let booked = self.begin(Operation::Insert, client);
         let hash = self.hash.of(key);
-        self.index.prefetch(hash);
+        self.index.prefetch_to_change(hash);
         // A block, if one is needed, before the lock: others need not wait for it.
         client.slot(self)?;
         let _key = self.keys.lock(hash, &self.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
-        let existing = self.write(client, hash, key, value, || self.find_locked(hash, key))?;
+        let existing = self.write(client, hash, key, value, || {
+            self.find_locked(hash, key, |place| self.prefetch_to_retire(place))
+        })?;
         if existing.is_some() {
             booked.is(Operation::Overwrite);
         }
@@ -85,9 +87,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.check_key(key)?;
         let _booked = self.begin(Operation::Delete, client);
         let hash = self.hash.of(key);
-        self.index.prefetch(hash);
+        self.index.prefetch_to_change(hash);
         let _key = self.keys.lock(hash, &self.poison)?;
-        let Some(old) = self.find_locked(hash, key)? else { return Ok(false) };
+        let Some(old) = self.find_locked(hash, key, |place| self.prefetch_to_retire(place))? else {
+            return Ok(false);
+        };
         self.pages.clear_bit(&self.pool, &old.place)?;
         let removed = self.index.remove_if(hash, old.location);
         assert!(removed, "the entry of a key changed while the key was locked");

@@ -116,6 +116,12 @@ impl VPages {
         pool.extent(place.record_at, u64::from(self.layout.slot_bytes))
     }
 
+    /// The start of a slot, up to the end of the key.
+    #[inline(always)]
+    pub(crate) fn head<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Extent {
+        pool.extent(place.record_at, u64::from(self.layout.key_at) + self.key_bytes as u64)
+    }
+
     #[inline(always)]
     fn key<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Extent {
         pool.extent(place.record_at + u64::from(self.layout.key_at), self.key_bytes as u64)

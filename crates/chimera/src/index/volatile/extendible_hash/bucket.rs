@@ -120,6 +120,16 @@ impl Iterator for Ones {
     }
 }
 
+/// An occupied slot.
+pub(super) struct Entry<'a, W: Words> {
+    /// The bucket's number in its segment.
+    pub(super) number: u32,
+    pub(super) bucket: Bucket<'a, W>,
+    pub(super) slot: u32,
+    pub(super) hash: u64,
+    pub(super) location: Location,
+}
+
 /// The slots of one segment.
 pub(super) struct Slots<'a, W> {
     words: &'a W,
@@ -158,16 +168,17 @@ impl<'a, W: Words> Slots<'a, W> {
         self.geometry.candidates(hash).map(|number| self.bucket(number))
     }
 
-    /// The occupied slots of all buckets, as `(number of the bucket, bucket, slot, hash)`.
-    pub(super) fn entries(
-        self,
-    ) -> impl Iterator<Item = (u32, Bucket<'a, W>, u32, u64)> + use<'a, W> {
-        (0..self.geometry.buckets()).flat_map(move |number| {
+    /// Hands the entries of all buckets to `visit`.
+    #[inline(always)]
+    pub(super) fn for_each(self, mut visit: impl FnMut(Entry<'a, W>)) {
+        for number in 0..self.geometry.buckets() {
             let bucket = self.bucket(number);
-            (0..BUCKET_SLOTS)
-                .filter(move |&slot| bucket.location(slot).is_some())
-                .map(move |slot| (number, bucket, slot, bucket.fingerprint(slot)))
-        })
+            for slot in 0..BUCKET_SLOTS {
+                if let Some(location) = bucket.location(slot) {
+                    visit(Entry { number, bucket, slot, hash: bucket.fingerprint(slot), location });
+                }
+            }
+        }
     }
 
     /// The slot of the entry of `hash` with exactly this location.

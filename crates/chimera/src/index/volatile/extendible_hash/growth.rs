@@ -169,38 +169,35 @@ impl<W: Words> ExtendibleHash<W> {
 /// Returns their number.
 fn copy_where_set<W: Words>(old: Slots<'_, W>, new: Slots<'_, W>, bit: u64) -> u32 {
     let mut copied = 0;
-    for (number, bucket, slot, hash) in old.entries() {
-        if hash & bit == 0 {
-            continue;
-        }
-        if let Some(location) = bucket.location(slot) {
-            new.bucket(number).fill(slot, hash, location);
+    old.for_each(|entry| {
+        if entry.hash & bit != 0 {
+            new.bucket(entry.number).fill(entry.slot, entry.hash, entry.location);
             copied += 1;
         }
-    }
+    });
     copied
 }
 
 /// Removes the entries whose hash has `bit` set.
 fn clear_where_set<W: Words>(slots: Slots<'_, W>, bit: u64) {
-    for (_, bucket, slot, hash) in slots.entries() {
-        if hash & bit != 0 {
-            bucket.clear(slot);
+    slots.for_each(|entry| {
+        if entry.hash & bit != 0 {
+            entry.bucket.clear(entry.slot);
         }
-    }
+    });
 }
 
 /// Moves entries that are in their second bucket to their first where that has room again, so that
 /// lookups find them with one cache line.
 fn bring_home<W: Words>(slots: Slots<'_, W>) {
-    for (number, bucket, slot, hash) in slots.entries() {
-        let home = slots.geometry().home(hash);
-        if home == number {
-            continue;
+    slots.for_each(|entry| {
+        let home = slots.geometry().home(entry.hash);
+        if home == entry.number {
+            return;
         }
         let home = slots.bucket(home);
         if let Some(free) = home.free_slot() {
-            bucket.relocate(slot, home, free);
+            entry.bucket.relocate(entry.slot, home, free);
         }
-    }
+    });
 }

@@ -1,5 +1,7 @@
 //! Lookups: none takes a lock. The protocol is told in the parent's prose.
 
+use chimera_pmem::prefetch_read;
+
 use super::bucket::Slots;
 use super::{ExtendibleHash, Words};
 use crate::index::Probe;
@@ -13,6 +15,16 @@ impl<W: Words> ExtendibleHash<W> {
         for bucket in slots.candidates(hash) {
             bucket.prefetch();
         }
+    }
+
+    /// Starts loading what a change of an entry of `hash` touches: both buckets and the header.
+    #[inline]
+    pub fn prefetch_to_change(&self, hash: u64) {
+        let segment = self.directory.segment_of(hash);
+        for bucket in self.slots(segment).candidates(hash) {
+            bucket.prefetch();
+        }
+        prefetch_read(self.header(segment));
     }
 
     /// Looks for the entry of `hash` that `verify` finds right.
@@ -39,8 +51,26 @@ impl<W: Words> ExtendibleHash<W> {
         }
     }
 
-    /// As `find`, once the short way has not found it: an answer other than `Found` counts only if
-    /// the segment did not change meanwhile.
+    /// As [`find`](Self::find), for who will change the entry or enter one: reads the header at once,
+    /// and so need not look twice to find nothing.
+    ///
+    /// # Cost
+    /// A directory entry, the segment's header and one bucket, or both.
+    #[inline]
+    pub fn find_to_change<T>(
+        &self,
+        hash: u64,
+        mut verify: impl FnMut(Location) -> Probe<T>,
+    ) -> Option<T> {
+        match self.look_observed(hash, &mut verify) {
+            Probe::Found(found) => Some(found),
+            Probe::NotThis => None,
+            Probe::Retry => self.find_observed(hash, verify),
+        }
+    }
+
+    /// As `find`, once a short way has not found it: an answer other than `Found` counts only if the
+    /// segment did not change meanwhile.
     #[inline(never)]
     fn find_observed<T>(
         &self,
@@ -49,19 +79,31 @@ impl<W: Words> ExtendibleHash<W> {
     ) -> Option<T> {
         let mut attempt = 0;
         loop {
-            if let Some(observed) = self.observe(hash) {
-                let mut answer = probe(observed.slots, hash, &mut verify);
-                if matches!(answer, Probe::NotThis) {
-                    answer = propose(self.overflow.locations(hash), &mut verify);
-                }
-                match answer {
-                    Probe::Found(found) => return Some(found),
-                    Probe::NotThis if observed.is_unchanged() => return None,
-                    Probe::NotThis | Probe::Retry => {}
-                }
+            match self.look_observed(hash, &mut verify) {
+                Probe::Found(found) => return Some(found),
+                Probe::NotThis => return None,
+                Probe::Retry => {}
             }
             self.environment.relax(attempt);
             attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// One observation: `NotThis` only when there is no such entry.
+    #[inline(always)]
+    fn look_observed<T>(
+        &self,
+        hash: u64,
+        verify: &mut impl FnMut(Location) -> Probe<T>,
+    ) -> Probe<T> {
+        let Some(observed) = self.observe(hash) else { return Probe::Retry };
+        let mut answer = probe(observed.slots, hash, verify);
+        if matches!(answer, Probe::NotThis) && !self.overflow.is_empty() {
+            answer = propose(self.overflow.locations(hash), verify);
+        }
+        match answer {
+            Probe::NotThis if !observed.is_unchanged() => Probe::Retry,
+            answer => answer,
         }
     }
 

@@ -219,9 +219,7 @@ impl<W: Words> ExtendibleHash<W> {
         // A split moves entries to a segment with a higher number, so they are not missed.
         while segment < self.growth.segments() {
             let locked = self.lock_segment(segment);
-            batch.extend(locked.slots.entries().filter_map(|(_, bucket, slot, hash)| {
-                bucket.location(slot).map(|location| (hash, location))
-            }));
+            locked.slots.for_each(|entry| batch.push((entry.hash, entry.location)));
             drop(locked);
             batch.drain(..).for_each(|(hash, location)| take(hash, location));
             segment += 1;
