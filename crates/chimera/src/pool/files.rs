@@ -93,6 +93,12 @@ impl PoolFiles {
         }))
     }
 
+    /// Whether an existing file has no bytes.
+    pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
+        let file = self.environment.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
+        Ok(file.length().map_err(Error::io("measure", path))? == 0)
+    }
+
     /// Opens an existing file of exactly `bytes` bytes.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use chimera_pmem::{Environment, Pmem};
 
 use super::files::PoolFiles;
 use super::growth::Growth;
-use super::superblock::{COPY_STRIDE, FILE_BYTES, WORDS};
+use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS};
 use super::{
     BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, store_superblock,
 };
@@ -117,7 +117,8 @@ fn map_superblock<P: Pmem>(
         return Ok(None);
     }
     let exists = files.environment.is_directory(&path).map_err(Error::io("look at", &path))?;
-    if exists.is_none() {
+    // A file without a byte: creation was interrupted before it had its size.
+    if exists.is_none() || files.is_empty(&path)? {
         if files.has_segments()? {
             let reason = "its file `superblock` is missing: put it back".to_owned();
             return Err(Error::NotAStore { path: files.path.clone(), reason });
@@ -131,12 +132,19 @@ fn map_superblock<P: Pmem>(
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
     map(&file)?;
     let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
-    let untouched = (0..FILE_BYTES / 8).all(|word| pmem.load_u64(8 * word) == 0);
-    if untouched && options.create && !options.read_only && !files.has_segments()? {
-        // Creation was interrupted before the superblock: start again.
+    let may_create = options.create && !options.read_only;
+    if may_create && copies[0].is_err() && is_unborn(pmem) && !files.has_segments()? {
         return Ok(None);
     }
     newest(copies).map(Some)
+}
+
+/// Whether creation was interrupted before the first copy of the superblock was complete. A store that
+/// was ever open has a second copy.
+fn is_unborn<P: Pmem>(pmem: &P) -> bool {
+    let first = pmem.load_u64(0);
+    (first == 0 || first == MAGIC)
+        && (WORDS as u64..FILE_BYTES / 8).all(|word| pmem.load_u64(8 * word) == 0)
 }
 
 fn read_copy<P: Pmem>(pmem: &P, at: u64) -> Result<Superblock> {

@@ -113,3 +113,31 @@ fn a_flipped_byte_of_one_superblock_copy_is_survived_and_of_both_refused() {
         std::fs::write(&path, &bytes).unwrap();
     }
 }
+
+#[test]
+fn an_interrupted_creation_is_done_again_and_nothing_else_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("superblock");
+    let words = new_superblock().encode();
+    let torn = |count: usize| {
+        let mut bytes: Vec<u8> =
+            words[..count].iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.resize(8192, 0);
+        bytes
+    };
+    for interrupted in [Vec::new(), torn(0), torn(1), torn(15)] {
+        std::fs::write(&path, interrupted).unwrap();
+        let (pool, opened) = open(directory.path(), &options()).unwrap();
+        assert!(opened.created);
+        drop(pool);
+    }
+    // Somebody else's file, and one in which the second copy says that the store was open before.
+    let mut foreign = torn(0);
+    foreign[0] = 1;
+    let mut lived = torn(5);
+    lived[4096] = 1;
+    for other in [foreign, lived] {
+        std::fs::write(&path, other).unwrap();
+        assert!(matches!(open(directory.path(), &options()), Err(Error::Corrupted { .. })));
+    }
+}
