@@ -18,6 +18,9 @@
 //!
 //! This is the only crate of the workspace that contains `unsafe` code.
 
+/// What is stored as words must mean the same on every machine.
+const _: () = assert!(cfg!(target_endian = "little"), "stores are little-endian");
+
 mod arch;
 mod arena;
 pub mod environment;

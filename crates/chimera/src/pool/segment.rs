@@ -1,5 +1,6 @@
 //! The header of a segment: one line, at the end of the segment's file.
 
+use super::superblock;
 use crate::types::error::{Error, Result};
 
 /// First word: "CHIMSEG1" in ASCII, little-endian.
@@ -18,10 +19,7 @@ pub(super) fn encode(pool_id: u64, index: u64) -> [u64; WORDS] {
 }
 
 fn checksum(words: &[u64; WORDS]) -> u64 {
-    let crc = words[..WORDS - 1]
-        .iter()
-        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
-    u64::from(crc) | u64::from(!crc) << 32
+    superblock::checksum(&words[..WORDS - 1])
 }
 
 /// Checks a header found at byte `at` of the pool.

@@ -4,6 +4,8 @@
 //! is a checksum over the others. An update writes the copy that is not in force, with the next
 //! sequence number, so that a torn update leaves the other copy as it was.
 
+use zerocopy::IntoBytes;
+
 use crate::types::error::{Error, Result};
 use crate::types::options::{EngineKind, Geometry, RecordLayout};
 
@@ -55,9 +57,9 @@ fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-fn checksum(words: &[u64]) -> u64 {
-    let crc = words.iter().fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
-    pair(crc, !crc)
+/// XXH3 of words, as they lie on media.
+pub(super) fn checksum(words: &[u64]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(words.as_bytes())
 }
 
 impl Superblock {

@@ -39,10 +39,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let mut damages = BTreeMap::new();
         let mut strangers = Vec::new();
         self.scan_block(EVERYTHING, block, page, &mut |finding| match finding {
-            Finding::Record { place, key, value_unchecked, .. } => {
+            Finding::Record { place, hash, key, value_unchecked, .. } => {
                 report.records += 1;
                 report.values_unchecked += u64::from(value_unchecked);
-                if !self.is_indexed(&place, key) {
+                if !self.is_indexed(&place, hash, key) {
                     strangers.push(place.record_at);
                 }
             }
@@ -72,8 +72,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     }
 
     /// Whether the index leads to a record that was found, or the record has changed since.
-    fn is_indexed(&self, place: &Place, key: &[u8]) -> bool {
-        let hash = self.hash.of(key);
+    fn is_indexed(&self, place: &Place, hash: u64, key: &[u8]) -> bool {
         let location = VPages::location(place);
         if self.index.contains_exact(hash, location) {
             return true;

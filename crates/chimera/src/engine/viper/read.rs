@@ -69,7 +69,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let _booked = self.begin(Operation::Get, client);
         client.value.resize(self.pages.value_bytes, 0);
         let into = &mut client.value[..];
-        match self.index.find(hash, |location| self.read_record(location, key, into)) {
+        match self.index.find(hash, |location| self.read_record(hash, location, key, into)) {
             None => Ok(false),
             Some(Ok(())) => Ok(true),
             Some(Err(Unsound { at })) => {
@@ -82,6 +82,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     #[inline(always)]
     fn read_record(
         &self,
+        hash: u64,
         location: Location,
         key: &[u8],
         into: &mut [u8],
@@ -102,7 +103,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         if !lock.read_is_valid(version) {
             return Probe::Retry;
         }
-        let is_sound = header.key_is_sound(&place, key)
+        let is_sound = header.key_is_sound(&place, hash)
             && (VersionLock::is_marked(version) || header.value_is_sound(&place, into));
         Probe::Found(if is_sound { Ok(()) } else { Err(Unsound { at: place.record_at }) })
     }
@@ -146,7 +147,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             // A damaged version would decide wrongly after a crash.
             Some(existing)
                 if self.pages.layout.checked
-                    && !existing.header.key_is_sound(&existing.place, key) =>
+                    && !existing.header.key_is_sound(&existing.place, hash) =>
             {
                 let at = existing.place.record_at;
                 Err(Error::corrupted("a record does not match its checksum", at))

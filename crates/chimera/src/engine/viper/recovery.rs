@@ -127,8 +127,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         found.clear();
         keys.clear();
         self.scan_block(scan, block, page, &mut |finding| match finding {
-            Finding::Record { place, header, key, .. } => {
-                let hash = self.hash.of(key);
+            Finding::Record { place, header, hash, key, .. } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
                 found.push((hash, VPages::location(&place), header.version));

@@ -9,7 +9,7 @@ use crate::records::vpage::{Place, RecordHeader, block_flag};
 /// What reading a block found.
 pub(super) enum Finding<'a> {
     /// A record whose bit is set and whose checksums, as far as they apply, are right.
-    Record { place: Place, header: RecordHeader, key: &'a [u8], value_unchecked: bool },
+    Record { place: Place, header: RecordHeader, hash: u64, key: &'a [u8], value_unchecked: bool },
     /// Something that is not as it must be.
     Damage { at: u64, what: &'static str },
 }
@@ -92,13 +92,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             RecordHeader::from_words(0, 0)
         };
         let at = place.record_at;
-        if checked && !header.key_is_sound(&place, key) {
+        let hash = self.hash.of(key);
+        if checked && !header.key_is_sound(&place, hash) {
             visit(Finding::Damage { at, what: "the key of a record does not match its checksum" });
         } else if checked && verify_value && !header.value_is_sound(&place, value) {
             visit(Finding::Damage { at, what: "a value does not match its checksum" });
         } else {
             let value_unchecked = checked && !verify_value;
-            visit(Finding::Record { place, header, key, value_unchecked });
+            visit(Finding::Record { place, header, hash, key, value_unchecked });
         }
     }
 }

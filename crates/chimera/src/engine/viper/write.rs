@@ -54,7 +54,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let value_checksum = pages.write_body(pool, &place, key, value);
         let existing = existing()?;
         let version = next_version(existing.as_ref())?;
-        pages.write_header(pool, &place, key, version, value_checksum);
+        pages.write_header(pool, &place, hash, version, value_checksum);
         if pages.layout.checked {
             page = None;
         }

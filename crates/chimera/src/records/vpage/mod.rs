@@ -4,7 +4,7 @@
 //! byte 0   flags word: of the block, in its first page; zero in the others
 //! byte 8   bitset: one bit per slot; a set bit means a record
 //!          padding, chosen so that records touch the fewest lines
-//! slots    [crc32c of place, version, key: 4 | crc32c of place, value: 4 | version: 8] key value
+//! slots    [check of place, version, key: 4 | check of place, value: 4 | version: 8] key value
 //! ```
 //! The part in brackets is there in the checked layout only. Keys and values are padded to 8 bytes
 //! each, so that every field of a value keeps its alignment.
@@ -16,6 +16,8 @@
 //! The version lock of the paper's page header lives in DRAM, where a crash cannot leave it set.
 
 mod pages;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::pool::checked_word;
 use crate::types::options::{Geometry, RecordLayout};
@@ -174,23 +176,29 @@ impl PageLayout {
     }
 }
 
-/// Checksum of a record's key and version at its place.
+/// Checksum of a record's key, by its hash, and version at its place.
 #[inline]
-pub(crate) fn key_checksum(place: u64, version: u64, key: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(seed(place), &version.to_le_bytes()), key)
+pub(crate) fn key_checksum(place: u64, version: u64, key_hash: u64) -> u32 {
+    let mixed = u128::from(key_hash ^ seed(place)) * u128::from(MULTIPLIER);
+    let folded = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(version);
+    let mixed = u128::from(folded ^ key_hash.rotate_left(32)) * u128::from(MULTIPLIER);
+    (mixed >> 64) as u32 ^ mixed as u32
 }
 
 /// Checksum of a record's value at its place.
 #[inline]
 pub(crate) fn value_checksum(place: u64, value: &[u8]) -> u32 {
-    crc32c::crc32c_append(seed(place), value)
+    xxh3_64_with_seed(value, seed(place)) as u32
 }
 
-/// What a checksum starts from: different for any two places that are less than 32 GiB apart.
+/// What a checksum starts from: different for any two places.
 #[inline(always)]
-fn seed(place: u64) -> u32 {
-    (place >> 3) as u32 ^ (place >> 35) as u32
+fn seed(place: u64) -> u64 {
+    place.wrapping_mul(MULTIPLIER)
 }
+
+/// Odd, with well-mixed bits.
+const MULTIPLIER: u64 = 0x9fb2_1c65_1e98_df25;
 
 #[cfg(test)]
 mod tests;

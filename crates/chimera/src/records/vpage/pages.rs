@@ -37,10 +37,10 @@ impl RecordHeader {
         Self { key_checksum: first as u32, value_checksum: (first >> 32) as u32, version }
     }
 
-    /// Whether a key and the version are what was written at this place.
+    /// Whether a key, by its hash, and the version are what was written at this place.
     #[inline(always)]
-    pub(crate) fn key_is_sound(&self, place: &Place, key: &[u8]) -> bool {
-        key_checksum(place.record_at, self.version, key) == self.key_checksum
+    pub(crate) fn key_is_sound(&self, place: &Place, key_hash: u64) -> bool {
+        key_checksum(place.record_at, self.version, key_hash) == self.key_checksum
     }
 
     /// Whether a value is what was written at this place.
@@ -184,12 +184,12 @@ impl VPages {
         &self,
         pool: &Pool<P>,
         place: &Place,
-        key: &[u8],
+        key_hash: u64,
         version: u64,
         value_checksum: u32,
     ) {
         if self.layout.checked {
-            let key_checksum = key_checksum(place.record_at, version, key);
+            let key_checksum = key_checksum(place.record_at, version, key_hash);
             let first = u64::from(key_checksum) | u64::from(value_checksum) << 32;
             pool.pmem.store_u64(place.record_at, first, sites::RECORD);
             pool.pmem.store_u64(place.record_at + 8, version, sites::RECORD);

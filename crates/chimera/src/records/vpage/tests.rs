@@ -39,9 +39,22 @@ fn a_record_too_large_for_a_page_has_no_layout() {
 
 #[test]
 fn checksums_depend_on_place_version_and_bytes() {
-    let base = key_checksum(64, 1, b"key");
-    assert_ne!(base, key_checksum(72, 1, b"key"));
-    assert_ne!(base, key_checksum(64, 2, b"key"));
-    assert_ne!(base, key_checksum(64, 1, b"kez"));
-    assert_ne!(value_checksum(64, b"v"), value_checksum(72, b"v"));
+    let words = [64, 1, 0x1234_5678_9abc_def0_u64];
+    let check = |[place, version, hash]: [u64; 3]| key_checksum(place, version, hash);
+    for word in 0..3 {
+        for bit in 0..64 {
+            let mut changed = words;
+            changed[word] ^= 1 << bit;
+            assert_ne!(check(words), check(changed), "word {word}, bit {bit}");
+        }
+    }
+    let value = [7; 200];
+    for bit in 0..64 {
+        assert_ne!(value_checksum(64, &value), value_checksum(64 ^ 1 << bit, &value));
+    }
+    for bit in 0..1600 {
+        let mut changed = value;
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert_ne!(value_checksum(64, &value), value_checksum(64, &changed), "bit {bit}");
+    }
 }
