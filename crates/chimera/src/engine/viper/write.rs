@@ -14,6 +14,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
         self.check_key(key)?;
         self.check_value(value)?;
+        // Before a block is looked for: where nobody may write, none may be made ready.
+        self.poison.check()?;
         let booked = self.begin(Operation::Insert, client);
         let hash = self.hash.of(key);
         self.index.prefetch_to_change(hash);
