@@ -4,7 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{Place, RecordHeader, block_flag};
+use crate::records::vpage::{PageLayout, Place, RecordHeader, block_flag};
 
 /// What reading a block found.
 pub(super) enum Finding<'a> {
@@ -48,7 +48,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 let bits = self.pages.bits(&self.pool, page_at, word);
                 let mut bits = bits.unwrap_or_else(|_| {
                     let what = "the bitset of a page is damaged";
-                    visit(Finding::Damage { at: page_at, what });
+                    let at = page_at + PageLayout::bitset_at(word);
+                    visit(Finding::Damage { at, what });
                     if scan.salvage { self.raw_bits(page_at, word) } else { 0 }
                 });
                 if bits != 0 && !is_read {
@@ -69,7 +70,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
 
     /// The bits of a damaged word, as they are.
     fn raw_bits(&self, page_at: u64, word: u32) -> u64 {
-        let at = page_at + crate::records::vpage::PageLayout::bitset_at(word);
+        let at = page_at + PageLayout::bitset_at(word);
         self.pool.pmem.load_u64(at) & self.pages.layout.bits_of_word(word)
     }
 
