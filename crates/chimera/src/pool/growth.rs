@@ -197,7 +197,11 @@ impl<P: Pmem> Pool<P> {
         }
         self.pmem.flush(self.extent(at + header, 8 * segment::WORDS as u64), sites::SEGMENT_HEADER);
         self.pmem.fence(sites::SEGMENT_HEADER);
-        self.change_superblock(|superblock| superblock.segments = index + 1);
+        // Twice, so that both copies say so: blocks will be in use that a store with fewer segments
+        // cannot have, and either copy alone must be enough.
+        for _ in 0..2 {
+            self.change_superblock(|superblock| superblock.segments = index + 1);
+        }
         growth.segments.push(file);
         Ok(())
     }
