@@ -56,14 +56,15 @@ pub(super) fn on<P: Pmem>(
 ) -> Result<Db<P>> {
     let started_ns = environment.now_ns();
     check_options(options)?;
+    let hash_geometry = hash_geometry(options)?;
     let new = || new_superblock(options, &**environment);
     let (pool, opened) = Pool::open(pmem, environment.clone(), path, options, new)?;
     check_superblock(&pool.superblock(), options)?;
+    pool.mark_open();
     let pool = Arc::new(pool);
     if options.populate_at_open {
         pool.grow_to_capacity()?;
     }
-    let hash_geometry = hash_geometry(options)?;
     let (engine, recovered) = match options.index {
         IndexPlacement::Dram => {
             let words = DramWords::new(hash_geometry, options.huge_pages);

@@ -91,14 +91,19 @@ impl<P: Pmem> Pool<P> {
             ready: AtomicU64::new(used),
             used: AtomicU64::new(used),
         };
-        if !options.read_only {
-            let boot_id = pool.environment.boot_id();
-            pool.change_superblock(|superblock| {
+        Ok((pool, Opened { created, clean }))
+    }
+
+    /// Marks the pool as not closed in order, before the first change and after the last reason to
+    /// refuse it that has nothing to do with its records.
+    pub(crate) fn mark_open(&self) {
+        if !self.read_only {
+            let boot_id = self.environment.boot_id();
+            self.change_superblock(|superblock| {
                 superblock.closing = Closing::Open;
                 superblock.boot_id = boot_id;
             });
         }
-        Ok((pool, Opened { created, clean }))
     }
 }
 
@@ -132,8 +137,10 @@ fn map_superblock<P: Pmem>(
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
     map(&file)?;
     let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
-    let may_create = options.create && !options.read_only;
-    if may_create && copies[0].is_err() && is_unborn(pmem) && !files.has_segments()? {
+    if copies[0].is_err() && is_unborn(pmem) && !files.has_segments()? {
+        if !options.create || options.read_only {
+            return Err(Error::NotFound { path: files.path.clone() });
+        }
         return Ok(None);
     }
     newest(copies).map(Some)

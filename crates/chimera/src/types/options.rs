@@ -406,7 +406,7 @@ impl Options {
         self
     }
 
-    /// Slots per index segment: a power of two from 8 to 65,536. Default 1024 (16 KiB). For tests.
+    /// Slots per index segment: a power of two from 8 to 4096. Default 1024 (16 KiB). For tests.
     pub fn index_segment_slots(mut self, slots: u32) -> Self {
         self.index_segment_slots = slots;
         self
