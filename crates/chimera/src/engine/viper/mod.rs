@@ -93,6 +93,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             .ok_or_else(|| Error::corrupted("the superblock's records do not fit a page", 56))?;
         let pages = VPages::new(pool.map, layout, geometry.pages_per_block, key_bytes, value_bytes);
         let hash_geometry = hash_geometry(options)?;
+        // An index in persistent memory takes blocks from here on: they are not to be recovered.
+        let blocks = pool.used_blocks();
         let index = ExtendibleHash::new(words, hash_geometry, environment.clone());
         let engine = Self {
             poison: Poison::new(options.read_only),
@@ -104,7 +106,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             verify_reads: options.verify_reads && layout.checked,
             pool,
         };
-        let recovered = engine.recover(options)?;
+        let recovered = engine.recover(blocks, options)?;
         Ok((engine, recovered))
     }
 

@@ -36,9 +36,8 @@ struct Findings {
 }
 
 impl<P: Pmem, W: Words> Viper<P, W> {
-    /// Builds the index from the records and brings the pool into order.
-    pub(super) fn recover(&self, options: &Options) -> Result<RecoveryStats> {
-        let blocks = self.pool.used_blocks();
+    /// Builds the index from the records of the first `blocks` blocks and brings them into order.
+    pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<RecoveryStats> {
         let threads = match options.recovery_threads {
             0 => self.pool.environment.parallelism(),
             threads => threads,
