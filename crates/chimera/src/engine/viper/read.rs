@@ -79,6 +79,13 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     }
 
     /// Reads the record at `location` if it is that of `key`.
+    ///
+    /// The location may be an old one: the key has moved away since it was found, and its next record
+    /// may be in the making in the very same slot, whole but neither durable nor in force. So the
+    /// record counts only if the index leads to it once it has been read. If it does, what was read
+    /// was in force when the location was found, or is now, or was in between: another record of the
+    /// key is not written here before the index leads elsewhere. The published layout needs no such
+    /// care: there the page stays locked until the record is in force.
     #[inline(always)]
     fn read_record(
         &self,
@@ -96,13 +103,13 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             return if lock.read_is_valid(version) { Probe::NotThis } else { Probe::Retry };
         }
         self.pages.read_value(&self.pool, &place, into);
-        if !self.verify_reads {
-            return if lock.read_is_valid(version) { Probe::Found(Ok(())) } else { Probe::Retry };
-        }
-        let header = VPages::header(&self.pool, &place);
-        if !lock.read_is_valid(version) {
+        let header = self.verify_reads.then(|| VPages::header(&self.pool, &place));
+        if !lock.read_is_valid(version)
+            || self.pages.layout.checked && !self.index.leads_to(hash, location)
+        {
             return Probe::Retry;
         }
+        let Some(header) = header else { return Probe::Found(Ok(())) };
         let is_sound = header.key_is_sound(&place, hash)
             && (VersionLock::is_marked(version) || header.value_is_sound(&place, into));
         Probe::Found(if is_sound { Ok(()) } else { Err(Unsound { at: place.record_at }) })

@@ -116,6 +116,18 @@ impl<W: Words> ExtendibleHash<W> {
         buckets.flat_map(|bucket| bucket.matches(hash)).map(|(_, location)| location).next()
     }
 
+    /// Whether there is an entry of `hash` with exactly this location. May miss one that is being
+    /// moved; an answer of `true` was right at some moment during the call.
+    ///
+    /// # Cost
+    /// As a lookup that finds the entry; nearly nothing right after one.
+    #[inline]
+    pub fn leads_to(&self, hash: u64, location: Location) -> bool {
+        let slots = self.slots(self.directory.segment_of(hash));
+        slots.find_exact(hash, location).is_some()
+            || self.overflow.locations(hash).contains(&location)
+    }
+
     /// Whether there is an entry of `hash` with exactly this location.
     pub fn contains_exact(&self, hash: u64, location: Location) -> bool {
         let mut attempt = 0;
