@@ -18,6 +18,13 @@ struct Unsound {
     at: u64,
 }
 
+impl Unsound {
+    #[cold]
+    fn into_error(self) -> Error {
+        Error::corrupted("a record does not match its checksum", self.at)
+    }
+}
+
 impl<P: Pmem, W: Words> Viper<P, W> {
     /// Hands the value of `key` to `take`.
     #[inline]
@@ -69,13 +76,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let _booked = self.begin(Operation::Get, client);
         client.value.resize(self.pages.value_bytes, 0);
         let into = &mut client.value[..];
-        match self.index.find(hash, |location| self.read_record(hash, location, key, into)) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
-            Some(Err(Unsound { at })) => {
-                Err(Error::corrupted("a record does not match its checksum", at))
-            }
-        }
+        let found = self.index.find(hash, |location| self.read_record(hash, location, key, into));
+        Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
 
     /// Reads the record at `location` if it is that of `key`.
@@ -98,9 +100,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let lock = self.page_lock(&place);
         self.pool.pmem.prefetch(self.pages.record(&self.pool, &place));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_key = self.pages.key_is(&self.pool, &place, key);
-        if !is_key {
-            return if lock.read_is_valid(version) { Probe::NotThis } else { Probe::Retry };
+        if !self.pages.key_is(&self.pool, &place, key) {
+            return self.other_key(hash, location, &place);
         }
         self.pages.read_value(&self.pool, &place, into);
         let header = self.verify_reads.then(|| VPages::header(&self.pool, &place));
@@ -113,6 +114,36 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let is_sound = header.key_is_sound(&place, hash)
             && (VersionLock::is_marked(version) || header.value_is_sound(&place, into));
         Probe::Found(if is_sound { Ok(()) } else { Err(Unsound { at: place.record_at }) })
+    }
+
+    /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
+    /// hashes agree, or the location is an old one, or the record is damaged.
+    #[cold]
+    fn other_key(
+        &self,
+        hash: u64,
+        location: Location,
+        place: &Place,
+    ) -> Probe<Result<(), Unsound>> {
+        let lock = self.page_lock(place);
+        let Some(version) = lock.read_begin() else { return Probe::Retry };
+        let is_sound = self.stored_key_is_sound(place);
+        if !lock.read_is_valid(version) {
+            return Probe::Retry;
+        }
+        if is_sound || !self.index.leads_to(hash, location) {
+            return Probe::NotThis;
+        }
+        Probe::Found(Err(Unsound { at: place.record_at }))
+    }
+
+    /// Whether the key and version stored at `place`, whichever they are, match their checksum.
+    #[cold]
+    fn stored_key_is_sound(&self, place: &Place) -> bool {
+        let mut key = vec![0; self.pages.key_bytes];
+        self.pages.read_key(&self.pool, place, &mut key);
+        !self.pages.layout.checked
+            || VPages::header(&self.pool, place).key_is_sound(place, self.hash.of(&key))
     }
 
     /// Starts loading what retiring the record at `place` touches.
@@ -136,31 +167,26 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         key: &[u8],
         prefetch: impl Fn(&Place),
     ) -> Result<Option<Existing>> {
+        let checked = self.pages.layout.checked;
         let existing = self.index.find_to_change(hash, |location| {
             let place = self.pages.place_of(location);
             self.pool.pmem.prefetch(self.pages.head(&self.pool, &place));
             prefetch(&place);
-            if !self.pages.key_is(&self.pool, &place, key) {
+            let is_key = self.pages.key_is(&self.pool, &place, key);
+            if !is_key && self.stored_key_is_sound(&place) {
                 return Probe::NotThis;
             }
-            let header = if self.pages.layout.checked {
+            let header = if checked {
                 VPages::header(&self.pool, &place)
             } else {
                 RecordHeader::from_words(0, 0)
             };
-            Probe::Found(Existing { location, place, header })
-        });
-        match existing {
             // A damaged version would decide wrongly after a crash.
-            Some(existing)
-                if self.pages.layout.checked
-                    && !existing.header.key_is_sound(&existing.place, hash) =>
-            {
-                let at = existing.place.record_at;
-                Err(Error::corrupted("a record does not match its checksum", at))
-            }
-            existing => Ok(existing),
-        }
+            let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
+            let existing = Existing { location, place, header };
+            Probe::Found(if is_sound { Ok(existing) } else { Err(Unsound { at: place.record_at }) })
+        });
+        existing.transpose().map_err(Unsound::into_error)
     }
 
     /// Hands every record to `take`: keys that are there all the time at least once, and exactly once
