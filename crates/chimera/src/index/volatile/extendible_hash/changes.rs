@@ -1,5 +1,8 @@
 //! Changes of single entries, each under the lock of one segment.
 
+use std::convert::Infallible;
+
+use super::bucket::Bucket;
 use super::{ExtendibleHash, LockedSegment, Words, displacement};
 use crate::index::Resolve;
 use crate::pool::Location;
@@ -13,10 +16,38 @@ impl<W: Words> ExtendibleHash<W> {
     /// # Cost
     /// The header and one bucket, sometimes two; near the end of a segment's growth some dozens.
     pub fn insert(&self, hash: u64, location: Location) {
+        let Ok(()) = self.insert_after(hash, location, || Ok::<(), Infallible>(()));
+    }
+
+    /// As [`insert`](Self::insert), once `first` has succeeded. The segment is locked meanwhile, so
+    /// that nothing after `first` is an atomic read-modify-write: such an instruction would wait for
+    /// the fence with which `first` ends, and what the thread does next could not begin.
+    ///
+    /// # Errors
+    /// That of `first`; nothing is changed.
+    #[inline]
+    pub fn insert_after<E>(
+        &self,
+        hash: u64,
+        location: Location,
+        first: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         loop {
             let locked = self.lock(hash);
-            if self.place(&locked, hash, location) {
-                return;
+            match self.room(&locked, hash) {
+                Room::Slot(bucket, slot) => {
+                    first()?;
+                    bucket.fill(slot, hash, location);
+                    bucket.persist();
+                    locked.header.set_entries(locked.header.entries() + 1);
+                    return Ok(());
+                }
+                Room::Overflow => {
+                    first()?;
+                    self.overflow.insert(hash, location);
+                    return Ok(());
+                }
+                Room::WasSplit => {}
             }
         }
     }
@@ -26,13 +57,35 @@ impl<W: Words> ExtendibleHash<W> {
     /// # Cost
     /// The header and one bucket, sometimes two.
     pub fn swap_if(&self, hash: u64, old: Location, new: Location) -> bool {
+        let Ok(swapped) = self.swap_after(hash, old, new, || Ok::<(), Infallible>(()));
+        swapped
+    }
+
+    /// As [`swap_if`](Self::swap_if), once `first` has succeeded, which is called only if the entry
+    /// is there. See [`insert_after`](Self::insert_after).
+    ///
+    /// # Errors
+    /// That of `first`; nothing is changed.
+    #[inline]
+    pub fn swap_after<E>(
+        &self,
+        hash: u64,
+        old: Location,
+        new: Location,
+        first: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
         let locked = self.lock(hash);
-        let Some((bucket, slot)) = locked.slots.find_exact(hash, old) else {
-            return self.overflow.replace(hash, old, new);
-        };
-        bucket.replace(slot, new);
-        bucket.persist();
-        true
+        if let Some((bucket, slot)) = locked.slots.find_exact(hash, old) {
+            first()?;
+            bucket.replace(slot, new);
+            bucket.persist();
+            return Ok(true);
+        }
+        if !self.overflow.locations(hash).contains(&old) {
+            return Ok(false);
+        }
+        first()?;
+        Ok(self.overflow.replace(hash, old, new))
     }
 
     /// Removes an entry, if it is there with the location `old`.
@@ -40,14 +93,35 @@ impl<W: Words> ExtendibleHash<W> {
     /// # Cost
     /// The header and one bucket, sometimes two.
     pub fn remove_if(&self, hash: u64, old: Location) -> bool {
+        let Ok(removed) = self.remove_after(hash, old, || Ok::<(), Infallible>(()));
+        removed
+    }
+
+    /// As [`remove_if`](Self::remove_if), once `first` has succeeded, which is called only if the
+    /// entry is there. See [`insert_after`](Self::insert_after).
+    ///
+    /// # Errors
+    /// That of `first`; nothing is changed.
+    #[inline]
+    pub fn remove_after<E>(
+        &self,
+        hash: u64,
+        old: Location,
+        first: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
         let locked = self.lock(hash);
-        let Some((bucket, slot)) = locked.slots.find_exact(hash, old) else {
-            return self.overflow.remove(hash, old);
-        };
-        bucket.clear(slot);
-        bucket.persist();
-        locked.header.set_entries(locked.header.entries() - 1);
-        true
+        if let Some((bucket, slot)) = locked.slots.find_exact(hash, old) {
+            first()?;
+            bucket.clear(slot);
+            bucket.persist();
+            locked.header.set_entries(locked.header.entries() - 1);
+            return Ok(true);
+        }
+        if !self.overflow.locations(hash).contains(&old) {
+            return Ok(false);
+        }
+        first()?;
+        Ok(self.overflow.remove(hash, old))
     }
 
     /// Enters a record that was found by a scan: adds it, or lets the newer of two records of its
@@ -86,31 +160,45 @@ impl<W: Words> ExtendibleHash<W> {
                     }
                 }
             }
-            if self.place(&locked, hash, new) {
-                return None;
+            match self.room(&locked, hash) {
+                Room::Slot(bucket, slot) => {
+                    bucket.fill(slot, hash, new);
+                    bucket.persist();
+                    locked.header.set_entries(locked.header.entries() + 1);
+                    return None;
+                }
+                Room::Overflow => {
+                    self.overflow.insert(hash, new);
+                    return None;
+                }
+                Room::WasSplit => {}
             }
         }
     }
 
-    /// Puts an entry into a locked segment. `false` when the segment was split instead.
-    fn place(&self, locked: &LockedSegment<'_, W>, hash: u64, location: Location) -> bool {
+    /// Finds a place for a new entry in a locked segment, or splits it.
+    #[inline]
+    fn room<'a>(&self, locked: &LockedSegment<'a, W>, hash: u64) -> Room<'a, W> {
         let slots = locked.slots;
         let candidates = slots.geometry().candidates(hash);
         let free = candidates.into_iter().find_map(|number| {
             let bucket = slots.bucket(number);
             Some((bucket, bucket.free_slot()?))
         });
-        let room = free.or_else(|| displacement::make_room(slots, candidates));
-        let Some((bucket, slot)) = room else {
-            if self.split(locked, hash) {
-                return false;
-            }
-            self.overflow.insert(hash, location);
-            return true;
-        };
-        bucket.fill(slot, hash, location);
-        bucket.persist();
-        locked.header.set_entries(locked.header.entries() + 1);
-        true
+        match free.or_else(|| displacement::make_room(slots, candidates)) {
+            Some((bucket, slot)) => Room::Slot(bucket, slot),
+            None if self.split(locked, hash) => Room::WasSplit,
+            None => Room::Overflow,
+        }
     }
+}
+
+/// Where a new entry goes.
+enum Room<'a, W: Words> {
+    /// Into a free slot.
+    Slot(Bucket<'a, W>, u32),
+    /// Into the overflow: splitting would not help, or there is no space.
+    Overflow,
+    /// The segment was split: to be looked at anew.
+    WasSplit,
 }
