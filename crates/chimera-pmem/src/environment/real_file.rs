@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
@@ -65,6 +66,18 @@ struct RealFile {
     device: Option<DaxDevice>,
     /// Held while the length changes, so that a failed `allocate` can take its growth back.
     growth: Mutex<()>,
+    is_locked: AtomicBool,
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        // Closing is not enough: a child between fork and exec has the same open file, and its lock.
+        if *self.is_locked.get_mut()
+            && let Err(error) = rustix::fs::flock(&self.descriptor, FlockOperation::Unlock)
+        {
+            log::warn!("a lock ends only with all processes that inherited it: {error}");
+        }
+    }
 }
 
 impl RealFile {
@@ -89,7 +102,13 @@ impl RealFile {
             }
         };
         let read_only = mode == OpenMode::Read;
-        Ok(Self { descriptor, read_only, device, growth: Mutex::new(()) })
+        Ok(Self {
+            descriptor,
+            read_only,
+            device,
+            growth: Mutex::new(()),
+            is_locked: AtomicBool::new(false),
+        })
     }
 
     /// The growth of an ordinary file by writing zeros behind its end, where the file system cannot
@@ -198,7 +217,10 @@ impl File for RealFile {
             FlockOperation::NonBlockingLockShared
         };
         match retry(|| rustix::fs::flock(&self.descriptor, operation)) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.is_locked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
             Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         }

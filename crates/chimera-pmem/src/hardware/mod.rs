@@ -197,7 +197,9 @@ impl Pmem for Hardware {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let region = Region::map(&self.reservation, at, file, file_offset, length)?;
-        if self.options.huge_pages && !self.reservation.advise_huge(at as usize, length as usize) {
+        // On an ordinary file a huge page would allocate 2 MiB of disk at its first touch.
+        let wants_huge_pages = self.options.huge_pages && region.medium() != Medium::File;
+        if wants_huge_pages && !self.reservation.advise_huge(at as usize, length as usize) {
             log::debug!("huge pages refused for {length} bytes at offset {at}");
         }
         let writable = if region.is_read_only() { writable } else { at + length };

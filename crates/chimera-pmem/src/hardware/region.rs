@@ -72,6 +72,13 @@ impl Region {
     }
 }
 
+impl Region {
+    /// What it lies on.
+    pub(super) fn medium(&self) -> Medium {
+        self.medium
+    }
+}
+
 /// The medium that keeps least of what is stored.
 pub(super) fn weakest_medium(regions: &[Region]) -> Medium {
     let strength = |medium: &Medium| match medium {

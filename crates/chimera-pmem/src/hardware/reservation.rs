@@ -8,8 +8,10 @@ use std::sync::atomic::AtomicU64;
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// Reservations below this are not halved any more.
-const SMALLEST_FALLBACK: usize = 64 << 30;
+/// Reservations below this are not halved any more: a pool would hardly have room.
+const SMALLEST_FALLBACK: usize = 1 << 30;
+/// Reservations from here on are aligned for the largest pages.
+const LARGE: usize = 64 << 30;
 /// Alignment of the base: the largest page of any medium, so that large pages can be used.
 const ALIGN_LARGE: usize = 1 << 30;
 /// The same for small reservations, where 1 GiB of slack would be out of proportion.
@@ -54,13 +56,17 @@ impl Reservation {
                 Err(_) if wanted / 2 >= SMALLEST_FALLBACK => {
                     wanted = (wanted / 2).next_multiple_of(page);
                 }
+                Err(error) => {
+                    let what = format!("{error}; is address space limited (`ulimit -v`)?");
+                    return Err(io::Error::new(error.kind(), what));
+                }
                 done => return done,
             }
         }
     }
 
     fn reserve(wanted: usize) -> io::Result<Self> {
-        let align = if wanted >= SMALLEST_FALLBACK { ALIGN_LARGE } else { ALIGN_SMALL };
+        let align = if wanted >= LARGE { ALIGN_LARGE } else { ALIGN_SMALL };
         let length = wanted.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
         let start = unsafe {

@@ -263,6 +263,7 @@ impl<P: Pmem> Inner<P> {
             records: sizes.records,
             records_damaged: self.recovery.records_damaged,
             segments: superblock.segments,
+            segment_bytes: superblock.geometry.segment_bytes,
             blocks_used: pool.used_blocks(),
             blocks_ready: pool.ready_blocks() - pool.used_blocks() + sizes.blocks_queued,
             records_per_page: sizes.records_per_page,

@@ -77,8 +77,7 @@ pub(super) fn on<P: Pmem>(
             (Engine::ViperIndexInPmem(engine), recovered)
         }
     };
-    let durability =
-        options.effective_durability(pool.pmem.medium()).map_err(Error::InvalidOptions)?;
+    let durability = options.effective_durability(pool.pmem.medium())?;
     let recovery = RecoveryStats {
         clean: opened.clean,
         duration_ns: environment.now_ns() - started_ns,

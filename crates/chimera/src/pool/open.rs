@@ -48,7 +48,7 @@ impl<P: Pmem> Pool<P> {
             Some(superblock) => (superblock, false),
             None => (new()?, true),
         };
-        options.effective_durability(pmem.medium()).map_err(Error::InvalidOptions)?;
+        options.effective_durability(pmem.medium())?;
         let geometry = &superblock.geometry;
         let map = geometry.validate().and_then(|()| {
             BlockMap::new(FILE_BYTES, geometry).ok_or_else(|| {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use chimera_pmem::Medium;
 use serde::Serialize;
 
+use super::error::{Error, Result};
+
 /// Which engine a store runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,6 +130,21 @@ impl fmt::Display for Durability {
             Self::Group { max_delay } => write!(f, "group ({} ms)", max_delay.as_millis()),
             Self::Process => f.write_str("process"),
         }
+    }
+}
+
+impl FromStr for Durability {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let milliseconds = |text: &str| text.parse().ok().map(Duration::from_millis);
+        match text.split_once(':') {
+            None if text == "auto" => Some(Self::Auto),
+            None if text == "immediate" => Some(Self::Immediate),
+            None if text == "process" => Some(Self::Process),
+            Some(("group", delay)) => milliseconds(delay).map(|max_delay| Self::Group { max_delay }),
+            _ => None,
+        }
+        .ok_or_else(|| format!("unknown durability `{text}`: there are auto, immediate, group:MILLISECONDS, process"))
     }
 }
 
@@ -418,8 +435,11 @@ impl Options {
         self
     }
 
-    /// The durability in force on `medium`, or why the one asked for cannot be had there.
-    pub(crate) fn effective_durability(&self, medium: Medium) -> Result<Durability, String> {
+    /// The durability that a store opened with these options has on `medium`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOptions`] when the one asked for cannot be had there.
+    pub fn effective_durability(&self, medium: Medium) -> Result<Durability> {
         let best =
             if medium.is_persistent_memory() { Durability::Immediate } else { Durability::Process };
         match (self.durability, best) {
@@ -428,10 +448,10 @@ impl Options {
             (Durability::Immediate | Durability::Group { .. }, Durability::Immediate) => {
                 Ok(Durability::Immediate)
             }
-            (asked, _) => Err(format!(
+            (asked, _) => Err(Error::InvalidOptions(format!(
                 "durability `{asked}` cannot be had on medium `{medium}`: use fsdax or devdax, or \
                  ask for `process` durability"
-            )),
+            ))),
         }
     }
 }

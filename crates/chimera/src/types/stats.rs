@@ -30,6 +30,8 @@ pub struct Stats {
     pub records_damaged: u64,
     /// Segments mapped.
     pub segments: u64,
+    /// Size of a segment.
+    pub segment_bytes: u64,
     /// VBlocks handed out so far and in use or free for reuse.
     pub blocks_used: u64,
     /// VBlocks ready to be used without growing.

@@ -103,6 +103,8 @@ fn a_lock_is_held_by_an_opening() {
         assert!(first.try_lock(true).unwrap(), "again by its holder");
         assert!(!second.try_lock(true).unwrap());
         assert!(!second.try_lock(false).unwrap());
+        // What a child between fork and exec would hold.
+        let _inherited = first.descriptor().map(|file| file.try_clone_to_owned().unwrap());
         drop(first);
         assert!(second.try_lock(false).unwrap());
         let third = files.open(&path, OpenMode::Read).unwrap();
