@@ -1,2 +1,20 @@
-//! Workloads, drivers and figures for Chimera.
+//! Workloads, drivers and figures for Chimera: `chimera bench`.
+//!
+//! # Rooms (each uses only those below it)
+//! - [`command`]: arguments, and what each subcommand measures.
+//! - `floor`: the cost nobody can beat, for comparison with the engine's.
+//! - `report`: results as JSON, as a table, as figures.
+//! - `driver`: stores, threads, clocks, counters.
+//! - `workload`: keys, values, distributions, mixes; pure arithmetic.
+//!
+//! `report` and `driver` share the plain data of results: the driver fills in what the report prints.
 #![forbid(unsafe_code)]
+
+pub mod command;
+mod driver;
+mod error;
+mod floor;
+pub mod report;
+pub mod workload;
+
+pub use error::{BenchError, Result};

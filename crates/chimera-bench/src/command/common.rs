@@ -1,0 +1,184 @@
+//! [`Common`]: the arguments that all subcommands have.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chimera::{EngineKind, IndexPlacement, RecordLayout};
+use chimera_pmem::Medium;
+use chimera_pmem::instrumented::Profile;
+
+use crate::driver::setup::{MediumChoice, Setup};
+use crate::error::{BenchError, Result};
+use crate::workload::Keys;
+
+/// Records and operations of `--quick`.
+pub(super) const QUICK_RECORDS: u64 = 20_000;
+/// Repetitions of `--quick`.
+const QUICK_REPETITIONS: usize = 2;
+/// Records and operations otherwise.
+pub(super) const RECORDS: u64 = 1_000_000;
+/// Repetitions otherwise.
+const REPETITIONS: usize = 5;
+
+/// The arguments that all subcommands have.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Common {
+    /// Engine
+    #[arg(long, default_value = "viper", help_heading = "Store")]
+    pub engine: EngineKind,
+    /// Directory to create the store in; removed at the end
+    #[arg(long, default_value = "chimera-data", value_name = "DIRECTORY", help_heading = "Store")]
+    pub path: PathBuf,
+    /// Remove a store that is in the directory already
+    #[arg(long, help_heading = "Store")]
+    pub overwrite: bool,
+    /// Leave the store there at the end
+    #[arg(long, help_heading = "Store")]
+    pub keep: bool,
+    /// `path` takes what the directory is on, `anonymous` uses memory without files; `fsdax`, `tmpfs`
+    /// or `file` insist that the directory is on that medium
+    #[arg(long, default_value = "path", value_parser = medium, help_heading = "Store")]
+    pub medium: MediumChoice,
+    /// Latency to inject: dram (none), optane-100, cxl-nvcmm, hikv-nvm[:<persist ns>[:<read ns>]];
+    /// timings are then modelled
+    #[arg(long, default_value = "dram", help_heading = "Store")]
+    pub profile: Profile,
+    /// Record layout: checked, published
+    #[arg(long, default_value = "checked", help_heading = "Store")]
+    pub layout: RecordLayout,
+    /// Where the index lives: dram, pmem
+    #[arg(long, default_value = "dram", value_parser = index, help_heading = "Store")]
+    pub index: IndexPlacement,
+    /// Allocate and touch the whole pool beforehand (the default)
+    #[arg(long, conflicts_with = "growing", help_heading = "Store")]
+    pub populate: bool,
+    /// Let the pool grow while it is measured
+    #[arg(long, help_heading = "Store")]
+    pub growing: bool,
+
+    /// Records loaded before what is measured [default: 1000000]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    pub records: Option<u64>,
+    /// Operations of each kind in each repetition, of all threads together [default: as records]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    pub operations: Option<u64>,
+    /// End each phase after this time instead; inserts end after --operations at the latest
+    #[arg(long, value_name = "SECONDS", help_heading = "Work")]
+    pub duration: Option<f64>,
+    /// Bytes per key [default: 16; memory: 8]
+    #[arg(long, value_name = "BYTES", help_heading = "Work")]
+    pub key_size: Option<u32>,
+    /// Bytes per value [default: 200; memory: 8]
+    #[arg(long, value_name = "BYTES", help_heading = "Work")]
+    pub value_size: Option<u32>,
+    /// Threads; several numbers, separated by commas, are measured one after the other
+    #[arg(long, value_delimiter = ',', default_value = "1", help_heading = "Work")]
+    pub threads: Vec<usize>,
+    /// Everything random follows from it
+    #[arg(long, default_value_t = 42, help_heading = "Work")]
+    pub seed: u64,
+
+    /// Throughput passes; the median counts. Latency is measured in half as many more [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Measurement")]
+    pub repetitions: Option<usize>,
+    /// Tiny sizes, done within seconds; an explicit size still counts
+    #[arg(long, help_heading = "Measurement")]
+    pub quick: bool,
+    /// Do not count fences, lines and media accesses
+    #[arg(long, help_heading = "Measurement")]
+    pub no_counters: bool,
+    /// Draw throughput and latency
+    #[arg(long, value_name = "FILE.svg", help_heading = "Measurement")]
+    pub plot: Option<PathBuf>,
+}
+
+impl Common {
+    /// What is to be measured, with records of `sizes` bytes unless told otherwise.
+    ///
+    /// # Errors
+    /// When the arguments make no sense.
+    pub(crate) fn setup(&self, sizes: (u32, u32)) -> Result<Setup> {
+        let quick = |quick, full| if self.quick { quick } else { full };
+        let records = self.records.unwrap_or(quick(QUICK_RECORDS, RECORDS));
+        let setup = Setup {
+            engine: self.engine,
+            layout: self.layout,
+            key_bytes: self.key_size.unwrap_or(sizes.0),
+            value_bytes: self.value_size.unwrap_or(sizes.1),
+            records,
+            operations: self.operations.unwrap_or(records),
+            duration: self.duration.map(duration).transpose()?,
+            threads: self.threads.clone(),
+            repetitions: self.repetitions.unwrap_or(if self.quick {
+                QUICK_REPETITIONS
+            } else {
+                REPETITIONS
+            }),
+            seed: self.seed,
+            profile: self.profile,
+            index: self.index,
+            medium: self.medium,
+            growing: self.growing,
+            flush: true,
+            block_shift_bytes: 0,
+            counters: !self.no_counters,
+            path: self.path.clone(),
+            keep: self.keep,
+            overwrite: self.overwrite,
+        };
+        check(&setup)?;
+        Ok(setup)
+    }
+}
+
+fn check(setup: &Setup) -> Result<()> {
+    let invalid = |what: String| Err(BenchError::Arguments(what));
+    if setup.records == 0 || setup.operations == 0 || setup.repetitions == 0 {
+        return invalid("records, operations and repetitions must be at least 1".to_owned());
+    }
+    if setup.threads.is_empty() || setup.threads.iter().any(|threads| !(1..=64).contains(threads)) {
+        return invalid("threads must be 1 to 64".to_owned());
+    }
+    if setup.key_bytes == 0 {
+        return invalid("keys must have at least 1 byte".to_owned());
+    }
+    let numbers = setup.records.saturating_add(setup.operations.saturating_mul(4));
+    let keys = Keys::new(setup.key_bytes as usize, setup.seed);
+    if keys.number_max() < numbers {
+        let (bytes, most) = (setup.key_bytes, keys.number_max());
+        return invalid(format!(
+            "keys of {bytes} bytes tell {most} records apart, this needs up to {numbers}"
+        ));
+    }
+    Ok(())
+}
+
+fn duration(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| BenchError::Arguments("a duration must be above 0 seconds".to_owned()))
+}
+
+fn medium(text: &str) -> std::result::Result<MediumChoice, String> {
+    Ok(match text {
+        "path" => MediumChoice::Path,
+        "anonymous" => MediumChoice::Anonymous,
+        "fsdax" => MediumChoice::Expect(Medium::FsDax),
+        "devdax" => MediumChoice::Expect(Medium::DevDax),
+        "tmpfs" => MediumChoice::Expect(Medium::Tmpfs),
+        "file" | "plain-file" => MediumChoice::Expect(Medium::File),
+        other => {
+            let media = "path, anonymous, fsdax, devdax, tmpfs, file";
+            return Err(format!("unknown medium `{other}`; media: {media}"));
+        }
+    })
+}
+
+fn index(text: &str) -> std::result::Result<IndexPlacement, String> {
+    match text {
+        "dram" => Ok(IndexPlacement::Dram),
+        "pmem" => Ok(IndexPlacement::Pmem),
+        other => Err(format!("unknown place for an index `{other}`; places: dram, pmem")),
+    }
+}

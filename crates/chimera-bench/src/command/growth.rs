@@ -1,0 +1,113 @@
+//! `growth`: inserting into a growing pool against a populated one.
+
+use super::{Benchmark, Common};
+use crate::driver::backend::Backend;
+use crate::driver::clock::Measure;
+use crate::driver::counting::count;
+use crate::driver::pass::{Pass, Plan, measures};
+use crate::driver::progress::Progress;
+use crate::driver::series::{Results, median, ratio};
+use crate::driver::setup::Setup;
+use crate::driver::worker::Data;
+use crate::driver::workspace::Workspace;
+use crate::error::Result;
+use crate::report::{Facts, Growth, Report};
+
+/// Arguments of `growth`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GrowthArguments {
+    /// What all subcommands have.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Both sides: the name of a store, that of its row, and whether its pool grows.
+const SIDES: [(&str, &str, bool); 2] =
+    [("growing", "insert/growing", true), ("populated", "insert/populated", false)];
+
+/// The background task's work in all throughput passes.
+#[derive(Debug, Default)]
+struct Background {
+    processor_ns: f64,
+    inserting_ns: f64,
+    records: f64,
+}
+
+impl Benchmark for GrowthArguments {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn setup(&self) -> Result<Setup> {
+        self.common.setup((16, 200))
+    }
+
+    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+        let workspace = Workspace::prepare(setup)?;
+        let data = Data::new(setup);
+        let mut results = Results::default();
+        let mut background = Background::default();
+        let mut facts = None;
+        let passes = measures(setup.repetitions);
+        let progress = Progress::new(passes.len() * setup.threads.len() * 4 + 1);
+        for (number, measure) in passes.into_iter().enumerate() {
+            for threads in &setup.threads {
+                for side in 0..2 {
+                    // Neither side always comes first.
+                    let (store, row, growing) = SIDES[(side + number) % 2];
+                    let setup = Setup { growing, ..setup.clone() };
+                    let plan =
+                        Plan { setup: &setup, data: &data, load_name: Some(row), phases: &[] };
+                    let path = workspace.store(store);
+                    let pass = Pass { number, threads: *threads, measure };
+                    let finished = plan.run::<B>(&path, pass, &mut results, &progress)?;
+                    if growing && measure == Measure::Throughput {
+                        let last = results.find(row, *threads).and_then(|it| it.throughputs.last());
+                        background.add(&finished.db.stats(), last.copied().unwrap_or_default());
+                        facts = Some(Facts::of(&finished.db, &finished.loaded));
+                    }
+                    finished.discard(&workspace)?;
+                }
+            }
+        }
+        if setup.counters {
+            progress.step("counting");
+            for (_, row, _) in SIDES {
+                results.enter_counted(&count(setup, Some(row), &[], 0.5)?);
+            }
+        }
+        let facts = facts.expect("there is at least one throughput pass");
+        let growth = Some(compare(&results, setup.threads[0], &background));
+        let operations = setup.records;
+        let setup = Setup { records: 0, operations, ..setup.clone() };
+        Ok((Report { growth, ..Report::new("growth", &setup, facts, &results) }, results))
+    }
+}
+
+impl Background {
+    fn add(&mut self, stats: &chimera::Stats, ops_per_second: f64) {
+        let records = stats.records as f64;
+        self.processor_ns += stats.background_ns as f64;
+        self.inserting_ns += ratio(records * 1e9, ops_per_second);
+        self.records += records;
+    }
+}
+
+fn compare(results: &Results, threads: usize, background: &Background) -> Growth {
+    let [growing, populated] = SIDES.map(|(_, row, _)| results.find(row, threads));
+    let (growing, populated) = (growing.expect("was measured"), populated.expect("was measured"));
+    let pairs = growing.throughputs.iter().zip(&populated.throughputs);
+    let times: Vec<_> = pairs.map(|(growing, populated)| ratio(*populated, *growing)).collect();
+    let at = |percentile: f64| {
+        let [growing, populated] =
+            [growing, populated].map(|it| it.latencies.value_at_percentile(percentile) as f64);
+        ratio(growing, populated)
+    };
+    Growth {
+        time_ratio: median(&times),
+        p50_ratio: at(50.0),
+        p99_ratio: at(99.0),
+        background_ns_per_record: ratio(background.processor_ns, background.records),
+        background_core_share: ratio(background.processor_ns, background.inserting_ns),
+    }
+}

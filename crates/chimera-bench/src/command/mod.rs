@@ -1,0 +1,100 @@
+//! Arguments, and what each subcommand measures.
+
+mod common;
+pub(crate) mod core;
+mod floor;
+mod growth;
+mod memory;
+mod recovery;
+mod variants;
+mod ycsb;
+
+use std::io::{Write, stdout};
+
+use chimera_pmem::instrumented::Profile;
+use chimera_pmem::{Hardware, Instrumented};
+
+use crate::driver::backend::Backend;
+use crate::driver::series::Results;
+use crate::driver::setup::Setup;
+use crate::error::{BenchError, Result};
+use crate::report::{Report, plot, table};
+pub use common::Common;
+pub use core::CoreArguments;
+pub use floor::FloorArguments;
+pub use growth::GrowthArguments;
+pub use memory::MemoryArguments;
+pub use recovery::RecoveryArguments;
+pub use variants::VariantsArguments;
+pub use ycsb::YcsbArguments;
+
+/// What to measure.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum BenchCommand {
+    /// Insert, get, update in place, overwrite and delete on a loaded store; then recovery
+    Core(CoreArguments),
+    /// YCSB workloads on a new store, which is then reopened and verified record by record
+    Ycsb(YcsbArguments),
+    /// The engine against the cost nobody can beat, interleaved, independent and chained
+    Floor(FloorArguments),
+    /// Inserting into a growing pool against a populated one
+    Growth(GrowthArguments),
+    /// Time to open a store by its size and the number of threads
+    Recovery(RecoveryArguments),
+    /// DRAM per key over a range of sizes, and of an empty store
+    Memory(MemoryArguments),
+    /// The engine against all in DRAM, the index in persistent memory, and unaligned pages
+    Variants(VariantsArguments),
+}
+
+/// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
+/// object (a [`Report`]).
+///
+/// # Errors
+/// When the arguments make no sense, the store fails, or a record is wrong after the run.
+pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
+    let (report, results, common) = match command {
+        BenchCommand::Core(arguments) => measure(arguments)?,
+        BenchCommand::Ycsb(arguments) => measure(arguments)?,
+        BenchCommand::Floor(arguments) => measure(arguments)?,
+        BenchCommand::Growth(arguments) => measure(arguments)?,
+        BenchCommand::Recovery(arguments) => measure(arguments)?,
+        BenchCommand::Memory(arguments) => measure(arguments)?,
+        BenchCommand::Variants(arguments) => measure(arguments)?,
+    };
+    if let Some(path) = &common.plot {
+        plot::draw(&report, &results, path)?;
+    }
+    let mut text = if json {
+        serde_json::to_string_pretty(&report).map_err(|error| BenchError::Output(error.into()))?
+    } else {
+        table::text(&report)
+    };
+    if json {
+        text.push('\n');
+    }
+    stdout().write_all(text.as_bytes()).map_err(BenchError::Output)
+}
+
+/// A subcommand's arguments, and its work.
+trait Benchmark {
+    /// Those arguments that all subcommands have.
+    fn common(&self) -> &Common;
+    /// What is to be measured.
+    fn setup(&self) -> Result<Setup>;
+    /// Measures it.
+    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)>;
+}
+
+/// Measures on the backend that the latency profile needs.
+fn measure<M: Benchmark>(benchmark: &M) -> Result<(Report, Results, &Common)> {
+    let setup = benchmark.setup()?;
+    let (report, results) = match setup.profile {
+        Profile::Dram => benchmark.measure::<Hardware>(&setup)?,
+        _ => benchmark.measure::<Instrumented<Hardware>>(&setup)?,
+    };
+    Ok((report, results, benchmark.common()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,336 @@
+//! Every subcommand from its arguments to its result, at tiny sizes.
+
+use std::path::Path;
+
+use chimera::{Db, EngineKind, IndexPlacement, Options, RecordLayout};
+use chimera_pmem::Medium;
+use clap::Parser;
+
+use super::*;
+use crate::driver::setup::MediumChoice;
+use crate::report::Row;
+
+/// A setup for tests.
+pub(crate) fn setup() -> Setup {
+    Setup {
+        engine: EngineKind::Viper,
+        layout: RecordLayout::Checked,
+        key_bytes: 16,
+        value_bytes: 200,
+        records: 1000,
+        operations: 1000,
+        duration: None,
+        threads: vec![1],
+        repetitions: 1,
+        seed: 42,
+        profile: Profile::Dram,
+        index: IndexPlacement::Dram,
+        medium: MediumChoice::Path,
+        growing: false,
+        flush: true,
+        block_shift_bytes: 0,
+        counters: true,
+        path: "unused".into(),
+        keep: false,
+        overwrite: false,
+    }
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+fn parse(line: &str) -> BenchCommand {
+    let words = std::iter::once("bench").chain(line.split_whitespace());
+    Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).command
+}
+
+/// Runs a command line in a new directory that must be gone afterwards.
+fn run_line(line: &str) -> Result<Report> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let outcome = run_at(line, &path);
+    assert!(!path.exists(), "{line}: the directory is left behind");
+    outcome
+}
+
+fn run_at(line: &str, path: &Path) -> Result<Report> {
+    let line = format!("{line} --path {}", path.display());
+    let (report, _) = match parse(&line) {
+        BenchCommand::Core(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Ycsb(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Floor(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Growth(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Recovery(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Memory(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Variants(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+    }?;
+    Ok(report)
+}
+
+const TINY: &str = "--records 3000 --operations 1000 --repetitions 1";
+
+fn row<'a>(report: &'a Report, operation: &str, threads: usize) -> &'a Row {
+    let is_it = |row: &&Row| row.operation == operation && row.threads == threads;
+    report.rows.iter().find(is_it).unwrap_or_else(|| panic!("no row `{operation}`"))
+}
+
+fn fences(report: &Report, operation: &str) -> f64 {
+    row(report, operation, 1).counters.expect("counted").fences
+}
+
+#[test]
+fn core_measures_counts_recovers_and_verifies() {
+    let report = run_line(&format!("core {TINY} --threads 1,2")).expect("runs");
+    assert_eq!(report.verified_records, Some(3000));
+    assert_eq!(report.rows.len(), 10);
+    for row in &report.rows {
+        assert!(row.ops_per_second > 0.0 && row.latency_ns.p50 > 0, "{row:?}");
+        assert!(row.latency_ns.p9999 >= row.latency_ns.p50, "{row:?}");
+    }
+    // The protocol's fences, exactly.
+    for (operation, expected) in
+        [("insert", 2.0), ("get", 0.0), ("update", 1.0), ("overwrite", 3.0), ("delete", 1.0)]
+    {
+        let found = fences(&report, operation);
+        assert!((found - expected).abs() < 1e-9, "{operation}: {found} fences");
+    }
+    assert!(report.counters_apart.iter().any(|row| row.operation == "block_hand_out"));
+    assert!(report.counters_apart.iter().any(|row| row.operation == "block_mark"));
+    assert!(report.recovery.iter().all(|row| row.records == 3000 && row.duration_ns > 0.0));
+    assert!(report.dram_bytes_per_key > 0.0 && report.space_amplification > 1.0);
+}
+
+#[test]
+fn counters_are_repeatable() {
+    let line = format!("core {TINY} --medium anonymous");
+    let (first, second) = (run_line(&line).expect("runs"), run_line(&line).expect("runs"));
+    assert_eq!(first.verified_records, Some(3000));
+    for (first, second) in first.rows.iter().zip(&second.rows) {
+        assert_eq!(first.counters, second.counters, "{}", first.operation);
+        assert!(first.counters.is_some());
+    }
+    assert_eq!(first.counters_apart, second.counters_apart);
+}
+
+#[test]
+fn ycsb_runs_every_workload_and_verifies() {
+    let report = run_line(&format!("ycsb --workload all {TINY} --threads 2")).expect("runs");
+    let names: Vec<_> = report.rows.iter().map(|row| row.operation.as_str()).collect();
+    assert_eq!(names, ["load", "a", "b", "c", "d", "f", "50:50", "10:90"]);
+    let verified = report.verified_records.expect("verified");
+    assert!((3030..3100).contains(&verified), "workload d inserts about 50: {verified}");
+    assert_eq!(report.recovery.len(), report.machine.cores.min(2));
+    // Shares of operations by their fences.
+    let fences = |name: &str| row(&report, name, 2).counters.expect("counted").fences;
+    assert!((fences("load") - 2.0).abs() < 1e-9);
+    assert!(fences("c") < 1e-9);
+    assert!((1.3..1.7).contains(&fences("a")) && (1.3..1.7).contains(&fences("f")));
+    assert!((2.5..2.9).contains(&fences("10:90")));
+}
+
+#[test]
+fn ycsb_takes_distributions_and_single_workloads() {
+    for distribution in ["uniform", "zipfian", "latest"] {
+        let line = format!(
+            "ycsb --workload d,a --distribution {distribution} --theta 0.5 {TINY} --no-counters"
+        );
+        let report = run_line(&line).expect("runs");
+        assert_eq!(report.rows.len(), 2);
+        assert!(report.rows.iter().all(|row| row.counters.is_none()));
+    }
+    let error = run_line("ycsb --theta 1").expect_err("no such exponent");
+    assert!(error.to_string().contains("theta"), "{error}");
+}
+
+#[test]
+fn floor_compares_every_operation_in_both_shapes() {
+    let report = run_line(&format!("floor {TINY}")).expect("runs");
+    assert_eq!(report.rows.len(), 20);
+    let ratios = report.ratios.as_ref().expect("compared");
+    assert_eq!(ratios.len(), 10);
+    assert!(ratios.iter().all(|row| row.ratio > 0.0 && row.ratio_min <= row.ratio_max));
+    for (operation, expected) in [("insert", 2.0), ("overwrite", 3.0), ("update", 1.0)] {
+        for side in ["floor", "engine"] {
+            for shape in ["independent", "chained"] {
+                let found = fences(&report, &format!("{operation}/{side}/{shape}"));
+                assert!((found - expected).abs() < 1e-9, "{operation} {side}: {found}");
+            }
+        }
+    }
+    let anonymous = format!("floor {TINY} --medium anonymous --threads 2 --value-size 4");
+    let report = run_line(&anonymous).expect("runs");
+    assert_eq!(report.ratios.map(|ratios| ratios.len()), Some(8), "no place for a counter");
+}
+
+#[test]
+fn growth_compares_two_pools() {
+    let report = run_line(&format!("growth {TINY}")).expect("runs");
+    let growth = report.growth.expect("compared");
+    assert!(growth.time_ratio > 0.0 && growth.p50_ratio > 0.0 && growth.p99_ratio > 0.0);
+    assert_eq!(report.rows.len(), 2);
+    assert_eq!(report.operations, 3000);
+}
+
+#[test]
+fn recovery_opens_stores_of_all_sizes() {
+    let report = run_line(&format!("recovery {TINY} --recovery-threads 1,2")).expect("runs");
+    let sizes: Vec<_> = report.recovery.iter().map(|row| row.records).collect();
+    for size in [0, 750, 1500, 3000] {
+        assert!(sizes.contains(&size), "{sizes:?}");
+    }
+    let error = run_line("recovery --medium anonymous").expect_err("cannot be reopened");
+    assert!(error.to_string().contains("anonymous"), "{error}");
+}
+
+#[test]
+fn memory_samples_every_factor() {
+    let report = run_line("memory --from 1000 --to 5000").expect("runs");
+    let memory = report.memory.expect("sampled");
+    let records: Vec<_> = memory.samples.iter().map(|sample| sample.records).collect();
+    assert_eq!(records[..4], [1000, 1200, 1440, 1728]);
+    assert!(memory.bytes_per_key_max >= memory.bytes_per_key_mean);
+    assert!(memory.bytes_per_key_mean > 0.0 && memory.empty_dram_bytes > 0);
+    assert_eq!((report.key_bytes, report.value_bytes), (8, 8));
+    assert!(run_line("memory --from 5 --to 4").is_err());
+}
+
+#[test]
+fn variants_are_all_measured() {
+    let report = run_line(&format!("variants {TINY}")).expect("runs");
+    assert_eq!(report.rows.len(), 20);
+    let plain = fences(&report, "insert/viper");
+    assert!(fences(&report, "insert/pmem-index") > plain, "the index is flushed, too");
+    assert!(row(&report, "insert/dram", 1).counters.is_none());
+    let names: Vec<_> = report.rows[..4].iter().map(|row| row.operation.as_str()).collect();
+    assert_eq!(names, ["insert/viper", "insert/dram", "insert/pmem-index", "insert/unaligned"]);
+}
+
+#[test]
+fn options_of_the_store_are_carried_out() {
+    for options in
+        ["--layout published", "--index pmem", "--growing", "--key-size 8 --value-size 8"]
+    {
+        let report = run_line(&format!("core {TINY} --no-counters {options}"));
+        let report = report.unwrap_or_else(|error| panic!("{options}: {error}"));
+        assert_eq!(report.verified_records, Some(3000), "{options}");
+        let layout = if options.contains("published") { "published" } else { "checked" };
+        assert_eq!(report.layout, layout);
+    }
+}
+
+#[test]
+fn a_latency_profile_is_named_and_labelled() {
+    let line = format!("core {TINY} --no-counters --profile hikv-nvm:1400");
+    let report = run_line(&line).expect("runs");
+    assert!(report.modelled);
+    assert_eq!(report.profile, "hikv-nvm:1400");
+    // Two persists of 1400 ns each are injected: not a measurement but the model.
+    assert!(row(&report, "insert", 1).latency_ns.mean >= 2800.0);
+}
+
+#[test]
+fn a_duration_ends_phases() {
+    let line = "ycsb --workload a,d --records 2000 --operations 100000 --duration 0.02 \
+                --repetitions 1 --no-counters";
+    let report = run_line(line).expect("runs");
+    assert!(report.rows.iter().all(|row| row.ops_per_second > 0.0));
+}
+
+#[test]
+fn what_is_in_the_directory_is_not_touched() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let options = Options::new().fixed_size(8, 8).segment_bytes(1 << 20);
+    let db = Db::open(&path, &options).expect("opens");
+    db.put(b"precious", b"12345678").expect("puts");
+    let line = format!("core {TINY} --no-counters");
+    let error = run_at(&line, &path).expect_err("there is a store");
+    assert!(matches!(error, BenchError::Exists { .. }), "{error}");
+    let error = run_at(&format!("{line} --overwrite"), &path).expect_err("it is open");
+    assert!(matches!(error, BenchError::InUse { .. }), "{error}");
+    db.close().expect("closes");
+    let db = Db::open(&path, &Options::new()).expect("opens");
+    assert_eq!(db.get(b"precious").expect("reads").as_deref(), Some(&b"12345678"[..]));
+    db.close().expect("closes");
+
+    run_at(&format!("{line} --overwrite --keep"), &path).expect("may remove it");
+    let db = Db::open(&path, &Options::new()).expect("the benchmark's store is kept");
+    assert_eq!(db.stats().records, 3000);
+    db.close().expect("closes");
+    run_at(&format!("{line} --overwrite"), &path).expect("may remove it");
+    assert!(path.exists(), "the directory was there before");
+    std::fs::write(path.join("letter"), "dear").expect("writes");
+    let error = run_at(&format!("{line} --overwrite"), &path).expect_err("not a store");
+    assert!(error.to_string().contains("not empty"), "{error}");
+    assert!(path.join("letter").exists());
+}
+
+#[test]
+fn another_medium_than_expected_is_refused() {
+    let error = run_line(&format!("core {TINY} --medium fsdax")).expect_err("not on fsdax");
+    match error {
+        BenchError::WrongMedium { expected, found, .. } => {
+            assert_eq!(expected, Medium::FsDax);
+            assert_ne!(found, Medium::FsDax);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn senseless_arguments_are_refused() {
+    for line in [
+        "core --records 0",
+        "core --threads 0",
+        "core --repetitions 0",
+        "core --key-size 1 --records 1000",
+        "core --duration 0",
+        "floor --duration 1",
+        "recovery --recovery-threads 0",
+    ] {
+        let outcome = run_line(line);
+        assert!(matches!(outcome, Err(BenchError::Arguments(_))), "{line}: {outcome:?}");
+    }
+    for line in [
+        "core --engine none",
+        "core --medium cloud",
+        "core --layout odd",
+        "core --profile slow",
+        "core --index tape",
+        "core --populate --growing",
+        "ycsb --workload e",
+    ] {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        assert!(Line::try_parse_from(words).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn quick_is_small_and_yields_to_explicit_sizes() {
+    let BenchCommand::Core(arguments) = parse("core --quick --records 7") else { panic!() };
+    let setup = arguments.setup().expect("valid");
+    assert_eq!((setup.records, setup.operations, setup.repetitions), (7, 7, 2));
+    let BenchCommand::Ycsb(arguments) = parse("ycsb --quick") else { panic!() };
+    assert_eq!(arguments.setup().expect("valid").records, 20_000);
+}
+
+#[test]
+fn capacities_are_computed_with_the_stores_own_geometry() {
+    for (key, value, layout) in [
+        (16, 200, RecordLayout::Checked),
+        (16, 200, RecordLayout::Published),
+        (8, 8, RecordLayout::Checked),
+        (32, 500, RecordLayout::Published),
+        (16, 5000, RecordLayout::Checked),
+    ] {
+        let mut setup = Setup { layout, medium: MediumChoice::Anonymous, ..setup() };
+        (setup.key_bytes, setup.value_bytes) = (key, value);
+        let options = setup.options(setup.capacity_bytes(1000, 1000, 1));
+        let db = Db::open("unused", &options).expect("opens");
+        let found = u64::from(db.stats().records_per_block);
+        assert_eq!(found, setup.records_per_block(), "{key}+{value} {layout:?}");
+    }
+}

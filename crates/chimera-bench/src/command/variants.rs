@@ -1,0 +1,107 @@
+//! `variants`: the paper's other versions of Viper (Figure 11).
+
+use chimera::IndexPlacement;
+
+use super::core::phases;
+use super::{Benchmark, Common};
+use crate::driver::backend::Backend;
+use crate::driver::counting::count;
+use crate::driver::pass::{Pass, Plan, measures};
+use crate::driver::phase::Phase;
+use crate::driver::progress::Progress;
+use crate::driver::series::Results;
+use crate::driver::setup::{MediumChoice, Setup};
+use crate::driver::worker::Data;
+use crate::driver::workspace::Workspace;
+use crate::error::Result;
+use crate::report::{Facts, Report};
+
+/// Arguments of `variants`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct VariantsArguments {
+    /// What all subcommands have.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Bytes by which the paper's unaligned pages are shifted.
+const UNALIGNED_BYTES: u32 = 2048;
+
+/// A version of the engine.
+struct Variant {
+    name: &'static str,
+    setup: Setup,
+}
+
+/// Data in persistent memory with the index in DRAM; both in DRAM, nothing flushed; both in
+/// persistent memory; pages across DIMM borders.
+fn variants(setup: &Setup) -> [Variant; 4] {
+    let base = Setup { index: IndexPlacement::Dram, ..setup.clone() };
+    [
+        Variant { name: "viper", setup: base.clone() },
+        Variant {
+            name: "dram",
+            setup: Setup { medium: MediumChoice::Anonymous, flush: false, ..base.clone() },
+        },
+        Variant {
+            name: "pmem-index",
+            setup: Setup { index: IndexPlacement::Pmem, ..base.clone() },
+        },
+        Variant { name: "unaligned", setup: Setup { block_shift_bytes: UNALIGNED_BYTES, ..base } },
+    ]
+}
+
+fn named(phases: &[Phase], variant: &str) -> Vec<Phase> {
+    let name = |phase: &Phase| format!("{}/{variant}", phase.name);
+    phases.iter().map(|phase| Phase { name: name(phase), ..phase.clone() }).collect()
+}
+
+impl Benchmark for VariantsArguments {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn setup(&self) -> Result<Setup> {
+        self.common.setup((16, 200))
+    }
+
+    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+        let workspace = Workspace::prepare(setup)?;
+        let data = Data::new(setup);
+        let phases = phases(&data);
+        let variants = variants(setup);
+        let passes = measures(setup.repetitions);
+        let steps = passes.len() * setup.threads.len() * 4 * (phases.len() + 2) + 4;
+        let progress = Progress::new(steps);
+        let mut results = Results::default();
+        let mut facts = None;
+        for (number, measure) in passes.into_iter().enumerate() {
+            for threads in &setup.threads {
+                for turn in 0..variants.len() {
+                    // Each comes first in its turn.
+                    let Variant { name, setup } = &variants[(turn + number) % variants.len()];
+                    let phases = named(&phases, name);
+                    let plan = Plan { setup, data: &data, load_name: None, phases: &phases };
+                    let path = workspace.store(if *name == "dram" { "viper" } else { name });
+                    let pass = Pass { number, threads: *threads, measure };
+                    let finished = plan.run::<B>(&path, pass, &mut results, &progress)?;
+                    if *name == "viper" {
+                        facts = Some(Facts::of(&finished.db, &finished.loaded));
+                    }
+                    finished.discard(&workspace)?;
+                }
+            }
+        }
+        if setup.counters {
+            // Not for the one that flushes nothing: its flushes are counted where they are asked for.
+            for Variant { name, setup } in variants.iter().filter(|variant| variant.setup.flush) {
+                progress.step("counting");
+                results.enter_counted(&count(setup, None, &named(&phases, name), 0.5)?);
+            }
+        }
+        let order = |name: &str| phases.iter().position(|phase| name.starts_with(&phase.name));
+        results.series.sort_by_key(|series| order(&series.operation));
+        let facts = facts.expect("every variant was measured");
+        Ok((Report::new("variants", setup, facts, &results), results))
+    }
+}

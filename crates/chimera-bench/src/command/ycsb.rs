@@ -1,0 +1,101 @@
+//! `ycsb`: workloads load, A to D and F, and the paper's mixes (Viper, section 5.4).
+
+use std::str::FromStr;
+
+use super::core::measure_plan;
+use super::{Benchmark, Common};
+use crate::driver::backend::Backend;
+use crate::driver::pass::Plan;
+use crate::driver::phase::{Action, Phase};
+use crate::driver::series::Results;
+use crate::driver::setup::Setup;
+use crate::driver::worker::Data;
+use crate::driver::workspace::Workspace;
+use crate::error::{BenchError, Result};
+use crate::report::Report;
+use crate::workload::Distribution;
+use crate::workload::mix::Workload;
+
+/// Arguments of `ycsb`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct YcsbArguments {
+    /// What all subcommands have.
+    #[command(flatten)]
+    pub common: Common,
+    /// Workloads, separated by commas: load, a, b, c, d, f, 50:50, 10:90, or all [default:
+    /// load,a,b,c,d,f]
+    #[arg(long, value_delimiter = ',', help_heading = "Work")]
+    pub workload: Vec<WorkloadChoice>,
+    /// Which records are asked for [default: zipfian, latest in workload d]
+    #[arg(long, help_heading = "Work")]
+    pub distribution: Option<Distribution>,
+    /// Exponent of zipfian and latest, above 0 and below 1
+    #[arg(long, default_value_t = 0.99, help_heading = "Work")]
+    pub theta: f64,
+}
+
+/// One workload, or every one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadChoice {
+    /// This one.
+    One(Workload),
+    /// Every one there is.
+    All,
+}
+
+impl FromStr for WorkloadChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" { Ok(Self::All) } else { text.parse().map(Self::One) }
+    }
+}
+
+impl YcsbArguments {
+    fn workloads(&self) -> Vec<Workload> {
+        if self.workload.is_empty() {
+            return Workload::STANDARD.to_vec();
+        }
+        let chosen = self.workload.iter().flat_map(|choice| match choice {
+            WorkloadChoice::One(workload) => vec![*workload],
+            WorkloadChoice::All => Workload::ALL.to_vec(),
+        });
+        let mut workloads = Vec::new();
+        for workload in chosen {
+            if !workloads.contains(&workload) {
+                workloads.push(workload);
+            }
+        }
+        workloads
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        let phase = |workload: &Workload| {
+            let distribution = self.distribution.unwrap_or_else(|| workload.distribution());
+            let mix = workload.mix()?;
+            Some(Phase::new(workload.name(), Action::Mix(mix, distribution)))
+        };
+        self.workloads().iter().filter_map(phase).collect()
+    }
+}
+
+impl Benchmark for YcsbArguments {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn setup(&self) -> Result<Setup> {
+        if !(self.theta > 0.0 && self.theta < 1.0) {
+            return Err(BenchError::Arguments("theta must be above 0 and below 1".to_owned()));
+        }
+        self.common.setup((16, 200))
+    }
+
+    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+        let workspace = Workspace::prepare(setup)?;
+        let data = Data::new(setup).with_zipfian(setup.records, self.theta);
+        let phases = self.phases();
+        let load_name = self.workloads().contains(&Workload::Load).then_some("load");
+        let plan = Plan { setup, data: &data, load_name, phases: &phases };
+        measure_plan::<B>("ycsb", &plan, &workspace, 1, self.theta)
+    }
+}

@@ -1,0 +1,118 @@
+//! [`count`]: the phases of a benchmark once more, with exact counters.
+
+use std::path::Path;
+
+use chimera_pmem::instrumented::{InstrumentedOptions, OperationCounters};
+use chimera_pmem::{Hardware, Instrumented, Operation};
+
+use super::backend::open;
+use super::clock::Measure;
+use super::phase::{self, Action, Extent, Ledger, Phase};
+use super::setup::Setup;
+use super::worker::Data;
+use crate::error::Result;
+use crate::report::{ApartRow, Counters};
+
+/// Most records and operations that are counted: the means of more would be the same.
+pub(crate) const COUNTED_MAX: u64 = 200_000;
+
+/// Classes that a workload's operations are booked under.
+const CLASSES: [Operation; 6] = [
+    Operation::Insert,
+    Operation::Overwrite,
+    Operation::Get,
+    Operation::UpdateInPlace,
+    Operation::Update,
+    Operation::Delete,
+];
+
+/// Classes that are nested in them and booked apart.
+const APART: [(Operation, &str); 2] =
+    [(Operation::BlockHandOut, "block_hand_out"), (Operation::BlockMark, "block_mark")];
+
+/// What was counted of one kind of work.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Counted {
+    /// Means per operation.
+    pub(crate) counters: Counters,
+    /// What was booked apart.
+    pub(crate) apart: Vec<ApartRow>,
+    /// Lines written to the busiest DIMM over the mean of all.
+    pub(crate) dimm_spread: Option<f64>,
+}
+
+/// Counts the load phase, when it has a name, and each phase: the same operations as in the timed
+/// passes, on one thread, in anonymous memory, with at most 200,000 records. The counts are exact,
+/// and the same in every run with the same seed.
+pub(crate) fn count(
+    setup: &Setup,
+    load_name: Option<&str>,
+    phases: &[Phase],
+    theta: f64,
+) -> Result<Vec<(String, Counted)>> {
+    let mut setup = setup.for_counting();
+    setup.records = setup.records.min(COUNTED_MAX);
+    setup.operations = setup.operations.min(setup.records);
+    let data = Data::new(&setup).with_zipfian(setup.records, theta);
+    let capacity = super::pass::capacity_bytes(&setup, phases, 1);
+    // No background task: every call of the seam is the workload's.
+    let options = setup.options(capacity).populate_ahead_bytes(0);
+    let instrumented = InstrumentedOptions::default();
+    let db = open::<Instrumented<Hardware>>(Path::new(""), &options, instrumented, setup.seed)?;
+    let mut ledger = Ledger::default();
+    let mut counted = Vec::new();
+    let load = Phase::new(load_name.unwrap_or_default(), Action::Insert);
+    for (number, phase) in std::iter::once(&load).chain(phases).enumerate() {
+        let operations = if number == 0 { setup.records } else { setup.operations };
+        let extent =
+            Extent { threads: 1, operations, duration: None, measure: Measure::Throughput };
+        let pmem = db.pmem();
+        pmem.drain(Operation::Other);
+        pmem.reset();
+        let measured = phase::run(&db, &data, &mut ledger, phase, extent, number as u64)?;
+        pmem.drain(phase.class());
+        if number == 0 {
+            ledger.settle();
+        }
+        if number > 0 || load_name.is_some() {
+            counted.push((phase.name.clone(), summary(pmem, &phase.name, measured.operations)));
+        }
+    }
+    Ok(counted)
+}
+
+/// Means per operation of what was counted since the last reset.
+pub(crate) fn summary(pmem: &Instrumented<Hardware>, during: &str, operations: u64) -> Counted {
+    let snapshot = pmem.snapshot();
+    let mut total = OperationCounters::default();
+    for class in CLASSES {
+        total += snapshot.of(class);
+    }
+    let apart = APART.into_iter().filter_map(|(class, operation)| {
+        let counters = snapshot.of(class);
+        (counters.operations > 0).then(|| ApartRow {
+            operation: operation.to_owned(),
+            during: during.to_owned(),
+            per_operation: counters.operations as f64 / operations.max(1) as f64,
+            counters: means(&counters, counters.operations),
+        })
+    });
+    Counted {
+        counters: means(&total, operations),
+        apart: apart.collect(),
+        dimm_spread: snapshot.all_sessions().written_spread().map(|it| it.max_over_mean()),
+    }
+}
+
+fn means(counters: &OperationCounters, operations: u64) -> Counters {
+    let mean = |total: u64| total as f64 / operations.max(1) as f64;
+    Counters {
+        fences: mean(counters.fences),
+        lines_flushed: mean(counters.lines_flushed),
+        lines_reflushed: mean(counters.lines_reflushed),
+        lines_read: mean(counters.lines_read()),
+        media_writes_lazy: mean(counters.media_writes_lazy()),
+        media_writes_eager: mean(counters.media_writes_eager()),
+        media_reads: mean(counters.media_reads),
+    }
+}

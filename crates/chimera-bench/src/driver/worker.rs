@@ -1,0 +1,163 @@
+//! [`Worker`]: one thread's session, and the operations it does.
+
+use std::sync::Arc;
+
+use chimera::{Db, Session};
+use chimera_pmem::Pmem;
+
+use super::setup::Setup;
+use crate::error::{BenchError, Result};
+use crate::workload::random::Random;
+use crate::workload::{Keys, Values, Zipfian, values};
+
+/// What all workers of a benchmark share: how records are made.
+#[derive(Clone, Debug)]
+pub(crate) struct Data {
+    pub(crate) keys: Keys,
+    pub(crate) values: Values,
+    pub(crate) zipfian: Arc<Zipfian>,
+    pub(crate) key_bytes: usize,
+    pub(crate) seed: u64,
+}
+
+impl Data {
+    /// Records as the setup wants them, drawn without favourites.
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let key_bytes = setup.key_bytes as usize;
+        Self {
+            keys: Keys::new(key_bytes, setup.seed),
+            values: Values::new(setup.value_bytes as usize, setup.seed),
+            zipfian: Arc::new(Zipfian::new(1, 0.5)),
+            key_bytes,
+            seed: setup.seed,
+        }
+    }
+
+    /// The same records, `records` of them drawn by Zipf's law with exponent `theta`.
+    pub(crate) fn with_zipfian(self, records: u64, theta: f64) -> Self {
+        Self { zipfian: Arc::new(Zipfian::new(records, theta)), ..self }
+    }
+}
+
+/// One thread's session, buffers and random numbers.
+pub(crate) struct Worker<'a, P: Pmem> {
+    session: Session<P>,
+    data: &'a Data,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    counter_at: usize,
+    version: u64,
+    pub(crate) random: Random,
+    /// The records this worker inserts: the first, the next, and where they end.
+    pub(crate) first: u64,
+    pub(crate) next: u64,
+    pub(crate) end: u64,
+}
+
+impl<'a, P: Pmem> Worker<'a, P> {
+    /// A worker that inserts records `inserts`. Its random numbers and versions follow from `stream`.
+    pub(crate) fn new(
+        db: &Db<P>,
+        data: &'a Data,
+        inserts: std::ops::Range<u64>,
+        stream: u64,
+    ) -> Self {
+        Self {
+            session: db.session(),
+            data,
+            key: vec![0; data.key_bytes],
+            value: vec![0; data.values.value_bytes()],
+            counter_at: data.values.counter_at().unwrap_or_default(),
+            version: stream << 40,
+            random: Random::new(data.seed, stream),
+            first: inserts.start,
+            next: inserts.start,
+            end: inserts.end,
+        }
+    }
+
+    /// Reads a record, every byte of it.
+    #[inline]
+    pub(crate) fn get(&mut self, number: u64) -> Result<u64> {
+        self.data.keys.write(number, &mut self.key);
+        match self.session.get_with(&self.key, values::fold)? {
+            Some(word) => Ok(word),
+            None => missing("a get", number),
+        }
+    }
+
+    /// Writes the next record of this worker's own; `after` is zero.
+    #[inline]
+    pub(crate) fn insert(&mut self, after: u64) -> Result<u64> {
+        let number = self.next + after;
+        self.next += 1;
+        if self.put(number)? { Ok(1) } else { wrong("an insert", number, "found it there already") }
+    }
+
+    /// Writes a record that is there.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, number: u64) -> Result<u64> {
+        if self.put(number)? { missing("an overwrite", number) } else { Ok(1) }
+    }
+
+    #[inline]
+    fn put(&mut self, number: u64) -> Result<bool> {
+        self.data.keys.write(number, &mut self.key);
+        self.version += 1;
+        self.data.values.write(number, self.version, &mut self.value);
+        Ok(self.session.put(&self.key, &self.value)?)
+    }
+
+    /// Adds to the counter in a record's value, in place.
+    #[inline]
+    pub(crate) fn update(&mut self, number: u64) -> Result<u64> {
+        self.data.keys.write(number, &mut self.key);
+        match self.session.fetch_add_u64(&self.key, self.counter_at, 1)? {
+            Some(previous) => Ok(previous),
+            None => missing("an update", number),
+        }
+    }
+
+    /// Reads a record and writes another version of it, as one step.
+    #[inline]
+    pub(crate) fn modify(&mut self, number: u64) -> Result<u64> {
+        self.data.keys.write(number, &mut self.key);
+        self.version += 1;
+        let (values, version) = (&self.data.values, self.version);
+        let change = |value: &mut Vec<u8>| values.write(number, version, value);
+        if self.session.update(&self.key, change)? {
+            Ok(1)
+        } else {
+            missing("a read-modify-write", number)
+        }
+    }
+
+    /// Deletes a record.
+    #[inline]
+    pub(crate) fn delete(&mut self, number: u64) -> Result<u64> {
+        self.data.keys.write(number, &mut self.key);
+        if self.session.delete(&self.key)? { Ok(1) } else { missing("a delete", number) }
+    }
+
+    /// Whether a record is there and right; what is wrong with it if not.
+    pub(crate) fn check(&mut self, number: u64) -> std::result::Result<(), String> {
+        self.data.keys.write(number, &mut self.key);
+        let values = &self.data.values;
+        match self.session.get_with(&self.key, |value| values.is_right(number, value)) {
+            Ok(Some(true)) => Ok(()),
+            Ok(Some(false)) => Err("has a value that was never written to it".to_owned()),
+            Ok(None) => Err("is missing".to_owned()),
+            Err(error) => Err(format!("cannot be read: {error}")),
+        }
+    }
+}
+
+#[cold]
+fn missing(operation: &'static str, number: u64) -> Result<u64> {
+    wrong(operation, number, "did not find it")
+}
+
+#[cold]
+fn wrong(operation: &'static str, number: u64, what: &'static str) -> Result<u64> {
+    Err(BenchError::WrongAnswer { operation, number, what })
+}

@@ -1,0 +1,186 @@
+//! Figures of results, as SVG.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::Report;
+use crate::driver::series::{Results, Series, median, range};
+use crate::error::{BenchError, Result};
+
+/// Width and height of one figure.
+const SIZE: (u32, u32) = (1000, 480);
+/// Percentiles at which latency is drawn.
+const PERCENTILES: [f64; 14] =
+    [0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99];
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+
+/// Draws what a report has: throughput and latency of its rows, DRAM by records, recovery by records.
+pub(crate) fn draw(report: &Report, results: &Results, path: &Path) -> Result<()> {
+    draw_figures(report, results, path)
+        .map_err(|error| BenchError::Plot { path: path.to_owned(), reason: error.to_string() })
+}
+
+fn draw_figures(report: &Report, results: &Results, path: &Path) -> Drawn {
+    let lines = curves(report);
+    let bars = if results.series.is_empty() { 0 } else { 2 };
+    let figures = bars + lines.len();
+    let whole = SVGBackend::new(path, (SIZE.0, SIZE.1 * figures.max(1) as u32));
+    let area = whole.into_drawing_area();
+    area.fill(&WHITE)?;
+    let parts = area.split_evenly((figures.max(1), 1));
+    if bars > 0 {
+        throughput(&parts[0], report, &results.series)?;
+        latency(&parts[1], &results.series)?;
+    }
+    for (part, curve) in parts[bars..].iter().zip(&lines) {
+        curve.draw(part)?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+/// A bar for each series, and a whisker from the lowest to the highest repetition.
+fn throughput(area: &Area<'_>, report: &Report, series: &[Series]) -> Drawn {
+    let highest = series.iter().map(|one| range(&one.throughputs).1).fold(0.0, f64::max) / 1e6;
+    let count = series.len() as f64;
+    let modelled = if report.modelled { ", modelled" } else { "" };
+    let caption = format!(
+        "{}: {} on {}{modelled}, M operations/s",
+        report.command, report.engine, report.medium
+    );
+    let mut chart = ChartBuilder::on(area)
+        .caption(caption, ("sans-serif", 18))
+        .margin(10)
+        .x_label_area_size(60)
+        .y_label_area_size(60)
+        .build_cartesian_2d(0.0..count, 0.0..(highest * 1.1).max(1e-3))?;
+    chart.configure_mesh().disable_x_mesh().disable_x_axis().draw()?;
+    for (index, one) in series.iter().enumerate() {
+        let at = index as f64;
+        let middle = median(&one.throughputs) / 1e6;
+        let (low, high) = range(&one.throughputs);
+        let bar = [(at + 0.15, 0.0), (at + 0.85, middle)];
+        chart.draw_series([Rectangle::new(bar, Palette99::pick(index).mix(0.7).filled())])?;
+        let whisker = [(at + 0.5, low / 1e6), (at + 0.5, high / 1e6)];
+        chart.draw_series([PathElement::new(whisker, BLACK.stroke_width(2))])?;
+        let (x, y) = chart.backend_coord(&(at + 0.15, 0.0));
+        let (left, top) = area.get_base_pixel();
+        let place = (x - left, y - top + 8 + 14 * (index as i32 % 3));
+        area.draw(&Text::new(label(one), place, ("sans-serif", 12)))?;
+    }
+    Ok(())
+}
+
+/// Latency by percentile, the tail stretched: the axis is the number of nines.
+fn latency(area: &Area<'_>, series: &[Series]) -> Drawn {
+    let nines = |percentile: f64| -(1.0 - percentile / 100.0).log10();
+    let at = |one: &Series, percentile| one.latencies.value_at_percentile(percentile).max(1) as f64;
+    let highest = series.iter().map(|one| at(one, 99.99)).fold(10.0, f64::max);
+    let lowest = series.iter().map(|one| at(one, 0.0)).fold(highest, f64::min);
+    let mut chart = ChartBuilder::on(area)
+        .caption("latency by percentile, ns", ("sans-serif", 18))
+        .margin(10)
+        .x_label_area_size(30)
+        .y_label_area_size(70)
+        .build_cartesian_2d(0.0..4.0, (lowest * 0.8..highest * 1.2).log_scale())?;
+    let percentile = |nines: &f64| {
+        format!("p{:.4}", 100.0 * (1.0 - 10_f64.powf(-nines)))
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
+    };
+    chart.configure_mesh().x_labels(5).x_label_formatter(&percentile).draw()?;
+    for (index, one) in series.iter().enumerate() {
+        let colour = Palette99::pick(index).to_rgba();
+        let points = PERCENTILES.map(|percentile| (nines(percentile), at(one, percentile)));
+        chart
+            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+            .label(label(one))
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .label_font(("sans-serif", 11))
+        .draw()?;
+    Ok(())
+}
+
+fn label(series: &Series) -> String {
+    match series.threads {
+        1 => series.operation.clone(),
+        threads => format!("{} x{threads}", series.operation),
+    }
+}
+
+/// Lines over the number of records.
+struct Curve {
+    caption: String,
+    lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// The lines that a report has.
+fn curves(report: &Report) -> Vec<Curve> {
+    let mut curves = Vec::new();
+    if let Some(memory) = &report.memory {
+        let point = |records: u64, bytes: f64| (records as f64 / 1e6, bytes);
+        let said = |it: &super::MemorySample| point(it.records, it.dram_bytes_per_key);
+        let found = |it: &super::MemorySample| Some(point(it.records, it.resident_bytes_per_key?));
+        curves.push(Curve {
+            caption: "DRAM bytes per key by M records".to_owned(),
+            lines: vec![
+                ("by its own account".to_owned(), memory.samples.iter().map(said).collect()),
+                ("resident".to_owned(), memory.samples.iter().filter_map(found).collect()),
+            ],
+        });
+    }
+    if report.command == "recovery" {
+        let mut curve =
+            Curve { caption: "recovery, ms by M records".to_owned(), lines: Vec::new() };
+        for row in &report.recovery {
+            let name = format!("{} threads", row.threads);
+            let point = (row.records as f64 / 1e6, row.duration_ns / 1e6);
+            match curve.lines.iter_mut().find(|line| line.0 == name) {
+                Some(line) => line.1.push(point),
+                None => curve.lines.push((name, vec![point])),
+            }
+        }
+        curves.push(curve);
+    }
+    curves
+}
+
+impl Curve {
+    fn draw(&self, area: &Area<'_>) -> Drawn {
+        let points = || self.lines.iter().flat_map(|line| &line.1);
+        let right = points().map(|point| point.0).fold(0.0, f64::max).max(1e-6);
+        let top = points().map(|point| point.1).fold(0.0, f64::max).max(1e-6);
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.caption, ("sans-serif", 18))
+            .margin(10)
+            .x_label_area_size(30)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..right * 1.05, 0.0..top * 1.1)?;
+        chart.configure_mesh().draw()?;
+        for (index, (name, points)) in self.lines.iter().enumerate() {
+            let colour = Palette99::pick(index).to_rgba();
+            chart
+                .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
+                .label(name)
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2))
+                });
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.8))
+            .draw()?;
+        Ok(())
+    }
+}

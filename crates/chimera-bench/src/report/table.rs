@@ -1,0 +1,290 @@
+//! A [`Report`] as text for people.
+
+use std::fmt::Write;
+
+use super::{Report, Row};
+
+/// The whole report as text.
+pub(crate) fn text(report: &Report) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_all(&mut text, report);
+    text
+}
+
+fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
+    header(out, report)?;
+    if !report.rows.is_empty() {
+        timings(out, report)?;
+        counters(out, report)?;
+    }
+    ratios(out, report)?;
+    growth(out, report)?;
+    memory(out, report)?;
+    if report.command != "memory" {
+        writeln!(
+            out,
+            "\nDRAM {:.1} B per key, space amplification {:.3}",
+            report.dram_bytes_per_key, report.space_amplification
+        )?;
+    }
+    recovery(out, report)?;
+    if let Some(records) = report.verified_records {
+        let how = if report.medium == "anonymous" { "" } else { "after reopening the store: " };
+        writeln!(out, "\n{how}{} records verified, none wrong", number(records))?;
+    }
+    Ok(())
+}
+
+fn header(out: &mut String, report: &Report) -> std::fmt::Result {
+    let machine = &report.machine;
+    writeln!(
+        out,
+        "{}: engine {}, layout {}, {} records of {}+{} B, {} operations, seed {}",
+        report.command,
+        report.engine,
+        report.layout,
+        number(report.records),
+        report.key_bytes,
+        report.value_bytes,
+        number(report.operations),
+        report.seed,
+    )?;
+    writeln!(
+        out,
+        "{}, {} cores, {:.1} GiB, Linux {}, flushing by {}",
+        machine.cpu,
+        machine.cores,
+        machine.memory_bytes as f64 / f64::from(1 << 30),
+        machine.kernel,
+        machine.flush_instruction
+    )?;
+    let pages = if report.huge_pages { ", huge pages" } else { "" };
+    writeln!(out, "medium {}, durability {}{pages}", report.medium, report.durability)?;
+    if report.modelled {
+        writeln!(out, "timings are MODELLED: latency injected by profile {}", report.profile)?;
+    }
+    if report.oversubscribed {
+        writeln!(out, "OVERSUBSCRIBED: more threads than cores")?;
+    }
+    Ok(())
+}
+
+fn timings(out: &mut String, report: &Report) -> std::fmt::Result {
+    let mut table = Table::new(&[
+        "operation",
+        "threads",
+        "M ops/s",
+        "spread",
+        "mean ns",
+        "p50",
+        "p99",
+        "p99.9",
+        "p99.99",
+    ]);
+    for row in &report.rows {
+        let latency = &row.latency_ns;
+        table.row(vec![
+            row.operation.clone(),
+            row.threads.to_string(),
+            format!("{:.3}", row.ops_per_second / 1e6),
+            percent(row.spread),
+            format!("{:.0}", latency.mean),
+            latency.p50.to_string(),
+            latency.p99.to_string(),
+            latency.p999.to_string(),
+            latency.p9999.to_string(),
+        ]);
+    }
+    table.write(out)
+}
+
+fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
+    let mut table = Table::new(&[
+        "per operation",
+        "fences",
+        "lines",
+        "again",
+        "read",
+        "media writes",
+        "reads",
+        "DIMMs",
+    ]);
+    let mut seen: Vec<&str> = Vec::new();
+    for Row { operation, counters, dimm_spread, .. } in &report.rows {
+        let Some(it) = counters else { continue };
+        if seen.contains(&operation.as_str()) {
+            continue;
+        }
+        seen.push(operation);
+        let dimms = dimm_spread.map_or_else(String::new, |spread| format!("{spread:.3}"));
+        table.row(counted(operation, it, dimms));
+    }
+    for row in &report.counters_apart {
+        let name = format!("{} in {}", row.operation, row.during);
+        table.row(counted(&name, &row.counters, format!("x {:.4}", row.per_operation)));
+    }
+    if table.is_empty() { Ok(()) } else { table.write(out) }
+}
+
+fn counted(name: &str, it: &super::Counters, last: String) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        format!("{:.3}", it.fences),
+        format!("{:.3}", it.lines_flushed),
+        format!("{:.3}", it.lines_reflushed),
+        format!("{:.3}", it.lines_read),
+        format!("{:.3} .. {:.3}", it.media_writes_lazy, it.media_writes_eager),
+        format!("{:.3}", it.media_reads),
+        last,
+    ]
+}
+
+fn ratios(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(ratios) = &report.ratios else { return Ok(()) };
+    let mut table =
+        Table::new(&["engine / floor", "shape", "threads", "ratio", "lowest", "highest"]);
+    for row in ratios {
+        table.row(vec![
+            row.operation.clone(),
+            row.shape.clone(),
+            row.threads.to_string(),
+            format!("{:.2}", row.ratio),
+            format!("{:.2}", row.ratio_min),
+            format!("{:.2}", row.ratio_max),
+        ]);
+    }
+    table.write(out)
+}
+
+fn growth(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(growth) = &report.growth else { return Ok(()) };
+    writeln!(
+        out,
+        "\ngrowing over populated: time {:.2}, p50 {:.2}, p99 {:.2}\n\
+         background: {:.0} ns per record, {:.0} % of a core",
+        growth.time_ratio,
+        growth.p50_ratio,
+        growth.p99_ratio,
+        growth.background_ns_per_record,
+        growth.background_core_share * 100.0
+    )
+}
+
+fn memory(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(memory) = &report.memory else { return Ok(()) };
+    let mut table = Table::new(&["records", "DRAM B/key", "resident B/key"]);
+    for sample in &memory.samples {
+        table.row(vec![
+            number(sample.records),
+            format!("{:.2}", sample.dram_bytes_per_key),
+            sample.resident_bytes_per_key.map_or_else(String::new, |bytes| format!("{bytes:.2}")),
+        ]);
+    }
+    table.write(out)?;
+    let mib = f64::from(1 << 20);
+    writeln!(
+        out,
+        "\nDRAM per key: mean {:.2} B, max {:.2} B\nempty store: {:.1} MiB resident, {:.1} MiB by its \
+         own account",
+        memory.bytes_per_key_mean,
+        memory.bytes_per_key_max,
+        memory.empty_resident_bytes as f64 / mib,
+        memory.empty_dram_bytes as f64 / mib,
+    )
+}
+
+fn recovery(out: &mut String, report: &Report) -> std::fmt::Result {
+    if report.recovery.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["opening", "threads", "records", "ms", "spread", "M records/s"]);
+    for row in &report.recovery {
+        table.row(vec![
+            "recovery".to_owned(),
+            row.threads.to_string(),
+            number(row.records),
+            format!("{:.1}", row.duration_ns / 1e6),
+            percent(row.spread),
+            format!("{:.2}", row.records_per_second / 1e6),
+        ]);
+    }
+    table.write(out)
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// A number with a comma after each third digit.
+fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Columns of text: the first to the left, the others to the right.
+struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(header: &[&str]) -> Self {
+        Self { rows: vec![header.iter().map(|name| (*name).to_owned()).collect()] }
+    }
+
+    fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let width = |column: usize| {
+            self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        };
+        let widths: Vec<_> = (0..self.rows[0].len()).map(width).collect();
+        writeln!(out)?;
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                match column {
+                    0 => write!(line, "{cell:<width$}")?,
+                    _ => write!(line, "  {cell:>width$}")?,
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1000), "1,000");
+        assert_eq!(number(12_345_678), "12,345,678");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(&["name", "n"]);
+        table.row(vec!["a".to_owned(), "100".to_owned()]);
+        let mut text = String::new();
+        table.write(&mut text).expect("a string takes everything");
+        assert_eq!(text, "\nname    n\na     100\n");
+    }
+}
