@@ -1,3 +1,80 @@
-//! The `chimera` command.
+//! The `chimera` command: stores from the command line.
+//!
+//! - `arguments`: what the user may say.
+//! - `commands`: one module for each command; `commands::doctor` reports on the machine.
+//! - `store`: opening a store the way a command needs it, with a progress bar.
+//! - `text`: keys and values as text or hexadecimal, to and from a store's fixed sizes.
+//! - `output`, `failure`, `progress`: standard output, errors with their exit codes, bars.
+//!
+//! The command knows no file format: whatever it says of a store, the library told it.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod arguments;
+mod commands;
+mod failure;
+mod human;
+mod output;
+mod progress;
+mod store;
+mod text;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use arguments::Cli;
+use commands::Context;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    start_logging(cli.global.verbose);
+    let json = cli.global.json;
+    let mut context = Context::new(&cli.global);
+    let outcome = cli.command.run(&mut context).and_then(|()| context.output.finish());
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // A report may be complete although the command failed: `check` of a damaged store.
+            let _ = context.output.finish();
+            failure.report(json);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Ends on a command line that clap did not take: help, version, or a usage error.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let is_question = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if json && !is_question {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        Failure::Usage(text.trim_end().to_owned()).report(true);
+    } else {
+        // Whoever closed the pipe has read enough.
+        let _ = error.print();
+    }
+    if is_question { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+/// Sends the libraries' messages to standard error: warnings always, more with `-v` and `-vv`, or as
+/// the variable `RUST_LOG` says.
+fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
+        .format(|buffer, record| {
+            let level = record.level().as_str().to_lowercase();
+            writeln!(buffer, "chimera: {level}: {}", record.args())
+        })
+        .init();
+}

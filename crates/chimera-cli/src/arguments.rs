@@ -1,0 +1,141 @@
+//! What the user may say: the command line, and the arguments that commands share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chimera::Durability;
+use chimera_bench::command::BenchCommand;
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+use crate::commands::{
+    check::Check, completion::Completion, delete::Delete, doctor::Doctor, get::Get,
+    list_keys::ListKeys, put::Put, stats::Stats, update_u64::UpdateU64,
+};
+
+const EXAMPLES_AND_EXIT_CODES: &str = "\
+Examples:
+  chimera put greeting 'hello world'     creates the store `chimera-data` if there is none
+  chimera get greeting
+  chimera list-keys --values --limit 10
+  chimera update-u64 --create visitors 1
+  chimera check
+  chimera doctor                         what this machine and this directory can do
+
+Exit codes:
+  0  done
+  1  there is no such key; or `check` found damage
+  2  the command line is wrong
+  3  anything else: no store, store in use, damaged, full, ...
+
+Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.";
+
+/// A key-value store for persistent memory, or for a memory-mapped file.
+#[derive(Debug, Parser)]
+#[command(name = "chimera", version, after_help = EXAMPLES_AND_EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Arguments of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Print one JSON object instead of text; errors, too
+    #[arg(long, global = true, help_heading = "For every command")]
+    pub(crate) json: bool,
+    /// Keys and values are given and shown in hexadecimal, shown with all their bytes
+    #[arg(long, global = true, help_heading = "For every command")]
+    pub(crate) hex: bool,
+    /// Say more on standard error; twice for even more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(help_heading = "For every command")]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Put(Put),
+    Get(Get),
+    Delete(Delete),
+    UpdateU64(UpdateU64),
+    ListKeys(ListKeys),
+    Stats(Stats),
+    Doctor(Doctor),
+    Check(Check),
+    /// Measure throughput, latency and what the memory does
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
+    Completion(Completion),
+}
+
+/// Where the store is.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StorePath {
+    /// Directory of the store
+    #[arg(long, value_name = "DIR", env = "CHIMERA_PATH", default_value = "chimera-data")]
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) path: PathBuf,
+}
+
+/// How to open the store.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StoreArguments {
+    #[command(flatten)]
+    pub(crate) place: StorePath,
+    /// Open in spite of damage, or after a power loss; damaged records are left out
+    #[arg(long)]
+    pub(crate) salvage: bool,
+}
+
+/// How to open the store for writing.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WriteArguments {
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    /// What a write survives: auto, immediate, group:MILLISECONDS or process
+    ///
+    /// `auto` is the strongest that the medium has: `immediate` (power loss) on persistent memory,
+    /// `process` (end of the process) on ordinary files. Whatever it is, the command ends only when
+    /// the store is closed, which on an ordinary file writes everything to the disk.
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = parse_durability)]
+    pub(crate) durability: Durability,
+}
+
+fn parse_durability(text: &str) -> Result<Durability, String> {
+    let wrong = || "durability is auto, immediate, group:MILLISECONDS or process".to_owned();
+    match text.split_once(':') {
+        None if text == "auto" => Ok(Durability::Auto),
+        None if text == "immediate" => Ok(Durability::Immediate),
+        None if text == "process" => Ok(Durability::Process),
+        Some(("group", milliseconds)) => {
+            let milliseconds = milliseconds.parse().map_err(|_| wrong())?;
+            Ok(Durability::Group { max_delay: Duration::from_millis(milliseconds) })
+        }
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durability_is_read() {
+        assert_eq!(parse_durability("auto"), Ok(Durability::Auto));
+        let max_delay = Duration::from_millis(50);
+        assert_eq!(parse_durability("group:50"), Ok(Durability::Group { max_delay }));
+        for wrong in ["", "group", "group:", "group:x", "immediate:1", "best"] {
+            assert!(parse_durability(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The commands, one module for each.
+
+pub(crate) mod check;
+pub(crate) mod completion;
+pub(crate) mod delete;
+pub(crate) mod doctor;
+pub(crate) mod get;
+pub(crate) mod list_keys;
+pub(crate) mod put;
+pub(crate) mod stats;
+pub(crate) mod update_u64;
+
+use crate::arguments::{Command, Global};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::text::Form;
+
+/// What every command works with.
+pub(crate) struct Context {
+    pub(crate) json: bool,
+    pub(crate) verbose: bool,
+    /// How keys and values are given and shown.
+    pub(crate) form: Form,
+    pub(crate) output: Output,
+}
+
+impl Context {
+    pub(crate) fn new(global: &Global) -> Self {
+        Self {
+            json: global.json,
+            verbose: global.verbose > 0,
+            form: if global.hex { Form::Hex } else { Form::Text },
+            output: Output::new(),
+        }
+    }
+
+    /// That there is no such key.
+    pub(crate) fn key_not_found(&self, key: &[u8]) -> Failure {
+        Failure::KeyNotFound(self.form.show_in_line(key))
+    }
+}
+
+impl Command {
+    /// Does it.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being done.
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            Self::Put(put) => put.run(context),
+            Self::Get(get) => get.run(context),
+            Self::Delete(delete) => delete.run(context),
+            Self::UpdateU64(update) => update.run(context),
+            Self::ListKeys(list) => list.run(context),
+            Self::Stats(stats) => stats.run(context),
+            Self::Doctor(doctor) => doctor.run(context),
+            Self::Check(check) => check.run(context),
+            Self::Bench { command } => chimera_bench::command::run(command, context.json)
+                .map_err(|error| Failure::Bench(error.to_string())),
+            Self::Completion(completion) => completion.run(context),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `chimera put`.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+
+use chimera::{Db, Durability, Error};
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::WriteArguments;
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::human;
+use crate::store;
+use crate::text::{JsonRecord, fit};
+
+/// What stands for standard input.
+const STANDARD_INPUT: &str = "-";
+/// Most bytes read from standard input: more than any value has, in hexadecimal, too.
+const INPUT_BYTES_MAX: u64 = 4 << 20;
+
+/// Sizes of keys and values of a store made without saying any, in bytes.
+const DEFAULT_SIZES: (u32, u32) = (16, 200);
+/// Segments of a store made without saying a size. The library's default of 1 GiB suits servers;
+/// these files are small enough to copy with any tool. Storage is taken block by block either way.
+const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  chimera put greeting 'hello world'
+  printf '%s' \"$text\" | chimera put note -         every byte of standard input is stored
+  chimera put --hex 6b6579 0xc0ffee
+  chimera put --path users --key-size 8 --value-size 64 alice 'alice@example.org'
+
+A store takes storage as records come: a new one occupies some 40 KiB on disk, although its
+segment file looks as large as --segment-size.";
+
+/// Store a value under a key; creates the store if there is none
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Put {
+    /// Key; shorter ones get zero bytes at their end
+    key: OsString,
+    /// Value; `-` reads it from standard input
+    #[arg(allow_hyphen_values = true)]
+    value: OsString,
+    #[command(flatten)]
+    write: WriteArguments,
+    /// Bytes of every key, when the store is created [default: 16]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    key_size: Option<u32>,
+    /// Bytes of every value, when the store is created [default: 200]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=524_288))]
+    value_size: Option<u32>,
+    /// Size of each of the store's files, when it is created, such as 1GiB [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
+    segment_size: Option<u64>,
+}
+
+impl Put {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let key = context.form.read_key(&self.key)?;
+        let value = context.form.read("value", &self.value_bytes()?)?;
+        let created = store::is_absent(&self.write.store.place.path)?;
+        let db = if created { self.create(&key, &value)? } else { self.open()? };
+        let (key_size, value_size) = store::sizes(&db);
+        let key = fit("key", key, key_size)?;
+        let value = fit("value", value, value_size)?;
+        let is_new = db.put(&key, &value)?;
+        let durability = db.effective_durability();
+        let medium = db.stats().medium;
+        db.close()?;
+        if context.json {
+            let outcome = json!({
+                "inserted": is_new,
+                "created_store": created,
+                "medium": medium,
+                "durability": durability,
+            });
+            return context.output.json(&JsonRecord::done(context.form, &key, outcome));
+        }
+        if created {
+            let path = self.write.store.place.path.display();
+            let line = format!(
+                "created store `{path}`: keys of {key_size} bytes, values of {value_size} bytes"
+            );
+            context.output.line(line)?;
+        }
+        let done = if is_new { "inserted" } else { "replaced" };
+        let detail =
+            if context.verbose { survives(durability, &medium.to_string()) } else { String::new() };
+        context.output.line(format!("{done}{detail}"))
+    }
+
+    fn value_bytes(&self) -> Result<Vec<u8>, Failure> {
+        if self.value != STANDARD_INPUT {
+            return Ok(self.value.as_bytes().to_vec());
+        }
+        let mut bytes = Vec::new();
+        let failed = |source| Failure::Io { action: "read standard input", source };
+        io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > INPUT_BYTES_MAX {
+            let most = human::rounded_size(INPUT_BYTES_MAX);
+            return Err(Failure::Usage(format!("standard input has more than {most}")));
+        }
+        Ok(bytes)
+    }
+
+    /// Makes a store that holds records such as this one.
+    fn create(&self, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
+        let key_size = self.key_size.unwrap_or(DEFAULT_SIZES.0);
+        let value_size = self.value_size.unwrap_or(DEFAULT_SIZES.1);
+        // Before anything is made: the record must fit.
+        fit("key", key.to_vec(), key_size)?;
+        fit("value", value.to_vec(), value_size)?;
+        let options = store::options_to_write(&self.write)
+            .create(true)
+            .fixed_size(key_size, value_size)
+            .segment_bytes(self.segment_size.unwrap_or(DEFAULT_SEGMENT_BYTES));
+        Ok(store::open(&self.write.store.place.path, options)?)
+    }
+
+    /// Opens an existing store, which must be as the arguments say.
+    fn open(&self) -> Result<Db, Failure> {
+        let mut options = store::options_to_write(&self.write);
+        if let Some(bytes) = self.segment_size {
+            options = options.segment_bytes(bytes);
+        }
+        let db = store::open(&self.write.store.place.path, options)?;
+        let (key_size, value_size) = store::sizes(&db);
+        expect("a key size of", key_size, self.key_size)?;
+        expect("a value size of", value_size, self.value_size)?;
+        Ok(db)
+    }
+}
+
+fn expect(what: &'static str, found: u32, wanted: Option<u32>) -> Result<(), Error> {
+    match wanted {
+        Some(wanted) if wanted != found => {
+            let (found, wanted) = (found.to_string(), wanted.to_string());
+            Err(Error::Mismatch { what, found, wanted })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a write with this durability survives.
+fn survives(durability: Durability, medium: &str) -> String {
+    let what = match durability {
+        Durability::Process => {
+            "survives the end of the process, and a power loss now that the store is closed"
+        }
+        _ => "survives a power loss",
+    };
+    let what = if medium == "tmpfs" { "survives the end of the process" } else { what };
+    format!(" (medium {medium}, durability {durability}: {what})")
+}

@@ -1,0 +1,113 @@
+//! [`Failure`]: why a command did not succeed, and the exit code that says so.
+
+use std::io::{self, Write};
+
+use chimera::Error;
+
+/// Why a command did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Exit code 1.
+    #[error("there is no key `{0}`")]
+    KeyNotFound(String),
+    /// Exit code 1. What is damaged has been printed.
+    #[error("the store is damaged")]
+    Damaged,
+    /// Exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    #[error("the {what} has {found} bytes, but {what}s of this store have at most {size}")]
+    TooLong { what: &'static str, found: usize, size: u32 },
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error("{0}")]
+    Bench(String),
+    #[error("cannot {action}: {source}")]
+    Io { action: &'static str, source: io::Error },
+    /// Nobody reads the output any more: a quiet end, exit code 0.
+    #[error("the output was closed")]
+    OutputClosed,
+}
+
+impl Failure {
+    /// The exit code of the command.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::KeyNotFound(_) | Self::Damaged => 1,
+            Self::Usage(_) => 2,
+            _ => 3,
+        }
+    }
+
+    /// Says on standard error what went wrong.
+    pub(crate) fn report(&self, json: bool) {
+        if matches!(self, Self::OutputClosed) {
+            return;
+        }
+        let message = self.to_string();
+        let mut text = if json {
+            let error = serde_json::json!({ "kind": self.kind(), "message": message });
+            serde_json::json!({ "error": error }).to_string()
+        } else {
+            format!("chimera: {message}")
+        };
+        if let (false, Some(hint)) = (json, self.hint()) {
+            text = format!("{text}\nhint: {hint}");
+        }
+        // There is nowhere left to complain to.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// What kind of failure it is, for programs.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::KeyNotFound(_) => "key_not_found",
+            Self::Damaged => "damaged",
+            Self::Usage(_) => "usage",
+            Self::TooLong { what: "key", .. } => "key_size",
+            Self::TooLong { .. } => "value_size",
+            Self::Store(error) => kind_of(error),
+            Self::Bench(_) => "bench",
+            Self::Io { .. } => "io",
+            Self::OutputClosed => "output_closed",
+        }
+    }
+
+    /// What the user of this command can do, where the library's message speaks to programs.
+    fn hint(&self) -> Option<&'static str> {
+        let Self::Store(error) = self else { return None };
+        match error {
+            Error::NotFound { .. } => {
+                Some("another directory is named by --path DIR or by the variable CHIMERA_PATH")
+            }
+            Error::Corrupted { .. } | Error::PowerLost { .. } => {
+                Some("`chimera check` says what is left; --salvage opens the store all the same")
+            }
+            Error::InvalidOptions(_) => Some("`chimera doctor` says what is possible there"),
+            _ => None,
+        }
+    }
+}
+
+fn kind_of(error: &Error) -> &'static str {
+    match error {
+        Error::Io { .. } => "io",
+        Error::NotFound { .. } => "store_not_found",
+        Error::NotAStore { .. } => "not_a_store",
+        Error::NewerFormat { .. } => "newer_format",
+        Error::Locked { .. } => "locked",
+        Error::Mismatch { .. } => "mismatch",
+        Error::InvalidOptions(_) => "invalid_options",
+        Error::KeySize { .. } => "key_size",
+        Error::ValueSize { .. } => "value_size",
+        Error::FieldOutOfRange { .. } => "field_out_of_range",
+        Error::PoolFull { .. } => "pool_full",
+        Error::Corrupted { .. } => "corrupted",
+        Error::PowerLost { .. } => "power_lost",
+        Error::ReadOnly => "read_only",
+        Error::Poisoned { .. } => "poisoned",
+        Error::StillInUse { .. } => "still_in_use",
+        _ => "other",
+    }
+}

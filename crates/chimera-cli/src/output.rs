@@ -1,0 +1,68 @@
+//! [`Output`]: standard output. A closed pipe is a clean end, never a panic.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Stdout, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Buffered standard output.
+pub(crate) struct Output {
+    writer: BufWriter<Stdout>,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self { writer: BufWriter::new(io::stdout()) }
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// `OutputClosed` when nobody reads any more; what the system said otherwise.
+    pub(crate) fn line(&mut self, line: impl Display) -> Result<(), Failure> {
+        writeln!(self.writer, "{line}").map_err(failed)
+    }
+
+    /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.writer.write_all(bytes).map_err(failed)
+    }
+
+    /// Writes a value as one line of JSON.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        self.json_part(value)?;
+        self.bytes(b"\n")
+    }
+
+    /// Writes a value as JSON, without ending the line.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub(crate) fn json_part(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let written = serde_json::to_writer(&mut self.writer, value);
+        written.map_err(|error| failed(io::Error::from(error)))
+    }
+
+    /// Sends on what is still in the buffer.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        self.writer.flush().map_err(failed)
+    }
+}
+
+fn failed(source: io::Error) -> Failure {
+    match source.kind() {
+        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+        _ => Failure::Io { action: "write to standard output", source },
+    }
+}

@@ -1,0 +1,74 @@
+//! Opening a store the way a command needs it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use chimera::{Db, Options};
+
+use crate::arguments::{StoreArguments, WriteArguments};
+use crate::failure::Failure;
+use crate::progress::Bar;
+
+/// Opens a store, with a progress bar where that takes long.
+///
+/// # Errors
+/// As [`Db::open`].
+pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> {
+    let bar = Bar::new("opening");
+    let options = match &bar {
+        Some(bar) => options.progress(bar.callback()),
+        None => options,
+    };
+    Db::open(path, &options)
+}
+
+/// Opens a store for reading, beside other readers.
+///
+/// # Errors
+/// As [`Db::open`].
+pub(crate) fn open_to_read(arguments: &StoreArguments) -> Result<Db, Failure> {
+    let options = Options::new().read_only(true).salvage(arguments.salvage);
+    Ok(open(&arguments.place.path, options)?)
+}
+
+/// How a store is opened for the writes of one command.
+pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
+    Options::new()
+        .create(false)
+        .salvage(arguments.store.salvage)
+        .durability(arguments.durability)
+        // One command writes little: it takes storage block by block, instead of 64 MiB ahead.
+        .populate_ahead_bytes(0)
+}
+
+/// Opens an existing store for writing.
+///
+/// # Errors
+/// As [`Db::open`].
+pub(crate) fn open_to_write(arguments: &WriteArguments) -> Result<Db, Failure> {
+    Ok(open(&arguments.store.place.path, options_to_write(arguments))?)
+}
+
+/// Whether there is no store at `path` yet: no superblock, or one that holds nothing but zeros
+/// because its creation was interrupted.
+///
+/// # Errors
+/// When the file system fails.
+pub(crate) fn is_absent(path: &Path) -> Result<bool, Failure> {
+    match fs::read(path.join("superblock")) {
+        Ok(bytes) => Ok(bytes.iter().all(|&byte| byte == 0)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => Ok(true),
+            // A file at `path`: the library explains that better.
+            io::ErrorKind::NotADirectory => Ok(false),
+            _ => Err(Failure::Io { action: "look for a store", source: error }),
+        },
+    }
+}
+
+/// The sizes of a store's keys and values.
+pub(crate) fn sizes(db: &Db) -> (u32, u32) {
+    let stats = db.stats();
+    (stats.key_bytes, stats.value_bytes)
+}
