@@ -84,7 +84,6 @@ impl Failure {
             Error::Corrupted { .. } | Error::PowerLost { .. } => {
                 Some("`chimera check` says what is left; --salvage opens the store all the same")
             }
-            Error::InvalidOptions(_) => Some("`chimera doctor` says what is possible there"),
             _ => None,
         }
     }

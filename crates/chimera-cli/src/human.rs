@@ -23,10 +23,8 @@ pub(crate) fn rounded_size(bytes: u64) -> String {
         size /= 1024.0;
         unit += 1;
     }
-    match (unit, size.fract() == 0.0) {
-        (0, _) | (_, true) => format!("{size} {}", UNITS[unit]),
-        (_, false) => format!("{size:.1} {}", UNITS[unit]),
-    }
+    let text = format!("{size:.1}");
+    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), UNITS[unit])
 }
 
 /// A size with the exact number of bytes, as `1.5 MiB (1,572,864 bytes)`.

@@ -116,6 +116,12 @@ fn about_space(place: &Place) -> Option<Advice> {
 fn about_limits(probe: &Probe, machine: &Machine) -> Vec<Advice> {
     let mut all = Vec::new();
     let wanted = HardwareOptions::default().reserve_bytes;
+    if let Some(problem) = &probe.address_space_problem {
+        all.push(advice(
+            format!("no store can be opened, address space is refused: {problem}"),
+            "raise the limit with `ulimit -v unlimited`",
+        ));
+    }
     if let Some(got) = probe.address_space_bytes.filter(|&got| got < wanted) {
         all.push(advice(
             format!("only {} of address space: no store can grow beyond it", rounded_size(got)),

@@ -29,9 +29,17 @@ impl Durabilities {
             effective,
             why: why(medium),
             modes: vec![
-                mode("immediate", persistent, "an acknowledged write survives a power loss"),
-                mode("group", persistent, "it survives one that comes a chosen time later"),
-                mode("process", true, "it survives the end of the process, such as kill -9"),
+                mode(
+                    "immediate",
+                    persistent,
+                    "a write survives a power loss once it is acknowledged",
+                ),
+                mode(
+                    "group",
+                    persistent,
+                    "a write survives a power loss after a delay of your choice",
+                ),
+                mode("process", true, "a write survives the end of the process, such as kill -9"),
             ],
         }
     }

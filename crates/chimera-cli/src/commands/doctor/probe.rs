@@ -13,6 +13,8 @@ use super::place::{Occupant, Place};
 
 /// Bytes of the temporary file: one huge page.
 const PROBE_BYTES: u64 = 2 << 20;
+/// Mappings are multiples of this.
+const PAGE_BYTES: u64 = 4096;
 
 /// What was found.
 #[derive(Default, Serialize)]
@@ -27,55 +29,60 @@ pub(super) struct Probe {
     pub(super) huge_pages: Option<bool>,
     /// Address space that could be reserved.
     pub(super) address_space_bytes: Option<u64>,
-    /// What went wrong.
+    /// Why none could be.
+    pub(super) address_space_problem: Option<String>,
+    /// Why the medium is not known.
     pub(super) problem: Option<String>,
 }
 
 impl Probe {
     pub(super) fn run(place: &Place) -> Self {
         let mut probe = Self::default();
-        if let Err(error) = probe.look(place) {
+        let hardware = match Hardware::new(Options::new().hardware_options()) {
+            Ok(hardware) => {
+                probe.address_space_bytes = Some(hardware.address_space_bytes());
+                Some(hardware)
+            }
+            Err(error) => {
+                probe.address_space_problem = Some(error.to_string());
+                None
+            }
+        };
+        if let Err(error) = probe.look(place, hardware.as_ref()) {
             probe.problem = Some(error.to_string());
         }
         probe
     }
 
-    fn look(&mut self, place: &Place) -> io::Result<()> {
-        let hardware = Hardware::new(Options::new().hardware_options()).map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot reserve address space: {error}"))
-        })?;
-        self.address_space_bytes = Some(hardware.address_space_bytes());
+    fn look(&mut self, place: &Place, hardware: Option<&Hardware>) -> io::Result<()> {
         let environment = RealEnvironment::new();
-        match place.occupant {
+        let file = match place.occupant {
             Occupant::Store => {
                 self.method = "by its superblock, mapped for reading";
-                let path = place.path.join("superblock");
-                let file = open(&environment, &path, OpenMode::Read)?;
-                let length = file.length()? / 4096 * 4096;
-                self.map(&hardware, &file, length)
+                open(&environment, &place.path.join("superblock"), OpenMode::Read)?
             }
             Occupant::Device => {
-                self.method = "it is a DAX device";
-                let file = open(&environment, &place.path, OpenMode::Read)?;
-                self.medium = Some(file.medium()?);
-                Ok(())
+                self.method = "by the device itself";
+                open(&environment, &place.path, OpenMode::Read)?
             }
             Occupant::Nothing | Occupant::Directory | Occupant::File => {
                 self.method = "by a temporary file, removed again";
-                let file = temporary(&environment, place)?;
-                self.medium = Some(file.medium()?);
-                file.allocate(0, PROBE_BYTES)?;
-                self.map(&hardware, &file, PROBE_BYTES)?;
-                hardware.populate(0, PROBE_BYTES)?;
-                self.huge_pages = Some(hardware.uses_huge_pages());
-                Ok(())
+                temporary(&environment, place)?
             }
+        };
+        self.medium = Some(file.medium()?);
+        let Some(hardware) = hardware.filter(|_| place.occupant != Occupant::Device) else {
+            return Ok(());
+        };
+        if file.is_read_only() {
+            let length = file.length()? / PAGE_BYTES * PAGE_BYTES;
+            hardware.map(0, &file, 0, length)?;
+        } else {
+            file.allocate(0, PROBE_BYTES)?;
+            hardware.map(0, &file, 0, PROBE_BYTES)?;
+            hardware.populate(0, PROBE_BYTES)?;
+            self.huge_pages = Some(hardware.uses_huge_pages());
         }
-    }
-
-    fn map(&mut self, hardware: &Hardware, file: &Arc<dyn File>, length: u64) -> io::Result<()> {
-        hardware.map(0, file, 0, length)?;
-        self.medium = Some(hardware.medium());
         self.flush_instruction = Some(hardware.flush_instruction());
         Ok(())
     }

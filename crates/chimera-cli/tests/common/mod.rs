@@ -1,0 +1,110 @@
+//! Running the command in tests, each run a process of its own.
+#![allow(dead_code, reason = "not every test file uses every helper")]
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// What a run of the command left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Run {
+    /// Asserts the exit code and gives back what was printed.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
+    /// Asserts success and gives back standard output.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        self.expect(0).out
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The kind of the error that was reported as JSON.
+    #[track_caller]
+    pub(crate) fn error_kind(&self) -> String {
+        let error: serde_json::Value =
+            serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        assert!(error["error"]["message"].is_string(), "{self:?}");
+        error["error"]["kind"].as_str().expect("a kind").to_owned()
+    }
+}
+
+/// A directory for one test, and the store in it.
+pub(crate) struct Place {
+    pub(crate) directory: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// Where the store is.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
+    /// The command, ready to be given arguments.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chimera"));
+        command.env("CHIMERA_PATH", self.store()).env_remove("RUST_LOG");
+        command.current_dir(self.directory.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the command on the store.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Run {
+        let output = self.command().args(arguments).output().expect("the command starts");
+        Run {
+            code: output.status.code().expect("not ended by a signal"),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// As [`run`](Self::run), with something on standard input; gives back standard output.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+        let mut command = self.command();
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the command starts");
+        child.stdin.take().expect("piped").write_all(input).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        output.stdout
+    }
+
+    /// A store with keys `key-0`, `key-1`, ... and values `value-0`, ..., made in this process.
+    pub(crate) fn fill(&self, records: u32) {
+        let options = chimera::Options::new()
+            .fixed_size(16, 200)
+            .segment_bytes(4 << 20)
+            .populate_ahead_bytes(0);
+        let db = chimera::Db::open(self.store(), &options).expect("a new store");
+        for number in 0..records {
+            let mut key = format!("key-{number}").into_bytes();
+            let mut value = format!("value-{number}").into_bytes();
+            key.resize(16, 0);
+            value.resize(200, 0);
+            db.put(&key, &value).expect("room");
+        }
+        db.close().expect("no other user");
+    }
+}

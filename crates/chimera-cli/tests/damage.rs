@@ -1,0 +1,161 @@
+//! `check` on damaged stores: it says where, changes nothing, and says what is left.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use chimera::{Db, Options};
+use common::Place;
+
+/// Header, key and value of a record of 16 + 200 bytes.
+const RECORD_BYTES: u64 = 16 + 16 + 200;
+
+fn segment(place: &Place) -> PathBuf {
+    place.store().join("segment-000000")
+}
+
+/// Flips a bit of the first place where `text` is in the segment; gives back where.
+fn flip(place: &Place, text: &[u8]) -> u64 {
+    let mut bytes = fs::read(segment(place)).expect("a segment");
+    let at = bytes.windows(text.len()).position(|window| window == text).expect("it is there");
+    bytes[at] ^= 4;
+    fs::write(segment(place), bytes).expect("writable");
+    at as u64
+}
+
+/// Asserts that the report names the record around byte `at` of the segment.
+fn assert_is_at(report: &serde_json::Value, at: u64) {
+    let first = &report["first_damage"];
+    assert_eq!(first["file"], "segment-000000", "{report}");
+    let found = first["file_offset"].as_u64().expect("an offset");
+    assert!((found..found + RECORD_BYTES).contains(&at), "{found} is not the record around {at}");
+    assert_eq!(first["at"].as_u64(), Some(found + 8192));
+}
+
+#[test]
+fn a_sound_store_is_said_to_be_sound() {
+    let place = Place::new();
+    place.fill(1000);
+    let before = fs::read(segment(&place)).expect("a segment");
+    let report = place.run(["check", "--json"]).expect(0).json();
+    assert_eq!(report["sound"], true);
+    assert_eq!((&report["records"], &report["index_entries"]), (&1000.into(), &1000.into()));
+    assert_eq!(report["damages"], 0);
+    assert_eq!(report["values_unchecked"], 0);
+    place.run(["update-u64", "key-5", "1"]).ok();
+    let report = place.run(["check", "--json"]).expect(0).json();
+    assert!(report["values_unchecked"].as_u64() > Some(0), "{report}");
+    assert_ne!(before, fs::read(segment(&place)).expect("a segment"));
+}
+
+#[test]
+fn a_damaged_value_is_found_and_the_rest_can_be_read() {
+    let place = Place::new();
+    place.fill(200);
+    let at = flip(&place, b"value-123");
+    let damaged = fs::read(segment(&place)).expect("a segment");
+
+    let run = place.run(["check", "--json"]).expect(1);
+    assert_eq!(run.error_kind(), "damaged");
+    let report = run.json();
+    assert_eq!((&report["sound"], &report["damages"]), (&false.into(), &1.into()));
+    assert_eq!(report["records"], 199);
+    assert_is_at(&report, at);
+    let text = place.run(["check"]).expect(1).out;
+    assert!(text.contains("of the file `segment-000000`"), "{text}");
+
+    let refused = place.run(["get", "key-7"]).expect(3);
+    assert!(refused.err.contains("--salvage"), "{refused:?}");
+    assert_eq!(place.run(["get", "key-7", "--json"]).expect(3).error_kind(), "corrupted");
+    assert_eq!(place.run(["get", "key-7", "--salvage"]).ok(), "value-7\n");
+    place.run(["get", "key-123", "--salvage"]).expect(1);
+    assert_eq!(place.run(["list-keys", "--salvage"]).ok().lines().count(), 199);
+    let stats = place.run(["stats", "--salvage", "--json"]).json();
+    assert_eq!(stats["records_damaged"], 1);
+    assert_eq!(damaged, fs::read(segment(&place)).expect("a segment"), "nothing was changed");
+}
+
+#[test]
+fn a_damaged_key_keeps_the_store_from_opening_and_is_found() {
+    let place = Place::new();
+    place.fill(200);
+    let at = flip(&place, b"key-77\0");
+    let report = place.run(["check", "--json"]).expect(1).json();
+    assert!(report["refusal"].is_string(), "{report}");
+    assert_eq!((&report["readable"], &report["records"]), (&true.into(), &199.into()));
+    assert_is_at(&report, at);
+}
+
+#[test]
+fn of_several_damages_the_first_is_shown() {
+    let place = Place::new();
+    place.fill(200);
+    let places = [&b"value-20\0"[..], b"key-90\0", b"value-3\0"].map(|text| flip(&place, text));
+    let report = place.run(["check", "--json"]).expect(1).json();
+    assert_eq!((&report["damages"], &report["records"]), (&3.into(), &197.into()));
+    assert_is_at(&report, places.into_iter().min().expect("three"));
+}
+
+#[test]
+fn a_store_without_a_superblock_copy_that_is_right_cannot_be_read() {
+    let place = Place::new();
+    place.fill(10);
+    let path = place.store().join("superblock");
+    let mut bytes = fs::read(&path).expect("a superblock");
+    for copy in [0, 4096] {
+        bytes[copy + 20] ^= 1;
+    }
+    fs::write(&path, bytes).expect("writable");
+    let report = place.run(["check", "--json"]).expect(1).json();
+    assert_eq!((&report["readable"], &report["sound"]), (&false.into(), &false.into()));
+    assert_eq!(report["first_damage"]["file"], "superblock");
+    assert!(place.run(["check"]).expect(1).out.contains("restore a copy"));
+}
+
+/// CRC-32C, one bit at a time.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+/// The store as a restart of the machine would find it: copied while open, and of another boot.
+fn store_after_power_loss(place: &Place) {
+    let open = place.directory.path().join("open");
+    fs::rename(place.store(), &open).expect("same file system");
+    let db = Db::open(&open, &Options::new().populate_ahead_bytes(0)).expect("a store");
+    fs::create_dir(place.store()).expect("the old one is away");
+    for name in ["lock", "superblock", "segment-000000"] {
+        fs::copy(open.join(name), place.store().join(name)).expect("room");
+    }
+    drop(db);
+    let path = place.store().join("superblock");
+    let mut bytes = fs::read(&path).expect("a superblock");
+    for copy in bytes.chunks_mut(4096) {
+        // Word 11 is the boot; word 15 the checksum of those before it and its complement.
+        copy[88] ^= 1;
+        let checksum = crc32c(&copy[..120]);
+        copy[120..124].copy_from_slice(&checksum.to_le_bytes());
+        copy[124..128].copy_from_slice(&(!checksum).to_le_bytes());
+    }
+    fs::write(&path, bytes).expect("writable");
+}
+
+#[test]
+fn a_store_left_open_by_a_power_loss_is_reported_and_can_be_accepted() {
+    let place = Place::new();
+    place.fill(100);
+    if place.run(["stats", "--json"]).json()["durability"] != "process" {
+        // On persistent memory a power loss is nothing to report.
+        return;
+    }
+    store_after_power_loss(&place);
+    assert_eq!(place.run(["get", "key-1", "--json"]).expect(3).error_kind(), "power_lost");
+    let report = place.run(["check", "--json"]).expect(1).json();
+    assert_eq!((&report["damages"], &report["records"]), (&0.into(), &100.into()));
+    assert!(place.run(["check"]).expect(1).out.contains("before the power loss"));
+    assert_eq!(place.run(["get", "key-1", "--salvage"]).ok(), "value-1\n");
+    place.run(["put", "key-1", "new", "--salvage"]).ok();
+    assert_eq!(place.run(["get", "key-1"]).ok(), "new\n");
+    place.run(["check"]).ok();
+}

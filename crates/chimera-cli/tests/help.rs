@@ -1,0 +1,72 @@
+//! Help, version, completion.
+
+mod common;
+
+use common::Place;
+
+/// The names of all commands, from the help.
+fn commands(help: &str) -> Vec<String> {
+    let after = help.split_once("\nCommands:\n").expect("a list of commands").1;
+    let list = after.split_once("\n\n").expect("something after it").0;
+    list.lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn every_command_has_a_description() {
+    let place = Place::new();
+    let help = place.run(["--help"]).ok();
+    assert!(help.contains("Exit codes:") && help.contains("Examples:"), "{help}");
+    let names = commands(&help);
+    let expected = [
+        "put",
+        "get",
+        "delete",
+        "update-u64",
+        "list-keys",
+        "stats",
+        "doctor",
+        "check",
+        "bench",
+        "completion",
+        "help",
+    ];
+    assert_eq!(names, expected);
+    for name in names.iter().filter(|name| *name != "help") {
+        for option in ["-h", "--help"] {
+            let help = place.run([name.as_str(), option]).ok();
+            let first = help.lines().next().unwrap_or_default();
+            assert!(!first.is_empty() && !first.starts_with("Usage:"), "{name}: {help}");
+            assert!(help.contains("\nUsage: chimera"), "{name}: {help}");
+            assert!(help.contains("--json"), "{name}: {help}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_printed() {
+    let version = Place::new().run(["--version"]).ok();
+    assert_eq!(version, format!("chimera {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completion_is_printed_for_every_shell() {
+    let place = Place::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = place.run(["completion", shell]).ok();
+        assert!(script.contains("list-keys") && script.contains("salvage"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn more_is_said_when_asked_for() {
+    let place = Place::new();
+    let quiet = place.run(["put", "k", "v"]).expect(0);
+    assert_eq!(quiet.err, "");
+    assert!(!quiet.out.contains("durability"), "{quiet:?}");
+    let verbose = place.run(["put", "k", "v", "-v"]).expect(0);
+    assert!(verbose.out.contains("durability"), "{verbose:?}");
+    assert!(verbose.err.contains("chimera: info: "), "{verbose:?}");
+}

@@ -1,0 +1,168 @@
+//! Records through the command: every call is a process of its own on the same store.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use common::Place;
+
+#[test]
+fn a_record_is_put_read_changed_and_deleted_across_processes() {
+    let place = Place::new();
+    let first = place.run(["put", "greeting", "hello world"]).ok();
+    assert!(first.contains("created store") && first.ends_with("inserted\n"), "{first}");
+    assert_eq!(place.run(["get", "greeting"]).ok(), "hello world\n");
+    assert_eq!(place.run(["put", "greeting", "hi"]).ok(), "replaced\n");
+    assert_eq!(place.run(["get", "greeting"]).ok(), "hi\n");
+    assert_eq!(place.run(["put", "other", "-5"]).ok(), "inserted\n");
+    assert_eq!(place.run(["get", "other"]).ok(), "-5\n");
+    assert_eq!(place.run(["delete", "greeting"]).ok(), "deleted\n");
+    place.run(["get", "greeting"]).expect(1);
+    assert_eq!(place.run(["list-keys"]).ok(), "other\n");
+    assert!(place.run(["check"]).ok().ends_with("sound\n"));
+}
+
+#[test]
+fn a_number_is_added_to_and_wraps_around() {
+    let place = Place::new();
+    place.run(["put", "other", "x"]).ok();
+    place.run(["update-u64", "visitors", "1"]).expect(1);
+    assert_eq!(place.run(["update-u64", "--create", "visitors", "41"]).ok(), "0 -> 41\n");
+    assert_eq!(place.run(["update-u64", "--create", "visitors", "1"]).ok(), "41 -> 42\n");
+    let wrapped = format!("42 -> {}\n", u64::MAX);
+    assert_eq!(place.run(["update-u64", "visitors", "-43"]).ok(), wrapped);
+    let second = place.run(["--json", "update-u64", "visitors", "7", "--at", "8"]).json();
+    assert_eq!((second["old"].as_u64(), second["new"].as_u64()), (Some(0), Some(7)));
+    assert_eq!(second["key"], "visitors");
+    place.run(["update-u64", "visitors", "1", "--at", "193"]).expect(3);
+    assert!(place.run(["get", "visitors", "--hex"]).expect(2).err.contains("hexadecimal"));
+    let value = place.run(["get", "76697369746f7273", "--hex"]).ok();
+    assert!(value.starts_with("ffffffffffffffff070000000000000000"), "{value}");
+}
+
+#[test]
+fn hexadecimal_goes_round() {
+    let place = Place::new();
+    place.run(["--hex", "put", "0x00ff10", "C0FFEE00"]).ok();
+    let key = format!("00ff10{}", "00".repeat(13));
+    assert_eq!(place.run(["list-keys", "--hex"]).ok(), format!("{key}\n"));
+    let value = place.run(["get", "--hex", &key]).ok();
+    assert_eq!(value, format!("c0ffee00{}\n", "00".repeat(196)));
+    let again = place.run(["put", "--hex", &key, value.trim_end()]).ok();
+    assert_eq!(again, "replaced\n");
+    // What is no text is hexadecimal in JSON, and says so.
+    let listed = place.run(["list-keys", "--json"]).json();
+    assert_eq!(listed["records"][0]["key"], key.as_str());
+    assert_eq!(listed["records"][0]["encoding"], "hex");
+}
+
+#[test]
+fn standard_input_and_raw_output_are_exact() {
+    let place = Place::new();
+    let bytes: Vec<u8> = (0..200).collect();
+    let put = place.run_with_input(&["put", "bytes", "-"], &bytes);
+    assert!(String::from_utf8_lossy(&put).ends_with("inserted\n"));
+    assert_eq!(place.run_with_input(&["get", "bytes", "--raw"], b""), bytes);
+    place.run_with_input(&["put", "--hex", "aa", "-"], b"01 02\n03\n");
+    assert!(place.run(["get", "--hex", "aa"]).ok().starts_with("01020300"));
+}
+
+#[test]
+fn keys_are_listed_by_prefix_and_up_to_a_limit() {
+    let place = Place::new();
+    place.fill(120);
+    let lines = |arguments: &[&str]| {
+        let mut lines: Vec<_> = place.run(arguments).ok().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(&["list-keys"]).len(), 120);
+    assert_eq!(lines(&["list-keys", "--limit", "7"]).len(), 7);
+    assert_eq!(lines(&["list-keys", "--limit", "0"]).len(), 0);
+    let expected: Vec<_> =
+        ["key-11", "key-110", "key-111", "key-112", "key-113", "key-114"].map(str::to_owned).into();
+    assert_eq!(lines(&["list-keys", "--prefix", "key-11"])[..6], expected[..]);
+    assert_eq!(lines(&["list-keys", "--values", "--prefix", "key-42"]), ["key-42\tvalue-42"]);
+    let some = place.run(["list-keys", "--json", "--limit", "5", "--values"]).json();
+    assert_eq!(some["count"], 5);
+    assert_eq!(some["more"], true);
+    assert_eq!(some["records"].as_array().map(Vec::len), Some(5));
+    let all = place.run(["list-keys", "--json", "--limit", "120"]).json();
+    assert_eq!((&all["count"], &all["more"]), (&120.into(), &false.into()));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    place.fill(10_000);
+    for arguments in [&["list-keys", "--values"][..], &["list-keys", "--values", "--json"]] {
+        let mut command = place.command();
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut out = BufReader::with_capacity(16, child.stdout.take().expect("piped"));
+        let mut first = Vec::new();
+        out.read_until(b'y', &mut first).expect("something to read");
+        drop(out);
+        let mut err = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
+        assert_eq!(err, "");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn sizes_are_chosen_at_creation_and_kept() {
+    let place = Place::new();
+    place.run(["put", "--key-size", "4", "--value-size", "8", "k", "v"]).ok();
+    let stats = place.run(["stats", "--json"]).json();
+    assert_eq!((&stats["key_bytes"], &stats["value_bytes"]), (&4.into(), &8.into()));
+    assert_eq!(stats["records"], 1);
+    // Said again or not said, they must agree.
+    place.run(["put", "--key-size", "4", "abcd", "12345678"]).ok();
+    let other = place.run(["put", "--key-size", "16", "k", "v", "--json"]).expect(3);
+    assert_eq!(other.error_kind(), "mismatch");
+    let other = place.run(["put", "--segment-size", "1GiB", "k", "v", "--json"]).expect(3);
+    assert_eq!(other.error_kind(), "mismatch");
+    let long = place.run(["put", "abcde", "v"]).expect(3);
+    assert!(long.err.contains("5 bytes") && long.err.contains("at most 4"), "{}", long.err);
+    let long = place.run(["put", "a", "123456789", "--json"]).expect(3);
+    assert_eq!(long.error_kind(), "value_size");
+    assert_eq!(place.run(["get", "abcde", "--json"]).expect(3).error_kind(), "key_size");
+}
+
+#[test]
+fn a_record_that_cannot_fit_creates_no_store() {
+    let place = Place::new();
+    place.run(["put", "a-key-of-more-than-16-bytes", "v"]).expect(3);
+    place.run(["put", "--value-size", "1", "k", "vv"]).expect(3);
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn a_small_store_takes_little_space() {
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::new();
+    for number in 0..3 {
+        place.run(["put", &format!("key-{number}"), "value"]).ok();
+    }
+    let files = std::fs::read_dir(place.store()).expect("a store");
+    let blocks: u64 =
+        files.map(|file| file.and_then(|file| file.metadata()).expect("a file").blocks()).sum();
+    assert!(blocks * 512 < 1 << 20, "{blocks} blocks of 512 bytes");
+}
+
+#[test]
+fn the_path_is_an_option_or_a_variable() {
+    let place = Place::new();
+    place.run(["put", "k", "by variable"]).ok();
+    let other = place.directory.path().join("other");
+    let other = other.to_str().expect("text");
+    place.run(["put", "--path", other, "k", "by option"]).ok();
+    assert_eq!(place.run(["get", "k"]).ok(), "by variable\n");
+    assert_eq!(place.run(["get", "k", "--path", other]).ok(), "by option\n");
+    let mut command = place.command();
+    command.env_remove("CHIMERA_PATH").args(["put", "k", "by default"]);
+    assert!(command.output().expect("it starts").status.success());
+    assert!(place.directory.path().join("chimera-data/superblock").exists());
+}
