@@ -45,7 +45,7 @@ pub(crate) struct Global {
     /// Print one JSON object instead of text; errors, too
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
-    /// Keys and values are given and shown in hexadecimal, shown with all their bytes
+    /// Keys and values are given, and shown with all their bytes, in hexadecimal
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) hex: bool,
     /// Say more on standard error; twice for even more

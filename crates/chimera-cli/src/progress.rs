@@ -44,7 +44,7 @@ impl Shared {
             return;
         }
         let bar = self.bar.get_or_init(|| {
-            let template = "{msg} [{bar:40}] {percent}% of {human_len} blocks, {eta} left";
+            let template = "{msg} [{wide_bar}] {percent:>3}% of {human_len} blocks, {eta} left";
             let style = ProgressStyle::with_template(template)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
                 .progress_chars("=> ");

@@ -46,7 +46,8 @@ fn it_says_what_a_store_there_then_is() {
 fn it_disturbs_neither_a_store_nor_its_user() {
     let place = Place::new();
     place.fill(10);
-    let db = chimera::Db::open(place.store(), &chimera::Options::new()).expect("a store");
+    let options = chimera::Options::new().populate_ahead_bytes(0);
+    let db = chimera::Db::open(place.store(), &options).expect("a store");
     let names = || {
         let files = fs::read_dir(place.store()).expect("a store");
         let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name()).collect();

@@ -42,7 +42,7 @@ struct Report {
     path: PathBuf,
     sound: bool,
     /// Why the store does not open.
-    refusal: Option<String>,
+    refusal: Option<&'static str>,
     /// Whether it could be read, with salvage where needed.
     readable: bool,
     blocks: u64,
@@ -86,12 +86,14 @@ fn examine(path: &Path) -> Result<Report, Failure> {
     let mut report = Report { path: path.to_owned(), ..Report::default() };
     let db = match store::open(path, options.clone()) {
         Ok(db) => Some(db),
-        Err(error @ (Error::Corrupted { .. } | Error::PowerLost { .. })) => {
-            report.refusal = Some(error.to_string());
-            if let Error::Corrupted { what, at } = error {
-                report.damages = 1;
-                report.first_damage = Some(spot(path, &Damage { at, what }));
-            }
+        Err(Error::Corrupted { what, at }) => {
+            report.refusal = Some("it is damaged");
+            report.damages = 1;
+            report.first_damage = Some(spot(path, &Damage { at, what }));
+            store::open(path, options.salvage(true)).ok()
+        }
+        Err(Error::PowerLost { .. }) => {
+            report.refusal = Some("the machine went down while it was open");
             store::open(path, options.salvage(true)).ok()
         }
         Err(error) => return Err(error.into()),
