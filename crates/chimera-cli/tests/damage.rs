@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use chimera::{Db, Options};
-use common::Place;
+use common::{Place, close};
 
 /// Header, key and value of a record of 16 + 200 bytes.
 const RECORD_BYTES: u64 = 16 + 16 + 200;
@@ -128,7 +128,7 @@ fn store_after_power_loss(place: &Place) {
     for name in ["lock", "superblock", "segment-000000"] {
         fs::copy(open.join(name), place.store().join(name)).expect("room");
     }
-    drop(db);
+    close(db);
     let path = place.store().join("superblock");
     let mut bytes = fs::read(&path).expect("a superblock");
     for copy in bytes.chunks_mut(4096) {

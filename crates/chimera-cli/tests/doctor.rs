@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::Place;
+use common::{Place, close};
 
 #[test]
 fn it_works_without_a_store_and_leaves_nothing_behind() {
@@ -58,7 +58,7 @@ fn it_disturbs_neither_a_store_nor_its_user() {
     place.run(["doctor"]).ok();
     assert_eq!(before, names());
     db.put(b"0123456789abcdef", &[1; 200]).expect("still writable");
-    db.close().expect("no other user");
+    close(db);
     place.run(["check"]).ok();
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use chimera::{Db, Options};
-use common::Place;
+use common::{Place, close};
 
 #[test]
 fn a_missing_key_is_exit_code_1() {
@@ -103,12 +103,12 @@ fn a_second_opener_learns_who_holds_the_store() {
         let run = place.run([command, &["--json"]].concat()).expect(3);
         assert_eq!(run.error_kind(), "locked");
     }
-    db.close().expect("no other user");
+    close(db);
     // Readers share it.
     let reader = Db::open(place.store(), &Options::new().read_only(true)).expect("a store");
     assert_eq!(place.run(["get", "key-1"]).ok(), "value-1\n");
     place.run(["check"]).ok();
-    drop(reader);
+    close(reader);
     place.run(["put", "k", "v"]).ok();
 }
 

@@ -4,9 +4,27 @@
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
+use chimera::Db;
 use tempfile::TempDir;
+
+/// Held while a child comes into being, and while a store of this process is closed: between fork
+/// and exec a child has all files of this process, and so holds the locks of its stores.
+static SPAWNING: Mutex<()> = Mutex::new(());
+
+/// Starts a command.
+pub(crate) fn spawn(command: &mut Command) -> Child {
+    let _alone = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().expect("the command starts")
+}
+
+/// Closes a store of this process.
+pub(crate) fn close(db: Db) {
+    let _alone = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
+    db.close().expect("no other user");
+}
 
 /// What a run of the command left behind.
 #[derive(Debug)]
@@ -72,7 +90,9 @@ impl Place {
 
     /// Runs the command on the store.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Run {
-        let output = self.command().args(arguments).output().expect("the command starts");
+        let mut command = self.command();
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = spawn(&mut command).wait_with_output().expect("it ends");
         Run {
             code: output.status.code().expect("not ended by a signal"),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -84,7 +104,7 @@ impl Place {
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("the command starts");
+        let mut child = spawn(&mut command);
         child.stdin.take().expect("piped").write_all(input).expect("it reads");
         let output = child.wait_with_output().expect("it ends");
         assert!(output.status.success());
@@ -97,7 +117,7 @@ impl Place {
             .fixed_size(16, 200)
             .segment_bytes(4 << 20)
             .populate_ahead_bytes(0);
-        let db = chimera::Db::open(self.store(), &options).expect("a new store");
+        let db = Db::open(self.store(), &options).expect("a new store");
         for number in 0..records {
             let mut key = format!("key-{number}").into_bytes();
             let mut value = format!("value-{number}").into_bytes();
@@ -105,6 +125,6 @@ impl Place {
             value.resize(200, 0);
             db.put(&key, &value).expect("room");
         }
-        db.close().expect("no other user");
+        close(db);
     }
 }
