@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use chimera::Error;
+use chimera_bench::BenchError;
 
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +21,8 @@ pub(crate) enum Failure {
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]
     Store(#[from] Error),
-    #[error("{0}")]
-    Bench(String),
+    #[error(transparent)]
+    Bench(BenchError),
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
     /// Nobody reads the output any more: a quiet end, exit code 0.
@@ -85,6 +86,19 @@ impl Failure {
                 Some("`chimera check` says what is left; --salvage opens the store all the same")
             }
             _ => None,
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Store(error) => Self::Store(error),
+            BenchError::Arguments(what) => Self::Usage(what),
+            BenchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+                Self::OutputClosed
+            }
+            other => Self::Bench(other),
         }
     }
 }

@@ -55,8 +55,7 @@ impl Command {
             Self::Stats(stats) => stats.run(context),
             Self::Doctor(doctor) => doctor.run(context),
             Self::Check(check) => check.run(context),
-            Self::Bench { command } => chimera_bench::command::run(command, context.json)
-                .map_err(|error| Failure::Bench(error.to_string())),
+            Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
             Self::Completion(completion) => completion.run(context),
         }
     }
