@@ -78,7 +78,9 @@ impl Probe {
             let length = file.length()? / PAGE_BYTES * PAGE_BYTES;
             hardware.map(0, &file, 0, length)?;
         } else {
-            file.allocate(0, PROBE_BYTES)?;
+            file.allocate(0, PROBE_BYTES).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot allocate 2 MiB there: {error}"))
+            })?;
             hardware.map(0, &file, 0, PROBE_BYTES)?;
             hardware.populate(0, PROBE_BYTES)?;
             self.huge_pages = Some(hardware.uses_huge_pages());
