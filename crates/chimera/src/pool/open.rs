@@ -137,7 +137,8 @@ fn map_superblock<P: Pmem>(
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
     map(&file)?;
     let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
-    if copies[0].is_err() && is_unborn(pmem) && !files.has_segments()? {
+    if is_half_created(pmem, &copies) && !files.has_segments()? {
+        // Creation was interrupted before the superblock was whole: start again.
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
@@ -146,12 +147,13 @@ fn map_superblock<P: Pmem>(
     newest(copies).map(Some)
 }
 
-/// Whether creation was interrupted before the first copy of the superblock was complete. A store that
-/// was ever open has a second copy.
-fn is_unborn<P: Pmem>(pmem: &P) -> bool {
-    let first = pmem.load_u64(0);
-    (first == 0 || first == MAGIC)
-        && (WORDS as u64..FILE_BYTES / 8).all(|word| pmem.load_u64(8 * word) == 0)
+/// Whether the superblock is one that was being made: nothing but an incomplete first copy. A store
+/// that was ever open has a second one.
+fn is_half_created<P: Pmem>(pmem: &P, copies: &[Result<Superblock>; 2]) -> bool {
+    let is_zero = |word: u64| pmem.load_u64(8 * word) == 0;
+    matches!(copies[0], Err(Error::Corrupted { .. }))
+        && (is_zero(0) || pmem.load_u64(0) == MAGIC)
+        && (WORDS as u64..FILE_BYTES / 8).all(is_zero)
 }
 
 fn read_copy<P: Pmem>(pmem: &P, at: u64) -> Result<Superblock> {
