@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chimera_pmem::{Arena, prefetch_read};
 
@@ -22,7 +22,7 @@ const FREE: u32 = QUEUED - 1;
 /// more flushes and scattered writes than the space is worth.
 const QUEUED_AT_FREED_PART: u32 = 4;
 /// A block that a session leaves, or that recovery finds, is queued from this part on: otherwise
-/// many short-lived sessions would waste much.
+/// many short-lived sessions would waste much. Once the pool is full, every free slot counts.
 const QUEUED_AT_LEFT_PART: u32 = 16;
 
 /// Page locks and block states in DRAM, and the queue of blocks with free slots.
@@ -36,6 +36,8 @@ pub(super) struct Blocks {
     page_locks: Arena<VersionLock>,
     states: Arena<AtomicU32>,
     queue: Mutex<VecDeque<u64>>,
+    /// There are no fresh blocks any more: every free slot counts.
+    is_starved: AtomicBool,
     slots_per_block: u32,
     pages_per_block: u64,
 }
@@ -46,6 +48,7 @@ impl Blocks {
             page_locks: Arena::new(64, huge_pages),
             states: Arena::new(16, huge_pages),
             queue: Mutex::default(),
+            is_starved: AtomicBool::new(false),
             slots_per_block: pages.slots_per_block(),
             pages_per_block: pages.pages_per_block,
         }
@@ -85,8 +88,39 @@ impl Blocks {
     pub(super) fn note_freed(&self, block: u64) {
         let state = self.state(block).fetch_add(1, Ordering::Relaxed) + 1;
         let free = state & FREE;
-        if state & (OWNED | QUEUED) == 0 && free >= self.slots_per_block / QUEUED_AT_FREED_PART {
+        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(QUEUED_AT_FREED_PART) {
             self.enqueue(block);
+        }
+    }
+
+    /// Free slots from which on a block is queued.
+    fn worth_queueing(&self, part: u32) -> u32 {
+        let starved = self.is_starved.load(Ordering::Relaxed);
+        if starved { 1 } else { (self.slots_per_block / part).max(1) }
+    }
+
+    /// There is no fresh block to be had: queues every block with a free slot, from now on too.
+    /// Whether there is a reason to look at the queue again.
+    #[cold]
+    pub(super) fn starve(&self, blocks: u64) -> bool {
+        if self.is_starved.swap(true, Ordering::Relaxed) {
+            // Somebody else may have queued some in the meantime.
+            return self.queued() > 0;
+        }
+        for block in 0..blocks {
+            // Blocks of an index in persistent memory have no state.
+            let state = self.states.get(block).map_or(0, |state| state.load(Ordering::Relaxed));
+            if state & FREE > 0 {
+                self.enqueue(block);
+            }
+        }
+        true
+    }
+
+    /// There are fresh blocks again.
+    pub(super) fn feed(&self) {
+        if self.is_starved.load(Ordering::Relaxed) {
+            self.is_starved.store(false, Ordering::Relaxed);
         }
     }
 
@@ -111,7 +145,7 @@ impl Blocks {
 
     /// Nobody fills the block any more; `free` of its slots are free.
     pub(super) fn leave(&self, block: u64, free: u32) {
-        let queued = free > 0 && free >= self.slots_per_block / QUEUED_AT_LEFT_PART;
+        let queued = free >= self.worth_queueing(QUEUED_AT_LEFT_PART);
         let flag = if queued { QUEUED } else { 0 };
         self.state(block).store(free.min(FREE) | flag, Ordering::Relaxed);
         if queued {

@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{PageLayout, Place, VPages, block_flag};
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
@@ -146,18 +146,33 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// A block for a session, marked as owned: one with free slots if there is one, else a new one.
     /// Tells whether its slots may have been used before.
     fn take_block(&self) -> Result<(u64, bool)> {
-        while let Some(block) = self.blocks.take_queued() {
-            match self.own_reused(block) {
-                Ok(()) => return Ok((block, true)),
-                // It stays out of use: neither owned nor queued by anyone.
-                Err(error) => log::warn!("block {block} is not used: {error}"),
+        let block = loop {
+            if let Some(block) = self.take_reused() {
+                return Ok((block, true));
             }
-        }
-        let block = self.pool.take_block()?;
+            match self.pool.take_block() {
+                Ok(block) => break block,
+                Err(Error::PoolFull { .. }) if self.blocks.starve(self.pool.used_blocks()) => {}
+                Err(error) => return Err(error),
+            }
+        };
+        self.blocks.feed();
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
         self.pages.change_flags(&self.pool, block, block_flag::OWNED, 0)?;
         Ok((block, false))
+    }
+
+    /// A block with free slots from the queue.
+    fn take_reused(&self) -> Option<u64> {
+        while let Some(block) = self.blocks.take_queued() {
+            match self.own_reused(block) {
+                Ok(()) => return Some(block),
+                // It stays out of use: neither owned nor queued by anyone.
+                Err(error) => log::warn!("block {block} is not used: {error}"),
+            }
+        }
+        None
     }
 
     fn own_reused(&self, block: u64) -> Result<()> {
