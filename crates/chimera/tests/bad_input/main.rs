@@ -1,0 +1,14 @@
+//! Damaged, foreign and missing files, wrong calls, wrong options, full disks: each a clear error or
+//! a clean recovery, never a panic, a wrong value or a loss.
+
+#[path = "../tools/mod.rs"]
+mod tools;
+
+mod access;
+mod calls;
+mod full;
+mod fuzz;
+mod options;
+mod pages;
+mod segments;
+mod superblock;

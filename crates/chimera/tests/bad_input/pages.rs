@@ -1,0 +1,216 @@
+//! Damage of block flags, bitsets and records.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use chimera::{Db, Error};
+
+use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, find, flip};
+use crate::tools::{
+    KEY_BYTES, VALUE_BYTES, assert_fails, assert_sound, bytes_of, contents, filled_store, key,
+    open, restore, scratch, small, value,
+};
+
+const RECORDS: u64 = 25;
+const HEADER_BYTES: usize = 16;
+const SLOT_BYTES: usize = HEADER_BYTES + KEY_BYTES + VALUE_BYTES;
+
+/// Where the slot of a record begins in the first segment.
+fn slot_of(path: &Path, number: u64) -> usize {
+    find(path, FIRST_SEGMENT, &[key(number), value(number, 1)].concat()) - HEADER_BYTES
+}
+
+fn damage_at(path: &Path) -> u64 {
+    match Db::open(path, &small()) {
+        Err(error @ Error::Corrupted { at, .. }) => {
+            let text = error.to_string();
+            assert!(text.contains(&format!("damaged at byte {at} of the pool")), "{text}");
+            assert!(text.contains("run `chimera check`, restore a copy, or open with"), "{text}");
+            at - SUPERBLOCK_BYTES
+        }
+        other => panic!("damage is not noticed: {other:?}"),
+    }
+}
+
+/// Opens in spite of damage; what is served must be right. Returns how many records are gone.
+fn salvaged(path: &Path) -> u64 {
+    let db = open(path, &small().salvage(true));
+    let left = contents(&db);
+    let mut session = db.session();
+    for number in 0..RECORDS {
+        let found = session.get(&key(number)).expect("damaged records are not served");
+        assert_eq!(found.as_ref(), left.get(&key(number)), "two answers for key {number}");
+        assert!(found.is_none_or(|found| found == value(number, 1)), "key {number} is wrong");
+    }
+    RECORDS - left.len() as u64
+}
+
+#[test]
+fn each_flipped_byte_of_a_record_is_found() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for number in [0, RECORDS - 1] {
+        let slot = slot_of(path, number);
+        for at in 0..SLOT_BYTES {
+            restore(path, &files);
+            flip(path, FIRST_SEGMENT, slot + at, 1 << (at % 8));
+            assert_eq!(damage_at(path), slot as u64, "byte {at} of record {number}");
+            assert_eq!(salvaged(path), 1, "byte {at} of record {number}");
+        }
+    }
+}
+
+#[test]
+fn salvage_counts_damage_and_check_says_where() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let slots = [3, 11].map(|number| slot_of(path, number));
+    for slot in slots {
+        flip(path, FIRST_SEGMENT, slot + SLOT_BYTES - 1, 0x10);
+    }
+    for options in [small().salvage(true), small().salvage(true).read_only(true)] {
+        let db = open(path, &options);
+        let stats = db.stats();
+        assert_eq!((stats.records, stats.records_damaged), (RECORDS - 2, 2));
+        let report = db.check(None);
+        assert!(!report.is_sound());
+        assert_eq!(report.damages, 2);
+        let first = report.first_damage.expect("there is damage");
+        let at = slots[0].min(slots[1]) as u64 + SUPERBLOCK_BYTES;
+        assert_eq!((first.at, first.what.contains("checksum")), (at, true));
+    }
+}
+
+#[test]
+fn each_flipped_byte_of_flags_and_bitsets_is_found() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    let (page_bytes, flags, bitset) = (256, 0..8, 8..16);
+    for block in 0..2 {
+        for at in flags.clone().chain(bitset.clone()) {
+            for bits in [0x01, 0x80, 0xff] {
+                restore(path, &files);
+                flip(path, FIRST_SEGMENT, block * 512 + at, bits);
+                let word = block * 512 + at / 8 * 8;
+                assert_eq!(damage_at(path), word as u64, "byte {at} of block {block}");
+                let gone = salvaged(path);
+                assert!(gone <= if at < 8 { 0 } else { 5 }, "byte {at}: {gone} records are gone");
+            }
+        }
+    }
+    for at in bitset {
+        restore(path, &files);
+        flip(path, FIRST_SEGMENT, page_bytes + at, 4);
+        assert_eq!(damage_at(path), page_bytes as u64 + 8, "byte {at} of the second page");
+        assert!(salvaged(path) <= 5);
+    }
+}
+
+/// Whatever byte of a block is flipped: it is found, or it does not matter.
+#[test]
+fn each_byte_of_a_block_is_found_or_does_not_matter() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for at in 0..512 {
+        restore(path, &files);
+        flip(path, FIRST_SEGMENT, at, 0x24);
+        match Db::open(path, &small()) {
+            Err(Error::Corrupted { at: found, .. }) => {
+                let page = at as u64 / 256 * 256 + SUPERBLOCK_BYTES;
+                assert!((page..page + 256).contains(&found), "byte {at} is reported at {found}");
+                salvaged(path);
+            }
+            Err(other) => panic!("byte {at}: {other}"),
+            Ok(db) => {
+                assert_sound(&db);
+                drop(db);
+                assert_eq!(salvaged(path), 0, "byte {at}");
+            }
+        }
+    }
+}
+
+/// What salvage lets one do to a store with damaged flags and bitsets: errors are fine, panics, hangs
+/// and wrong values are not.
+#[test]
+fn a_salvaged_store_takes_writes_or_refuses_them() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for at in (0..16).chain(256 + 8..256 + 16) {
+        restore(path, &files);
+        flip(path, FIRST_SEGMENT, at, 0x11);
+        let db = open(path, &small().salvage(true));
+        let mut session = db.session();
+        for number in 0..2 * RECORDS {
+            let put = session.put(&key(number), &value(number, 2)).is_ok();
+            if let Some(found) = session.get(&key(number)).expect("what was entered is sound") {
+                let version = if found == value(number, 1) { 1 } else { 2 };
+                assert_eq!(found, value(number, version));
+                assert!(!put || version == 2, "an acknowledged put of {number} is gone");
+            }
+            let _ = session.fetch_add_u64(&key(number), 0, 0);
+            let _ = session.delete(&key(number / 2));
+        }
+        drop(session);
+        let _ = db.check(None);
+        db.close().expect("nobody else has it");
+        drop(open(path, &small().salvage(true)));
+    }
+}
+
+#[test]
+fn a_damaged_value_is_found_when_it_is_read_and_healed_by_a_put() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    flip(path, FIRST_SEGMENT, slot_of(path, 4) + SLOT_BYTES - 3, 2);
+    let db = open(path, &small().verify_at_open(false));
+    let mut session = db.session();
+    assert_fails(session.get(&key(4)), &["damaged at byte", "checksum", "restore a copy"]);
+    assert_fails(session.multi_get(&[key(3), key(4)]), &["damaged at byte"]);
+    assert_fails(session.update(&key(4), |_| ()), &["damaged at byte"]);
+    assert_fails(db.for_each(|_, _| true), &["damaged at byte"]);
+    assert_eq!(session.get(&key(3)).expect("not damaged"), Some(value(3, 1)));
+    assert_eq!(db.check(None).damages, 1);
+    session.put(&key(4), &value(4, 2)).expect("a new value replaces it");
+    assert_eq!(session.get(&key(4)).expect("healed"), Some(value(4, 2)));
+    assert_sound(&db);
+}
+
+#[test]
+fn damage_while_a_store_is_open_is_found() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let slot = slot_of(path, 6);
+    let db = open(path, &small());
+    let mut session = db.session();
+    let file = File::options().read(true).write(true).open(path.join(FIRST_SEGMENT));
+    let file = file.expect("the segment is there");
+    for at in 0..SLOT_BYTES {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, (slot + at) as u64).expect("read");
+        let good = byte;
+        byte[0] ^= 0x20;
+        file.write_all_at(&byte, (slot + at) as u64).expect("written");
+        let found = session.get(&key(6));
+        let is_key = (HEADER_BYTES..HEADER_BYTES + KEY_BYTES).contains(&at);
+        // A key that is not there any more is not found.
+        assert!(found.is_err() || is_key && matches!(found, Ok(None)), "byte {at}: {found:?}");
+        let report = db.check(None);
+        assert_eq!(report.first_damage.map(|damage| damage.at), Some(slot as u64 + 8192));
+        file.write_all_at(&good, (slot + at) as u64).expect("written");
+        assert_eq!(session.get(&key(6)).expect("whole again"), Some(value(6, 1)));
+    }
+    assert_sound(&db);
+}

@@ -1,0 +1,216 @@
+//! Damage of the superblock and of the number of used blocks.
+
+use std::path::Path;
+
+use chimera::{Db, Error};
+
+use crate::tools::media::{
+    COPY_STRIDE, SUPERBLOCK, SUPERBLOCK_WORDS, USED_BLOCKS_AT, change, checked_word, flip,
+    forge_superblock, word,
+};
+use crate::tools::{
+    assert_fails, assert_sound, bytes_of, contents, copy_store, fill, filled_store, open, restore,
+    scratch, small,
+};
+
+const RECORDS: u64 = 30;
+
+fn assert_whole(path: &Path) {
+    let db = open(path, &small());
+    assert_eq!(contents(&db).len() as u64, RECORDS);
+    assert_sound(&db);
+}
+
+#[test]
+fn a_wrong_magic_number_is_named() {
+    let directory = scratch();
+    filled_store(directory.path(), &small(), RECORDS);
+    forge_superblock(directory.path(), &[(0, u64::from_le_bytes(*b"CHIMERA2"))]);
+    let outcome = Db::open(directory.path(), &small());
+    assert_fails(outcome, &["no magic number", "restore a copy"]);
+}
+
+#[test]
+fn a_newer_format_is_named_also_in_one_copy() {
+    let directory = scratch();
+    filled_store(directory.path(), &small(), RECORDS);
+    let files = bytes_of(directory.path());
+    let newer = word(directory.path(), SUPERBLOCK, 8) + 1;
+    forge_superblock(directory.path(), &[(1, newer)]);
+    let words = ["format version 2", "reads up to 1", "use a newer program"];
+    assert_fails(Db::open(directory.path(), &small()), &words);
+    let forged = bytes_of(directory.path());
+    for copy in [0, COPY_STRIDE] {
+        restore(directory.path(), &files);
+        let newer = &forged[Path::new(SUPERBLOCK)][copy..copy + 8 * SUPERBLOCK_WORDS];
+        change(directory.path(), SUPERBLOCK, |bytes| {
+            bytes[copy..copy + newer.len()].copy_from_slice(newer);
+        });
+        assert_fails(Db::open(directory.path(), &small()), &words);
+    }
+}
+
+#[test]
+fn each_flipped_byte_of_one_copy_is_survived_and_of_both_refused() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for at in 0..8 * SUPERBLOCK_WORDS {
+        for copy in [0, COPY_STRIDE] {
+            restore(path, &files);
+            flip(path, SUPERBLOCK, copy + at, 0x41);
+            assert_whole(path);
+        }
+        restore(path, &files);
+        flip(path, SUPERBLOCK, at, 0x41);
+        flip(path, SUPERBLOCK, COPY_STRIDE + at, 0x41);
+        assert_fails(
+            Db::open(path, &small()),
+            &["damaged at byte", "superblock", "restore a copy"],
+        );
+        assert_fails(Db::open(path, &small().salvage(true)), &["damaged at byte", "superblock"]);
+    }
+}
+
+/// A store that was not closed may have grown with the last change of its superblock.
+#[test]
+fn one_damaged_copy_is_survived_right_after_growth() {
+    let (directory, copy) = (scratch(), scratch());
+    let db = open(directory.path(), &small().populate_ahead_bytes(0));
+    let mut session = db.session();
+    let mut records = 0;
+    while db.stats().segments < 2 {
+        fill(&mut session, records..=records, 1);
+        records += 1;
+    }
+    copy_store(directory.path(), copy.path());
+    let files = bytes_of(copy.path());
+    for at in [0, COPY_STRIDE] {
+        restore(copy.path(), &files);
+        flip(copy.path(), SUPERBLOCK, at + 8, 1);
+        let damaged = open(copy.path(), &small());
+        assert_eq!(contents(&damaged).len() as u64, records, "copy at {at} damaged");
+    }
+}
+
+#[test]
+fn each_flipped_bit_of_the_number_of_used_blocks_is_refused() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for bit in 0..64 {
+        restore(path, &files);
+        flip(path, SUPERBLOCK, USED_BLOCKS_AT + bit / 8, 1 << (bit % 8));
+        let words = ["damaged at byte 1024", "number of used blocks", "restore a copy"];
+        assert_fails(Db::open(path, &small()), &words);
+    }
+    restore(path, &files);
+    change(path, SUPERBLOCK, |bytes| {
+        let too_many = checked_word(1000).to_le_bytes();
+        bytes[USED_BLOCKS_AT..USED_BLOCKS_AT + 8].copy_from_slice(&too_many);
+    });
+    assert_fails(Db::open(path, &small()), &["number of used blocks"]);
+    restore(path, &files);
+    assert_whole(path);
+}
+
+/// Fields that no program would have written, with checksums that are right.
+#[test]
+fn impossible_fields_are_refused() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    let pair = |low: u64, high: u64| low | high << 32;
+    let forgeries = [
+        (1, pair(0, 1)),
+        (1, pair(1, 0)),
+        (1, pair(1, 2)),
+        (4, 0),
+        (4, 4096),
+        (4, 16385),
+        (4, u64::MAX),
+        (4, 1 << 62),
+        (5, pair(0, 2)),
+        (5, pair(256, 0)),
+        (5, pair(256, 9)),
+        (5, pair(100, 2)),
+        (5, pair(0xffff_ffff, 0xffff_ffff)),
+        (6, pair(256, 1)),
+        (6, pair(1, 1)),
+        (6, pair(0, 0)),
+        (6, pair(0, 3)),
+        (7, pair(0, 24)),
+        (7, pair(5000, 24)),
+        (7, pair(8, 0xffff_ffff)),
+        (7, pair(0xffff_ffff, 0xffff_ffff)),
+        (7, pair(8, 300)),
+        (9, 0),
+        (9, 1 << 40),
+        (9, u64::MAX),
+        (10, 0),
+        (10, 3),
+    ];
+    for (number, forged) in forgeries {
+        restore(path, &files);
+        forge_superblock(path, &[(number, forged)]);
+        for options in [small(), small().salvage(true), small().read_only(true)] {
+            let outcome = Db::open(path, &options);
+            assert!(outcome.is_err(), "word {number} forged to {forged:#x} is accepted");
+        }
+    }
+}
+
+#[test]
+fn a_cut_extended_or_missing_superblock_is_named() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for length in [0, 1, 128, 4096, 8191, 8193, 1 << 20] {
+        change(path, SUPERBLOCK, |bytes| bytes.resize(length, 0));
+        let words = ["`superblock`", "instead of 8192", "cut or extended"];
+        assert_fails(Db::open(path, &small()), &words);
+        restore(path, &files);
+    }
+    std::fs::remove_file(path.join(SUPERBLOCK)).expect("the file is there");
+    assert_fails(Db::open(path, &small()), &["`superblock` is missing", "put it back"]);
+    assert!(!path.join(SUPERBLOCK).exists(), "no new superblock may hide the old segments");
+    restore(path, &files);
+    change(path, SUPERBLOCK, |bytes| bytes.fill(0));
+    assert_fails(Db::open(path, &small()), &["superblock", "restore a copy"]);
+    restore(path, &files);
+    assert_whole(path);
+}
+
+/// A failed open, whatever the reason, must leave a store as it was: above all closed in order.
+#[test]
+fn a_refused_open_changes_nothing() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let superblock = || bytes_of(path).remove(Path::new(SUPERBLOCK));
+    let before = superblock();
+    let outcome = Db::open(path, &small().fixed_size(8, 32));
+    assert!(matches!(outcome, Err(Error::Mismatch { .. })), "{outcome:?}");
+    assert!(superblock() == before, "a mismatch changes the superblock");
+    drop(open(path, &small()));
+    assert!(open(path, &small()).stats().recovery.clean);
+}
+
+/// Creation may be interrupted at any moment: there is nothing to lose yet, and nothing may be in the
+/// way of a second attempt.
+#[test]
+fn an_interrupted_creation_is_begun_again() {
+    let directory = scratch();
+    let path = directory.path();
+    // Fails after the file of the superblock was made.
+    let outcome = Db::open(path, &chimera::Options::new());
+    assert_fails(outcome, &["fixed_size"]);
+    let outcome = Db::open(path, &chimera::Options::new().create(false));
+    assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}");
+    filled_store(path, &small(), RECORDS);
+    assert_whole(path);
+}

@@ -1,0 +1,116 @@
+//! Many keys with two live copies each, as many interrupted overwrites would leave them.
+
+use std::path::Path;
+
+use chimera::{Geometry, Options};
+
+use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, change};
+use crate::tools::{
+    SMALL, assert_sound, bytes_of, contents, copy_store, fill, key, open, restore, scratch,
+    small_with, value,
+};
+
+/// Blocks of 40 records, 800 to a segment: more blocks than a recovery thread takes at once.
+const GEOMETRY: Geometry = Geometry { pages_per_block: 8, segment_bytes: 2 << 20, ..SMALL };
+const BLOCK_BYTES: usize = 8 * 256;
+const BLOCKS: u64 = 600;
+const KEYS: u64 = BLOCKS * 40;
+const SLOT_BYTES: usize = 48;
+
+fn options() -> Options {
+    small_with(GEOMETRY).fixed_size(8, 24)
+}
+
+/// Keys with two copies: nine of each block, too few for the block to be used again.
+fn doubled() -> impl Iterator<Item = u64> {
+    (0..KEYS).filter(|number| number % 40 < 9)
+}
+
+/// The version that counts for a key: 1 where there is one copy; else 2, in a later block, or for
+/// some keys 3, in the earlier one.
+fn winner(number: u64) -> u64 {
+    match (number % 40 < 9, number % 2) {
+        (false, _) => 1,
+        (true, 0) => 2,
+        (true, _) => 3,
+    }
+}
+
+/// A store in which all of `doubled` have two live copies.
+fn store(path: &Path) {
+    let old = scratch();
+    let db = open(path, &options());
+    let mut session = db.session();
+    fill(&mut session, 0..KEYS, 1);
+    copy_store(path, old.path());
+    fill(&mut session, doubled(), 2);
+    drop(session);
+    db.close().expect("nobody else has it");
+    // The first blocks as they were, with the bits of the old copies set.
+    let old = bytes_of(old.path()).remove(Path::new(FIRST_SEGMENT)).expect("a segment");
+    change(path, FIRST_SEGMENT, |bytes| {
+        let end = BLOCKS as usize * BLOCK_BYTES;
+        bytes[..end].copy_from_slice(&old[..end]);
+        for slot in slots_of_version_1(&old[..end]) {
+            let number = u64::from_le_bytes(bytes[slot + 16..slot + 24].try_into().expect("8"));
+            if winner(number) == 3 {
+                write_record(bytes, slot, number, 3);
+            }
+        }
+    });
+}
+
+/// Where the records of the first blocks are.
+fn slots_of_version_1(blocks: &[u8]) -> Vec<usize> {
+    let starts = (0..blocks.len() - SLOT_BYTES).step_by(8);
+    starts
+        .filter(|at| {
+            let number = u64::from_le_bytes(blocks[at + 16..at + 24].try_into().expect("8"));
+            number < KEYS && blocks[at + 24..at + 48] == value(number, 1)
+        })
+        .collect()
+}
+
+/// Makes the record in a slot one of another version, with the right checksums.
+fn write_record(segment: &mut [u8], slot: usize, number: u64, version: u64) {
+    let place = (SUPERBLOCK_BYTES + slot as u64).to_le_bytes();
+    let value = value(number, version);
+    let head = [&place[..], &version.to_le_bytes(), &key(number)].concat();
+    segment[slot..slot + 4].copy_from_slice(&crc32c::crc32c(&head).to_le_bytes());
+    let check = crc32c::crc32c(&[&place[..], &value].concat());
+    segment[slot + 4..slot + 8].copy_from_slice(&check.to_le_bytes());
+    segment[slot + 8..slot + 16].copy_from_slice(&version.to_le_bytes());
+    segment[slot + 24..slot + 48].copy_from_slice(&value);
+}
+
+#[test]
+fn hole_01_the_newest_copy_wins_whichever_thread_finds_it_first() {
+    let directory = scratch();
+    let path = directory.path();
+    store(path);
+    let files = bytes_of(path);
+    let copies = doubled().count() as u64;
+    for threads in [1, 2, 3, 8] {
+        restore(path, &files);
+        // A reader first: it may clear nothing, and serves the same.
+        for read_only in [true, false] {
+            let db = open(path, &options().recovery_threads(threads).read_only(read_only));
+            let recovery = db.stats().recovery;
+            assert_eq!(recovery.duplicates_cleared, copies);
+            assert_eq!(recovery.records, KEYS);
+            assert!(threads == 1 || recovery.threads > 1, "recovery was not parallel");
+            let found = contents(&db);
+            for number in 0..KEYS {
+                let expected = value(number, winner(number));
+                assert_eq!(found[&key(number)], expected, "key {number}, {threads} threads");
+            }
+            assert_sound(&db);
+            if read_only {
+                assert!(bytes_of(path) == files, "a reader changed the store");
+            }
+        }
+        let db = open(path, &options());
+        assert_eq!(db.stats().recovery.duplicates_cleared, 0, "not cleared for good");
+        assert_eq!(contents(&db).len() as u64, KEYS);
+    }
+}

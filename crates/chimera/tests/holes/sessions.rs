@@ -1,0 +1,226 @@
+//! Holes that sessions of one process would fall into.
+
+use chimera::{Db, Geometry, Options};
+
+use crate::tools::media::{FIRST_SEGMENT, SEGMENT_HEADER_AT, find, word};
+use crate::tools::{
+    KEY_BYTES, SMALL, VALUE_BYTES, assert_sound, contents, fill, filled_store, key, open, scratch,
+    small, small_with, value, value_of, version_of,
+};
+
+#[test]
+fn hole_03_of_two_million_deleted_keys_none_is_found() {
+    const KEYS: u64 = 2_000_000;
+    let directory = scratch();
+    let options = Options::new().fixed_size(8, 8).segment_bytes(256 << 20);
+    let db = open(directory.path(), &options);
+    let mut session = db.session();
+    let key = |number: u64| number.to_le_bytes();
+    for number in 0..KEYS {
+        assert!(session.put(&key(number), &key(!number)).expect("put"), "{number} is new");
+    }
+    for number in (0..KEYS).step_by(7) {
+        assert!(!session.put(&key(number), &key(number)).expect("put"), "{number} is not new");
+    }
+    assert_eq!(db.stats().records, KEYS);
+    for number in 0..KEYS {
+        assert!(session.delete(&key(number)).expect("delete"), "{number} is there");
+    }
+    for number in 0..KEYS {
+        assert!(
+            session.get_with(&key(number), |_| ()).expect("get").is_none(),
+            "{number} is found"
+        );
+    }
+    assert_eq!(db.stats().records, 0);
+    assert!(contents(&db).is_empty());
+    assert!(!session.delete(&key(1)).expect("delete"));
+    assert!(session.put(&key(1), &key(1)).expect("put"), "a deleted key is new");
+}
+
+/// What an update has read may be gone or changed when it writes: both happen here inside of it.
+#[test]
+fn hole_05_updates_and_deletes_look_again_under_the_lock() {
+    let directory = scratch();
+    let db = open(directory.path(), &small());
+    let (mut session, mut other) = (db.session(), db.session());
+    fill(&mut session, 0..20, 1);
+
+    let mut runs = 0;
+    let found = session.update(&key(1), |old| {
+        runs += 1;
+        if runs == 1 {
+            assert!(other.delete(&key(1)).expect("delete"));
+        }
+        old[0] = 99;
+    });
+    assert!(!found.expect("update"), "a deleted key was updated");
+    assert_eq!((runs, db.get(&key(1)).expect("get")), (1, None), "a deleted key has come back");
+
+    let mut runs = 0;
+    let found = session.update(&key(2), |old| {
+        runs += 1;
+        if runs == 1 {
+            other.put(&key(2), &value(2, 7)).expect("put");
+        }
+        assert_eq!(version_of(2, old), if runs == 1 { 1 } else { 7 });
+        old.copy_from_slice(&value(2, 8));
+    });
+    assert!(found.expect("update"));
+    assert_eq!((runs, db.get(&key(2)).expect("get")), (2, Some(value(2, 8))));
+
+    // Deleted and inserted again, with the same value or another.
+    for version in [1, 9] {
+        let mut runs = 0;
+        let found = session.update(&key(3), |old| {
+            runs += 1;
+            if runs == 1 {
+                assert!(other.delete(&key(3)).expect("delete"));
+                other.put(&key(3), &value(3, version)).expect("put");
+            }
+            old.copy_from_slice(&value(3, 1));
+        });
+        assert!(found.expect("update"));
+        assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 1)));
+    }
+    assert_eq!(contents(&db).len(), 19);
+    assert_sound(&db);
+}
+
+/// No lock is on media, and versions do not wrap.
+#[test]
+fn hole_07_many_writes_of_one_page_leave_nothing_behind() {
+    let directory = scratch();
+    let path = directory.path();
+    let geometry = Geometry { pages_per_block: 1, ..SMALL };
+    let options = small_with(geometry).fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32);
+    let db = open(path, &options);
+    let mut session = db.session();
+    for version in 1..=100_000 {
+        session.put(&key(1), &value(1, version)).expect("put");
+    }
+    for _ in 0..1000 {
+        session.fetch_add_u64(&key(1), 8, 0).expect("in place");
+    }
+    drop(session);
+    assert!(db.stats().blocks_used <= 3);
+    db.close().expect("nobody else has it");
+    let slot = find(path, FIRST_SEGMENT, &[key(1), value(1, 100_000)].concat()) - 16;
+    assert_eq!(word(path, FIRST_SEGMENT, slot + 8), 100_000, "the record's version");
+    let db = open(path, &options);
+    assert_eq!(db.get(&key(1)).expect("get"), Some(value(1, 100_000)));
+    db.put(&key(1), &value(1, 100_001)).expect("put");
+    assert_eq!(contents(&db).len(), 1);
+    assert_sound(&db);
+}
+
+#[test]
+fn hole_08_files_say_what_they_are() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), 25);
+    let ascii = |name: &str, at: usize| word(path, name, at).to_le_bytes();
+    assert_eq!(&ascii("superblock", 0), b"CHIMERA1");
+    assert_eq!(word(path, "superblock", 8) as u32, 1, "the format version");
+    assert_eq!(&ascii(FIRST_SEGMENT, SEGMENT_HEADER_AT), b"CHIMSEG1");
+    assert_eq!(word(path, FIRST_SEGMENT, SEGMENT_HEADER_AT + 8), word(path, "superblock", 16));
+    let slot = find(path, FIRST_SEGMENT, &[key(7), value(7, 1)].concat()) - 16;
+    assert_ne!(word(path, FIRST_SEGMENT, slot), 0, "the checksums of a record");
+}
+
+#[test]
+fn hole_09_any_number_of_pages_threads_and_sessions() {
+    for pages_per_block in 1..=8 {
+        let directory = scratch();
+        let geometry = Geometry { pages_per_block, ..SMALL };
+        let options = small_with(geometry).fixed_size(8, 24);
+        let db = open(directory.path(), &options);
+        std::thread::scope(|scope| {
+            for thread in 0..5 * u64::from(pages_per_block) {
+                let db = &db;
+                scope.spawn(move || fill(&mut db.session(), thread * 100..thread * 100 + 60, 1));
+            }
+        });
+        db.close().expect("nobody else has it");
+        for threads in [0, 1, 2, 5, 64] {
+            let db = open(directory.path(), &options.clone().recovery_threads(threads));
+            assert_eq!(contents(&db).len() as u64, 300 * u64::from(pages_per_block));
+            assert_sound(&db);
+        }
+    }
+}
+
+/// Each overwrite needs the page of the old record and that of the new one; here they are the same few
+/// pages for all sessions.
+#[test]
+fn hole_10_overwrites_across_pages_do_not_deadlock() {
+    for layout in [chimera::RecordLayout::Checked, chimera::RecordLayout::Published] {
+        let directory = scratch();
+        let geometry = Geometry { pages_per_block: 1, ..SMALL };
+        let options = small_with(geometry).fixed_size(8, 24).layout(layout);
+        let db = open(directory.path(), &options);
+        std::thread::scope(|scope| {
+            for thread in 0..6 {
+                let db = &db;
+                scope.spawn(move || {
+                    let mut session = db.session();
+                    for step in 0..15_000_u64 {
+                        let number = (step * 7 + thread) % 11;
+                        session.put(&key(number), &value(number, step)).expect("put");
+                        if step % 3 == 0 {
+                            session.fetch_add_u64(&key(10 - number), 8, 0).expect("in place");
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(contents(&db).len(), 11);
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn hole_12_a_store_that_never_had_a_session_opens() {
+    let directory = scratch();
+    for round in 0..4 {
+        let db = open(directory.path(), &small());
+        assert_eq!(db.get(&key(1)).expect("get"), None);
+        assert!(contents(&db).is_empty());
+        assert_sound(&db);
+        if round % 2 == 0 {
+            db.close().expect("nobody else has it");
+        }
+    }
+    let db = open(directory.path(), &small().read_only(true));
+    assert!(contents(&db).is_empty());
+    // A session that does nothing.
+    drop(db.session());
+}
+
+#[test]
+fn hole_12_values_larger_than_a_page_come_back_right() {
+    for value_bytes in [4095, 4096, 4097, 5000, 20_000, 524_288] {
+        let directory = scratch();
+        let options = Options::new()
+            .fixed_size(8, value_bytes as u32)
+            .segment_bytes(32 << 20)
+            .populate_ahead_bytes(0);
+        let db = open(directory.path(), &options);
+        let put = |db: &Db, version: u64| {
+            let mut session = db.session();
+            for number in 0..20 {
+                let value = value_of(number, version, value_bytes);
+                session.put(&key(number), &value).expect("put");
+            }
+        };
+        put(&db, 1);
+        put(&db, 2);
+        db.close().expect("nobody else has it");
+        let db = open(directory.path(), &options);
+        for number in 0..20 {
+            let found = db.get(&key(number)).expect("get").expect("it is there");
+            assert!(found == value_of(number, 2, value_bytes), "{value_bytes} bytes: {number}");
+        }
+        assert_sound(&db);
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Faults`]: the real environment with file operations that fail on demand.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use chimera::pmem::environment::{File, OpenMode, RealEnvironment, Task, TaskBody};
+use chimera::pmem::{Environment, Hardware, Medium};
+use chimera::{Db, Options, Result};
+
+/// What fails.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    /// Bytes that can still be allocated.
+    pub(crate) space: AtomicI64,
+    /// Opening for writing and creating fails, as on a read-only mount.
+    pub(crate) read_only: AtomicBool,
+    /// Syncing fails, as on a broken disk.
+    pub(crate) sync_fails: AtomicBool,
+    /// The boot id, where it is not the machine's.
+    pub(crate) boot_id: Option<u64>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            space: AtomicI64::new(i64::MAX),
+            read_only: AtomicBool::new(false),
+            sync_fails: AtomicBool::new(false),
+            boot_id: None,
+        }
+    }
+}
+
+/// Opens a store in an environment with these faults.
+pub(crate) fn open(faults: &Arc<Faults>, path: &Path, options: &Options) -> Result<Db> {
+    let environment: Arc<dyn Environment> =
+        Arc::new(FaultyEnvironment { real: RealEnvironment::new(), faults: Arc::clone(faults) });
+    let pmem = Hardware::new(options.hardware_options()).expect("address space");
+    Db::open_on(pmem, &environment, path, options)
+}
+
+#[derive(Debug)]
+struct FaultyEnvironment {
+    real: RealEnvironment,
+    faults: Arc<Faults>,
+}
+
+impl Environment for FaultyEnvironment {
+    fn now_ns(&self) -> u64 {
+        self.real.now_ns()
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.real.random_u64()
+    }
+
+    fn boot_id(&self) -> u64 {
+        self.faults.boot_id.unwrap_or_else(|| self.real.boot_id())
+    }
+
+    fn process_id(&self) -> u32 {
+        self.real.process_id()
+    }
+
+    fn parallelism(&self) -> usize {
+        self.real.parallelism()
+    }
+
+    fn spawn(&self, name: &str, body: TaskBody) -> io::Result<Box<dyn Task>> {
+        self.real.spawn(name, body)
+    }
+
+    fn run_parallel(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {
+        self.real.run_parallel(count, work);
+    }
+
+    fn relax(&self, attempt: u32) {
+        self.real.relax(attempt);
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let exists = self.real.is_directory(path)?.is_some();
+        let writes = mode == OpenMode::CreateNew || (mode == OpenMode::ReadWrite && exists);
+        if writes && self.faults.read_only.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        let real = self.real.open(path, mode)?;
+        Ok(Arc::new(FaultyFile { real, faults: Arc::clone(&self.faults) }))
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        if self.faults.read_only.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        self.real.create_directory(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        self.real.list(path)
+    }
+
+    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
+        self.real.is_directory(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.real.remove(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.real.sync_directory(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    real: Arc<dyn File>,
+    faults: Arc<Faults>,
+}
+
+impl File for FaultyFile {
+    fn length(&self) -> io::Result<u64> {
+        self.real.length()
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        let length_signed = length as i64;
+        let left = self.faults.space.fetch_sub(length_signed, Ordering::Relaxed);
+        if left < length_signed {
+            self.faults.space.fetch_add(length_signed, Ordering::Relaxed);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.real.allocate(offset, length)
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.real.punch(offset, length)
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.real.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.real.write_at(offset, bytes)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.real.set_length(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if self.faults.sync_fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        self.real.sync()
+    }
+
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        self.real.try_lock(exclusive)
+    }
+
+    fn medium(&self) -> io::Result<Medium> {
+        self.real.medium()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.real.descriptor()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.real.is_read_only()
+    }
+}

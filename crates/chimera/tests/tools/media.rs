@@ -1,0 +1,72 @@
+//! The bytes of a store's files, as docs/FORMAT.md describes them.
+
+use std::fs;
+use std::path::Path;
+
+use super::SMALL;
+
+/// Bytes from the first superblock copy to the second.
+pub(crate) const COPY_STRIDE: usize = 4096;
+/// Words of a superblock copy; the last is the checksum.
+pub(crate) const SUPERBLOCK_WORDS: usize = 16;
+/// Bytes of the superblock's file: where the first segment begins in the pool.
+pub(crate) const SUPERBLOCK_BYTES: u64 = 8192;
+/// Where the word with the number of used blocks is.
+pub(crate) const USED_BLOCKS_AT: usize = 1024;
+/// Bytes of a segment's header.
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
+/// Where it is in a segment of a small store.
+pub(crate) const SEGMENT_HEADER_AT: usize = SMALL.segment_bytes as usize - 4096;
+
+pub(crate) const SUPERBLOCK: &str = "superblock";
+pub(crate) const FIRST_SEGMENT: &str = "segment-000000";
+
+/// Changes the bytes of a file.
+pub(crate) fn change(path: &Path, name: &str, how: impl FnOnce(&mut Vec<u8>)) {
+    let file = path.join(name);
+    let mut bytes = fs::read(&file).expect("a file of the store");
+    how(&mut bytes);
+    fs::write(&file, bytes).expect("a file of the store");
+}
+
+/// Flips bits of a byte of a file.
+pub(crate) fn flip(path: &Path, name: &str, at: usize, bits: u8) {
+    change(path, name, |bytes| bytes[at] ^= bits);
+}
+
+/// A word of a file.
+pub(crate) fn word(path: &Path, name: &str, at: usize) -> u64 {
+    let bytes = fs::read(path.join(name)).expect("a file of the store");
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+/// Sets words of both superblock copies and makes their checksums right again.
+pub(crate) fn forge_superblock(path: &Path, words: &[(usize, u64)]) {
+    change(path, SUPERBLOCK, |bytes| {
+        for copy in [0, COPY_STRIDE] {
+            for (number, word) in words {
+                let at = copy + 8 * number;
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            let end = copy + 8 * (SUPERBLOCK_WORDS - 1);
+            let crc = crc32c::crc32c(&bytes[copy..end]);
+            let checksum = u64::from(crc) | u64::from(!crc) << 32;
+            bytes[end..end + 8].copy_from_slice(&checksum.to_le_bytes());
+        }
+    });
+}
+
+/// A number of 32 bits with its check, as the used-blocks word, flags and bitsets are stored.
+pub(crate) fn checked_word(number: u32) -> u64 {
+    let check = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    u64::from(number) | check << 32
+}
+
+/// Where `bytes` are in the file, which must have them once.
+pub(crate) fn find(path: &Path, name: &str, bytes: &[u8]) -> usize {
+    let file = fs::read(path.join(name)).expect("a file of the store");
+    let mut places = file.windows(bytes.len()).enumerate().filter(|(_, window)| *window == bytes);
+    let (at, _) = places.next().expect("the bytes are in the file");
+    assert!(places.next().is_none(), "the bytes are there more than once");
+    at
+}
