@@ -4,7 +4,9 @@ use std::path::Path;
 
 use chimera::{Geometry, Options};
 
-use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, change};
+use crate::tools::media::{
+    FIRST_SEGMENT, SUPERBLOCK, SUPERBLOCK_BYTES, change, key_check, value_check, word,
+};
 use crate::tools::{
     SMALL, assert_sound, bytes_of, contents, copy_store, fill, key, open, restore, scratch,
     small_with, value,
@@ -48,13 +50,14 @@ fn store(path: &Path) {
     db.close().expect("nobody else has it");
     // The first blocks as they were, with the bits of the old copies set.
     let old = bytes_of(old.path()).remove(Path::new(FIRST_SEGMENT)).expect("a segment");
+    let seed = word(path, SUPERBLOCK, 8 * 3);
     change(path, FIRST_SEGMENT, |bytes| {
         let end = BLOCKS as usize * BLOCK_BYTES;
         bytes[..end].copy_from_slice(&old[..end]);
         for slot in slots_of_version_1(&old[..end]) {
             let number = u64::from_le_bytes(bytes[slot + 16..slot + 24].try_into().expect("8"));
             if winner(number) == 3 {
-                write_record(bytes, slot, number, 3);
+                write_record(bytes, slot, seed, number, 3);
             }
         }
     });
@@ -72,13 +75,12 @@ fn slots_of_version_1(blocks: &[u8]) -> Vec<usize> {
 }
 
 /// Makes the record in a slot one of another version, with the right checksums.
-fn write_record(segment: &mut [u8], slot: usize, number: u64, version: u64) {
-    let place = (SUPERBLOCK_BYTES + slot as u64).to_le_bytes();
+fn write_record(segment: &mut [u8], slot: usize, seed: u64, number: u64, version: u64) {
+    let place = SUPERBLOCK_BYTES + slot as u64;
     let value = value(number, version);
-    let head = [&place[..], &version.to_le_bytes(), &key(number)].concat();
-    segment[slot..slot + 4].copy_from_slice(&crc32c::crc32c(&head).to_le_bytes());
-    let check = crc32c::crc32c(&[&place[..], &value].concat());
-    segment[slot + 4..slot + 8].copy_from_slice(&check.to_le_bytes());
+    let key_check = key_check(place, version, seed, &key(number));
+    segment[slot..slot + 4].copy_from_slice(&key_check.to_le_bytes());
+    segment[slot + 4..slot + 8].copy_from_slice(&value_check(place, &value).to_le_bytes());
     segment[slot + 8..slot + 16].copy_from_slice(&version.to_le_bytes());
     segment[slot + 24..slot + 48].copy_from_slice(&value);
 }

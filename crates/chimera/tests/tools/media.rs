@@ -49,11 +49,33 @@ pub(crate) fn forge_superblock(path: &Path, words: &[(usize, u64)]) {
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
             let end = copy + 8 * (SUPERBLOCK_WORDS - 1);
-            let crc = crc32c::crc32c(&bytes[copy..end]);
-            let checksum = u64::from(crc) | u64::from(!crc) << 32;
+            let checksum = xxhash_rust::xxh3::xxh3_64(&bytes[copy..end]);
             bytes[end..end + 8].copy_from_slice(&checksum.to_le_bytes());
         }
     });
+}
+
+/// The constant of a record's checks.
+const MULTIPLIER: u64 = 0x9fb2_1c65_1e98_df25;
+
+/// The check of a record's value.
+pub(crate) fn value_check(place: u64, value: &[u8]) -> u32 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(value, place.wrapping_mul(MULTIPLIER)) as u32
+}
+
+/// The check of a record's version and key of 8 bytes.
+pub(crate) fn key_check(place: u64, version: u64, hash_seed: u64, key: &[u8]) -> u32 {
+    let fold = |a: u64| {
+        let product = u128::from(a) * u128::from(MULTIPLIER);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let mut hash = u64::from_le_bytes(key.try_into().expect("a key of 8 bytes")) ^ hash_seed;
+    for _ in 0..2 {
+        hash = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    }
+    hash ^= hash >> 32;
+    let first = fold(hash ^ place.wrapping_mul(MULTIPLIER)).wrapping_add(version);
+    fold(first ^ hash.rotate_left(32)) as u32
 }
 
 /// A number of 32 bits with its check, as the used-blocks word, flags and bitsets are stored.

@@ -85,7 +85,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         // An interrupted overwrite leaves two records of a key. A store open for reading only serves
         // the newer one and may not clear the other.
-        self.pool.read_only && matches!(self.find_locked(hash, key), Ok(Some(_)))
+        self.pool.read_only && matches!(self.find_locked(hash, key, |_| {}), Ok(Some(_)))
     }
 
     /// Whether each entry of the index leads to a record with its hash.

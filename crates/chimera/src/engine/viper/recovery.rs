@@ -171,9 +171,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// Clears the bits of records that lost against a newer one of their key, durably.
     fn clear_losers(&self, losers: &[Location]) -> Result<()> {
         let _booked = self.begin(Operation::Recovery, &Client::new(0));
-        losers
-            .iter()
-            .try_for_each(|loser| self.pages.clear_bit(&self.pool, &self.pages.place_of(*loser)))
+        losers.iter().try_for_each(|loser| {
+            self.pages.clear_bit(&self.pool, &self.pages.place_of(*loser), || {})
+        })
     }
 
     /// Tells readers how to read a block, ends what a session or an index of the last process left in

@@ -104,10 +104,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// Clears the bit of a record durably: 1 line, 1 fence.
     #[inline(always)]
     fn retire(&self, old: &Existing) -> Result<()> {
-        // Counted first: after the fence there is to be no atomic read-modify-write. The count is a
-        // hint, so it may be early, and wrong by one for a damaged word.
-        self.blocks.note_freed(old.place.block);
-        self.pages.clear_bit(&self.pool, &old.place)
+        self.pages.clear_bit(&self.pool, &old.place, || self.blocks.note_freed(old.place.block))
     }
 }
 

@@ -246,9 +246,15 @@ impl VPages {
         Ok(())
     }
 
-    /// Clears a slot's bit durably: 1 line, 1 fence.
+    /// Clears a slot's bit durably: 1 line, 1 fence. Calls `cleared` once it is clear and before it is
+    /// durable: what is atomic there need not wait for the fence.
     #[inline(always)]
-    pub(crate) fn clear_bit<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<()> {
+    pub(crate) fn clear_bit<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        cleared: impl FnOnce(),
+    ) -> Result<()> {
         let (word, bit) = self.layout.bit_of(place.slot);
         let at = place.page_at + PageLayout::bitset_at(word);
         let mut found = pool.pmem.load_u64(at);
@@ -262,6 +268,7 @@ impl VPages {
                 Err(now) => found = now,
             }
         }
+        cleared();
         pool.pmem.flush(pool.extent(at, 8), sites::BIT_CLEAR);
         pool.pmem.fence(sites::BIT_CLEAR);
         Ok(())
