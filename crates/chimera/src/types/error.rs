@@ -117,7 +117,7 @@ pub enum Error {
         medium: String,
     },
     /// A write was tried on a store opened for reading only.
-    #[error("the store is open for reading only")]
+    #[error("the store is open for reading only: open it without `read_only` to write")]
     ReadOnly,
     /// An earlier failure left the store in doubt. Reads go on.
     #[error(
