@@ -1,13 +1,90 @@
 //! Schedules that chance hardly ever produces, set up by hand.
 
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
+use std::time::Duration;
 
-use chimera::Geometry;
+use chimera::pmem::{Environment, SteppedEnvironment};
+use chimera::{Geometry, Options, RecordLayout, Session};
 
-use crate::tools::crash;
-use crate::tools::{KEY_BYTES, SMALL, VALUE_BYTES, fill, key, scratch, small_with, value};
+use crate::tools::crash::{self, CrashPmem};
+use crate::tools::{
+    KEY_BYTES, SMALL, VALUE_BYTES, fill, key, scratch, small_with, value, version_of,
+};
+
+/// Five records (seven in the published layout) to a block of one page: a writer is soon back at a
+/// block it has filled.
+fn one_page_blocks() -> Options {
+    let geometry = Geometry { pages_per_block: 1, ..SMALL };
+    small_with(geometry).fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32)
+}
+
+/// Gets key 0, version 1 of which is in the first slot, and does `meanwhile` in the middle: at the
+/// first `step` of the reader.
+fn interrupted_get(
+    options: &Options,
+    step: &'static str,
+    meanwhile: impl FnOnce(&mut Session<CrashPmem>, u64) + Send + 'static,
+) -> Option<Vec<u8>> {
+    let directory = scratch();
+    let db = crash::open(directory.path(), options);
+    let slots = u64::from(db.stats().records_per_page);
+    let mut writer = db.session();
+    fill(&mut writer, 0..slots, 1);
+    let stage = Mutex::new(Some((writer, meanwhile)));
+    db.pmem().set_hook(move |at| {
+        let staged = if at == step { stage.lock().expect("alive").take() } else { None };
+        if let Some((mut writer, meanwhile)) = staged {
+            meanwhile(&mut writer, slots);
+        }
+    });
+    let found = db.get(&key(0)).expect("nothing is damaged");
+    assert_eq!(db.get(&key(1)).expect("get"), Some(value(1, 1)));
+    found
+}
+
+/// Whatever happens to a record between the index and the reader: it reads a value of its key, whole.
+#[test]
+fn an_interrupted_reader_reads_nothing_foreign() {
+    for layout in [RecordLayout::Checked, RecordLayout::Published] {
+        for (step, verify) in
+            [("prefetch", true), ("prefetch", false), ("read", true), ("read", false)]
+        {
+            let options = one_page_blocks().layout(layout).verify_reads(verify);
+            let about = format!("{layout:?}, {step}, verify {verify}");
+            // The key moves, and another one takes its slot.
+            let found = interrupted_get(&options, step, |writer, slots| {
+                fill(writer, [0], 2);
+                fill(writer, slots..2 * slots - 1, 1);
+                fill(writer, [3 * slots], 9);
+            });
+            assert_eq!(found, Some(value(0, 2)), "moved: {about}");
+            // It is deleted, and another one takes its slot.
+            let found = interrupted_get(&options, step, |writer, slots| {
+                assert!(writer.delete(&key(0)).expect("delete"));
+                fill(writer, slots..2 * slots, 1);
+                fill(writer, [3 * slots], 9);
+            });
+            assert_eq!(found, None, "deleted: {about}");
+            // It moves twice, the second time to where it was.
+            let found = interrupted_get(&options, step, |writer, slots| {
+                fill(writer, [0], 2);
+                fill(writer, slots..2 * slots - 1, 1);
+                fill(writer, [0], 3);
+            });
+            assert_eq!(found, Some(value(0, 3)), "moved back: {about}");
+            // It is deleted and inserted elsewhere.
+            let found = interrupted_get(&options, step, |writer, slots| {
+                assert!(writer.delete(&key(0)).expect("delete"));
+                fill(writer, slots..2 * slots, 1);
+                fill(writer, [3 * slots], 9);
+                fill(writer, [0], 4);
+            });
+            assert_eq!(found, Some(value(0, 4)), "inserted again: {about}");
+        }
+    }
+}
 
 /// The thread that reads.
 static READER: OnceLock<ThreadId> = OnceLock::new();
@@ -19,10 +96,7 @@ static READER: OnceLock<ThreadId> = OnceLock::new();
 #[test]
 fn a_reader_never_sees_a_value_before_it_is_in_force() {
     let directory = scratch();
-    // Five records to a block of one page: the writer is soon back at the first block.
-    let geometry = Geometry { pages_per_block: 1, ..SMALL };
-    let options = small_with(geometry).fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32);
-    let db = crash::open(directory.path(), &options);
+    let db = crash::open(directory.path(), &one_page_blocks());
     let mut writer = db.session();
     fill(&mut writer, 0..5, 1);
 
@@ -32,7 +106,7 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
     let (read_sender, read) = channel();
     let reader_waits = Mutex::new(Some((found_sender, go)));
     let writer_waits = Mutex::new(None);
-    let staged = std::sync::Arc::new((reader_waits, writer_waits));
+    let staged = Arc::new((reader_waits, writer_waits));
     let stage = staged.clone();
     db.pmem().set_hook(move |step| {
         if READER.get() == Some(&std::thread::current().id()) {
@@ -48,7 +122,8 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
             let (written, read): (std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>) =
                 (written, read);
             written.send(()).expect("the reader waits");
-            read.recv().expect("the reader goes on");
+            // Should readers have to wait for the writer one day, this ends it.
+            let _ = read.recv_timeout(Duration::from_secs(5));
         }
     });
 
@@ -71,6 +146,97 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
         writer.join().expect("the writer is done");
         seen
     });
-    assert_eq!(seen, [value(0, 2), value(0, 2)], "version 3 was not in force yet");
+    let seen = seen.map(|found| version_of(0, &found));
+    assert!(seen[0] <= seen[1], "back in time: version 3 was not in force yet: {seen:?}");
     assert_eq!(db.get(&key(0)).expect("get"), Some(value(0, 3)));
+}
+
+/// The key moves each time the reader has found out where it is: it must not be reported missing.
+#[test]
+fn a_key_that_moves_all_the_time_is_found() {
+    for layout in [RecordLayout::Checked, RecordLayout::Published] {
+        let directory = scratch();
+        let db = crash::open(directory.path(), &one_page_blocks().layout(layout));
+        let slots = u64::from(db.stats().records_per_page);
+        let mut writer = db.session();
+        fill(&mut writer, 0..slots, 1);
+        let moves = 6;
+        let stage = Mutex::new((1, Some(writer)));
+        db.pmem().set_hook(move |at| {
+            // Taken out meanwhile: the writer's own steps come by here as well.
+            let taken = if at == "prefetch" {
+                stage.lock().ok().and_then(|mut stage| Some((stage.0, stage.1.take()?)))
+            } else {
+                None
+            };
+            let Some((version, mut writer)) = taken else { return };
+            if version <= moves {
+                let others = version * 100;
+                fill(&mut writer, [0], version + 1);
+                fill(&mut writer, others..others + slots, 1);
+            }
+            *stage.lock().expect("alive") = (version + 1, Some(writer));
+        });
+        let found = db.get(&key(0)).expect("nothing is damaged");
+        assert_eq!(found, Some(value(0, moves + 1)), "{layout:?}");
+    }
+}
+
+/// What the two threads of the next test tell each other.
+#[derive(Debug, PartialEq)]
+enum Said {
+    ReaderWaits,
+    ReaderHas(u64),
+}
+
+/// An update in place is not seen before it is durable: a reader that comes in between waits.
+#[test]
+fn an_update_in_place_is_seen_once_it_is_durable() {
+    let directory = scratch();
+    let stepped = Arc::new(SteppedEnvironment::new(1));
+    let environment: Arc<dyn Environment> = stepped.clone();
+    let db = crash::open_with(&environment, directory.path(), &one_page_blocks());
+    db.put(&key(0), &[0; VALUE_BYTES]).expect("put");
+    db.fetch_add_u64(&key(0), 8, 1).expect("the first one in the block");
+
+    let (go_sender, go) = channel();
+    let (said_sender, said) = channel();
+    let (done_sender, done) = channel();
+    // The reader's environment: it says that it waits, and waits.
+    let waits = Mutex::new(Some((said_sender.clone(), done)));
+    stepped.set_relax_hook(move |_| {
+        if let Some((said, done)) = waits.lock().expect("alive").take() {
+            said.send(Said::ReaderWaits).expect("the writer listens");
+            done.recv().expect("the writer goes on");
+        }
+    });
+    // The writer, between its store and its fence.
+    let (heard_sender, heard) = channel();
+    let stage = Mutex::new((0, go_sender, said));
+    db.pmem().set_hook(move |at| {
+        if at == "vpage.value_word" {
+            let mut stage = stage.lock().expect("alive");
+            stage.0 += 1;
+            if stage.0 == 3 {
+                stage.1.send(()).expect("the reader waits");
+                heard_sender.send(stage.2.recv().expect("it says something")).expect("alive");
+            }
+        }
+    });
+    std::thread::scope(|scope| {
+        let db = &db;
+        let reader = scope.spawn(move || {
+            go.recv().expect("the writer goes on");
+            let found = db.get(&key(0)).expect("get").expect("it is there");
+            let counter = u64::from_le_bytes(found[8..16].try_into().expect("8 bytes"));
+            // Nobody may listen any more.
+            let _ = said_sender.send(Said::ReaderHas(counter));
+            counter
+        });
+        db.fetch_add_u64(&key(0), 8, 1).expect("in place");
+        done_sender.send(()).expect("the reader waits");
+        let heard = heard.recv().expect("the writer has stopped in between");
+        assert!(heard == Said::ReaderWaits || heard == Said::ReaderHas(1), "{heard:?}");
+        assert_eq!(reader.join().expect("the reader is done"), 2);
+    });
 }

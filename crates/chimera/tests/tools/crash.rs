@@ -124,8 +124,8 @@ impl CrashPmem {
         Self { inner, state: Mutex::default(), hook: Mutex::default() }
     }
 
-    /// Calls `hook` before each step from now on, and with "prefetch" before each prefetch. It may
-    /// wait for other threads.
+    /// Calls `hook` before each step from now on, and with "prefetch" or "read" before each of these.
+    /// It may use the store, or wait for other threads.
     pub(crate) fn set_hook(&self, hook: impl Fn(&str) + Send + Sync + 'static) {
         *self.hook.lock().expect("no step panics") = Some(Arc::new(hook));
     }
@@ -241,6 +241,7 @@ impl Pmem for CrashPmem {
     }
 
     fn read(&self, from: Extent, into: &mut [u8]) {
+        self.call_hook("read");
         self.inner.read(from, into);
     }
 
