@@ -122,12 +122,13 @@ fn map_superblock<P: Pmem>(
         return Ok(None);
     }
     let exists = files.environment.is_directory(&path).map_err(Error::io("look at", &path))?;
+    let has_segments = files.has_segments()?;
+    if exists.is_none() && has_segments {
+        let reason = "its file `superblock` is missing: put it back".to_owned();
+        return Err(Error::NotAStore { path: files.path.clone(), reason });
+    }
     // A file without a byte: creation was interrupted before it had its size.
-    if exists.is_none() || files.is_empty(&path)? {
-        if files.has_segments()? {
-            let reason = "its file `superblock` is missing: put it back".to_owned();
-            return Err(Error::NotAStore { path: files.path.clone(), reason });
-        }
+    if exists.is_none() || !has_segments && files.is_empty(&path)? {
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
@@ -137,7 +138,7 @@ fn map_superblock<P: Pmem>(
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
     map(&file)?;
     let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
-    if is_half_created(pmem, &copies) && !files.has_segments()? {
+    if is_half_created(pmem, &copies) && !has_segments {
         // Creation was interrupted before the superblock was whole: start again.
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });

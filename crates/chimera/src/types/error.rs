@@ -67,7 +67,7 @@ pub enum Error {
     #[error("invalid options: {0}")]
     InvalidOptions(String),
     /// A key of a wrong length.
-    #[error("the key has {found} bytes, this store's keys have {expected}")]
+    #[error("the key has {found} bytes, this store's keys have {expected}: pad or shorten it")]
     KeySize {
         /// Bytes given.
         found: usize,
@@ -75,7 +75,7 @@ pub enum Error {
         expected: usize,
     },
     /// A value of a wrong length.
-    #[error("the value has {found} bytes, this store's values have {expected}")]
+    #[error("the value has {found} bytes, this store's values have {expected}: pad or shorten it")]
     ValueSize {
         /// Bytes given.
         found: usize,
@@ -83,7 +83,10 @@ pub enum Error {
         expected: usize,
     },
     /// A position inside a value that is not inside.
-    #[error("8 bytes at {at} do not lie in a value of {value_bytes} bytes")]
+    #[error(
+        "8 bytes at {at} do not lie in a value of {value_bytes} bytes: give a position that leaves \
+         room for them"
+    )]
     FieldOutOfRange {
         /// Position given.
         at: usize,

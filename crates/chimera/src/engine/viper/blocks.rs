@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 use chimera_pmem::{Arena, prefetch_read};
 
@@ -143,13 +143,17 @@ impl Blocks {
         self.state(block).store(OWNED, Ordering::Relaxed);
     }
 
-    /// Nobody fills the block any more; `free` of its slots are free.
-    pub(super) fn leave(&self, block: u64, free: u32) {
-        let queued = free >= self.worth_queueing(QUEUED_AT_LEFT_PART);
-        let flag = if queued { QUEUED } else { 0 };
-        self.state(block).store(free.min(FREE) | flag, Ordering::Relaxed);
-        if queued {
-            lock(&self.queue).push_back(block);
+    /// Nobody fills the block any more; `count` tells how many of its slots are free. One that becomes
+    /// free meanwhile may count twice, but never not at all.
+    pub(super) fn leave(&self, block: u64, count: impl FnOnce() -> u32) {
+        let state = self.state(block);
+        state.swap(OWNED, Ordering::AcqRel);
+        // Whoever clears a bit that is not seen now counts it after the swap.
+        fence(Ordering::SeqCst);
+        state.fetch_add(count().min(FREE / 2), Ordering::Relaxed);
+        let free = state.fetch_and(!OWNED, Ordering::Relaxed) & FREE;
+        if free >= self.worth_queueing(QUEUED_AT_LEFT_PART) {
+            self.enqueue(block);
         }
     }
 

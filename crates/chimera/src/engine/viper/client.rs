@@ -200,6 +200,6 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        self.blocks.leave(block, self.pages.free_slots(&self.pool, block));
+        self.blocks.leave(block, || self.pages.free_slots(&self.pool, block));
     }
 }
