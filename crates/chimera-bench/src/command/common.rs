@@ -78,7 +78,7 @@ pub struct Common {
     #[arg(long, default_value_t = 42, help_heading = "Work")]
     pub seed: u64,
 
-    /// Throughput passes; the median counts. Latency is measured in half as many more [default: 5]
+    /// Throughput passes; the median counts. Latency is measured in one more for every three [default: 5]
     #[arg(long, value_name = "N", help_heading = "Measurement")]
     pub repetitions: Option<usize>,
     /// Tiny sizes, done within seconds; an explicit size still counts

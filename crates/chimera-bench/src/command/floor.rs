@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::instrumented::InstrumentedOptions;
-use chimera_pmem::{Hardware, Instrumented, Operation};
+use chimera_pmem::{Hardware, Instrumented};
 
 use super::{Benchmark, Common};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
-use crate::driver::counting::{Counted, count, summary};
+use crate::driver::counting::{Counted, begin_counting, count, summary};
 use crate::driver::pass::{Finished, Pass, Plan, capacity_bytes, cores, measures};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
@@ -230,8 +230,7 @@ fn count_floors(setup: &Setup, pairs: &[Pair]) -> Result<Vec<(String, Counted)>>
     let floor = Floor::new(pmem, &file, &data, (records, operations), 1, 0)?;
     let mut all = Vec::new();
     for (number, pair) in pairs.iter().enumerate() {
-        floor.pmem.drain(Operation::Other);
-        floor.pmem.reset();
+        begin_counting(&floor.pmem);
         let shape = (Measure::Throughput, pair.engine.chained);
         run(&floor, &data, pair.floor, (1, operations), shape, number as u64)?;
         floor.pmem.drain(pair.floor.class());

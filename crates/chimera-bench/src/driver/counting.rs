@@ -67,8 +67,7 @@ pub(crate) fn count(
         let extent =
             Extent { threads: 1, operations, duration: None, measure: Measure::Throughput };
         let pmem = db.pmem();
-        pmem.drain(Operation::Other);
-        pmem.reset();
+        begin_counting(pmem);
         let measured = phase::run(&db, &data, &mut ledger, phase, extent, number as u64)?;
         pmem.drain(phase.class());
         if number == 0 {
@@ -81,7 +80,15 @@ pub(crate) fn count(
     Ok(counted)
 }
 
-/// Means per operation of what was counted since the last reset.
+/// Starts a phase of counting: with a cold cache and empty buffers, so that nothing depends on what
+/// came before.
+pub(crate) fn begin_counting(pmem: &Instrumented<Hardware>) {
+    pmem.empty_cache();
+    pmem.drain(Operation::Other);
+    pmem.reset();
+}
+
+/// Means per operation of what was counted since then.
 pub(crate) fn summary(pmem: &Instrumented<Hardware>, during: &str, operations: u64) -> Counted {
     let snapshot = pmem.snapshot();
     let mut total = OperationCounters::default();

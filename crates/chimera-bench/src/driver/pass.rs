@@ -37,13 +37,13 @@ pub(crate) struct Finished<B: Pmem> {
     pub(crate) path: PathBuf,
 }
 
-/// What to measure in which pass: throughput in as many as there are repetitions, latency in half as
-/// many, one at least, in between.
+/// What to measure in which pass: throughput in as many as there are repetitions, latency in one more
+/// for every three of them, one at least, in between.
 pub(crate) fn measures(repetitions: usize) -> Vec<Measure> {
     let mut measures = Vec::new();
     for repetition in 0..repetitions {
         measures.push(Measure::Throughput);
-        if repetition % 2 == 1 || repetitions == 1 {
+        if repetition % 3 == 2 || (repetitions < 3 && repetition + 1 == repetitions) {
             measures.push(Measure::Latency);
         }
     }
@@ -168,7 +168,9 @@ mod tests {
         assert_eq!(measures(2), [Throughput, Throughput, Latency]);
         let five = measures(5);
         assert_eq!(five.iter().filter(|measure| **measure == Throughput).count(), 5);
-        assert_eq!(five.iter().filter(|measure| **measure == Latency).count(), 2);
+        assert_eq!(five.iter().filter(|measure| **measure == Latency).count(), 1);
         assert_eq!(five.last(), Some(&Throughput));
+        let fifteen = measures(15);
+        assert_eq!(fifteen.iter().filter(|measure| **measure == Latency).count(), 5);
     }
 }

@@ -156,9 +156,11 @@ impl<P: Pmem> Floor<P> {
             data.values.write(number, 0, &mut value);
             self.pmem.copy(self.key(place), &key, FLOOR);
             self.pmem.copy(self.value(place), &value, FLOOR);
+            self.pmem.flush(self.record(place), FLOOR);
             let (line, word) = self.entry_at(number);
             self.line(line)[word].store(place.entry(), Ordering::Relaxed);
         }
+        self.pmem.fence(FLOOR);
     }
 
     #[inline(always)]

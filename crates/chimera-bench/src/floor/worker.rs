@@ -147,16 +147,21 @@ impl<'a, P: Pmem> Worker<'a, P> {
 
     #[inline]
     fn get(&mut self, number: u64) -> Result<u64> {
-        let place = self.find(number)?;
-        self.floor.pmem.read(self.floor.value(place), &mut self.value);
+        let place = self.place_of(number);
+        let floor = self.floor;
+        floor.pmem.prefetch(floor.record(place));
+        self.compare(number, place)?;
+        floor.pmem.read(floor.value(place), &mut self.value);
         Ok(fold(&self.value))
     }
 
     #[inline]
     fn update(&mut self, number: u64) -> Result<u64> {
-        let place = self.find(number)?;
+        let place = self.place_of(number);
         let floor = self.floor;
         let Some(word) = floor.value(place).part(self.counter_at, 8) else { return Ok(0) };
+        floor.pmem.prefetch_write(word);
+        self.compare(number, place)?;
         let previous = floor.pmem.load_u64(word.offset());
         floor.pmem.store_u64(word.offset(), previous.wrapping_add(1), FLOOR);
         floor.pmem.flush(word, FLOOR);
@@ -166,7 +171,9 @@ impl<'a, P: Pmem> Worker<'a, P> {
 
     #[inline]
     fn delete(&mut self, number: u64) -> Result<u64> {
-        let place = self.find(number)?;
+        let place = self.place_of(number);
+        self.floor.pmem.prefetch_write(self.floor.bit(place).0);
+        self.compare(number, place)?;
         self.change_bit(place, false);
         Ok(1)
     }
@@ -180,14 +187,18 @@ impl<'a, P: Pmem> Worker<'a, P> {
         result
     }
 
-    /// Finds a loaded record and compares its key.
+    /// Makes the key of a loaded record and looks for its place.
     #[inline(always)]
-    fn find(&mut self, number: u64) -> Result<Place> {
+    fn place_of(&mut self, number: u64) -> Place {
         self.data.keys.write(number, &mut self.key);
+        self.floor.find(number)
+    }
+
+    /// Compares the key at a place with the one made last.
+    #[inline(always)]
+    fn compare(&self, number: u64, place: Place) -> Result<()> {
         let floor = self.floor;
-        let place = floor.find(number);
-        floor.pmem.prefetch(floor.record(place));
-        if floor.pmem.compare(floor.key(place), &self.key) { Ok(place) } else { lost(number) }
+        if floor.pmem.compare(floor.key(place), &self.key) { Ok(()) } else { lost(number) }
     }
 
     /// Writes a record in the next slot.
@@ -226,7 +237,7 @@ impl<'a, P: Pmem> Worker<'a, P> {
 }
 
 #[cold]
-fn lost(number: u64) -> Result<Place> {
+fn lost(number: u64) -> Result<()> {
     let what = "found another record in the floor's region";
     Err(BenchError::WrongAnswer { operation: "a floor", number, what })
 }

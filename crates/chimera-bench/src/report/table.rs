@@ -108,7 +108,8 @@ fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
         "read",
         "media writes",
         "reads",
-        "DIMMs",
+        "DIMM spread",
+        "times",
     ]);
     let mut seen: Vec<&str> = Vec::new();
     for Row { operation, counters, dimm_spread, .. } in &report.rows {
@@ -118,17 +119,18 @@ fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
         }
         seen.push(operation);
         let dimms = dimm_spread.map_or_else(String::new, |spread| format!("{spread:.3}"));
-        table.row(counted(operation, it, dimms));
+        table.row(counted(operation, it, [dimms, String::new()]));
     }
     for row in &report.counters_apart {
         let name = format!("{} in {}", row.operation, row.during);
-        table.row(counted(&name, &row.counters, format!("x {:.4}", row.per_operation)));
+        let times = format!("{:.4}", row.per_operation);
+        table.row(counted(&name, &row.counters, [String::new(), times]));
     }
     if table.is_empty() { Ok(()) } else { table.write(out) }
 }
 
-fn counted(name: &str, it: &super::Counters, last: String) -> Vec<String> {
-    vec![
+fn counted(name: &str, it: &super::Counters, last: [String; 2]) -> Vec<String> {
+    let mut cells = vec![
         name.to_owned(),
         format!("{:.3}", it.fences),
         format!("{:.3}", it.lines_flushed),
@@ -136,8 +138,9 @@ fn counted(name: &str, it: &super::Counters, last: String) -> Vec<String> {
         format!("{:.3}", it.lines_read),
         format!("{:.3} .. {:.3}", it.media_writes_lazy, it.media_writes_eager),
         format!("{:.3}", it.media_reads),
-        last,
-    ]
+    ];
+    cells.extend(last);
+    cells
 }
 
 fn ratios(out: &mut String, report: &Report) -> std::fmt::Result {
