@@ -13,7 +13,7 @@ use crate::driver::counting::{Counted, begin_counting, count, summary};
 use crate::driver::pass::{Finished, Pass, Plan, capacity_bytes, cores, measures};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
-use crate::driver::series::{Results, median, range, ratio};
+use crate::driver::series::{Results, Series, median, range, ratio};
 use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
@@ -121,6 +121,10 @@ impl Benchmark for FloorArguments {
             results.enter_counted(&count(setup, None, &phases, 0.5)?);
             results.enter_counted(&count_floors(setup, &pairs)?);
         }
+        let order = |name: &str| {
+            pairs.iter().position(|pair| pair.engine.name == name || pair.floor_name() == name)
+        };
+        results.series.sort_by_key(|it| (it.threads, order(&it.operation), is_engine(it)));
         let ratios = Some(ratios(&results, &pairs, &setup.threads));
         let facts = facts.expect("there is at least one pass");
         Ok((Report { ratios, ..Report::new("floor", setup, facts, &results) }, results))
@@ -238,6 +242,11 @@ fn count_floors(setup: &Setup, pairs: &[Pair]) -> Result<Vec<(String, Counted)>>
         all.push((name.clone(), summary(&floor.pmem, &name, operations)));
     }
     Ok(all)
+}
+
+/// Whether a series is the engine's.
+fn is_engine(series: &Series) -> bool {
+    series.operation.contains("/engine/")
 }
 
 /// The engine's time over the floor's, repetition by repetition.

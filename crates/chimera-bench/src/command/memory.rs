@@ -58,7 +58,7 @@ impl Benchmark for MemoryArguments {
 
     fn setup(&self) -> Result<Setup> {
         let records = self.sizes()?.last().copied().unwrap_or_default();
-        let common = Common { records: Some(records), operations: Some(1), ..self.common.clone() };
+        let common = Common { records: Some(records), operations: None, ..self.common.clone() };
         Ok(Setup { growing: true, ..common.setup((8, 8))? })
     }
 

@@ -64,7 +64,9 @@ pub(crate) fn histogram() -> Histogram<u64> {
 ///
 /// A step is handed a word that it adds to the record number it uses, and returns a word of its
 /// result. The word handed in is always zero; in the chained shape it is computed from the last
-/// result, so that the processor cannot begin with an operation before it has that result.
+/// result, so that the processor cannot begin with an operation before it has that result. Where the
+/// result is only whether the operation succeeded, the processor may predict that: on both sides of a
+/// comparison with a floor.
 ///
 /// # Errors
 /// The first error of a step; other threads finish before.

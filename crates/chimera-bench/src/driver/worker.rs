@@ -1,5 +1,6 @@
 //! [`Worker`]: one thread's session, and the operations it does.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use chimera::{Db, Session};
@@ -91,13 +92,19 @@ impl<'a, P: Pmem> Worker<'a, P> {
     pub(crate) fn insert(&mut self, after: u64) -> Result<u64> {
         let number = self.next + after;
         self.next += 1;
-        if self.put(number)? { Ok(1) } else { wrong("an insert", number, "found it there already") }
+        match truth(self.put(number)?) {
+            0 => wrong("an insert", number, "found it there already"),
+            word => Ok(word),
+        }
     }
 
     /// Writes a record that is there.
     #[inline]
     pub(crate) fn overwrite(&mut self, number: u64) -> Result<u64> {
-        if self.put(number)? { missing("an overwrite", number) } else { Ok(1) }
+        match truth(!self.put(number)?) {
+            0 => missing("an overwrite", number),
+            word => Ok(word),
+        }
     }
 
     #[inline]
@@ -125,10 +132,9 @@ impl<'a, P: Pmem> Worker<'a, P> {
         self.version += 1;
         let (values, version) = (&self.data.values, self.version);
         let change = |value: &mut Vec<u8>| values.write(number, version, value);
-        if self.session.update(&self.key, change)? {
-            Ok(1)
-        } else {
-            missing("a read-modify-write", number)
+        match truth(self.session.update(&self.key, change)?) {
+            0 => missing("a read-modify-write", number),
+            word => Ok(word),
         }
     }
 
@@ -136,7 +142,10 @@ impl<'a, P: Pmem> Worker<'a, P> {
     #[inline]
     pub(crate) fn delete(&mut self, number: u64) -> Result<u64> {
         self.data.keys.write(number, &mut self.key);
-        if self.session.delete(&self.key)? { Ok(1) } else { missing("a delete", number) }
+        match truth(self.session.delete(&self.key)?) {
+            0 => missing("a delete", number),
+            word => Ok(word),
+        }
     }
 
     /// Whether a record is there and right; what is wrong with it if not.
@@ -150,6 +159,12 @@ impl<'a, P: Pmem> Worker<'a, P> {
             Err(error) => Err(format!("cannot be read: {error}")),
         }
     }
+}
+
+/// A truth value as a word that the compiler does not know, for the chained shape.
+#[inline(always)]
+fn truth(value: bool) -> u64 {
+    black_box(u64::from(value))
 }
 
 #[cold]

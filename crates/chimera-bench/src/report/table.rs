@@ -38,18 +38,20 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
 
 fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let machine = &report.machine;
-    writeln!(
+    write!(
         out,
-        "{}: engine {}, layout {}, {} records of {}+{} B, {} operations, seed {}",
+        "{}: engine {}, layout {}, {} records of {}+{} B, ",
         report.command,
         report.engine,
         report.layout,
         number(report.records),
         report.key_bytes,
         report.value_bytes,
-        number(report.operations),
-        report.seed,
     )?;
+    if !report.rows.is_empty() {
+        write!(out, "{} operations, ", number(report.operations))?;
+    }
+    writeln!(out, "seed {}", report.seed)?;
     writeln!(
         out,
         "{}, {} cores, {:.1} GiB, Linux {}, flushing by {}",
@@ -185,15 +187,14 @@ fn memory(out: &mut String, report: &Report) -> std::fmt::Result {
         ]);
     }
     table.write(out)?;
-    let mib = f64::from(1 << 20);
     writeln!(
         out,
-        "\nDRAM per key: mean {:.2} B, max {:.2} B\nempty store: {:.1} MiB resident, {:.1} MiB by its \
-         own account",
+        "\nDRAM per key: mean {:.2} B, max {:.2} B\nempty store: {} KiB resident, {} KiB by its own \
+         account",
         memory.bytes_per_key_mean,
         memory.bytes_per_key_max,
-        memory.empty_resident_bytes as f64 / mib,
-        memory.empty_dram_bytes as f64 / mib,
+        number(memory.empty_resident_bytes / 1024),
+        number(memory.empty_dram_bytes / 1024),
     )
 }
 
