@@ -39,8 +39,8 @@ pub struct Common {
     /// or `file` insist that the directory is on that medium
     #[arg(long, default_value = "path", value_parser = medium, help_heading = "Store")]
     pub medium: MediumChoice,
-    /// Latency to inject: dram (none), optane-100, cxl-nvcmm, hikv-nvm[:<persist ns>[:<read ns>]];
-    /// timings are then modelled
+    /// Latency to inject: `dram` (none), `optane-100`, `cxl-nvcmm`, `hikv-nvm[:<persist ns>[:<read
+    /// ns>]]`; timings are then modelled
     #[arg(long, default_value = "dram", help_heading = "Store")]
     pub profile: Profile,
     /// Record layout: checked, published

@@ -169,7 +169,9 @@ impl Turn<'_> {
         results: &mut Results,
         progress: &Progress,
     ) -> Result<()> {
-        for (number, pair) in pairs.iter().enumerate() {
+        for number in 0..pairs.len() {
+            // Neither shape always comes first: the engine's index grows from one to the other.
+            let pair = &pairs[number ^ (self.pass.number & 1)];
             progress.step(&format!(
                 "pass {}: {} {}",
                 self.pass.number + 1,
