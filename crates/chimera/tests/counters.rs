@@ -109,6 +109,27 @@ fn an_overwrite_costs_three_fences() {
 }
 
 #[test]
+fn a_session_behind_another_pays_one_fence_more_and_catches_up() {
+    let db = open(Options::new());
+    let mut behind = db.session();
+    fill(&mut behind, 0..1);
+    fill(&mut db.session(), 1..RECORDS);
+    let mut overwrite = |range: std::ops::Range<u64>| {
+        let count = range.end - range.start;
+        let counters = counted(&db, Operation::Overwrite, || {
+            for number in range {
+                assert!(!behind.put(&key(number), &[1; 200]).unwrap());
+            }
+        });
+        (count, counters.of(Operation::Overwrite).fences)
+    };
+    assert_eq!(overwrite(RECORDS / 2..RECORDS / 2 + 1), (1, 4));
+    // The one before is behind, the one after is not.
+    assert_eq!(overwrite(10..11), (1, 3));
+    assert_eq!(overwrite(20..80), (60, 180));
+}
+
+#[test]
 fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
         let db = open(Options::new().layout(layout));

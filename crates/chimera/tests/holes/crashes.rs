@@ -110,6 +110,27 @@ fn hole_01_of_two_copies_the_newer_one_wins() {
     assert!(seen > 0, "no crash has left two copies");
 }
 
+/// A session whose clock is behind overwrites what a session ahead of it has written.
+#[test]
+fn hole_01_the_newer_one_wins_although_its_session_was_behind() {
+    let directory = scratch();
+    let db = crash::open(directory.path(), &small());
+    let mut behind = db.session();
+    fill(&mut behind, [50], 1);
+    let mut ahead = db.session();
+    fill(&mut ahead, 0..12, 1);
+    let before = contents(&db);
+    let images = db.pmem().photograph(|| fill(&mut behind, [3], 2));
+    assert!(assert_atomic(&images, &before, &contents(&db), &small()) > 0);
+    let mut seen = 0;
+    for image in images.iter().filter(|image| image.before == "vpage.bit_clear") {
+        let (_directory, db) = after_crash(image, Survives::Everything, &small());
+        assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)));
+        seen += db.stats().recovery.duplicates_cleared;
+    }
+    assert!(seen > 0, "no crash has left two copies");
+}
+
 #[test]
 fn hole_11_a_crash_during_a_put_leaves_no_lock() {
     for options in layouts() {

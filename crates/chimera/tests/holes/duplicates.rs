@@ -57,7 +57,7 @@ fn store(path: &Path) {
         for slot in slots_of_version_1(&old[..end]) {
             let number = u64::from_le_bytes(bytes[slot + 16..slot + 24].try_into().expect("8"));
             if winner(number) == 3 {
-                write_record(bytes, slot, seed, number, 3);
+                write_record(bytes, slot, seed, number);
             }
         }
     });
@@ -74,10 +74,13 @@ fn slots_of_version_1(blocks: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// Makes the record in a slot one of another version, with the right checksums.
-fn write_record(segment: &mut [u8], slot: usize, seed: u64, number: u64, version: u64) {
+/// A version above all that were given.
+const HIGH: u64 = 1 << 40;
+
+/// Makes the record in a slot one of a higher version, with the third value and the right checksums.
+fn write_record(segment: &mut [u8], slot: usize, seed: u64, number: u64) {
     let place = SUPERBLOCK_BYTES + slot as u64;
-    let value = value(number, version);
+    let (version, value) = (HIGH, value(number, 3));
     let key_check = key_check(place, version, seed, &key(number));
     segment[slot..slot + 4].copy_from_slice(&key_check.to_le_bytes());
     segment[slot + 4..slot + 8].copy_from_slice(&value_check(place, &value).to_le_bytes());

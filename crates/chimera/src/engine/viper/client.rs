@@ -1,6 +1,8 @@
 //! [`Client`]: one session's block and the slots it fills next (section 3.3.1).
 
-use chimera_pmem::{Operation, Pmem};
+use std::sync::atomic::Ordering;
+
+use chimera_pmem::{CACHE_LINE, Operation, Pmem};
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
@@ -12,6 +14,8 @@ use crate::types::error::{Error, Result};
 pub(crate) struct Client {
     /// For counters.
     pub(crate) number: u32,
+    /// The highest version this session has given or met: see [`Viper::clock`].
+    clock: u64,
     insert: InsertPoint,
     /// A value that was read; and one that is being changed.
     pub(super) value: Vec<u8>,
@@ -62,7 +66,18 @@ impl Client {
     #[inline]
     pub(super) fn consume<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) {
         self.insert.free &= self.insert.free - 1;
-        self.prefetch(engine);
+        self.prefetch_shared(engine);
+    }
+
+    /// The version of the next record: higher than all that this session has given, and than `met`.
+    ///
+    /// # Errors
+    /// `Corrupted` when there is none, which no number of puts can bring about.
+    #[inline]
+    pub(super) fn tick(&mut self, met: u64) -> Result<u64> {
+        let next = self.clock.max(met).checked_add(1);
+        self.clock = next.ok_or_else(no_version)?;
+        Ok(self.clock)
     }
 
     /// No slot of the bitset's word is for use: it is damaged.
@@ -71,17 +86,30 @@ impl Client {
         self.insert.free = 0;
     }
 
-    /// Starts loading what the next put writes. Flushing has thrown it out of the cache, as far as
-    /// it shares lines with what was written last.
+    /// Starts loading where the record after this one goes, but for the line it may share with this
+    /// one, which is on its way out of the cache.
     #[inline]
-    fn prefetch<P: Pmem, W: Words>(&self, engine: &Viper<P, W>) {
+    pub(super) fn prefetch_next<P: Pmem, W: Words>(&self, engine: &Viper<P, W>) {
+        let (point, layout) = (&self.insert, &engine.pages.layout);
+        let free = point.free & (point.free - 1);
+        if free != 0 && u64::from(layout.slot_bytes) > CACHE_LINE {
+            let slot = layout.slot_of(point.word, free.trailing_zeros());
+            let at = point.page_at + layout.slot_at(slot) + CACHE_LINE;
+            let length = u64::from(layout.slot_bytes) - CACHE_LINE;
+            engine.pool.pmem.prefetch_write(engine.pool.extent(at, length));
+        }
+    }
+
+    /// Starts loading the lines that the next put shares with the one before: flushing has thrown them
+    /// out of the cache.
+    #[inline]
+    fn prefetch_shared<P: Pmem, W: Words>(&self, engine: &Viper<P, W>) {
         let (point, layout) = (&self.insert, &engine.pages.layout);
         if point.free != 0 {
             let slot = layout.slot_of(point.word, point.free.trailing_zeros());
-            let record = (point.page_at + layout.slot_at(slot), u64::from(layout.slot_bytes));
-            let bits = (point.page_at + PageLayout::bitset_at(point.word), 8);
-            for (at, length) in [record, bits] {
-                engine.pool.pmem.prefetch_write(engine.pool.extent(at, length));
+            let bits = point.page_at + PageLayout::bitset_at(point.word);
+            for at in [point.page_at + layout.slot_at(slot), bits] {
+                engine.pool.pmem.prefetch_write(engine.pool.extent(at, 8));
             }
         }
     }
@@ -113,6 +141,7 @@ impl Client {
             point.page_at = pages.place(block, point.page, 0).page_at;
         } else {
             let (block, is_reused) = engine.take_block()?;
+            self.clock = self.clock.max(engine.clock.fetch_max(self.clock, Ordering::Relaxed));
             let page = engine.pool.environment.random_u64() % pages.pages_per_block;
             *point = InsertPoint {
                 block: Some(block),
@@ -129,12 +158,13 @@ impl Client {
         if point.is_reused && point.free != 0 {
             VPages::persist_bits(&engine.pool, point.page_at, point.word);
         }
-        self.prefetch(engine);
+        self.prefetch_shared(engine);
         Ok(())
     }
 
     /// Gives the block back, if there is one, for others to fill.
     pub(crate) fn leave<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) {
+        engine.clock.fetch_max(self.clock, Ordering::Relaxed);
         if let Some(block) = self.insert.block.take() {
             self.insert.free = 0;
             engine.leave_block(block);
@@ -202,4 +232,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         self.blocks.leave(block, || self.pages.free_slots(&self.pool, block));
     }
+}
+
+#[cold]
+fn no_version() -> Error {
+    Error::corrupted("a record's version leaves no room for higher ones", 0)
 }

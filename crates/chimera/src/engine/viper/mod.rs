@@ -3,13 +3,15 @@
 //!
 //! # Protocol
 //! Every write holds the lock of its key, a word in DRAM chosen by the key's hash, from before it
-//! looks for the key's record until it is done. So at most one record of a key is in the making, and
-//! a record's version is the old one's plus one.
+//! looks for the key's record until it is done. So at most one record of a key is in the making.
 //!
-//! - **put**: copy key and value into a free slot of the session's own block, with checksums and the
-//!   version; flush, *fence*; set the slot's bit, flush, *fence*; enter the location in the index; if
-//!   there was an old record, clear its bit, flush, *fence*. Two fences for an insert, three for an
-//!   overwrite.
+//! - **put**: copy key and value into a free slot of the session's own block, with checksums and a
+//!   version; flush, *fence*, and meanwhile start loading what the index leads to; look for an old
+//!   record; set the new one's bit, flush, *fence*; enter the location in the index; if there was an
+//!   old record, clear its bit, flush, *fence*. Two fences for an insert, three for an overwrite.
+//! - A **version** is one more than the last one its session gave. Should the old record's not be
+//!   lower, because sessions' clocks differ, the new one is given a higher one, with a flush and a
+//!   fence more, before its bit is set.
 //! - **get**: no lock. Find the location in the index, read the page's version, the key and the
 //!   value, the page's version again; checksums last.
 //! - **update in place**, of one aligned word: store, flush, *fence*. Before the first one in a block
@@ -48,6 +50,7 @@ mod update;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -72,6 +75,10 @@ pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {
     hash: KeyHash,
     keys: KeyLocks,
     blocks: Blocks,
+    /// The highest version that sessions have told of. A session has a clock of its own, so that
+    /// writers share nothing; it tells, and catches up, when it takes a block. It may lag behind: a
+    /// session that meets a record with a higher version than its clock says goes beyond that.
+    clock: AtomicU64,
     verify_reads: bool,
 }
 
@@ -103,6 +110,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             hash: KeyHash::new(superblock.hash_seed),
             keys: KeyLocks::new(environment),
             blocks: Blocks::new(&pages, options.huge_pages),
+            clock: AtomicU64::new(0),
             verify_reads: options.verify_reads && layout.checked,
             pool,
         };

@@ -140,6 +140,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 }
             }
         });
+        let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
+        self.clock.fetch_max(newest, Ordering::Relaxed);
         for ((hash, location, version), key) in
             found.iter().zip(keys.chunks(self.pages.key_bytes.max(1)))
         {

@@ -86,7 +86,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 self.store_word(client, &existing, at, word)?;
             }
             Change::More => {
-                self.write(client, hash, key, new, || Ok(Some(existing)))?;
+                self.write(client, hash, key, new, Some(existing))?;
             }
         }
         Ok(Swap::Swapped)

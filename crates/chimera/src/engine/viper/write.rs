@@ -1,12 +1,17 @@
 //! Inserts, overwrites and deletes. The order of steps is argued in docs/DURABILITY.md.
 
+use std::sync::atomic::Ordering;
+
 use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory};
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{VPages, sites};
-use crate::types::error::{Error, Result};
+use crate::records::vpage::{Place, RECORD_HEADER_BYTES, VPages, sites};
+use crate::types::error::Result;
+
+/// Bytes of a record's header.
+const HEADER_BYTES: u64 = RECORD_HEADER_BYTES as u64;
 
 impl<P: Pmem, W: Words> Viper<P, W> {
     /// Stores `value` under `key`; tells whether the key is new.
@@ -23,23 +28,25 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         client.slot(self)?;
         let _key = self.keys.lock(hash, &self.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
-        let existing = self.write(client, hash, key, value, || {
-            self.find_locked(hash, key, |place| self.prefetch_to_retire(place))
-        })?;
+        let existing = self.write(client, hash, key, value, None)?;
         if existing.is_some() {
             booked.is(Operation::Overwrite);
         }
         Ok(existing.is_none())
     }
 
-    /// Writes a record of `key`, whose lock the caller holds, in place of the one that `existing`
-    /// finds; returns that one.
+    /// Writes a record of `key`, whose lock the caller holds, in place of the old one, if there is one:
+    /// `known` when the caller has found it already. Returns the old one.
+    ///
+    /// The record is made and flushed before the old one is looked for, so that the misses of looking
+    /// overlap with the fence. That is why a version comes from the session's clock.
     ///
     /// # Durability
     /// The new record is durable on return, and the old one is durably gone.
     ///
     /// # Cost
-    /// The lines of a slot, 1 for its bit, 2 fences; 1 line and 1 fence more for an old record.
+    /// The lines of a slot, 1 for its bit, 2 fences; 1 line and 1 fence more for an old record, and
+    /// again for one with a higher version than the session's clock said.
     #[inline(always)]
     pub(super) fn write(
         &self,
@@ -47,21 +54,34 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         hash: u64,
         key: &[u8],
         value: &[u8],
-        existing: impl FnOnce() -> Result<Option<Existing>>,
+        known: Option<Existing>,
     ) -> Result<Option<Existing>> {
         let (pool, pages) = (&*self.pool, &self.pages);
         let place = client.slot(self)?;
         let mut page = Some(self.page_lock(&place).lock(&*pool.environment));
-        // The record is copied while the index's lines are on their way.
         let value_checksum = pages.write_body(pool, &place, key, value);
-        let existing = existing()?;
-        let version = next_version(existing.as_ref())?;
+        let version = client.tick(0)?;
         pages.write_header(pool, &place, hash, version, value_checksum);
         if pages.layout.checked {
             page = None;
         }
         pages.flush_record(pool, &place);
+        client.prefetch_next(self);
+        let expected = known.map_or_else(|| self.index.peek(hash), |old| Some(old.location));
+        if let Some(location) = expected {
+            let old = pages.place_of(location);
+            pool.pmem.prefetch(pages.head(pool, &old));
+            self.prefetch_to_retire(&old);
+        }
         pool.pmem.fence(sites::RECORD);
+
+        let existing = match known {
+            None => self.find_locked(hash, key, |_| {})?,
+            known => known,
+        };
+        if let Some(old) = existing.as_ref().filter(|old| old.header.version >= version) {
+            self.outbid(client, &place, hash, value_checksum, old)?;
+        }
         let location = VPages::location(&place);
         let set_bit = || pages.set_bit(pool, &place);
         let entered = match &existing {
@@ -85,6 +105,29 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         Ok(existing)
     }
 
+    /// Gives the new record at `place` a higher version than the old one has, durably.
+    #[cold]
+    fn outbid(
+        &self,
+        client: &mut Client,
+        place: &Place,
+        hash: u64,
+        value_checksum: u32,
+        old: &Existing,
+    ) -> Result<()> {
+        let (pool, pages) = (&*self.pool, &self.pages);
+        if !pages.layout.checked {
+            return Ok(());
+        }
+        let version = client.tick(old.header.version.max(self.clock.load(Ordering::Relaxed)))?;
+        let page = self.page_lock(place).lock(&*pool.environment);
+        pages.write_header(pool, place, hash, version, value_checksum);
+        drop(page);
+        pool.pmem.flush(pool.extent(place.record_at, HEADER_BYTES), sites::RECORD);
+        pool.pmem.fence(sites::RECORD);
+        Ok(())
+    }
+
     /// Removes `key`; tells whether it was there.
     #[inline]
     pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
@@ -106,13 +149,4 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     fn retire(&self, old: &Existing) -> Result<()> {
         self.pages.clear_bit(&self.pool, &old.place, || self.blocks.note_freed(old.place.block))
     }
-}
-
-/// The version of a record that replaces `existing`.
-#[inline(always)]
-fn next_version(existing: Option<&Existing>) -> Result<u64> {
-    let Some(old) = existing else { return Ok(1) };
-    old.header.version.checked_add(1).ok_or_else(|| {
-        Error::corrupted("a record's version leaves no room for another", old.place.record_at)
-    })
 }
