@@ -1,118 +1,153 @@
 //! [`Arena`]: a growing table in DRAM whose elements never move.
 //!
+//! The first elements lie on the heap, so that a small table costs no system call. All others lie in
+//! one range of addresses that is reserved when the table outgrows the heap, and made usable piece by
+//! piece, each doubling it. So finding an element takes a comparison and an addition.
+//!
 //! # Thread safety
 //! [`Arena::get`] takes no lock and may run beside [`Arena::ensure`] on any thread.
 //!
 //! # Invariants
-//! 1. Chunk 0 holds `first` elements, chunk `k` holds `first << (k - 1)`: chunk `k` begins at the
-//!    element whose number is its size.
-//! 2. A pointer in the directory is null or points to a whole chunk of zeroed or since-initialised
-//!    elements; once set it never changes before the arena is dropped.
-//! 3. Chunks are set in order, under `growth`.
+//! 1. Elements below `present` lie in memory that is usable and was zeroed: those below `first` from
+//!    `head` on, the others from where element 0 would lie if `rest` led there.
+//! 2. Both pointers are null or final. They are set before a `present` that needs them.
+//! 3. `present` never sinks; all three change under `growth`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt;
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::mm::{self, Advice, MapFlags, ProtFlags};
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use zerocopy::FromZeros;
 
 #[cfg(test)]
 mod tests;
 
-/// Chunks from this size on are mapped, and aligned to it: one huge page.
+/// Bytes of a huge page: the reserved range is aligned to it.
 const HUGE_PAGE: usize = 2 << 20;
-/// Length of the directory. With one element in chunk 0 it reaches 2^47 elements.
-const CHUNKS: usize = 48;
+/// Bytes to reserve: address space, not memory.
+const RESERVED: usize = 256 << 30;
+/// Where address space is limited, less is reserved, but not less than this.
+const RESERVED_MIN: usize = 1 << 30;
+/// Bytes to make usable at least.
+const STEP_MIN: usize = 16 << 10;
 
-/// A table of `T` that grows by doubling chunks and never moves an element.
+/// A table of `T` that grows and never moves an element.
 ///
 /// Elements start as zeros and are changed through their own interior mutability (atomics, locks).
 ///
 /// # Cost
-/// [`get`](Self::get) is one load beside the element's own, and a few instructions. An arena that
-/// was never grown owns no memory beyond its directory of 48 pointers.
+/// [`get`](Self::get) is two loads of the arena's own, which stay in the cache, and a few
+/// instructions. An arena that was never grown owns no memory.
 pub struct Arena<T> {
-    directory: [AtomicPtr<T>; CHUNKS],
-    /// log2 of the number of elements in chunk 0.
-    first_shift: u32,
+    present: AtomicU64,
+    head: AtomicPtr<T>,
+    /// Where element 0 would lie in the reserved range.
+    rest: AtomicPtr<T>,
+    /// Elements on the heap.
+    first: u64,
     huge_pages: bool,
     /// The largest count that was asked for; all of it is present.
     count: AtomicU64,
-    /// Held while chunks are added.
-    growth: Mutex<()>,
+    growth: Mutex<Range>,
 }
 
+/// A range of reserved addresses.
+#[derive(Debug)]
+struct Range {
+    start: *mut c_void,
+    reserved: usize,
+    /// Bytes from `start` that are usable.
+    usable: usize,
+}
+
+// SAFETY: the addresses belong to the range alone, and nothing about them is bound to a thread.
+unsafe impl Send for Range {}
+
 impl<T: FromZeros + Send + Sync> Arena<T> {
-    /// An empty arena whose first chunk will hold `first` elements, a power of two. `huge_pages`
-    /// asks the system for 2 MiB pages behind chunks of that size and more.
+    /// An empty arena whose first `first` elements will lie on the heap. `huge_pages` asks the system
+    /// for 2 MiB pages behind the others.
     ///
     /// # Panics
-    /// When `first` is not a power of two.
+    /// When `first` is 0.
     pub fn new(first: usize, huge_pages: bool) -> Self {
         const {
             assert!(size_of::<T>() > 0, "an element occupies memory");
             assert!(!std::mem::needs_drop::<T>(), "elements are not dropped");
-            assert!(align_of::<T>() <= 4096, "mapped chunks are aligned to pages");
+            assert!(align_of::<T>() <= 4096, "the reserved range is aligned to pages");
         }
-        assert!(first.is_power_of_two(), "the first chunk holds a power of two of elements");
+        assert!(first > 0, "there is a first element");
         Self {
-            directory: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
-            first_shift: first.ilog2(),
+            present: AtomicU64::new(0),
+            head: AtomicPtr::new(ptr::null_mut()),
+            rest: AtomicPtr::new(ptr::null_mut()),
+            first: first as u64,
             huge_pages,
             count: AtomicU64::new(0),
-            growth: Mutex::new(()),
+            growth: Mutex::new(Range { start: ptr::null_mut(), reserved: 0, usable: 0 }),
         }
     }
 
     /// The element with number `index`: present for every index below [`count`](Self::count), and
-    /// perhaps for some above it whose chunk is there already.
+    /// perhaps for some above it.
     #[inline(always)]
     pub fn get(&self, index: u64) -> Option<&T> {
-        let chunk = self.chunk_of(index);
-        // Acquire: pairs with the store in `ensure`, so the chunk's zeros are seen.
-        let start = self.directory.get(chunk)?.load(Ordering::Acquire);
-        if start.is_null() {
+        // Acquire: pairs with the store in `ensure`, so the pointers and the zeros are seen.
+        if index >= self.present.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: `index` belongs to this chunk, so it is below the chunk's end (invariant 1).
-        let element = unsafe { start.add((index - self.start_of(chunk)) as usize) };
-        // SAFETY: the element is initialised, because zeros are valid (`FromZeros`), and lives as
-        // long as `self` (invariant 2). Only shared references are ever given out.
+        let base = if index < self.first { &self.head } else { &self.rest };
+        let element = base.load(Ordering::Relaxed).wrapping_add(index as usize);
+        // SAFETY: the element is in usable memory (invariant 1), initialised, because zeros are valid
+        // (`FromZeros`), and lives as long as `self`. Only shared references are ever given out.
         Some(unsafe { &*element })
     }
 
     /// Makes the elements with numbers below `count` present, zeroed where they are new.
     ///
     /// # Errors
-    /// `OutOfMemory` when there is no memory, or `count` is beyond what the directory can hold. What
-    /// was present stays.
+    /// `OutOfMemory` when there is no memory, or not enough address space was to be had. What was
+    /// present stays.
     ///
     /// # Cost
-    /// One load when nothing is missing. Chunks below 2 MiB come from the heap, larger ones from the
-    /// system, untouched.
+    /// One load when nothing is missing. Memory that nobody has touched is not taken.
     pub fn ensure(&self, count: u64) -> io::Result<()> {
         if count <= self.count() {
             return Ok(());
         }
-        let last = self.chunk_of(count - 1);
-        if last >= CHUNKS {
-            return Err(io::ErrorKind::OutOfMemory.into());
+        let mut range = self.growth();
+        if self.head.load(Ordering::Relaxed).is_null() {
+            self.head.store(allocate(Self::head_layout(self.first)?)?, Ordering::Release);
+            self.present.store(self.first, Ordering::Release);
         }
-        // Nothing is left half-done by a panic: the guarded data is the directory.
-        let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
-        for chunk in 0..=last {
-            let entry = &self.directory[chunk];
-            if entry.load(Ordering::Relaxed).is_null() {
-                let start = self.kind_of(chunk)?.allocate(self.huge_pages)?;
-                entry.store(start.as_ptr().cast(), Ordering::Release);
-            }
+        if count > self.present.load(Ordering::Relaxed) {
+            self.extend(&mut range, count - self.first)?;
         }
         self.count.fetch_max(count, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes `elements` usable behind those on the heap.
+    fn extend(&self, range: &mut Range, elements: u64) -> io::Result<()> {
+        let out_of_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let bytes =
+            usize::try_from(elements).ok().and_then(|count| count.checked_mul(size_of::<T>()));
+        let bytes = bytes.filter(|bytes| *bytes <= RESERVED).ok_or_else(out_of_memory)?;
+        if range.start.is_null() {
+            *range = Range::reserve(self.huge_pages)?;
+            let rest = range.start.cast::<T>().wrapping_sub(self.first as usize);
+            self.rest.store(rest, Ordering::Release);
+        }
+        if bytes > range.reserved {
+            return Err(out_of_memory());
+        }
+        range.make_usable(bytes.next_power_of_two().clamp(STEP_MIN, range.reserved))?;
+        let present = self.first + (range.usable / size_of::<T>()) as u64;
+        self.present.store(present, Ordering::Release);
         Ok(())
     }
 
@@ -122,72 +157,46 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Bytes of all chunks, touched or not.
+    /// Bytes of all usable memory, touched or not.
     pub fn bytes_reserved(&self) -> u64 {
-        self.chunks_present().map(|kind| kind.size() as u64).sum()
+        self.head_bytes() + self.growth().usable as u64
     }
 
     /// Bytes of memory the arena keeps, supposing that elements below [`count`](Self::count) were
-    /// touched and no others: chunks from the heap count whole, mapped ones up to that element.
+    /// touched and no others.
     pub fn bytes_resident_estimate(&self) -> u64 {
-        let count = self.count();
+        let usable = self.growth().usable as u64;
         let unit = if self.huge_pages { HUGE_PAGE as u64 } else { 4096 };
-        let bytes = |(chunk, kind): (usize, Kind)| match kind {
-            Kind::Heap(layout) => layout.size() as u64,
-            Kind::Mapped(size) => {
-                let used = count.saturating_sub(self.start_of(chunk));
-                let used = used.saturating_mul(size_of::<T>() as u64);
-                used.min(size as u64).next_multiple_of(unit).min(size as u64)
-            }
-        };
-        self.chunks_present().enumerate().map(bytes).sum()
-    }
-
-    /// The chunk of element `index`: 0 below `first`, then one more for each doubling.
-    #[inline(always)]
-    fn chunk_of(&self, index: u64) -> usize {
-        (u64::BITS - (index >> self.first_shift).leading_zeros()) as usize
+        let touched = self.count().saturating_sub(self.first) * size_of::<T>() as u64;
+        self.head_bytes() + touched.next_multiple_of(unit).min(usable)
     }
 }
 
 impl<T> Arena<T> {
-    /// The first element of chunk `chunk`: 0, `first`, 2 `first`, 4 `first` ...
-    #[inline(always)]
-    fn start_of(&self, chunk: usize) -> u64 {
-        ((1u64 << chunk) >> 1) << self.first_shift
+    fn growth(&self) -> MutexGuard<'_, Range> {
+        // A panic leaves nothing half-done: what is not usable yet is not counted.
+        self.growth.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How chunk `chunk` is allocated.
-    fn kind_of(&self, chunk: usize) -> io::Result<Kind> {
-        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let doublings = chunk.saturating_sub(1) as u32;
-        let shift = self.first_shift + doublings;
-        let elements = 1usize.checked_shl(shift).ok_or_else(too_large)?;
-        let layout = Layout::array::<T>(elements).map_err(|_| too_large())?;
-        if layout.size() < HUGE_PAGE {
-            return Ok(Kind::Heap(layout));
-        }
-        let size = layout.size().checked_next_multiple_of(HUGE_PAGE).ok_or_else(too_large)?;
-        Ok(Kind::Mapped(size))
+    fn head_layout(first: u64) -> io::Result<Layout> {
+        Layout::array::<T>(first as usize).map_err(|_| io::ErrorKind::OutOfMemory.into())
     }
 
-    fn chunks_present(&self) -> impl Iterator<Item = Kind> {
-        let present = |entry: &&AtomicPtr<T>| !entry.load(Ordering::Acquire).is_null();
-        let chunks = self.directory.iter().take_while(present).count();
-        (0..chunks).filter_map(|chunk| self.kind_of(chunk).ok())
+    fn head_bytes(&self) -> u64 {
+        let is_there = !self.head.load(Ordering::Acquire).is_null();
+        if is_there { self.first * size_of::<T>() as u64 } else { 0 }
     }
 }
 
 impl<T> Drop for Arena<T> {
     fn drop(&mut self) {
-        for chunk in 0..CHUNKS {
-            let Some(start) = NonNull::new(*self.directory[chunk].get_mut()) else { break };
-            if let Ok(kind) = self.kind_of(chunk) {
-                // SAFETY: the chunk was allocated by the same kind (it depends on `first_shift` and
-                // `chunk` only), and with `&mut self` no reference into it is left.
-                unsafe { kind.free(start.cast()) };
-            }
+        let head = *self.head.get_mut();
+        if let (false, Ok(layout)) = (head.is_null(), Self::head_layout(self.first)) {
+            // SAFETY: allocated with the same layout, and with `&mut self` no reference is left.
+            unsafe { dealloc(head.cast(), layout) };
         }
+        let range = self.growth.get_mut().unwrap_or_else(PoisonError::into_inner);
+        unmap(range.start, range.reserved);
     }
 }
 
@@ -198,79 +207,63 @@ impl<T> fmt::Debug for Arena<T> {
     }
 }
 
-/// Where a chunk comes from.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    /// The allocator.
-    Heap(Layout),
-    /// The system: this many bytes, a multiple of [`HUGE_PAGE`].
-    Mapped(usize),
+/// Zeroed memory from the heap.
+fn allocate<T>(layout: Layout) -> io::Result<*mut T> {
+    // SAFETY: elements have a size, and there is at least one.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(start.cast()) }
 }
 
-impl Kind {
-    fn size(self) -> usize {
-        match self {
-            Self::Heap(layout) => layout.size(),
-            Self::Mapped(size) => size,
-        }
-    }
-
-    /// Zeroed memory.
-    fn allocate(self, huge_pages: bool) -> io::Result<NonNull<u8>> {
-        match self {
-            Self::Heap(layout) => {
-                // SAFETY: elements have a size and a chunk holds at least one.
-                let start = unsafe { alloc_zeroed(layout) };
-                NonNull::new(start).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+impl Range {
+    /// Reserves as much as the system grants, aligned to [`HUGE_PAGE`].
+    fn reserve(huge_pages: bool) -> io::Result<Self> {
+        let mut reserved = RESERVED;
+        let (mapped, start) = loop {
+            let mapped = reserved + HUGE_PAGE;
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
+            let start =
+                unsafe { mm::mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::empty(), flags) };
+            match start {
+                Ok(start) => break (mapped, start),
+                Err(_) if reserved > RESERVED_MIN => reserved /= 2,
+                Err(error) => return Err(error.into()),
             }
-            Self::Mapped(size) => map_aligned(size, huge_pages),
-        }
-    }
-
-    /// # Safety
-    /// `start` came from `allocate` of an equal kind, and nothing refers to the memory any more.
-    unsafe fn free(self, start: NonNull<u8>) {
-        match self {
-            // SAFETY: as the caller promises.
-            Self::Heap(layout) => unsafe { dealloc(start.as_ptr(), layout) },
-            Self::Mapped(size) => {
-                // SAFETY: as the caller promises.
-                if let Err(error) = unsafe { mm::munmap(start.as_ptr().cast(), size) } {
-                    log::error!("cannot give back {size} bytes of memory: {error}");
-                }
+        };
+        let skip = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
+        let aligned = start.wrapping_byte_add(skip);
+        unmap(start, skip);
+        unmap(aligned.wrapping_byte_add(reserved), mapped - skip - reserved);
+        if huge_pages {
+            // SAFETY: the range was mapped above and this advice changes no contents.
+            let advised = unsafe { mm::madvise(aligned, reserved, Advice::LinuxHugepage) };
+            if let Err(error) = advised {
+                log::debug!("huge pages refused for a table in memory: {error}");
             }
         }
+        Ok(Self { start: aligned, reserved, usable: 0 })
     }
-}
 
-/// Maps `size` zeroed bytes at a multiple of [`HUGE_PAGE`], touching none.
-fn map_aligned(size: usize, huge_pages: bool) -> io::Result<NonNull<u8>> {
-    let mapped = size.checked_add(HUGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-    let start = unsafe { mm::mmap_anonymous(ptr::null_mut(), mapped, protection, flags) }?;
-    let skip = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
-    let aligned = start.wrapping_byte_add(skip);
-    give_back(start, skip);
-    give_back(aligned.wrapping_byte_add(size), mapped - skip - size);
-    if huge_pages {
-        // SAFETY: the range was mapped above and this advice changes no contents.
-        let advised = unsafe { mm::madvise(aligned, size, Advice::LinuxHugepage) };
-        if let Err(error) = advised {
-            log::debug!("huge pages refused for {size} bytes of memory: {error}");
+    /// Makes the first `bytes` usable; what was usable stays as it is.
+    fn make_usable(&mut self, bytes: usize) -> io::Result<()> {
+        if bytes > self.usable {
+            let flags = MprotectFlags::READ | MprotectFlags::WRITE;
+            let start = self.start.wrapping_byte_add(self.usable);
+            // SAFETY: the pages lie in the reserved range, and nothing refers to them yet.
+            unsafe { mm::mprotect(start, bytes - self.usable, flags) }?;
+            self.usable = bytes;
         }
+        Ok(())
     }
-    NonNull::new(aligned.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Unmaps a part of the slack around an aligned mapping.
-fn give_back(start: *mut c_void, length: usize) {
+/// Gives back addresses that were reserved here, and that nothing refers to.
+fn unmap(start: *mut c_void, length: usize) {
     if length == 0 {
         return;
     }
-    // SAFETY: only `map_aligned` calls this, with the parts of its own mapping that it does not use.
+    // SAFETY: as said above: only slack around an aligned range, or the range of a dropped arena.
     if let Err(error) = unsafe { mm::munmap(start, length) } {
-        log::debug!("cannot trim a mapping: {error}");
+        log::debug!("cannot give back {length} bytes of address space: {error}");
     }
 }

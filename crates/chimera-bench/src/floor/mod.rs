@@ -124,8 +124,8 @@ impl<P: Pmem> Floor<P> {
         pmem.map(0, file, 0, bytes).map_err(memory)?;
         pmem.populate(0, bytes).map_err(memory)?;
         let lines = (index_bytes / CACHE_LINE).max(loaded.div_ceil(ENTRIES_PER_LINE)).max(1);
-        // One chunk, on huge pages as the engine's index.
-        let table = Arena::new(lines.next_power_of_two() as usize, true);
+        // On huge pages as the engine's index.
+        let table = Arena::new(64, true);
         table.ensure(lines).map_err(memory)?;
         let first = loaded.div_ceil(layout.slots);
         let floor = Self {

@@ -52,6 +52,9 @@ pub trait Words: Send + Sync {
 #[repr(C, align(64))]
 pub struct Line([AtomicU64; BUCKET_WORDS as usize]);
 
+/// Lines that small tables have without a system call: 4 KiB.
+const FIRST_LINES: usize = 64;
+
 /// Words in DRAM.
 #[derive(Debug)]
 pub struct DramWords {
@@ -63,7 +66,10 @@ impl DramWords {
     /// No segments yet. `huge_pages` asks the system for 2 MiB pages once the table is that large:
     /// fewer address-translation misses, for up to 2 MiB of memory not needed yet.
     pub fn new(geometry: HashGeometry, huge_pages: bool) -> Self {
-        Self { lines: Arena::new(geometry.buckets() as usize, huge_pages), geometry }
+        Self {
+            lines: Arena::new((geometry.buckets() as usize).max(FIRST_LINES), huge_pages),
+            geometry,
+        }
     }
 }
 
