@@ -191,6 +191,13 @@ impl<'a, W: Words> Slots<'a, W> {
         })
     }
 
+    /// Starts loading the whole segment.
+    pub(super) fn prefetch(self) {
+        for number in 0..self.geometry.buckets() {
+            self.bucket(number).prefetch();
+        }
+    }
+
     /// Makes the whole segment durable.
     pub(super) fn persist(self) {
         self.words.persist_segment(self.segment);

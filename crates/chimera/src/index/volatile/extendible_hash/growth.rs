@@ -113,6 +113,8 @@ impl<W: Words> ExtendibleHash<W> {
         let depth = old.header.depth();
         let Some(number) = self.give_out_segment(depth) else { return false };
         let new = self.lock_segment(u64::from(number));
+        old.slots.prefetch();
+        new.slots.prefetch();
         let bit = 1 << depth;
         let moved = copy_where_set(old.slots, new.slots, bit);
         new.header.set_entries(moved);
