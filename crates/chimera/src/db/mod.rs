@@ -245,7 +245,10 @@ impl<P: Pmem> Inner<P> {
         let superblock = pool.superblock();
         let sizes = self.engine.sizes();
         let facts = self.hardware.map(|facts| facts(&pool.pmem));
-        let pmem_bytes = pool.used_blocks() * pool.map.block_bytes;
+        // In this order: in the other one there could be more used than ready ones.
+        let used_blocks = pool.used_blocks();
+        let ready_blocks = pool.ready_blocks();
+        let pmem_bytes = used_blocks * pool.map.block_bytes;
         let record_bytes = u64::from(superblock.key_bytes) + u64::from(superblock.value_bytes);
         let user_bytes = sizes.records * record_bytes;
         let dram_bytes = sizes.dram_index_bytes + sizes.dram_table_bytes;
@@ -264,8 +267,8 @@ impl<P: Pmem> Inner<P> {
             records_damaged: self.recovery.records_damaged,
             segments: superblock.segments,
             segment_bytes: superblock.geometry.segment_bytes,
-            blocks_used: pool.used_blocks(),
-            blocks_ready: pool.ready_blocks() - pool.used_blocks() + sizes.blocks_queued,
+            blocks_used: used_blocks,
+            blocks_ready: ready_blocks - used_blocks + sizes.blocks_queued,
             records_per_page: sizes.records_per_page,
             records_per_block: sizes.records_per_block,
             pmem_bytes,

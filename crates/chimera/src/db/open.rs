@@ -60,7 +60,6 @@ pub(super) fn on<P: Pmem>(
     let new = || new_superblock(options, &**environment);
     let (pool, opened) = Pool::open(pmem, environment.clone(), path, options, new)?;
     check_superblock(&pool.superblock(), options)?;
-    pool.mark_open();
     let pool = Arc::new(pool);
     if options.populate_at_open {
         pool.grow_to_capacity()?;
@@ -68,15 +67,18 @@ pub(super) fn on<P: Pmem>(
     let (engine, recovered) = match options.index {
         IndexPlacement::Dram => {
             let words = DramWords::new(hash_geometry, options.huge_pages);
+            pool.mark_open();
             let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
             (Engine::Viper(engine), recovered)
         }
         IndexPlacement::Pmem => {
             let words = PmemWords::new(pool.clone(), hash_geometry)?;
+            pool.mark_open();
             let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
             (Engine::ViperIndexInPmem(engine), recovered)
         }
     };
+    pool.mark_recovered();
     let durability = options.effective_durability(pool.pmem.medium())?;
     let recovery = RecoveryStats {
         clean: opened.clean,

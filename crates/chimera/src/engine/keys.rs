@@ -86,7 +86,7 @@ impl KeyLocks {
             self.environment.relax(attempt);
             attempt = attempt.saturating_add(1);
         }
-        KeyGuard { stripe, poison }
+        KeyGuard { stripe, poison, was_panicking: std::thread::panicking() }
     }
 
     /// Bytes of DRAM.
@@ -100,12 +100,14 @@ impl KeyLocks {
 pub(crate) struct KeyGuard<'a> {
     stripe: &'a AtomicU32,
     poison: &'a Poison,
+    /// The thread was unwinding already: a write from a destructor is a write like any other.
+    was_panicking: bool,
 }
 
 impl Drop for KeyGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && !self.was_panicking {
             self.poison.poison("a writer panicked");
         }
         self.stripe.store(0, Ordering::Release);

@@ -171,8 +171,10 @@ impl<P: Pmem> Pool<P> {
 
     /// One step of the background task.
     fn keep_ahead(&self) -> TaskStep {
+        // In this order: in the other one there could be more used than ready ones.
+        let used = self.used_blocks();
         let ready = self.ready_blocks();
-        if ready - self.used_blocks() >= self.ahead_blocks {
+        if ready - used >= self.ahead_blocks {
             return TaskStep::Wait;
         }
         match self.grow_beyond(ready) {

@@ -75,7 +75,8 @@ impl<P: Pmem> Pool<P> {
         let blocks_max = options
             .capacity_bytes
             .or(options.anonymous_bytes)
-            .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes);
+            .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
+            .min(BlockMap::BLOCKS_MAX);
         let pool = Self {
             pmem,
             environment,
@@ -95,14 +96,25 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Marks the pool as not closed in order, before the first change and after the last reason to
-    /// refuse it that has nothing to do with its records.
+    /// refuse it that has nothing to do with its records. One that was not closed in order keeps its
+    /// boot id, and so the mark of a power loss, until [`mark_recovered`](Self::mark_recovered).
     pub(crate) fn mark_open(&self) {
         if !self.read_only {
             let boot_id = self.environment.boot_id();
             self.change_superblock(|superblock| {
+                if superblock.closing == Closing::Clean {
+                    superblock.boot_id = boot_id;
+                }
                 superblock.closing = Closing::Open;
-                superblock.boot_id = boot_id;
             });
+        }
+    }
+
+    /// Ties the pool to this start of the machine: its records are in order.
+    pub(crate) fn mark_recovered(&self) {
+        let boot_id = self.environment.boot_id();
+        if !self.read_only && self.superblock().boot_id != boot_id {
+            self.change_superblock(|superblock| superblock.boot_id = boot_id);
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 pub(crate) const WORDS: usize = 16;
 /// Bytes from one copy to the other.
 pub(crate) const COPY_STRIDE: u64 = 4096;
+/// Sequence numbers are below this, which no number of updates reaches.
+const SEQUENCE_MAX: u64 = 1 << 62;
 /// Bytes of the superblock file.
 pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
 
@@ -104,6 +106,9 @@ impl Superblock {
         };
         if low(words[1]) == 0 {
             return Err(bad("format version", 1));
+        }
+        if words[8] >= SEQUENCE_MAX {
+            return Err(bad("sequence number", 8));
         }
         Ok(Self {
             engine: EngineKind::from_code(u64::from(high(words[1]))).ok_or(bad("engine", 1))?,

@@ -6,7 +6,7 @@ use chimera_pmem::{CACHE_LINE, Operation, Pmem};
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{PageLayout, Place, VPages, block_flag};
+use crate::records::vpage::{PageLayout, Place, VERSION_MAX, VPages, block_flag};
 use crate::types::error::{Error, Result};
 
 /// What a session keeps between operations.
@@ -75,8 +75,11 @@ impl Client {
     /// `Corrupted` when there is none, which no number of puts can bring about.
     #[inline]
     pub(super) fn tick(&mut self, met: u64) -> Result<u64> {
-        let next = self.clock.max(met).checked_add(1);
-        self.clock = next.ok_or_else(no_version)?;
+        let last = self.clock.max(met);
+        if last >= VERSION_MAX {
+            return Err(no_version());
+        }
+        self.clock = last + 1;
         Ok(self.clock)
     }
 
@@ -189,6 +192,12 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.blocks.feed();
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
+        // A fresh block is all zeros, unless somebody has changed the file.
+        let is_blank = self.pages.flags(&self.pool, block)? == 0
+            && self.pages.free_slots(&self.pool, block) == self.pages.slots_per_block();
+        if !is_blank {
+            self.pages.reset_block(&self.pool, block)?;
+        }
         self.pages.change_flags(&self.pool, block, block_flag::OWNED, 0)?;
         Ok((block, false))
     }

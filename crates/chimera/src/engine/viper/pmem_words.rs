@@ -57,6 +57,11 @@ impl<P: Pmem> PmemWords<P> {
 
     fn take_block(&self) -> Result<u64> {
         let at = self.pool.map.block_at(self.pool.take_block()?);
+        // Zeros are what an index begins with; a fresh block has them unless the file was changed.
+        let block = self.pool.extent(at, self.pool.map.block_bytes);
+        self.pool.pmem.zero(block, sites::BLOCK);
+        self.pool.pmem.flush(block, sites::BLOCK);
+        self.pool.pmem.fence(sites::BLOCK);
         let flags = checked_word::encode(block_flag::INDEX);
         self.pool.pmem.store_u64(at, flags, sites::BLOCK);
         self.pool.pmem.flush(self.pool.extent(at, 8), sites::BLOCK);

@@ -184,6 +184,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             // A damaged version would decide wrongly after a crash.
             let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
             let existing = Existing { location, place, header };
+            if !is_sound && !self.index.leads_to(hash, location) {
+                // An old location, or one of another hash, read while the entry was moved.
+                return Probe::NotThis;
+            }
             Probe::Found(if is_sound { Ok(existing) } else { Err(Unsound { at: place.record_at }) })
         });
         existing.transpose().map_err(Unsound::into_error)

@@ -69,7 +69,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             return Err(Error::corrupted(what, at));
         }
         if !self.pool.read_only {
-            self.clear_losers(&findings.losers)?;
+            self.clear_losers(&findings.losers, options.salvage)?;
         }
         self.in_chunks(threads, blocks, None, |chunk, _| {
             for block in chunk {
@@ -166,15 +166,22 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         let old_version =
             if self.pages.layout.checked { VPages::header(&self.pool, &place).version } else { 0 };
-        let is_newer = (new.1, new.0) > (old_version, old);
+        // A bit that came up by damage must not bring back a record that was retired.
+        let is_intact = |at| self.pages.is_set(&self.pool, &self.pages.place_of(at)).is_ok();
+        let is_newer = (is_intact(new.0), new.1, new.0) > (is_intact(old), old_version, old);
         if is_newer { Resolve::KeepNew } else { Resolve::KeepOld }
     }
 
-    /// Clears the bits of records that lost against a newer one of their key, durably.
-    fn clear_losers(&self, losers: &[Location]) -> Result<()> {
+    /// Clears the bits of records that lost against a newer one of their key, durably. When salvaging,
+    /// those in damaged words stay: they lose again at the next open.
+    fn clear_losers(&self, losers: &[Location], salvage: bool) -> Result<()> {
         let _booked = self.begin(Operation::Recovery, &Client::new(0));
-        losers.iter().try_for_each(|loser| {
-            self.pages.clear_bit(&self.pool, &self.pages.place_of(*loser), || {})
+        let mut places = losers.iter().map(|loser| self.pages.place_of(*loser));
+        places.try_for_each(|place| {
+            if salvage && self.pages.is_set(&self.pool, &place).is_err() {
+                return Ok(());
+            }
+            self.pages.clear_bit(&self.pool, &place, || {})
         })
     }
 
@@ -183,13 +190,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     fn tidy_block(&self, block: u64) {
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = self.pages.flags(&self.pool, block) else { return };
-        if flags & block_flag::IN_PLACE != 0 && self.pages.layout.checked {
+        let holds_records = flags & block_flag::INDEX == 0;
+        if holds_records && flags & block_flag::IN_PLACE != 0 && self.pages.layout.checked {
             self.mark_pages(block, true);
         }
         if self.pool.read_only {
             return;
         }
-        let tidied = if flags & block_flag::INDEX != 0 {
+        let tidied = if !holds_records {
             self.pages.reset_block(&self.pool, block)
         } else if flags & block_flag::OWNED != 0 {
             self.pages.change_flags(&self.pool, block, 0, block_flag::OWNED)

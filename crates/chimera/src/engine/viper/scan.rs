@@ -1,5 +1,7 @@
 //! Reading whole blocks: for recovery and for verification.
 
+use std::sync::atomic::Ordering;
+
 use chimera_pmem::Pmem;
 
 use super::Viper;
@@ -97,6 +99,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         if checked && !header.key_is_sound(&place, hash) {
             visit(Finding::Damage { at, what: "the key of a record does not match its checksum" });
         } else if checked && verify_value && !header.value_is_sound(&place, value) {
+            // Whatever is written next must win against it, should it ever count again.
+            self.clock.fetch_max(header.version, Ordering::Relaxed);
             visit(Finding::Damage { at, what: "a value does not match its checksum" });
         } else {
             let value_unchecked = checked && !verify_value;

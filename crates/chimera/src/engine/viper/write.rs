@@ -79,8 +79,12 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             None => self.find_locked(hash, key, |_| {})?,
             known => known,
         };
-        if let Some(old) = existing.as_ref().filter(|old| old.header.version >= version) {
-            self.outbid(client, &place, hash, value_checksum, old)?;
+        if let Some(old) = &existing {
+            // A damaged word would refuse to retire the old record once the new one is in force.
+            pages.is_set(pool, &old.place)?;
+            if old.header.version >= version {
+                self.outbid(client, &place, hash, value_checksum, old)?;
+            }
         }
         let location = VPages::location(&place);
         let set_bit = || pages.set_bit(pool, &place);

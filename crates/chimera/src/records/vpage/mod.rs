@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::pool::checked_word;
 use crate::types::options::{Geometry, RecordLayout};
-pub(crate) use pages::{Place, RecordHeader, VPages};
+pub(crate) use pages::{Place, RecordHeader, VERSION_MAX, VPages};
 
 /// The sites of pages.
 pub(crate) mod sites {

@@ -12,6 +12,9 @@ use crate::types::error::{Error, Result};
 const SLOT_BITS: u32 = 16;
 const PAGE_BITS: u32 = 3;
 
+/// The highest version a record can have: more than any number of puts reaches.
+pub(crate) const VERSION_MAX: u64 = 1 << 62;
+
 /// A slot of a page: offsets into the pool, computed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -40,7 +43,8 @@ impl RecordHeader {
     /// Whether a key, by its hash, and the version are what was written at this place.
     #[inline(always)]
     pub(crate) fn key_is_sound(&self, place: &Place, key_hash: u64) -> bool {
-        key_checksum(place.record_at, self.version, key_hash) == self.key_checksum
+        self.version <= VERSION_MAX
+            && key_checksum(place.record_at, self.version, key_hash) == self.key_checksum
     }
 
     /// Whether a value is what was written at this place.

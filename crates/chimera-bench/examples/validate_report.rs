@@ -1,0 +1,68 @@
+//! Reads the JSON of a benchmark from standard input and says what is wrong with it, timings aside:
+//! `chimera bench core --quick --json | validate_report`.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use chimera_bench::report::{Report, Row};
+
+fn main() -> ExitCode {
+    let mut text = String::new();
+    if let Err(error) = std::io::stdin().read_to_string(&mut text) {
+        eprintln!("cannot read standard input: {error}");
+        return ExitCode::FAILURE;
+    }
+    let report = match serde_json::from_str::<Report>(&text) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("not a report: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let faults = faults(&report);
+    for fault in &faults {
+        eprintln!("{}: {fault}", report.command);
+    }
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What cannot be, whatever the machine.
+fn faults(report: &Report) -> Vec<String> {
+    let mut faults: Vec<_> = report.rows.iter().flat_map(row_faults).collect();
+    let mut expect = |holds: bool, what: &str| {
+        if !holds {
+            faults.push(what.to_owned());
+        }
+    };
+    expect(!report.rows.is_empty(), "no rows");
+    expect(report.machine.cores > 0, "no cores");
+    expect(report.dram_bytes_per_key > 0.0, "no DRAM per key");
+    expect(report.space_amplification >= 1.0, "space amplification below 1");
+    let measures_recovery = matches!(report.command.as_str(), "core" | "ycsb" | "recovery");
+    expect(!measures_recovery || !report.recovery.is_empty(), "no recovery rows");
+    expect(report.recovery.iter().all(|row| row.records_per_second > 0.0), "a recovery of nothing");
+    let is_floor = report.command == "floor";
+    expect(is_floor == report.ratios.as_ref().is_some_and(|ratios| !ratios.is_empty()), "ratios");
+    faults
+}
+
+fn row_faults(row: &Row) -> Vec<String> {
+    let latency = &row.latency_ns;
+    let ordered = [latency.p50, latency.p99, latency.p999, latency.p9999].is_sorted();
+    let counters = row.counters.unwrap_or_default();
+    let fences = match row.operation.as_str() {
+        "insert" | "load" => counters.fences == 2.0,
+        "overwrite" => counters.fences == 3.0,
+        "update" | "delete" => counters.fences == 1.0 && counters.lines_flushed == 1.0,
+        "get" => counters.fences == 0.0 && counters.lines_flushed == 0.0,
+        _ => true,
+    };
+    let checks = [
+        (row.ops_per_second > 0.0 && row.repetitions > 0, "nothing was measured"),
+        (ordered && latency.p50 > 0, "percentiles are not in order"),
+        (row.counters.is_some(), "nothing was counted"),
+        (fences, "the counters are not those of the protocol"),
+    ];
+    let failed = checks.iter().filter(|(holds, _)| !holds);
+    failed.map(|(_, what)| format!("{}: {what}", row.operation)).collect()
+}
