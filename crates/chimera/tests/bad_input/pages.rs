@@ -168,6 +168,44 @@ fn a_salvaged_store_takes_writes_or_refuses_them() {
     }
 }
 
+/// What was written to a salvaged store is there at the next opening, and what was refused is as it
+/// was: a put that cannot retire the old record is refused before anything has changed.
+#[test]
+fn a_salvaged_store_opens_again_with_what_was_acknowledged() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    let mut refused = 0;
+    for at in 8..16 {
+        for bits in [1, 0x10, 0xff] {
+            restore(path, &files);
+            flip(path, FIRST_SEGMENT, at, bits);
+            let db = open(path, &small().salvage(true));
+            let before = contents(&db);
+            let mut session = db.session();
+            let mut expected = before.clone();
+            for number in 0..RECORDS {
+                match session.put(&key(number), &value(number, 2)) {
+                    Ok(_) => drop(expected.insert(key(number), value(number, 2))),
+                    Err(error) => {
+                        assert!(matches!(error, Error::Corrupted { .. }), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+            drop(session);
+            assert!(contents(&db) == expected, "a refused put has changed something");
+            db.close().expect("nobody else has it");
+            for _ in 0..2 {
+                let db = open(path, &small().salvage(true));
+                assert!(contents(&db) == expected, "byte {at}, bits {bits:x}");
+            }
+        }
+    }
+    assert!(refused > 0, "no put met a damaged word");
+}
+
 #[test]
 fn a_damaged_value_is_found_when_it_is_read_and_healed_by_a_put() {
     let directory = scratch();
