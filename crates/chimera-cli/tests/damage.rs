@@ -113,12 +113,6 @@ fn a_store_without_a_superblock_copy_that_is_right_cannot_be_read() {
     assert!(place.run(["check"]).expect(1).out.contains("restore a copy"));
 }
 
-/// CRC-32C, one bit at a time.
-fn crc32c(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
-}
-
 /// The store as a restart of the machine would find it: copied while open, and of another boot.
 fn store_after_power_loss(place: &Place) {
     let open = place.directory.path().join("open");
@@ -132,11 +126,10 @@ fn store_after_power_loss(place: &Place) {
     let path = place.store().join("superblock");
     let mut bytes = fs::read(&path).expect("a superblock");
     for copy in bytes.chunks_mut(4096) {
-        // Word 11 is the boot; word 15 the checksum of those before it and its complement.
+        // Word 11 is the boot; word 15 the checksum of those before it.
         copy[88] ^= 1;
-        let checksum = crc32c(&copy[..120]);
-        copy[120..124].copy_from_slice(&checksum.to_le_bytes());
-        copy[124..128].copy_from_slice(&(!checksum).to_le_bytes());
+        let checksum = xxhash_rust::xxh3::xxh3_64(&copy[..120]);
+        copy[120..128].copy_from_slice(&checksum.to_le_bytes());
     }
     fs::write(&path, bytes).expect("writable");
 }
