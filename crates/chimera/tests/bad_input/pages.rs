@@ -206,6 +206,26 @@ fn a_salvaged_store_opens_again_with_what_was_acknowledged() {
     assert!(refused > 0, "no put met a damaged word");
 }
 
+/// An in-place update would end the checks of its block's values, and with them what keeps a damaged
+/// one from being served.
+#[test]
+fn beside_a_damaged_value_none_is_updated_in_place() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    flip(path, FIRST_SEGMENT, slot_of(path, 4) + SLOT_BYTES - 3, 2);
+    let db = open(path, &small().salvage(true));
+    let mut session = db.session();
+    assert_eq!(session.get(&key(4)).expect("left out"), None);
+    assert_fails(session.fetch_add_u64(&key(3), 8, 1), &["holds damage", "put it whole"]);
+    assert!(!session.put(&key(3), &value(3, 2)).expect("a put"), "it was there");
+    drop(session);
+    db.close().expect("nobody else has it");
+    let db = open(path, &small().salvage(true));
+    assert_eq!(db.get(&key(4)).expect("left out"), None);
+    assert_eq!(db.get(&key(3)).expect("sound"), Some(value(3, 2)));
+}
+
 #[test]
 fn a_damaged_value_is_found_when_it_is_read_and_healed_by_a_put() {
     let directory = scratch();

@@ -1,7 +1,7 @@
 //! [`Blocks`]: the volatile side of blocks: page locks, how much of a block is free, which blocks wait
 //! to be filled.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -36,6 +36,8 @@ pub(super) struct Blocks {
     page_locks: Arena<VersionLock>,
     states: Arena<AtomicU32>,
     queue: Mutex<VecDeque<u64>>,
+    /// Blocks in which recovery left damage. Empty but for salvage.
+    damaged: Mutex<BTreeSet<u64>>,
     /// There are no fresh blocks any more: every free slot counts.
     is_starved: AtomicBool,
     slots_per_block: u32,
@@ -48,6 +50,7 @@ impl Blocks {
             page_locks: Arena::new(64, huge_pages),
             states: Arena::new(16, huge_pages),
             queue: Mutex::default(),
+            damaged: Mutex::default(),
             is_starved: AtomicBool::new(false),
             slots_per_block: pages.slots_per_block(),
             pages_per_block: pages.pages_per_block,
@@ -131,6 +134,16 @@ impl Blocks {
         if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
             lock(&self.queue).push_back(block);
         }
+    }
+
+    /// Remembers that a block holds something damaged.
+    pub(super) fn note_damaged(&self, block: u64) {
+        lock(&self.damaged).insert(block);
+    }
+
+    /// Whether a block holds something damaged.
+    pub(super) fn is_damaged(&self, block: u64) -> bool {
+        lock(&self.damaged).contains(&block)
     }
 
     /// Takes a block with free slots out of the queue, if there is one.

@@ -133,6 +133,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 keys.extend_from_slice(key);
             }
             Finding::Damage { at, what } => {
+                self.blocks.note_damaged(block);
                 let mut findings = lock(findings);
                 findings.damages += 1;
                 if findings.first_damage.is_none_or(|(first, _)| at < first) {

@@ -167,6 +167,12 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         let _booked = self.begin(Operation::BlockMark, client);
         let block = existing.place.block;
+        if self.blocks.is_damaged(block) {
+            // The flag would end the checks that keep what is damaged from being served.
+            let what =
+                "its block holds damage, so a value cannot be updated in place: put it whole";
+            return Err(Error::corrupted(what, existing.place.record_at));
+        }
         self.pages.change_flags(&self.pool, block, block_flag::IN_PLACE, 0)?;
         self.mark_pages(block, true);
         Ok(())
