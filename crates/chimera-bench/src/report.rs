@@ -15,6 +15,7 @@ use crate::driver::backend::Backend;
 use crate::driver::series::{Results, Series, median, ratio, spread};
 use crate::driver::setup::Setup;
 pub use machine::Machine;
+pub use table::number;
 
 /// The result of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,6 @@
 //! What the user may say: the command line, and the arguments that commands share.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use chimera::Durability;
 use chimera_bench::command::BenchCommand;
@@ -101,22 +100,8 @@ pub(crate) struct WriteArguments {
     /// `auto` is the strongest that the medium has: `immediate` (power loss) on persistent memory,
     /// `process` (end of the process) on ordinary files. Whatever it is, the command ends only when
     /// the store is closed, which on an ordinary file writes everything to the disk.
-    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = parse_durability)]
+    #[arg(long, value_name = "MODE", default_value = "auto")]
     pub(crate) durability: Durability,
-}
-
-fn parse_durability(text: &str) -> Result<Durability, String> {
-    let wrong = || "durability is auto, immediate, group:MILLISECONDS or process".to_owned();
-    match text.split_once(':') {
-        None if text == "auto" => Ok(Durability::Auto),
-        None if text == "immediate" => Ok(Durability::Immediate),
-        None if text == "process" => Ok(Durability::Process),
-        Some(("group", milliseconds)) => {
-            let milliseconds = milliseconds.parse().map_err(|_| wrong())?;
-            Ok(Durability::Group { max_delay: Duration::from_millis(milliseconds) })
-        }
-        _ => Err(wrong()),
-    }
 }
 
 #[cfg(test)]
@@ -127,15 +112,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn durability_is_read() {
-        assert_eq!(parse_durability("auto"), Ok(Durability::Auto));
-        let max_delay = Duration::from_millis(50);
-        assert_eq!(parse_durability("group:50"), Ok(Durability::Group { max_delay }));
-        for wrong in ["", "group", "group:", "group:x", "immediate:1", "best"] {
-            assert!(parse_durability(wrong).is_err(), "{wrong}");
-        }
     }
 }

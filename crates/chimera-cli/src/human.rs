@@ -1,17 +1,6 @@
 //! Numbers as people read and write them.
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use chimera_bench::report::number as count;
 
 /// A size rounded to three digits or so, as `1.5 MiB`.
 pub(crate) fn rounded_size(bytes: u64) -> String {

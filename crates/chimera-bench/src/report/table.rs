@@ -221,7 +221,7 @@ fn percent(part: f64) -> String {
 }
 
 /// A number with a comma after each third digit.
-fn number(number: u64) -> String {
+pub fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

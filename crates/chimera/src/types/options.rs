@@ -455,3 +455,20 @@ impl Options {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_is_read_from_text() {
+        assert_eq!("auto".parse(), Ok(Durability::Auto));
+        assert_eq!("immediate".parse(), Ok(Durability::Immediate));
+        assert_eq!("process".parse(), Ok(Durability::Process));
+        let max_delay = Duration::from_millis(50);
+        assert_eq!("group:50".parse(), Ok(Durability::Group { max_delay }));
+        for wrong in ["", "group", "group:", "group:x", "immediate:1", "best"] {
+            assert!(wrong.parse::<Durability>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Which durability modes are possible on a medium, and which is in force by default.
 
-use chimera::Durability;
+use std::time::Duration;
+
+use chimera::{Durability, Options};
 use chimera_pmem::Medium;
 use serde::Serialize;
 
@@ -22,24 +24,21 @@ pub(super) struct Mode {
 
 impl Durabilities {
     pub(super) fn on(medium: Medium) -> Self {
-        let persistent = medium.is_persistent_memory();
-        let effective = if persistent { Durability::Immediate } else { Durability::Process };
-        let mode = |name, possible, meaning| Mode { name, possible, meaning };
+        let mode = |name, asked, meaning| {
+            let possible = Options::new().durability(asked).effective_durability(medium).is_ok();
+            Mode { name, possible, meaning }
+        };
+        let power_loss = "a write survives a power loss once it is acknowledged";
+        let delayed = "a write survives a power loss after a delay of your choice";
+        let kill = "a write survives the end of the process, such as kill -9";
+        let group = Durability::Group { max_delay: Duration::from_millis(50) };
         Self {
-            effective,
+            effective: Options::new().effective_durability(medium).unwrap_or(Durability::Process),
             why: why(medium),
             modes: vec![
-                mode(
-                    "immediate",
-                    persistent,
-                    "a write survives a power loss once it is acknowledged",
-                ),
-                mode(
-                    "group",
-                    persistent,
-                    "a write survives a power loss after a delay of your choice",
-                ),
-                mode("process", true, "a write survives the end of the process, such as kill -9"),
+                mode("immediate", Durability::Immediate, power_loss),
+                mode("group", group, delayed),
+                mode("process", Durability::Process, kill),
             ],
         }
     }
