@@ -6,10 +6,10 @@ use std::path::Path;
 
 use chimera::{Db, Error};
 
-use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, find, flip};
+use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, change, checked_word, find, flip};
 use crate::tools::{
-    KEY_BYTES, VALUE_BYTES, assert_fails, assert_sound, bytes_of, contents, filled_store, key,
-    open, restore, scratch, small, value,
+    KEY_BYTES, SMALL, VALUE_BYTES, assert_fails, assert_sound, bytes_of, contents, fill,
+    filled_store, key, open, restore, scratch, small, value,
 };
 
 const RECORDS: u64 = 25;
@@ -204,6 +204,32 @@ fn a_salvaged_store_opens_again_with_what_was_acknowledged() {
         }
     }
     assert!(refused > 0, "no put met a damaged word");
+}
+
+/// Blocks that were never handed out are zeros, unless somebody has changed the file: what is written to
+/// them must stay all the same, and nothing else may come up.
+#[test]
+fn a_fresh_block_that_is_not_blank_is_cleared_before_it_is_used() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let stats = open(path, &small()).stats();
+    let block = stats.blocks_used as usize * (SMALL.page_bytes * SMALL.pages_per_block) as usize;
+    let index_flag = 4;
+    change(path, FIRST_SEGMENT, |bytes| {
+        bytes[block..block + 8].copy_from_slice(&checked_word(index_flag).to_le_bytes());
+        bytes[block + 8..block + 16].copy_from_slice(&checked_word(1).to_le_bytes());
+    });
+    let db = open(path, &small());
+    let mut session = db.session();
+    let all = RECORDS + 3 * u64::from(stats.records_per_block);
+    fill(&mut session, RECORDS..all, 1);
+    assert!(db.stats().blocks_used > stats.blocks_used + 1);
+    drop(session);
+    db.close().expect("nobody else has it");
+    let db = open(path, &small());
+    assert_sound(&db);
+    assert_eq!(contents(&db).len() as u64, all);
 }
 
 /// An in-place update would end the checks of its block's values, and with them what keeps a damaged
