@@ -1,0 +1,75 @@
+//! Arguments, and what each subcommand does.
+
+mod dax_guest;
+mod explore;
+mod kill9;
+mod mutate;
+mod plant;
+mod replay;
+
+use std::process::ExitCode;
+
+use chimera::EngineKind;
+
+use crate::report::Report;
+
+/// The crash lab: simulated power failures, killed processes, and whether the tests notice
+#[derive(Debug, clap::Parser)]
+#[command(name = "chimera-crashlab", version, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What all subcommands have.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Common {
+    /// The engine to test
+    #[arg(long, global = true, default_value = "viper")]
+    pub(crate) engine: EngineKind,
+    /// Everything random follows from it: the same seed, the same run
+    #[arg(long, global = true, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print one JSON object instead of a table
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Crash a simulated store at every step, in every way that matters, and verify what is left
+    Explore(explore::Arguments),
+    /// Break each persistence step in turn and see whether the lab notices
+    Mutate(mutate::Arguments),
+    /// Plant historical bugs and see whether the lab finds them
+    Plant(plant::Arguments),
+    /// Run one failure again, from what `explore` printed
+    Replay(replay::Arguments),
+    /// Kill a writing process at random moments and verify what it acknowledged
+    Kill9(kill9::Arguments),
+    /// Run the store on emulated persistent memory in a virtual machine and cut its power
+    DaxGuest(dax_guest::Arguments),
+}
+
+/// Runs a command line: 0 for a pass, 1 for problems found, 2 when it could not be run.
+pub fn run(cli: &Cli) -> ExitCode {
+    let common = &cli.common;
+    let outcome = match &cli.command {
+        Command::Explore(arguments) => explore::run(arguments, common),
+        Command::Mutate(arguments) => mutate::run(arguments, common),
+        Command::Plant(arguments) => plant::run(arguments, common),
+        Command::Replay(arguments) => replay::run(arguments, common),
+        Command::Kill9(arguments) => kill9::run(arguments, common),
+        Command::DaxGuest(arguments) => dax_guest::run(arguments, common),
+    };
+    let printed = outcome.and_then(|report: Report| report.print(common.json).map_err(Into::into));
+    printed.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::from(2)
+    })
+}
+
+/// Why a command could not be run.
+pub(crate) type Outcome = Result<Report, Box<dyn std::error::Error>>;
