@@ -1,9 +1,20 @@
 //! The crash lab of Chimera: proof that acknowledged writes survive, and proof that the proof can fail.
 //!
-//! # Rooms
-//! - `commands/`: what the user may say, one module for each subcommand.
-//! - `report`: how a result is printed: a table or JSON, and the exit code.
+//! # Rooms (each uses only those below it)
+//! - [`commands`]: what the user may say, one module for each subcommand.
+//! - `explore/`: random operations, every crash worth trying, recovery, verification.
+//! - `linter/`: rules that hold whatever a crash would leave.
+//! - `media/`: what is durable after each step, and every state that a crash can leave.
+//! - `subject/`: what is tested: engines, through their public interface.
+//! - `simulated/`: the backend of the seam, and the machine behind it.
+//! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
+mod chance;
 pub mod commands;
+mod explore;
+mod linter;
+mod media;
 pub mod report;
+mod simulated;
+mod subject;

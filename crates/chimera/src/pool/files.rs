@@ -170,8 +170,17 @@ impl PoolFiles {
             }
             return Err(error);
         }
+        // A length is no part of the directory.
+        file.sync().map_err(Error::io("sync", path))?;
         self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))?;
         Ok(file)
+    }
+
+    /// Makes the directory's own entry durable: whoever made it may have been interrupted.
+    pub(super) fn sync_parent(&self) -> Result<()> {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        self.environment.sync_directory(parent).map_err(Error::io("sync", parent))
     }
 }
 

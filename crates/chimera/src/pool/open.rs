@@ -144,7 +144,9 @@ fn map_superblock<P: Pmem>(
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
-        map(&files.create_sized(&path, 0, FILE_BYTES)?)?;
+        let file = files.create_sized(&path, 0, FILE_BYTES)?;
+        files.sync_parent()?;
+        map(&file)?;
         return Ok(None);
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;

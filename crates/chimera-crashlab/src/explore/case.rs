@@ -1,0 +1,75 @@
+//! [`Case`]: a run, written down so that it can be made again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::chance::Chance;
+use crate::subject::{EngineShape, Value};
+
+/// One operation of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Action {
+    /// The value follows from its number.
+    Put { session: u8, key: u8, value: u64 },
+    Delete { session: u8, key: u8 },
+    Get { session: u8, key: u8 },
+    Add { session: u8, key: u8, word: u8, delta: u64 },
+    Replace { session: u8, key: u8, value: u64 },
+    EndSession { session: u8 },
+    Sync,
+    Reopen,
+}
+
+/// The value with a number.
+pub(crate) fn value(number: u64) -> Value {
+    let mut chance = Chance::new(number);
+    std::array::from_fn(|_| chance.next())
+}
+
+/// Sessions that a run uses at a time.
+const SESSIONS: u64 = 3;
+
+impl Action {
+    /// Any operation on one of `keys` keys.
+    pub(crate) fn random(chance: &mut Chance, keys: u64) -> Self {
+        let session = chance.below(SESSIONS) as u8;
+        let key = chance.below(keys) as u8;
+        match chance.below(100) {
+            0..45 => Self::Put { session, key, value: chance.next() },
+            45..65 => Self::Delete { session, key },
+            65..80 => {
+                Self::Add { session, key, word: chance.below(4) as u8, delta: chance.next() | 1 }
+            }
+            80..88 => Self::Replace { session, key, value: chance.next() },
+            88..92 => Self::Get { session, key },
+            92..96 => Self::EndSession { session },
+            96..98 => Self::Sync,
+            _ => Self::Reopen,
+        }
+    }
+}
+
+/// Where a run was cut, and what survived: numbers that are taken modulo how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Crash {
+    /// Before the store is open; else after.
+    pub(crate) during_recovery: bool,
+    /// The number of the crash point among those of the epoch.
+    pub(crate) point: u32,
+    /// The number of the state among those of the point.
+    pub(crate) state: u32,
+}
+
+/// Opening, some operations, and a crash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Epoch {
+    pub(crate) actions: Vec<Action>,
+    pub(crate) crash: Crash,
+}
+
+/// A run: in its last epoch every crash is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) shape: EngineShape,
+    pub(crate) seed: u64,
+    pub(crate) epochs: Vec<Epoch>,
+}

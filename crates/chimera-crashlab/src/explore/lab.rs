@@ -1,0 +1,273 @@
+//! [`Lab`]: two machines, one that runs and one that is put into every state a crash can leave.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chimera_pmem::{Environment, SteppedEnvironment};
+
+use super::case::{Action, Crash};
+use super::model::Expectation;
+use super::record::{Recording, record};
+use super::verify::verify;
+use crate::chance::Chance;
+use crate::linter::{Lint, Linter};
+use crate::media::{Media, Patch, States};
+use crate::simulated::{Event, Machine, Mark, SimulatedFiles, State};
+use crate::subject::Subject;
+
+/// One in so many states is recovered twice.
+const TWICE_ONE_IN: u64 = 8;
+
+/// What is wrong, and after which crash.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub(crate) what: String,
+    /// The step before which the machine stopped; none when it went wrong without a crash.
+    pub(crate) before: Option<String>,
+    /// What survived of that which was not durable for certain, and what was lost.
+    pub(crate) survived: Vec<String>,
+    pub(crate) lost: Vec<String>,
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Different pairs of what a crash left and what is expected of it, all verified.
+    pub(crate) states: u64,
+    pub(crate) points: u64,
+    pub(crate) epochs: u64,
+    /// Epochs cut during recovery.
+    pub(crate) nested: u64,
+}
+
+/// Where a run goes on: what a crash left.
+pub(crate) struct Snapshot {
+    words: Vec<u64>,
+    patch: Patch,
+    pub(crate) expectation: Expectation,
+    pub(crate) during_recovery: bool,
+}
+
+/// Two machines and what was seen of one store.
+pub(crate) struct Lab<'a, S: Subject> {
+    pub(crate) subject: &'a S,
+    pub(crate) working: Arc<Machine>,
+    durable: Arc<Machine>,
+    environment: Arc<SteppedEnvironment>,
+    recovery_environment: Arc<dyn Environment>,
+    seen: HashSet<u64>,
+    pub(crate) counts: Counts,
+    pub(crate) lints: Vec<Lint>,
+    /// Whether redundant flushes and fences are errors.
+    pub(crate) counts_flushes: bool,
+    /// Whether crash states are verified at all.
+    pub(crate) verifies: bool,
+}
+
+impl<'a, S: Subject> Lab<'a, S> {
+    /// New machines, and environments whose random numbers follow from `seed`.
+    pub(crate) fn new(subject: &'a S, seed: u64) -> Self {
+        let working = Machine::new(subject.image_bytes());
+        let durable = Machine::new(subject.image_bytes());
+        let on = |machine: &Arc<Machine>, seed| {
+            Arc::new(SteppedEnvironment::with_files(seed, Arc::new(SimulatedFiles(machine.clone()))))
+        };
+        Self {
+            subject,
+            environment: on(&working, seed),
+            recovery_environment: on(&durable, !seed),
+            working,
+            durable,
+            seen: HashSet::new(),
+            counts: Counts::default(),
+            lints: Vec::new(),
+            counts_flushes: true,
+            verifies: true,
+        }
+    }
+
+    /// Runs an epoch and verifies what crashes leave: at every point when `all`, else only at the one
+    /// that `crash` names. Where it goes on.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub(crate) fn epoch(
+        &mut self,
+        expectation: &Expectation,
+        actions: &[Action],
+        crash: Crash,
+        all: bool,
+        seed: u64,
+    ) -> Result<Snapshot, Violation> {
+        self.counts.epochs += 1;
+        self.environment.reboot();
+        let environment: Arc<dyn Environment> = self.environment.clone();
+        let recording = record(self.subject, &self.working, &environment, expectation, actions);
+        let working = self.working.clone();
+        let trace = working.state();
+        let snapshot = self.crashes(expectation, &recording, &trace, crash, all, seed)?;
+        match recording.failure {
+            Some(what) => {
+                Err(Violation { what, before: None, survived: Vec::new(), lost: Vec::new() })
+            }
+            None => Ok(snapshot),
+        }
+    }
+
+    /// Goes through a trace.
+    fn crashes(
+        &mut self,
+        expectation: &Expectation,
+        recording: &Recording,
+        trace: &State,
+        crash: Crash,
+        all: bool,
+        seed: u64,
+    ) -> Result<Snapshot, Violation> {
+        let chosen = choose(&trace.events, crash);
+        let mut media = Media::new(self.durable.clone());
+        let mut linter = Linter::new(self.counts_flushes);
+        let mut now = expectation.clone();
+        let mut is_open = false;
+        let mut snapshot = None;
+        for (number, event) in trace.events.iter().enumerate() {
+            if let Event::Mark(mark) = event {
+                is_open |= *mark == Mark::Opened;
+                now = after_mark(*mark, now, recording);
+            }
+            let is_chosen = number == chosen;
+            if is_chosen || all && event.is_crash_point() {
+                self.counts.points += 1;
+                let mut chance = Chance::new(seed ^ (number as u64) << 32);
+                let states = self.point(&media, &now, event, &mut chance.clone())?;
+                if is_chosen {
+                    self.counts.nested += u64::from(!is_open);
+                    let wanted = u64::from(crash.state) % states.max(1);
+                    snapshot = Some(Snapshot {
+                        words: (0..self.durable.len() as u32)
+                            .map(|word| self.durable.peek(word))
+                            .collect(),
+                        patch: nth_state(&media, &mut chance, wanted),
+                        expectation: now.clone(),
+                        during_recovery: !is_open,
+                    });
+                }
+            }
+            linter.step(event, &media);
+            media.apply(event, trace);
+        }
+        linter.compare(&media, &self.working);
+        for lint in linter.into_found() {
+            if !self.lints.iter().any(|known| (known.rule, known.site) == (lint.rule, lint.site)) {
+                self.lints.push(lint);
+            }
+        }
+        Ok(snapshot.expect("the chosen point is one of the trace"))
+    }
+
+    /// Verifies the states that a crash before `event` can leave, those that are new. How many there
+    /// are, with repetitions.
+    fn point(
+        &mut self,
+        media: &Media,
+        expectation: &Expectation,
+        event: &Event,
+        chance: &mut Chance,
+    ) -> Result<u64, Violation> {
+        let context = expectation.hash();
+        let mut count = 0;
+        let mut violation = None;
+        States::new(media).for_each(chance, &mut |patch| {
+            count += 1;
+            let key = patch.hash ^ context;
+            if !self.verifies || violation.is_some() || !self.seen.insert(key) {
+                return;
+            }
+            self.counts.states += 1;
+            let twice = key.is_multiple_of(TWICE_ONE_IN);
+            let (machine, environment) = (&self.durable, &self.recovery_environment);
+            if let Err(what) = verify(self.subject, machine, environment, expectation, patch, twice)
+            {
+                violation = Some(describe(what, media, patch, event));
+            }
+        });
+        violation.map_or(Ok(count), Err)
+    }
+
+    /// Puts both machines into the state where a run goes on.
+    pub(crate) fn go_on(&mut self, snapshot: &Snapshot) {
+        for (word, value) in snapshot.words.iter().enumerate() {
+            self.durable.poke(word as u32, *value);
+        }
+        for (word, value) in &snapshot.patch.words {
+            self.durable.poke(*word, *value);
+        }
+        self.durable.state().tree = snapshot.patch.tree.clone();
+        self.working.copy_from(&self.durable);
+        self.working.state().tree = snapshot.patch.tree.clone();
+    }
+}
+
+/// The step before which a run is cut.
+fn choose(events: &[Event], crash: Crash) -> usize {
+    let opened = events.iter().position(|event| matches!(event, Event::Mark(Mark::Opened)));
+    let opened = opened.unwrap_or(events.len());
+    let part = if crash.during_recovery { 0..opened } else { opened..events.len() };
+    let points: Vec<_> = part.filter(|number| events[*number].is_crash_point()).collect();
+    match points.len() {
+        0 => opened.min(events.len().saturating_sub(1)),
+        count => points[crash.point as usize % count],
+    }
+}
+
+/// What is expected after a place between two actions.
+fn after_mark(mark: Mark, mut now: Expectation, recording: &Recording) -> Expectation {
+    match mark {
+        Mark::Opened => {
+            Expectation { model: recording.opened.clone(), in_flight: None }
+        }
+        Mark::Begin(number) => {
+            now.in_flight = recording.changes[number as usize];
+            now
+        }
+        Mark::End(_) => {
+            if let Some((key, value)) = now.in_flight.take() {
+                now.model.set(key, value);
+            }
+            now
+        }
+    }
+}
+
+fn nth_state(media: &Media, chance: &mut Chance, wanted: u64) -> Patch {
+    let mut number = 0;
+    let mut found = Patch::default();
+    States::new(media).for_each(chance, &mut |patch| {
+        if number == wanted {
+            found = patch.clone();
+        }
+        number += 1;
+    });
+    found
+}
+
+/// A violation, for people.
+fn describe(what: String, media: &Media, patch: &Patch, event: &Event) -> Violation {
+    let mut survived = Vec::new();
+    let mut lost = Vec::new();
+    for line in &media.lines {
+        for store in &line.stores {
+            let durable = media.durable.peek(store.word);
+            let left = patch.words.iter().find(|(word, _)| *word == store.word);
+            let text = format!("word {} of line {} ({})", store.word, line.number, store.site.name());
+            if left.map_or(durable, |(_, value)| *value) == store.value {
+                survived.push(text);
+            } else {
+                lost.push(text);
+            }
+        }
+    }
+    let names = patch.tree.nodes.keys().map(|name| name.display().to_string());
+    let files = names.collect::<Vec<_>>().join(", ");
+    Violation { what: format!("{what} (files: {files})"), before: Some(format!("{event:?}")), survived, lost }
+}

@@ -1,0 +1,148 @@
+//! Running an epoch: opening the store, its actions, every return value compared with the model.
+
+use std::sync::Arc;
+
+use chimera_pmem::Environment;
+
+use super::case::Action;
+use super::model::{Expectation, Model, Returned, text};
+use super::quiet;
+use crate::simulated::{Machine, Mark, Memory};
+use crate::subject::{Failure, Store, Subject, Value};
+
+/// What an action changes: a key and what becomes of it.
+pub(crate) type Change = Option<(u64, Option<Value>)>;
+
+/// What happened.
+pub(crate) struct Recording {
+    /// What the store held once it was open.
+    pub(crate) opened: Model,
+    /// What each action changed.
+    pub(crate) changes: Vec<Change>,
+    /// Something went wrong without any crash.
+    pub(crate) failure: Option<String>,
+}
+
+/// Seam calls that an epoch may make.
+const STEPS_MAX: u64 = 10_000_000;
+
+/// Opens the store on `machine` and does `actions`. The trace is left in the machine.
+pub(crate) fn record<S: Subject>(
+    subject: &S,
+    machine: &Arc<Machine>,
+    environment: &Arc<dyn Environment>,
+    expectation: &Expectation,
+    actions: &[Action],
+) -> Recording {
+    machine.start(STEPS_MAX);
+    {
+        let mut state = machine.state();
+        state.events.clear();
+        state.changes.clear();
+    }
+    machine.remember(Memory::Trace);
+    let mut recording =
+        Recording { opened: expectation.model.clone(), changes: Vec::new(), failure: None };
+    let run = Run { subject, machine, environment, recording: &mut recording };
+    let outcome = quiet::catch(|| run.run(expectation, actions));
+    machine.remember(Memory::Off);
+    recording.failure = outcome.err().map(|failure| failure.to_string());
+    recording
+}
+
+struct Run<'a, S: Subject> {
+    subject: &'a S,
+    machine: &'a Arc<Machine>,
+    environment: &'a Arc<dyn Environment>,
+    recording: &'a mut Recording,
+}
+
+impl<S: Subject> Run<'_, S> {
+    fn run(self, expectation: &Expectation, actions: &[Action]) -> Result<(), Failure> {
+        let mut store = Some(self.subject.open(self.machine, self.environment)?);
+        self.machine.mark(Mark::Opened);
+        let mut model = Model::new(self.subject.keys());
+        for key in 0..self.subject.keys() {
+            let found = store.as_mut().expect("open").get(0, key)?;
+            if !expectation.allows(key, found.as_ref()) {
+                return Err(unexpected(key, found.as_ref(), expectation));
+            }
+            model.set(key, found);
+        }
+        self.recording.opened = model.clone();
+        for (number, action) in actions.iter().enumerate() {
+            let (change, expected) = model.effect(*action);
+            self.recording.changes.push(change);
+            self.machine.mark(Mark::Begin(number as u32));
+            let returned = if *action == Action::Reopen {
+                if let Some(store) = store.take() {
+                    store.close()?;
+                }
+                self.machine.start(STEPS_MAX);
+                store = Some(self.subject.open(self.machine, self.environment)?);
+                Ok(Returned::Nothing)
+            } else {
+                perform(store.as_mut().expect("open"), *action)
+            };
+            match returned {
+                Ok(returned) if returned == expected => {}
+                Ok(returned) => {
+                    let text = format!("{action:?} returned {returned:?} instead of {expected:?}");
+                    return Err(Failure::Wrong(text));
+                }
+                // Nothing may have changed.
+                Err(Failure::Full) => {
+                    *self.recording.changes.last_mut().expect("just pushed") = None;
+                    self.machine.mark(Mark::End(number as u32));
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            }
+            if let Some((key, value)) = change {
+                model.set(key, value);
+            }
+            self.machine.mark(Mark::End(number as u32));
+        }
+        // The power goes off before anything is closed.
+        self.machine.remember(Memory::Off);
+        Ok(())
+    }
+}
+
+/// Does one action.
+pub(crate) fn perform<S: Store>(store: &mut S, action: Action) -> Result<Returned, Failure> {
+    let value = super::case::value;
+    Ok(match action {
+        Action::Put { session, key, value: number } => {
+            Returned::Flag(store.put(session.into(), key.into(), &value(number))?)
+        }
+        Action::Delete { session, key } => {
+            Returned::Flag(store.delete(session.into(), key.into())?)
+        }
+        Action::Get { session, key } => Returned::Value(store.get(session.into(), key.into())?),
+        Action::Add { session, key, word, delta } => {
+            Returned::Word(store.add(session.into(), key.into(), word.into(), delta)?)
+        }
+        Action::Replace { session, key, value: number } => {
+            Returned::Flag(store.replace(session.into(), key.into(), &value(number))?)
+        }
+        Action::EndSession { session } => {
+            store.end_session(session.into());
+            Returned::Nothing
+        }
+        Action::Sync => {
+            store.sync()?;
+            Returned::Nothing
+        }
+        Action::Reopen => Returned::Nothing,
+    })
+}
+
+/// A value that may not be there.
+pub(crate) fn unexpected(key: u64, found: Option<&Value>, expectation: &Expectation) -> Failure {
+    Failure::Wrong(format!(
+        "key {key} holds {}, but may hold only {}",
+        text(found),
+        expectation.text(key)
+    ))
+}

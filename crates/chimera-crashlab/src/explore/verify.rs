@@ -1,0 +1,83 @@
+//! Verifying what one crash left: recovery must succeed and find what is expected.
+
+use std::sync::Arc;
+
+use chimera_pmem::Environment;
+
+use super::model::Expectation;
+use super::quiet;
+use super::record::unexpected;
+use crate::media::Patch;
+use crate::simulated::{Machine, Memory};
+use crate::subject::{Failure, Store, Subject};
+
+/// Seam calls that recovery and verification may make, for each word of memory.
+const STEPS_PER_WORD_MAX: u64 = 64;
+
+/// Puts the machine into the state `patch`, opens the store there and verifies it; then takes back
+/// every change.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn verify<S: Subject>(
+    subject: &S,
+    machine: &Arc<Machine>,
+    environment: &Arc<dyn Environment>,
+    expectation: &Expectation,
+    patch: &Patch,
+    twice: bool,
+) -> Result<(), String> {
+    machine.start(STEPS_PER_WORD_MAX * machine.len() as u64);
+    let before = {
+        let mut state = machine.state();
+        for (word, value) in &patch.words {
+            machine.patch(&mut state, *word, *value);
+        }
+        std::mem::replace(&mut state.tree, patch.tree.clone())
+    };
+    machine.remember(Memory::Undo);
+    let outcome = quiet::catch(|| {
+        let recovered = look(subject, machine, environment, expectation, None)?;
+        if twice {
+            machine.start(STEPS_PER_WORD_MAX * machine.len() as u64);
+            machine.remember(Memory::Undo);
+            look(subject, machine, environment, expectation, Some(&recovered))?;
+        }
+        Ok(())
+    });
+    machine.remember(Memory::Off);
+    machine.undo();
+    machine.state().tree = before;
+    outcome.map_err(|failure| failure.to_string())
+}
+
+/// Which of the keys of an operation in flight took effect.
+type Recovered = Vec<bool>;
+
+/// Opens the store and compares everything. What recovery once found, it must find again.
+fn look<S: Subject>(
+    subject: &S,
+    machine: &Arc<Machine>,
+    environment: &Arc<dyn Environment>,
+    expectation: &Expectation,
+    before: Option<&Recovered>,
+) -> Result<Recovered, Failure> {
+    let mut store = subject.open(machine, environment)?;
+    let mut recovered = Vec::new();
+    let mut records = 0;
+    for key in 0..subject.keys() {
+        let found = store.get(0, key)?;
+        if !expectation.allows(key, found.as_ref()) {
+            return Err(unexpected(key, found.as_ref(), expectation));
+        }
+        records += u64::from(found.is_some());
+        recovered.push(found == expectation.model.get(key));
+    }
+    if before.is_some_and(|before| *before != recovered) {
+        return Err(Failure::Wrong("recovering twice gives another result than once".to_owned()));
+    }
+    store.check(records)?;
+    // What closing would change is of no interest.
+    machine.remember(Memory::Off);
+    Ok(recovered)
+}

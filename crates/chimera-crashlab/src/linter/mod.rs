@@ -1,0 +1,200 @@
+//! [`Linter`]: rules that a trace must keep whatever a crash would leave.
+//!
+//! - **A1**: every line that an operation dirtied is durable when it is acknowledged.
+//! - **A2**: what a publishing store makes reachable is durable before it, and is not stored into
+//!   afterwards, but in place, until it is withdrawn.
+//! - **A3**: no lookup is acknowledged with data that another thread has not made durable.
+//! - **A4**: no flush of a line without news, no fence without a flush.
+//! - **A5**: the recorded steps add up to the memory as it is.
+//!
+//! A1 to A3 hold for durability `Immediate`, which is what simulated media give.
+
+use std::collections::BTreeMap;
+
+use chimera_pmem::{Extent, Operation, Site};
+
+use crate::media::Media;
+use crate::simulated::{Event, Machine};
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Lint {
+    pub(crate) rule: &'static str,
+    pub(crate) site: &'static str,
+    pub(crate) what: String,
+}
+
+/// Stores into published records at these sites are the point of them.
+const IN_PLACE: [&str; 1] = ["vpage.value_word"];
+
+/// Flushes at these sites may find nothing to do: the line may have been flushed by whoever stored to
+/// it, or not yet; nobody can tell.
+const MAY_BE_REDUNDANT: [&str; 2] = ["vpage.bits_reused", "pool.sync"];
+
+/// An operation that is under way.
+struct Running {
+    operation: Operation,
+    /// Stores up to this number were made before it.
+    begin: u32,
+    reads: Vec<(u32, u32)>,
+}
+
+#[derive(Default)]
+struct Thread {
+    running: Vec<Running>,
+    flushes: u32,
+}
+
+/// What is reachable, through which word.
+struct Published {
+    words: std::ops::Range<u32>,
+    by: u32,
+    mask: u64,
+}
+
+/// See the module.
+pub(crate) struct Linter {
+    threads: BTreeMap<u8, Thread>,
+    published: Vec<Published>,
+    /// Announced; the store that does it comes next.
+    announced: Vec<Extent>,
+    /// Whether A4 is checked.
+    counts: bool,
+    found: Vec<Lint>,
+}
+
+impl Linter {
+    /// `counts`: whether redundant flushes and fences are errors; not while mutants run.
+    pub(crate) fn new(counts: bool) -> Self {
+        Self {
+            threads: BTreeMap::new(),
+            published: Vec::new(),
+            announced: Vec::new(),
+            counts,
+            found: Vec::new(),
+        }
+    }
+
+    /// What was found.
+    pub(crate) fn into_found(self) -> Vec<Lint> {
+        self.found
+    }
+
+    fn report(&mut self, rule: &'static str, site: &'static str, what: String) {
+        if !self.found.iter().any(|lint| lint.rule == rule && lint.site == site) {
+            self.found.push(Lint { rule, site, what });
+        }
+    }
+
+    /// Looks at a step before `media` takes it.
+    pub(crate) fn step(&mut self, event: &Event, media: &Media) {
+        match *event {
+            Event::Begin { thread, operation } => {
+                let begin = media.sequence();
+                let running = Running { operation, begin, reads: Vec::new() };
+                self.threads.entry(thread).or_default().running.push(running);
+            }
+            Event::Acknowledge { thread } => self.acknowledge(thread, media),
+            Event::Read { first, count, thread } => {
+                if let Some(running) = self.innermost(thread) {
+                    running.reads.push((first, count));
+                }
+            }
+            Event::Reread { thread } => {
+                if let Some(running) = self.innermost(thread) {
+                    running.reads.clear();
+                }
+            }
+            Event::Publish { depends_on, site, .. } => self.publish(depends_on, site, media),
+            Event::Store { word, value, site, .. } => self.store(word, value, site, media),
+            Event::Flush { line, thread, site } => self.flush(line, thread, site, media),
+            Event::Fence { thread, site } => {
+                let thread = self.threads.entry(thread).or_default();
+                let flushes = std::mem::take(&mut thread.flushes);
+                let may_be = MAY_BE_REDUNDANT.contains(&site.name());
+                if flushes == 0 && self.counts && !may_be {
+                    self.report("A4", site.name(), "a fence with nothing to wait for".to_owned());
+                }
+            }
+            Event::MapFresh { .. } | Event::File(_) | Event::Mark(_) => {}
+        }
+    }
+
+    fn innermost(&mut self, thread: u8) -> Option<&mut Running> {
+        self.threads.entry(thread).or_default().running.last_mut()
+    }
+
+    fn acknowledge(&mut self, thread: u8, media: &Media) {
+        let Some(ended) = self.threads.entry(thread).or_default().running.pop() else { return };
+        if let Some(store) = media.pending_since(thread, ended.begin) {
+            let what = format!(
+                "{:?} is acknowledged while its store to word {} is not durable",
+                ended.operation, store.word
+            );
+            self.report("A1", store.site.name(), what);
+        }
+        if ended.operation != Operation::Get {
+            return;
+        }
+        for (first, count) in ended.reads {
+            if let Some(store) = media.pending_in(first..first + count)
+                && store.thread != thread
+            {
+                let what = format!("a lookup returns word {}, which is not durable", store.word);
+                self.report("A3", store.site.name(), what);
+            }
+        }
+    }
+
+    fn publish(&mut self, depends_on: Extent, site: Site, media: &Media) {
+        self.announced.push(depends_on);
+        if let Some(store) = media.pending_in(words_of(depends_on)) {
+            let what = format!(
+                "what it makes reachable is not durable: word {} of {}",
+                store.word,
+                store.site.name()
+            );
+            self.report("A2", site.name(), what);
+        }
+    }
+
+    fn store(&mut self, word: u32, value: u64, site: Site, media: &Media) {
+        let old = media.stored(word);
+        self.published.retain(|published| {
+            published.by != word || value & published.mask == published.mask
+        });
+        for announced in std::mem::take(&mut self.announced) {
+            let news = value & !old;
+            // The upper half of a checked word is its check.
+            let low = news & u64::from(u32::MAX);
+            let mask = if low == 0 { news } else { low };
+            self.published.push(Published { words: words_of(announced), by: word, mask });
+        }
+        let is_published = self.published.iter().any(|published| published.words.contains(&word));
+        if is_published && value != old && !IN_PLACE.contains(&site.name()) {
+            let what = format!("a store to word {word}, which is reachable");
+            self.report("A2", site.name(), what);
+        }
+    }
+
+    fn flush(&mut self, line: u32, thread: u8, site: Site, media: &Media) {
+        self.threads.entry(thread).or_default().flushes += 1;
+        let may_be = MAY_BE_REDUNDANT.contains(&site.name());
+        if self.counts && !may_be && !media.has_news(line) {
+            self.report("A4", site.name(), format!("line {line} is flushed without news"));
+        }
+    }
+
+    /// A5, at the end of a trace.
+    pub(crate) fn compare(&mut self, media: &Media, working: &Machine) {
+        let differs = |word: &u32| media.stored(*word) != working.peek(*word);
+        if let Some(word) = (0..working.len() as u32).find(differs) {
+            let what = format!("word {word} was changed by nobody");
+            self.report("A5", "", what);
+        }
+    }
+}
+
+fn words_of(extent: Extent) -> std::ops::Range<u32> {
+    (extent.offset() / 8) as u32..extent.end().div_ceil(8) as u32
+}

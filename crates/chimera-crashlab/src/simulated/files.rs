@@ -1,0 +1,273 @@
+//! Files of a simulated machine: names, lengths, and which of their changes a crash may lose.
+//!
+//! The contents of a store's files are the machine's memory: here are only the names and lengths.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chimera_pmem::Medium;
+use chimera_pmem::environment::{File, FileProvider, OpenMode};
+
+use super::event::Event;
+use super::machine::Machine;
+
+/// Number of a file, whatever its names.
+pub(crate) type Inode = u32;
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    Directory,
+    File(Inode),
+}
+
+/// All files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub(crate) nodes: BTreeMap<Name, Node>,
+    /// Lengths in bytes.
+    pub(crate) lengths: BTreeMap<Inode, u64>,
+}
+
+impl Tree {
+    /// A hash that equal trees share.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.nodes.hash(&mut hasher);
+        self.lengths.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// A path without its root, shared by all that speak of it.
+pub(crate) type Name = Arc<Path>;
+
+/// A change that a crash may lose until it is synced. Numbered, so that events stay small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileChange {
+    /// Change number so-and-so of [`Machine::changes`] was made.
+    Made(u32),
+    /// The file was synced.
+    FileSynced(Inode),
+    /// The directory of change number so-and-so was synced; the number is of a `Sync` entry.
+    DirectorySynced(u32),
+}
+
+/// What was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    CreateDirectory(Name),
+    Create(Name, Inode),
+    Remove(Name),
+    Length(Inode, u64),
+    /// Not a change: the directory that was synced.
+    Sync(Name),
+}
+
+impl Change {
+    /// Makes the change. One whose directory is not there is lost with it.
+    pub(crate) fn apply(&self, tree: &mut Tree) {
+        let has_parent = |tree: &Tree, name: &Path| match name.parent() {
+            Some(parent) if parent != Path::new("") => tree.nodes.contains_key(parent),
+            _ => true,
+        };
+        match self {
+            Self::CreateDirectory(name) if has_parent(tree, name) => {
+                tree.nodes.insert(name.clone(), Node::Directory);
+            }
+            Self::Create(name, inode) if has_parent(tree, name) => {
+                tree.nodes.insert(name.clone(), Node::File(*inode));
+                tree.lengths.entry(*inode).or_default();
+            }
+            Self::Remove(name) => {
+                tree.nodes.remove(name);
+            }
+            Self::Length(inode, length) => {
+                tree.lengths.insert(*inode, *length);
+            }
+            Self::CreateDirectory(_) | Self::Create(..) | Self::Sync(_) => {}
+        }
+    }
+
+    /// Whether syncing directory `name` makes the change durable.
+    pub(crate) fn is_entry_of(&self, name: &Path) -> bool {
+        match self {
+            Self::CreateDirectory(entry) | Self::Create(entry, _) | Self::Remove(entry) => {
+                entry.parent() == Some(name)
+            }
+            Self::Length(..) | Self::Sync(_) => false,
+        }
+    }
+}
+
+/// The files of a machine.
+#[derive(Debug)]
+pub(crate) struct SimulatedFiles(pub(crate) Arc<Machine>);
+
+fn name_of(path: &Path) -> &Path {
+    path.strip_prefix("/").or_else(|_| path.strip_prefix(".")).unwrap_or(path)
+}
+
+impl FileProvider for SimulatedFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let name = name_of(path);
+        let mut state = self.0.state();
+        let inode = match (state.tree.nodes.get(name).copied(), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(Node::Directory), _) => return Err(io::ErrorKind::IsADirectory.into()),
+            (Some(Node::File(inode)), _) => inode,
+            (None, OpenMode::CreateNew) => {
+                state.next_inode += 1;
+                let inode = state.next_inode;
+                state.change(Change::Create(name.into(), inode));
+                inode
+            }
+            (None, _) => return Err(io::ErrorKind::NotFound.into()),
+        };
+        let is_new = mode == OpenMode::CreateNew;
+        let read_only = mode == OpenMode::Read;
+        let file: Arc<dyn File> =
+            Arc::new(SimulatedFile { machine: self.0.clone(), inode, is_new, read_only });
+        if is_new {
+            state.fresh.push(address(&file));
+        }
+        Ok(file)
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.0.state();
+        let parts: Vec<_> = name_of(path).ancestors().filter(|part| *part != Path::new("")).collect();
+        for part in parts.into_iter().rev() {
+            if !state.tree.nodes.contains_key(part) {
+                state.change(Change::CreateDirectory(part.into()));
+                state.sync_directory(part.parent().unwrap_or(Path::new("")));
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let name = name_of(path);
+        let state = self.0.state();
+        let inside = state.tree.nodes.keys().filter(|entry| entry.parent() == Some(name));
+        Ok(inside.filter_map(|entry| entry.file_name()).map(PathBuf::from).collect())
+    }
+
+    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
+        let name = name_of(path);
+        if name == Path::new("") {
+            return Ok(Some(true));
+        }
+        Ok(self.0.state().tree.nodes.get(name).map(|node| *node == Node::Directory))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let name = name_of(path);
+        let mut state = self.0.state();
+        if !state.tree.nodes.contains_key(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.change(Change::Remove(name.into()));
+        Ok(())
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.0.state().sync_directory(name_of(path));
+        Ok(())
+    }
+}
+
+/// What tells an open file from all others, for as long as it is open.
+pub(crate) fn address(file: &Arc<dyn File>) -> usize {
+    Arc::as_ptr(file).cast::<()>().addr()
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct SimulatedFile {
+    machine: Arc<Machine>,
+    inode: Inode,
+    /// Created by being opened: nothing was ever mapped of it.
+    is_new: bool,
+    read_only: bool,
+}
+
+impl SimulatedFile {
+    fn set(&self, length: u64) {
+        let mut state = self.machine.state();
+        if state.tree.lengths.get(&self.inode) != Some(&length) {
+            state.change(Change::Length(self.inode, length));
+        }
+    }
+
+    fn known_length(&self) -> u64 {
+        self.machine.state().tree.lengths.get(&self.inode).copied().unwrap_or_default()
+    }
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        if self.is_new {
+            let here = std::ptr::from_ref(self).cast::<()>().addr();
+            self.machine.state().fresh.retain(|fresh| *fresh != here);
+        }
+    }
+}
+
+impl File for SimulatedFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.known_length())
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.set((offset + length).max(self.known_length()));
+        Ok(())
+    }
+
+    fn punch(&self, _offset: u64, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Spaces: of files that are not mapped nothing is kept.
+    fn read_at(&self, _offset: u64, into: &mut [u8]) -> io::Result<()> {
+        into.fill(b' ');
+        Ok(())
+    }
+
+    /// Keeps nothing but the length.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.set((offset + bytes.len() as u64).max(self.known_length()));
+        Ok(())
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set(length);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.machine.state().push(Event::File(FileChange::FileSynced(self.inode)));
+        Ok(())
+    }
+
+    /// Always granted: one process at a time runs on the machine.
+    fn try_lock(&self, _exclusive: bool) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    fn medium(&self) -> io::Result<Medium> {
+        Ok(Medium::Simulated)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+}

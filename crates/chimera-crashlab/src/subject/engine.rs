@@ -1,0 +1,224 @@
+//! [`Engine`]: any engine of Chimera, through `Db` and `Session`.
+
+use std::sync::Arc;
+
+use chimera::{Db, EngineKind, Error, Geometry, Options, RecordLayout, Session};
+use chimera_pmem::Environment;
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, Store, Subject, VALUE_WORDS, Value};
+use crate::chance::Chance;
+use crate::simulated::{Machine, Simulated};
+
+/// Bytes of a value.
+const VALUE_BYTES: u32 = 8 * VALUE_WORDS as u32;
+/// Where a store lies.
+const PATH: &str = "store";
+
+/// What a store looks like: all that a test may vary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EngineShape {
+    /// Name of the engine.
+    pub(crate) engine: String,
+    /// Without checksums.
+    pub(crate) published_layout: bool,
+    pub(crate) key_bytes: u32,
+    pub(crate) keys: u64,
+    /// Most blocks.
+    pub(crate) blocks: u64,
+    pub(crate) pages_per_block: u32,
+    pub(crate) segment_bytes: u64,
+}
+
+impl EngineShape {
+    /// A small store, so that slots are reused and segments added soon.
+    pub(crate) fn random(engine: EngineKind, chance: &mut Chance) -> Self {
+        Self {
+            engine: engine.to_string(),
+            published_layout: chance.below(8) == 0,
+            key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
+            keys: 2 + chance.below(7),
+            blocks: 2 + chance.below(11),
+            pages_per_block: 1 + chance.below(2) as u32,
+            segment_bytes: 8192,
+        }
+    }
+}
+
+/// Any engine of Chimera.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    shape: EngineShape,
+    options: Options,
+}
+
+impl Engine {
+    /// With stores of this shape.
+    ///
+    /// # Errors
+    /// When there is no such engine.
+    pub(crate) fn new(shape: &EngineShape) -> Result<Self, String> {
+        // Four records of keys of 8 bytes, three of 16.
+        let geometry = Geometry {
+            segment_bytes: shape.segment_bytes,
+            page_bytes: 256,
+            pages_per_block: shape.pages_per_block,
+            ..Geometry::default()
+        };
+        let layout = if shape.published_layout {
+            RecordLayout::Published
+        } else {
+            RecordLayout::Checked
+        };
+        let block_bytes = u64::from(geometry.page_bytes * geometry.pages_per_block);
+        let options = Options::new()
+            .engine(shape.engine.parse()?)
+            .fixed_size(shape.key_bytes, VALUE_BYTES)
+            .layout(layout)
+            .geometry(geometry)
+            .capacity_bytes(shape.blocks * block_bytes)
+            .populate_ahead_bytes(0)
+            .recovery_threads(1)
+            .huge_pages(false)
+            .index_segment_slots(8);
+        Ok(Self { shape: shape.clone(), options })
+    }
+}
+
+impl Subject for Engine {
+    type Store = EngineStore;
+
+    fn image_bytes(&self) -> u64 {
+        32 << 10
+    }
+
+    fn keys(&self) -> u64 {
+        self.shape.keys
+    }
+
+    fn open(
+        &self,
+        machine: &Arc<Machine>,
+        environment: &Arc<dyn Environment>,
+    ) -> Result<EngineStore, Failure> {
+        let db = Db::open_on(Simulated::new(machine), environment, PATH, &self.options);
+        let db = db.map_err(failure)?;
+        Ok(EngineStore { sessions: Vec::new(), key_bytes: self.shape.key_bytes as usize, db })
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::PoolFull { .. } => Failure::Full,
+        error => Failure::Wrong(error.to_string()),
+    }
+}
+
+/// An open store.
+pub(crate) struct EngineStore {
+    // Before `db`: dropped first.
+    sessions: Vec<Option<Session<Simulated>>>,
+    key_bytes: usize,
+    db: Db<Simulated>,
+}
+
+impl EngineStore {
+    /// The session with this number.
+    fn session(&mut self, number: usize) -> &mut Session<Simulated> {
+        if self.sessions.len() <= number {
+            self.sessions.resize_with(number + 1, || None);
+        }
+        self.sessions[number].get_or_insert_with(|| self.db.session())
+    }
+
+    /// The bytes of a key; the first `key_bytes` of them.
+    fn key(number: u64) -> [u8; 16] {
+        let mut key = [b'k'; 16];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        key
+    }
+}
+
+fn to_bytes(value: &Value) -> [u8; VALUE_BYTES as usize] {
+    let mut bytes = [0; VALUE_BYTES as usize];
+    for (chunk, word) in bytes.chunks_mut(8).zip(value) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+fn from_bytes(bytes: &[u8]) -> Value {
+    let mut value = [0; VALUE_WORDS];
+    for (word, chunk) in value.iter_mut().zip(bytes.chunks(8)) {
+        *word = u64::from_le_bytes(chunk.try_into().expect("8 bytes"));
+    }
+    value
+}
+
+impl Store for EngineStore {
+    fn put(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure> {
+        let length = self.key_bytes;
+        let outcome = self.session(session).put(&Self::key(key)[..length], &to_bytes(value));
+        outcome.map_err(failure)
+    }
+
+    fn get(&mut self, session: usize, key: u64) -> Result<Option<Value>, Failure> {
+        let length = self.key_bytes;
+        self.session(session).get_with(&Self::key(key)[..length], from_bytes).map_err(failure)
+    }
+
+    fn delete(&mut self, session: usize, key: u64) -> Result<bool, Failure> {
+        let length = self.key_bytes;
+        self.session(session).delete(&Self::key(key)[..length]).map_err(failure)
+    }
+
+    fn add(
+        &mut self,
+        session: usize,
+        key: u64,
+        word: usize,
+        delta: u64,
+    ) -> Result<Option<u64>, Failure> {
+        let length = self.key_bytes;
+        let session = self.session(session);
+        session.fetch_add_u64(&Self::key(key)[..length], 8 * word, delta).map_err(failure)
+    }
+
+    fn replace(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure> {
+        let length = self.key_bytes;
+        let bytes = to_bytes(value);
+        let session = self.session(session);
+        let change = |old: &mut Vec<u8>| old.copy_from_slice(&bytes);
+        session.update(&Self::key(key)[..length], change).map_err(failure)
+    }
+
+    fn end_session(&mut self, session: usize) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            *session = None;
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), Failure> {
+        self.db.sync().map_err(failure)
+    }
+
+    fn check(&mut self, records: u64) -> Result<(), Failure> {
+        let report = self.db.check(None);
+        if let Some(damage) = &report.first_damage {
+            let text = format!("check: {} at offset {}", damage.what, damage.at);
+            return Err(Failure::Wrong(text));
+        }
+        if report.records != records || report.index_entries != records {
+            return Err(Failure::Wrong(format!(
+                "{} records on media and {} in the index, where there are {records} keys",
+                report.records, report.index_entries
+            )));
+        }
+        Ok(())
+    }
+
+    fn close(mut self) -> Result<(), Failure> {
+        self.sessions.clear();
+        self.db.close().map_err(failure)
+    }
+}

@@ -1,0 +1,80 @@
+//! What is tested: stores on a simulated machine, through their public interface.
+
+mod engine;
+
+use std::fmt;
+use std::sync::Arc;
+
+use chimera_pmem::Environment;
+
+use crate::simulated::Machine;
+pub(crate) use engine::{Engine, EngineShape};
+
+/// Words of a value.
+pub(crate) const VALUE_WORDS: usize = 4;
+/// A value.
+pub(crate) type Value = [u64; VALUE_WORDS];
+
+/// Why an operation did not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// There is no room: nothing has changed.
+    Full,
+    /// Anything else: a violation.
+    Wrong(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the store is full"),
+            Self::Wrong(what) => f.write_str(what),
+        }
+    }
+}
+
+/// How to open what is tested.
+pub(crate) trait Subject: Send + Sync {
+    /// The open store.
+    type Store: Store;
+
+    /// Bytes of simulated memory it needs.
+    fn image_bytes(&self) -> u64;
+
+    /// Keys are numbers below this.
+    fn keys(&self) -> u64;
+
+    /// Opens or creates it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, which is a violation after every crash.
+    fn open(
+        &self,
+        machine: &Arc<Machine>,
+        environment: &Arc<dyn Environment>,
+    ) -> Result<Self::Store, Failure>;
+}
+
+/// An open store of numbered keys and values of four words. Sessions are numbered, too.
+#[expect(clippy::missing_errors_doc, reason = "every error is a violation, or `Full`")]
+pub(crate) trait Store {
+    /// Stores a value; whether the key is new.
+    fn put(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure>;
+    /// The value of a key.
+    fn get(&mut self, session: usize, key: u64) -> Result<Option<Value>, Failure>;
+    /// Removes a key; whether it was there.
+    fn delete(&mut self, session: usize, key: u64) -> Result<bool, Failure>;
+    /// Adds to one word of a value; what it was before.
+    fn add(&mut self, session: usize, key: u64, word: usize, delta: u64)
+    -> Result<Option<u64>, Failure>;
+    /// Replaces a value by reading, changing and writing it as one step; whether it was there.
+    fn replace(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure>;
+    /// Ends a session; the next operation with its number begins a new one.
+    fn end_session(&mut self, session: usize);
+    /// Makes everything so far durable.
+    fn sync(&mut self) -> Result<(), Failure>;
+    /// Verifies the structure, of which so many records are known.
+    fn check(&mut self, records: u64) -> Result<(), Failure>;
+    /// Closes in order.
+    fn close(self) -> Result<(), Failure>;
+}
