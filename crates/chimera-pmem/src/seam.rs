@@ -205,6 +205,19 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         let _ = operation;
     }
 
+    /// Tells tools that what the innermost operation of this thread has read so far counts for
+    /// nothing: it reads again.
+    #[inline(always)]
+    fn operation_rereads(&self) {}
+
+    /// Whether a tool wants this check, comparison or step of recovery to be left out, to see whether
+    /// any test notices. Never, but in such tools.
+    #[inline(always)]
+    fn skips(&self, step: Site) -> bool {
+        let _ = step;
+        false
+    }
+
     /// Tells tools that the innermost operation of this thread is acknowledged.
     #[inline(always)]
     fn operation_acknowledge(&self) {}

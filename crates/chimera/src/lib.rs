@@ -38,6 +38,7 @@ mod sync;
 mod types;
 
 pub use db::{Db, Session, TypedDb, TypedSession};
+pub use engine::sites;
 pub use pool::Location;
 pub use types::check::{CheckReport, Damage};
 pub use types::error::{Error, Result};

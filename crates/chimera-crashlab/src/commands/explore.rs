@@ -1,42 +1,94 @@
-//! `explore`.
+//! `explore`: crash a simulated store at every step, in every way that matters.
 
-use super::{Common, Outcome};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{Common, Outcome, progress_bar};
 use crate::chance::Chance;
-use crate::explore::{Lab, Plan, explore};
+use crate::explore::{Campaign, Found, shrink};
 use crate::report::Report;
-use crate::subject::{Engine, EngineShape};
+use crate::subject::{EngineShape, Shape};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Crash states to verify, at least
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 2_000_000)]
     states: u64,
+    /// Times that a store goes on after a crash, at least
+    #[arg(long, default_value_t = 10_000)]
+    epochs: u64,
+    /// Threads; each has a share that follows from the seed
+    #[arg(long, default_value_t = 2)]
+    threads: u64,
+    /// Where to write a failure, for `replay`
+    #[arg(long, default_value = "crash-case.json")]
+    save: PathBuf,
 }
 
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let started = std::time::Instant::now();
-    let mut chance = Chance::new(common.seed);
+    let started = Instant::now();
+    let bar = progress_bar(arguments.states);
+    let engine = common.engine;
+    let campaign = Campaign {
+        shape: &|chance: &mut Chance| Shape::Engine(EngineShape::random(engine, chance)),
+        seed: common.seed,
+        states: arguments.states,
+        epochs: arguments.epochs,
+        threads: arguments.threads.max(1),
+        mutation: None,
+        progress: &|states| bar.set_position(states),
+    };
+    let summary = campaign.run();
+    bar.finish_and_clear();
     let mut report = Report::new();
-    let (mut states, mut epochs, mut points) = (0, 0, 0);
-    let mut lints = Vec::new();
-    while states < arguments.states {
-        let shape = EngineShape::random(common.engine, &mut chance);
-        let engine = Engine::new(&shape)?;
-        let seed = chance.next();
-        let mut lab = Lab::new(&engine, seed);
-        let plan = Plan { epochs: 50, full_one_in: 10 };
-        let (_, violation) = explore(&mut lab, seed, plan, &mut |_| true);
-        states += lab.counts.states;
-        epochs += lab.counts.epochs;
-        points += lab.counts.points;
-        for l in lab.lints { if !lints.contains(&l) { lints.push(l); } }
-        if let Some(violation) = violation {
-            report.problem(format!("{shape:?} {violation:#?}"));
-            break;
+    let seconds = started.elapsed().as_secs_f64();
+    report
+        .figure("engine", engine.to_string())
+        .figure("seed", common.seed)
+        .figure("distinct_states", summary.counts.states)
+        .figure("epochs", summary.counts.epochs)
+        .figure("epochs_cut_in_recovery", summary.counts.nested)
+        .figure("crash_points", summary.counts.points)
+        .figure("media_errors", summary.counts.damages)
+        .figure("stores", summary.stores)
+        .figure("states_per_second", (summary.counts.states as f64 / seconds).round())
+        .figure("seconds", (seconds * 10.0).round() / 10.0)
+        .figure("violations", summary.found.len())
+        .figure("lints", summary.lints.len());
+    for lint in &summary.lints {
+        report.problem(format!("{} at {}: {}", lint.rule, lint.site, lint.what));
+    }
+    for found in summary.found.into_iter().take(1) {
+        let found = shrink(found, None);
+        save(&found, &arguments.save)?;
+        report.problem(describe(&found, &arguments.save));
+    }
+    Ok(report)
+}
+
+/// Writes a case for `replay`.
+pub(super) fn save(found: &Found, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let text = serde_json::to_string_pretty(&found.case)?;
+    std::fs::write(path, text + "\n")
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
+/// A violation as text: what, where, what survived, and how to see it again.
+pub(super) fn describe(found: &Found, path: &Path) -> String {
+    use std::fmt::Write as _;
+    let violation = &found.violation;
+    let mut text = violation.what.clone();
+    if let Some(before) = &violation.before {
+        let _ = write!(text, "\n  crash before: {before}");
+    }
+    for (name, stores) in [("survived", &violation.survived), ("lost", &violation.lost)] {
+        if !stores.is_empty() {
+            let _ = write!(text, "\n  {name}: {}", stores.join("; "));
         }
     }
-    for l in lints { report.problem(format!("{l:?}")); }
-    let secs = started.elapsed().as_secs_f64();
-    report.figure("distinct_states", states).figure("epochs", epochs).figure("points", points).figure("states_per_second", states as f64 / secs);
-    Ok(report)
+    for (number, epoch) in found.case.epochs.iter().enumerate() {
+        let _ = write!(text, "\n  epoch {number}: {:?}", epoch.actions);
+    }
+    let _ = write!(text, "\n  again: chimera-crashlab replay {}", path.display());
+    text
 }

@@ -73,3 +73,12 @@ pub fn run(cli: &Cli) -> ExitCode {
 
 /// Why a command could not be run.
 pub(crate) type Outcome = Result<Report, Box<dyn std::error::Error>>;
+
+/// A bar on standard error, on terminals only.
+pub(crate) fn progress_bar(length: u64) -> indicatif::ProgressBar {
+    let style = indicatif::ProgressStyle::with_template(
+        "{wide_bar} {human_pos}/{human_len} {elapsed} (about {eta} left)",
+    );
+    let bar = indicatif::ProgressBar::new(length);
+    bar.with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
+}

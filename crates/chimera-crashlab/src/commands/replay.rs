@@ -1,10 +1,29 @@
-//! `replay`.
+//! `replay`: run one failure again.
 
+use std::path::PathBuf;
+
+use super::explore::describe;
 use super::{Common, Outcome};
+use crate::explore::{Case, Found, replay};
+use crate::report::Report;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// What `explore` wrote
+    case: PathBuf,
+}
 
-pub(crate) fn run(_arguments: &Arguments, _common: &Common) -> Outcome {
-    Err("not yet".into())
+pub(crate) fn run(arguments: &Arguments, _common: &Common) -> Outcome {
+    let path = &arguments.case;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let case: Case = serde_json::from_str(&text)
+        .map_err(|error| format!("{} is not what `explore` writes: {error}", path.display()))?;
+    let violation = replay(&case, None);
+    let mut report = Report::new();
+    report.figure("epochs", case.epochs.len()).figure("violations", u64::from(violation.is_some()));
+    if let Some(violation) = violation {
+        report.problem(describe(&Found { case, violation }, path));
+    }
+    Ok(report)
 }

@@ -3,18 +3,39 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
-use crate::subject::{EngineShape, Value};
+use crate::subject::{Shape, Value};
 
 /// One operation of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Action {
     /// The value follows from its number.
-    Put { session: u8, key: u8, value: u64 },
-    Delete { session: u8, key: u8 },
-    Get { session: u8, key: u8 },
-    Add { session: u8, key: u8, word: u8, delta: u64 },
-    Replace { session: u8, key: u8, value: u64 },
-    EndSession { session: u8 },
+    Put {
+        session: u8,
+        key: u8,
+        value: u64,
+    },
+    Delete {
+        session: u8,
+        key: u8,
+    },
+    Get {
+        session: u8,
+        key: u8,
+    },
+    Add {
+        session: u8,
+        key: u8,
+        word: u8,
+        delta: u64,
+    },
+    Replace {
+        session: u8,
+        key: u8,
+        value: u64,
+    },
+    EndSession {
+        session: u8,
+    },
     Sync,
     Reopen,
 }
@@ -69,7 +90,7 @@ pub(crate) struct Epoch {
 /// A run: in its last epoch every crash is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
-    pub(crate) shape: EngineShape,
+    pub(crate) shape: Shape,
     pub(crate) seed: u64,
     pub(crate) epochs: Vec<Epoch>,
 }

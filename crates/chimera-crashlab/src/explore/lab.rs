@@ -6,17 +6,21 @@ use std::sync::Arc;
 use chimera_pmem::{Environment, SteppedEnvironment};
 
 use super::case::{Action, Crash};
+use super::damage::verify_damaged;
 use super::model::Expectation;
 use super::record::{Recording, record};
 use super::verify::verify;
 use crate::chance::Chance;
 use crate::linter::{Lint, Linter};
 use crate::media::{Media, Patch, States};
-use crate::simulated::{Event, Machine, Mark, SimulatedFiles, State};
+use crate::simulated::{Event, Machine, Mark, Mutation, SimulatedFiles, State};
 use crate::subject::Subject;
 
 /// One in so many states is recovered twice.
 const TWICE_ONE_IN: u64 = 8;
+
+/// One in so many quiet moments is damaged.
+const DAMAGE_ONE_IN: u64 = 2;
 
 /// What is wrong, and after which crash.
 #[derive(Clone, Debug)]
@@ -38,6 +42,18 @@ pub(crate) struct Counts {
     pub(crate) epochs: u64,
     /// Epochs cut during recovery.
     pub(crate) nested: u64,
+    /// Stores verified with damaged media.
+    pub(crate) damages: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.states += other.states;
+        self.points += other.points;
+        self.epochs += other.epochs;
+        self.nested += other.nested;
+        self.damages += other.damages;
+    }
 }
 
 /// Where a run goes on: what a crash left.
@@ -58,19 +74,23 @@ pub(crate) struct Lab<'a, S: Subject> {
     seen: HashSet<u64>,
     pub(crate) counts: Counts,
     pub(crate) lints: Vec<Lint>,
-    /// Whether redundant flushes and fences are errors.
-    pub(crate) counts_flushes: bool,
-    /// Whether crash states are verified at all.
-    pub(crate) verifies: bool,
+    /// Whether redundant flushes and fences are errors: not while a step is made wrong.
+    counts_flushes: bool,
 }
 
 impl<'a, S: Subject> Lab<'a, S> {
     /// New machines, and environments whose random numbers follow from `seed`.
-    pub(crate) fn new(subject: &'a S, seed: u64) -> Self {
+    /// One step is made wrong if `mutation` says so.
+    pub(crate) fn new(subject: &'a S, seed: u64, mutation: Option<Mutation>) -> Self {
         let working = Machine::new(subject.image_bytes());
         let durable = Machine::new(subject.image_bytes());
+        working.set_mutation(mutation);
+        durable.set_mutation(mutation);
         let on = |machine: &Arc<Machine>, seed| {
-            Arc::new(SteppedEnvironment::with_files(seed, Arc::new(SimulatedFiles(machine.clone()))))
+            Arc::new(SteppedEnvironment::with_files(
+                seed,
+                Arc::new(SimulatedFiles(machine.clone())),
+            ))
         };
         Self {
             subject,
@@ -81,8 +101,7 @@ impl<'a, S: Subject> Lab<'a, S> {
             seen: HashSet::new(),
             counts: Counts::default(),
             lints: Vec::new(),
-            counts_flushes: true,
-            verifies: true,
+            counts_flushes: mutation.is_none(),
         }
     }
 
@@ -180,7 +199,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         States::new(media).for_each(chance, &mut |patch| {
             count += 1;
             let key = patch.hash ^ context;
-            if !self.verifies || violation.is_some() || !self.seen.insert(key) {
+            if violation.is_some() || !self.seen.insert(key) {
                 return;
             }
             self.counts.states += 1;
@@ -191,7 +210,31 @@ impl<'a, S: Subject> Lab<'a, S> {
                 violation = Some(describe(what, media, patch, event));
             }
         });
-        violation.map_or(Ok(count), Err)
+        match violation {
+            Some(violation) => Err(violation),
+            None => self.damage(media, expectation, event, chance).map(|()| count),
+        }
+    }
+
+    /// Damages media, where everything is durable and nothing in flight.
+    fn damage(
+        &mut self,
+        media: &Media,
+        expectation: &Expectation,
+        event: &Event,
+        chance: &mut Chance,
+    ) -> Result<(), Violation> {
+        let is_quiet = media.lines.is_empty() && expectation.in_flight.is_none();
+        if !self.subject.finds_damage() || !is_quiet || chance.below(DAMAGE_ONE_IN) > 0 {
+            return Ok(());
+        }
+        self.counts.damages += 1;
+        let (machine, environment) = (&self.durable, &self.recovery_environment);
+        let tree = media.files.everything();
+        let before = std::mem::replace(&mut machine.state().tree, tree);
+        let outcome = verify_damaged(self.subject, machine, environment, expectation, chance);
+        machine.state().tree = before;
+        outcome.map_err(|what| describe(what, media, &Patch::default(), event))
     }
 
     /// Puts both machines into the state where a run goes on.
@@ -223,9 +266,7 @@ fn choose(events: &[Event], crash: Crash) -> usize {
 /// What is expected after a place between two actions.
 fn after_mark(mark: Mark, mut now: Expectation, recording: &Recording) -> Expectation {
     match mark {
-        Mark::Opened => {
-            Expectation { model: recording.opened.clone(), in_flight: None }
-        }
+        Mark::Opened => Expectation { model: recording.opened.clone(), in_flight: None },
         Mark::Begin(number) => {
             now.in_flight = recording.changes[number as usize];
             now
@@ -259,7 +300,8 @@ fn describe(what: String, media: &Media, patch: &Patch, event: &Event) -> Violat
         for store in &line.stores {
             let durable = media.durable.peek(store.word);
             let left = patch.words.iter().find(|(word, _)| *word == store.word);
-            let text = format!("word {} of line {} ({})", store.word, line.number, store.site.name());
+            let text =
+                format!("word {} of line {} ({})", store.word, line.number, store.site.name());
             if left.map_or(durable, |(_, value)| *value) == store.value {
                 survived.push(text);
             } else {
@@ -269,5 +311,10 @@ fn describe(what: String, media: &Media, patch: &Patch, event: &Event) -> Violat
     }
     let names = patch.tree.nodes.keys().map(|name| name.display().to_string());
     let files = names.collect::<Vec<_>>().join(", ");
-    Violation { what: format!("{what} (files: {files})"), before: Some(format!("{event:?}")), survived, lost }
+    Violation {
+        what: format!("{what} (files: {files})"),
+        before: Some(format!("{event:?}")),
+        survived,
+        lost,
+    }
 }

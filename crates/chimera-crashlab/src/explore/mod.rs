@@ -1,13 +1,16 @@
 //! The explorer: random operations, every crash worth trying, recovery, verification, and on.
 
+mod campaign;
 mod case;
+mod damage;
 mod lab;
 mod model;
 mod quiet;
 mod record;
 mod run;
+mod shrink;
 mod verify;
 
-pub(crate) use case::{Action, Case, Crash, Epoch};
-pub(crate) use lab::{Counts, Lab, Violation};
-pub(crate) use run::{Plan, explore, rerun};
+pub(crate) use campaign::{Campaign, Found, Summary, replay};
+pub(crate) use case::Case;
+pub(crate) use shrink::shrink;

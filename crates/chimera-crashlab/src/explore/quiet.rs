@@ -31,6 +31,6 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, F
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no message");
-        Err(Failure::Wrong(format!("a panic: {text}")))
+        Err(Failure::Panic(text.to_owned()))
     })
 }

@@ -35,11 +35,7 @@ pub(crate) fn record<S: Subject>(
     actions: &[Action],
 ) -> Recording {
     machine.start(STEPS_MAX);
-    {
-        let mut state = machine.state();
-        state.events.clear();
-        state.changes.clear();
-    }
+    machine.clear_trace();
     machine.remember(Memory::Trace);
     let mut recording =
         Recording { opened: expectation.model.clone(), changes: Vec::new(), failure: None };

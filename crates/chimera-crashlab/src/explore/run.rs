@@ -6,46 +6,33 @@ use super::model::{Expectation, Model};
 use crate::chance::Chance;
 use crate::subject::Subject;
 
-/// How a store is explored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) epochs: u32,
-    /// One in so many epochs is cut at every point, the others at one.
-    pub(crate) full_one_in: u64,
-}
-
-/// Explores one store through random epochs. What they were, and the violation, if there was one, in
+/// Explores one store through random epochs, each cut at every point. What they were, and the violation, if there was one, in
 /// the last of them.
 pub(crate) fn explore<S: Subject>(
     lab: &mut Lab<'_, S>,
     seed: u64,
-    plan: Plan,
-    goes_on: &mut dyn FnMut(&Lab<'_, S>) -> bool,
+    count: u32,
 ) -> (Vec<Epoch>, Option<Violation>) {
     let mut chance = Chance::new(seed);
     let mut epochs = Vec::new();
     let mut expectation = start(lab.subject);
-    for number in 0..plan.epochs {
-        let count = 3 + chance.below(18);
+    for number in 0..count {
+        let length = 3 + chance.below(18);
         let keys = lab.subject.keys();
-        let actions: Vec<_> = (0..count).map(|_| Action::random(&mut chance, keys)).collect();
+        let actions: Vec<_> = (0..length).map(|_| Action::random(&mut chance, keys)).collect();
         let crash = Crash {
             during_recovery: chance.below(4) == 0,
             point: chance.next() as u32,
             state: chance.next() as u32,
         };
-        let all = chance.below(plan.full_one_in) == 0;
         epochs.push(Epoch { actions: actions.clone(), crash });
         let seed = state_seed(seed, number);
-        match lab.epoch(&expectation, &actions, crash, all, seed) {
+        match lab.epoch(&expectation, &actions, crash, true, seed) {
             Ok(snapshot) => {
                 lab.go_on(&snapshot);
                 expectation = snapshot.expectation;
             }
             Err(violation) => return (epochs, Some(violation)),
-        }
-        if !goes_on(lab) {
-            break;
         }
     }
     (epochs, None)

@@ -160,9 +160,8 @@ impl Linter {
 
     fn store(&mut self, word: u32, value: u64, site: Site, media: &Media) {
         let old = media.stored(word);
-        self.published.retain(|published| {
-            published.by != word || value & published.mask == published.mask
-        });
+        self.published
+            .retain(|published| published.by != word || value & published.mask == published.mask);
         for announced in std::mem::take(&mut self.announced) {
             let news = value & !old;
             // The upper half of a checked word is its check.

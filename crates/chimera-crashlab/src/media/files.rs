@@ -61,6 +61,11 @@ impl FileMedia {
         subsets.into_iter().map(|subset| self.surviving(subset)).collect()
     }
 
+    /// The files when every change survives.
+    pub(crate) fn everything(&self) -> Arc<Tree> {
+        self.surviving(u64::MAX).0
+    }
+
     /// The files when these of the pending changes survive.
     fn surviving(&self, subset: u64) -> (Arc<Tree>, u64) {
         let mut tree = (*self.durable).clone();

@@ -140,7 +140,8 @@ impl FileProvider for SimulatedFiles {
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.0.state();
-        let parts: Vec<_> = name_of(path).ancestors().filter(|part| *part != Path::new("")).collect();
+        let parts: Vec<_> =
+            name_of(path).ancestors().filter(|part| *part != Path::new("")).collect();
         for part in parts.into_iter().rev() {
             if !state.tree.nodes.contains_key(part) {
                 state.change(Change::CreateDirectory(part.into()));

@@ -112,11 +112,6 @@ impl Machine {
         self.state().fresh.clear();
     }
 
-    /// Steps since the start.
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed)
-    }
-
     /// Makes the machine's memory that of `other`.
     pub(crate) fn copy_from(&self, other: &Self) {
         for (to, from) in self.words.iter().zip(&other.words) {
@@ -134,6 +129,14 @@ impl Machine {
     #[inline]
     pub(crate) fn poke(&self, word: u32, value: u64) {
         self.words[word as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Begins an empty trace.
+    pub(crate) fn clear_trace(&self) {
+        let mut state = self.state();
+        state.events.clear();
+        state.changes.clear();
+        state.mutator.clear();
     }
 
     /// Breaks one persistence step from now on, or none.
@@ -284,7 +287,15 @@ impl Machine {
 
 impl State {
     #[inline]
-    fn note_store(&mut self, word: u32, old: u64, value: u64, order: Order, thread: u8, site: Site) {
+    fn note_store(
+        &mut self,
+        word: u32,
+        old: u64,
+        value: u64,
+        order: Order,
+        thread: u8,
+        site: Site,
+    ) {
         if self.traces {
             self.push(Event::Store { word, value, order, thread, site });
         } else {

@@ -54,7 +54,10 @@ impl Simulated {
 
 impl Pmem for Simulated {
     fn map(&self, at: u64, file: &Arc<dyn File>, file_offset: u64, length: u64) -> io::Result<()> {
-        assert!(at == self.machine.mapped() && file_offset == 0, "files are mapped whole, in order");
+        assert!(
+            at == self.machine.mapped() && file_offset == 0,
+            "files are mapped whole, in order"
+        );
         if (at + length) / 8 > self.machine.len() as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -132,9 +135,10 @@ impl Pmem for Simulated {
         let thread = self.machine.step();
         self.note_read(with.offset(), bytes.len() as u64, thread);
         let words = self.machine.range(with.offset(), bytes.len() as u64);
-        bytes.chunks(8).zip(words).all(|(chunk, word)| {
-            word.load(Ordering::Relaxed).to_le_bytes().starts_with(chunk)
-        })
+        bytes
+            .chunks(8)
+            .zip(words)
+            .all(|(chunk, word)| word.load(Ordering::Relaxed).to_le_bytes().starts_with(chunk))
     }
 
     fn prefetch(&self, _range: Extent) {}
@@ -211,6 +215,15 @@ impl Pmem for Simulated {
     fn operation_begin(&self, operation: Operation, _session: u32) {
         let thread = self.machine.step();
         self.machine.note(Event::Begin { thread, operation });
+    }
+
+    fn operation_rereads(&self) {
+        let thread = self.machine.step();
+        self.machine.note(Event::Reread { thread });
+    }
+
+    fn skips(&self, step: Site) -> bool {
+        self.machine.skips(step)
     }
 
     fn operation_acknowledge(&self) {

@@ -90,6 +90,11 @@ impl Mutator {
         Self { mutation, held: Vec::new() }
     }
 
+    /// Forgets what is held back.
+    pub(crate) fn clear(&mut self) {
+        self.held.clear();
+    }
+
     /// The lines of a range that are flushed.
     pub(crate) fn lines(&self, lines: Range<u64>, site: Site) -> Range<u64> {
         let several = lines.end - lines.start > 1;
@@ -122,7 +127,10 @@ impl Mutator {
                 events.push(event);
                 self.release(events, thread);
             }
-            (MutationKind::AdvanceStore, Event::Store { thread, site, .. }) if is_site(site) => {
+            (
+                MutationKind::AdvanceStore,
+                Event::Store { thread, site, .. } | Event::Publish { thread, site, .. },
+            ) if is_site(site) => {
                 let fence = events.iter().rposition(
                     |event| matches!(event, Event::Fence { thread: of, .. } if *of == thread),
                 );

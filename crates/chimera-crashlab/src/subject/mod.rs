@@ -1,6 +1,7 @@
 //! What is tested: stores on a simulated machine, through their public interface.
 
 mod engine;
+mod shape;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use chimera_pmem::Environment;
 
 use crate::simulated::Machine;
 pub(crate) use engine::{Engine, EngineShape};
+pub(crate) use shape::{Shape, SubjectVisitor};
 
 /// Words of a value.
 pub(crate) const VALUE_WORDS: usize = 4;
@@ -20,8 +22,10 @@ pub(crate) type Value = [u64; VALUE_WORDS];
 pub(crate) enum Failure {
     /// There is no room: nothing has changed.
     Full,
-    /// Anything else: a violation.
+    /// Anything else: a violation, or what damage of media brings about.
     Wrong(String),
+    /// A panic: always a violation.
+    Panic(String),
 }
 
 impl fmt::Display for Failure {
@@ -29,6 +33,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Full => f.write_str("the store is full"),
             Self::Wrong(what) => f.write_str(what),
+            Self::Panic(what) => write!(f, "a panic: {what}"),
         }
     }
 }
@@ -53,6 +58,23 @@ pub(crate) trait Subject: Send + Sync {
         machine: &Arc<Machine>,
         environment: &Arc<dyn Environment>,
     ) -> Result<Self::Store, Failure>;
+
+    /// Whether it promises to find damage of media.
+    fn finds_damage(&self) -> bool {
+        false
+    }
+
+    /// Opens it in spite of damage.
+    ///
+    /// # Errors
+    /// When the damage leaves nothing to open.
+    fn salvage(
+        &self,
+        machine: &Arc<Machine>,
+        environment: &Arc<dyn Environment>,
+    ) -> Result<Self::Store, Failure> {
+        self.open(machine, environment)
+    }
 }
 
 /// An open store of numbered keys and values of four words. Sessions are numbered, too.
@@ -65,8 +87,13 @@ pub(crate) trait Store {
     /// Removes a key; whether it was there.
     fn delete(&mut self, session: usize, key: u64) -> Result<bool, Failure>;
     /// Adds to one word of a value; what it was before.
-    fn add(&mut self, session: usize, key: u64, word: usize, delta: u64)
-    -> Result<Option<u64>, Failure>;
+    fn add(
+        &mut self,
+        session: usize,
+        key: u64,
+        word: usize,
+        delta: u64,
+    ) -> Result<Option<u64>, Failure>;
     /// Replaces a value by reading, changing and writing it as one step; whether it was there.
     fn replace(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure>;
     /// Ends a session; the next operation with its number begins a new one.
@@ -75,6 +102,10 @@ pub(crate) trait Store {
     fn sync(&mut self) -> Result<(), Failure>;
     /// Verifies the structure, of which so many records are known.
     fn check(&mut self, records: u64) -> Result<(), Failure>;
+    /// Whether there are values whose damage goes unnoticed, by design.
+    fn has_unchecked_values(&mut self) -> bool {
+        false
+    }
     /// Closes in order.
     fn close(self) -> Result<(), Failure>;
 }

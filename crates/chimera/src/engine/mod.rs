@@ -4,6 +4,30 @@
 //! An engine knows the records it keeps and the index that points at them; neither knows the other.
 //! What engines share is here: the hash of a key, the locks of keys, the state after a failure.
 
+use chimera_pmem::Site;
+
+use crate::types::options::EngineKind;
+
+/// Where an engine stores to, flushes or fences persistent memory; and the checks, comparisons and
+/// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the
+/// crash lab, which breaks each in turn.
+pub fn sites(engine: EngineKind) -> Vec<Site> {
+    use crate::{pool, records::vpage};
+    match engine {
+        EngineKind::Viper => {
+            let lists = [
+                pool::sites::ALL,
+                vpage::sites::ALL,
+                viper::index_sites::ALL,
+                pool::steps::ALL,
+                vpage::steps::ALL,
+                viper::steps::ALL,
+            ];
+            lists.concat()
+        }
+    }
+}
+
 mod keys;
 mod poison;
 pub(crate) mod viper;

@@ -49,6 +49,20 @@ pub(crate) mod sites {
     }
 }
 
+/// Checks and comparisons that a tool can leave out.
+pub(crate) mod steps {
+    chimera_pmem::sites! {
+        /// The checksum of a superblock's copy.
+        SUPERBLOCK_CHECK = "pool.step.superblock_check";
+        /// That the copy with the higher sequence number counts.
+        SUPERBLOCK_NEWER = "pool.step.superblock_newer";
+        /// The header of a segment.
+        SEGMENT_CHECK = "pool.step.segment_check";
+        /// The check of the number of used blocks.
+        USED_BLOCKS_CHECK = "pool.step.used_blocks_check";
+    }
+}
+
 /// Where the used-blocks word lies: in the page of the first superblock copy, apart from it.
 const USED_BLOCKS_AT: u64 = 1024;
 

@@ -40,6 +40,28 @@
 //!
 //! docs/DURABILITY.md argues from these that no acknowledged write is lost.
 
+/// Comparisons and steps of recovery that a tool can leave out.
+pub(crate) mod steps {
+    chimera_pmem::sites! {
+        /// That the record with the higher version counts.
+        VERSION_ORDER = "viper.step.version_order";
+        /// That a new record has a higher version than the one it replaces.
+        OUTBID = "viper.step.outbid";
+        /// Clearing the bits of records that lost.
+        CLEAR_LOSERS = "viper.step.clear_losers";
+        /// Clearing what sessions of the last process left in the flags of their blocks.
+        CLEAR_OWNED = "viper.step.clear_owned";
+        /// Making blocks of an index free.
+        RESET_INDEX = "viper.step.reset_index";
+        /// Telling readers which values were changed in place.
+        MARK_PAGES = "viper.step.mark_pages";
+        /// Making durable that a block's values are changed in place.
+        MARK_BLOCK = "viper.step.mark_block";
+        /// Looking at the index again after reading a record.
+        LEADS_TO = "viper.step.leads_to";
+    }
+}
+
 mod blocks;
 mod check;
 mod client;
@@ -65,7 +87,7 @@ use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
 pub(crate) use client::Client;
-pub(crate) use pmem_words::PmemWords;
+pub(crate) use pmem_words::{PmemWords, sites as index_sites};
 
 /// The engine: one open store of fixed-size records.
 pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {

@@ -1,7 +1,7 @@
 //! [`PmemWords`]: the index in persistent memory, for comparison (Figure 11).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chimera_pmem::{Arena, CACHE_LINE, Pmem};
 
@@ -9,6 +9,7 @@ use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{HashGeometry, Words};
 use crate::pool::{Pool, checked_word};
 use crate::records::vpage::block_flag;
+use crate::sync::lock;
 use crate::types::error::{Error, Result};
 
 /// The sites of an index in persistent memory.
@@ -27,6 +28,8 @@ pub(crate) struct PmemWords<P: Pmem> {
     pool: Arc<Pool<P>>,
     segment_bytes: u64,
     segments_per_block: u64,
+    /// Blocks of an earlier index.
+    old_blocks: Mutex<Vec<u64>>,
     /// Offsets of segments.
     starts: Arena<AtomicU64>,
     segments: AtomicU64,
@@ -45,27 +48,37 @@ impl<P: Pmem> PmemWords<P> {
             let what = "an index in persistent memory needs blocks larger than its segments";
             return Err(Error::InvalidOptions(what.to_owned()));
         }
+        let is_index = |block: &u64| {
+            let flags = checked_word::decode(pool.pmem.load_u64(pool.map.block_at(*block)));
+            flags.is_some_and(|flags| flags & block_flag::INDEX != 0)
+        };
+        let old_blocks: Vec<_> = (0..pool.used_blocks()).filter(is_index).collect();
         let segments = AtomicU64::new(0);
         Ok(Self {
             pool,
             segment_bytes,
             segments_per_block,
+            old_blocks: Mutex::new(old_blocks),
             starts: Arena::new(64, false),
             segments,
         })
     }
 
     fn take_block(&self) -> Result<u64> {
-        let at = self.pool.map.block_at(self.pool.take_block()?);
-        // Zeros are what an index begins with; a fresh block has them unless the file was changed.
-        let block = self.pool.extent(at, self.pool.map.block_bytes);
-        self.pool.pmem.zero(block, sites::BLOCK);
-        self.pool.pmem.flush(block, sites::BLOCK);
-        self.pool.pmem.fence(sites::BLOCK);
-        let flags = checked_word::encode(block_flag::INDEX);
-        self.pool.pmem.store_u64(at, flags, sites::BLOCK);
-        self.pool.pmem.flush(self.pool.extent(at, 8), sites::BLOCK);
-        self.pool.pmem.fence(sites::BLOCK);
+        let old = lock(&self.old_blocks).pop();
+        let at = self.pool.map.block_at(old.map_or_else(|| self.pool.take_block(), Ok)?);
+        if old.is_none() {
+            // Before anything else is there that could be taken for records.
+            let flags = checked_word::encode(block_flag::INDEX);
+            self.pool.pmem.store_u64(at, flags, sites::BLOCK);
+            self.pool.pmem.flush(self.pool.extent(at, 8), sites::BLOCK);
+            self.pool.pmem.fence(sites::BLOCK);
+        }
+        // Zeros are what an index begins with; the first line holds the flags.
+        let words = self.pool.extent(at + CACHE_LINE, self.pool.map.block_bytes - CACHE_LINE);
+        self.pool.pmem.zero(words, sites::WORD);
+        self.pool.pmem.flush(words, sites::WORD);
+        self.pool.pmem.fence(sites::WORD);
         Ok(at)
     }
 
@@ -77,6 +90,8 @@ impl<P: Pmem> PmemWords<P> {
 }
 
 impl<P: Pmem> Words for PmemWords<P> {
+    const IN_POOL: bool = true;
+
     /// The line's offset.
     type Line<'a> = u64;
 

@@ -2,11 +2,11 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::{Client, Viper};
+use super::{Client, Viper, steps};
 use crate::index::Probe;
 use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
-use crate::records::vpage::{Place, RecordHeader, VPages};
+use crate::records::vpage::{self, Place, RecordHeader, VPages};
 use crate::sync::VersionLock;
 use crate::types::error::{Error, Result};
 
@@ -101,19 +101,28 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.pool.pmem.prefetch(self.pages.record(&self.pool, &place));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         if !self.pages.key_is(&self.pool, &place, key) {
-            return self.other_key(hash, location, &place);
+            let probe = self.other_key(hash, location, &place);
+            self.pool.pmem.operation_rereads();
+            return probe;
         }
         self.pages.read_value(&self.pool, &place, into);
         let header = self.verify_reads.then(|| VPages::header(&self.pool, &place));
         if !lock.read_is_valid(version)
-            || self.pages.layout.checked && !self.index.leads_to(hash, location)
+            || self.pages.layout.checked
+                && !self.index.leads_to(hash, location)
+                && !self.pool.pmem.skips(steps::LEADS_TO)
         {
+            self.pool.pmem.operation_rereads();
             return Probe::Retry;
         }
         let Some(header) = header else { return Probe::Found(Ok(())) };
         let is_sound = header.key_is_sound(&place, hash)
             && (VersionLock::is_marked(version) || header.value_is_sound(&place, into));
-        Probe::Found(if is_sound { Ok(()) } else { Err(Unsound { at: place.record_at }) })
+        Probe::Found(if is_sound || self.pool.pmem.skips(vpage::steps::READ_CHECK) {
+            Ok(())
+        } else {
+            Err(Unsound { at: place.record_at })
+        })
     }
 
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
@@ -182,7 +191,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 RecordHeader::from_words(0, 0)
             };
             // A damaged version would decide wrongly after a crash.
-            let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
+            let is_sound = is_key
+                && (!checked
+                    || header.key_is_sound(&place, hash)
+                    || self.pool.pmem.skips(vpage::steps::CHANGE_CHECK));
             let existing = Existing { location, place, header };
             if !is_sound && !self.index.leads_to(hash, location) {
                 // An old location, or one of another hash, read while the entry was moved.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
-use super::{Client, Viper, no_index_memory, no_memory};
+use super::{Client, Viper, no_index_memory, no_memory, steps};
 use crate::index::Resolve;
 use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
@@ -68,7 +68,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         if let (Some((at, what)), false) = (findings.first_damage, options.salvage) {
             return Err(Error::corrupted(what, at));
         }
-        if !self.pool.read_only {
+        if !self.pool.read_only && !self.pool.pmem.skips(steps::CLEAR_LOSERS) {
             self.clear_losers(&findings.losers, options.salvage)?;
         }
         self.in_chunks(threads, blocks, None, |chunk, _| {
@@ -169,6 +169,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             if self.pages.layout.checked { VPages::header(&self.pool, &place).version } else { 0 };
         // A bit that came up by damage must not bring back a record that was retired.
         let is_intact = |at| self.pages.is_set(&self.pool, &self.pages.place_of(at)).is_ok();
+        if self.pool.pmem.skips(steps::VERSION_ORDER) {
+            return Resolve::KeepOld;
+        }
         let is_newer = (is_intact(new.0), new.1, new.0) > (is_intact(old), old_version, old);
         if is_newer { Resolve::KeepNew } else { Resolve::KeepOld }
     }
@@ -192,15 +195,21 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = self.pages.flags(&self.pool, block) else { return };
         let holds_records = flags & block_flag::INDEX == 0;
-        if holds_records && flags & block_flag::IN_PLACE != 0 && self.pages.layout.checked {
+        let pmem = &self.pool.pmem;
+        if holds_records
+            && flags & block_flag::IN_PLACE != 0
+            && self.pages.layout.checked
+            && !pmem.skips(steps::MARK_PAGES)
+        {
             self.mark_pages(block, true);
         }
-        if self.pool.read_only {
+        // An index in persistent memory takes the blocks of the last one.
+        if self.pool.read_only || !holds_records && W::IN_POOL {
             return;
         }
-        let tidied = if !holds_records {
+        let tidied = if !holds_records && !pmem.skips(steps::RESET_INDEX) {
             self.pages.reset_block(&self.pool, block)
-        } else if flags & block_flag::OWNED != 0 {
+        } else if flags & block_flag::OWNED != 0 && !pmem.skips(steps::CLEAR_OWNED) {
             self.pages.change_flags(&self.pool, block, 0, block_flag::OWNED)
         } else {
             Ok(())

@@ -3,7 +3,7 @@
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::read::Existing;
-use super::{Client, Viper};
+use super::{Client, Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{Place, block_flag, sites};
 use crate::types::error::{Error, Result};
@@ -173,7 +173,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 "its block holds damage, so a value cannot be updated in place: put it whole";
             return Err(Error::corrupted(what, existing.place.record_at));
         }
-        self.pages.change_flags(&self.pool, block, block_flag::IN_PLACE, 0)?;
+        if !self.pool.pmem.skips(steps::MARK_BLOCK) {
+            self.pages.change_flags(&self.pool, block, block_flag::IN_PLACE, 0)?;
+        }
         self.mark_pages(block, true);
         Ok(())
     }

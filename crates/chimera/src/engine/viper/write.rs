@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
-use super::{Client, Viper, no_index_memory};
+use super::{Client, Viper, no_index_memory, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{Place, RECORD_HEADER_BYTES, VPages, sites};
 use crate::types::error::Result;
@@ -82,7 +82,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         if let Some(old) = &existing {
             // A damaged word would refuse to retire the old record once the new one is in force.
             pages.is_set(pool, &old.place)?;
-            if old.header.version >= version {
+            if old.header.version >= version && !pool.pmem.skips(steps::OUTBID) {
                 self.outbid(client, &place, hash, value_checksum, old)?;
             }
         }

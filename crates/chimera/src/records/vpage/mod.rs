@@ -43,6 +43,24 @@ pub(crate) mod sites {
     }
 }
 
+/// Checks that a tool can leave out.
+pub(crate) mod steps {
+    chimera_pmem::sites! {
+        /// The check of a block's flags.
+        FLAGS_CHECK = "vpage.step.flags_check";
+        /// The check of a word of the bitset.
+        BITS_CHECK = "vpage.step.bits_check";
+        /// The checksum of a key and its version, at recovery.
+        KEY_CHECK = "vpage.step.key_check";
+        /// The checksum of a value, at recovery.
+        VALUE_CHECK = "vpage.step.value_check";
+        /// The checksums of a record that is read.
+        READ_CHECK = "vpage.step.read_check";
+        /// The checksum of a record that is to be changed.
+        CHANGE_CHECK = "vpage.step.change_check";
+    }
+}
+
 /// Flags of a block, in the first word of its first page.
 pub(crate) mod block_flag {
     /// A session writes new records into the block.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::{PageLayout, block_flag, key_checksum, sites, value_checksum};
+use super::{PageLayout, block_flag, key_checksum, sites, steps, value_checksum};
 use crate::pool::{BlockMap, Location, Pool, checked_word};
 use crate::types::error::{Error, Result};
 
@@ -215,8 +215,12 @@ impl VPages {
     #[inline(always)]
     pub(crate) fn bits<P: Pmem>(&self, pool: &Pool<P>, page_at: u64, word: u32) -> Result<u64> {
         let at = page_at + PageLayout::bitset_at(word);
-        match self.layout.decode_bits(word, pool.pmem.load_u64(at)) {
+        let found = pool.pmem.load_u64(at);
+        match self.layout.decode_bits(word, found) {
             Some(bits) => Ok(bits),
+            None if pool.pmem.skips(steps::BITS_CHECK) => {
+                Ok(found & self.layout.bits_of_word(word))
+            }
             None => Err(damaged_bits(at)),
         }
     }
@@ -318,8 +322,10 @@ impl VPages {
     /// `Corrupted` when their word is damaged.
     pub(crate) fn flags<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Result<u32> {
         let at = self.map.block_at(block);
-        checked_word::decode(pool.pmem.load_u64(at))
+        let found = pool.pmem.load_u64(at);
+        checked_word::decode(found)
             .filter(|flags| flags & !block_flag::KNOWN == 0)
+            .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then_some(found as u32))
             .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
     }
 

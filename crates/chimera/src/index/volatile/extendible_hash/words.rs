@@ -14,6 +14,9 @@ use crate::index::OutOfSpace;
 /// A segment starts as zeros and never moves. Every segment and line that is passed in has been
 /// ensured before.
 pub trait Words: Send + Sync {
+    /// Whether the words lie in blocks of the pool.
+    const IN_POOL: bool = false;
+
     /// Where a line is, found once for several accesses to its words.
     type Line<'a>: Copy
     where
