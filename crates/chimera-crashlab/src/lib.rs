@@ -15,6 +15,7 @@ pub mod commands;
 mod explore;
 mod linter;
 mod media;
+mod mutate;
 pub mod report;
 mod simulated;
 mod subject;

@@ -1,10 +1,100 @@
-//! `mutate`.
+//! `mutate`: break each persistence step in turn and see whether the lab notices.
 
-use super::{Common, Outcome};
+use super::{Common, Outcome, progress_bar};
+use crate::mutate::{Matrix, Mutant};
+use crate::report::Report;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Crash states to verify before a mutant counts as not noticed
+    #[arg(long, default_value_t = 300_000)]
+    states: u64,
+    /// Only mutants whose name contains this, for example `drop-fence`
+    #[arg(long)]
+    only: Option<String>,
+    /// Threads; each has a share that follows from the seed
+    #[arg(long, default_value_t = 2)]
+    threads: u64,
+}
 
-pub(crate) fn run(_arguments: &Arguments, _common: &Common) -> Outcome {
-    Err("not yet".into())
+/// Part of the mutants that may make no difference.
+const EQUIVALENT_MAX: f64 = 0.03;
+/// Part of the others that the crash oracles alone must kill.
+const ORACLE_MIN: f64 = 0.95;
+
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let bar = progress_bar(0);
+    let matrix = Matrix {
+        engine: common.engine,
+        seed: common.seed,
+        states: arguments.states,
+        threads: arguments.threads.max(1),
+        only: arguments.only.as_deref(),
+        progress: &|done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        },
+    };
+    let outcome = matrix.run();
+    bar.finish_and_clear();
+    let count = |is: &dyn Fn(&Mutant) -> bool| outcome.mutants.iter().filter(|m| is(m)).count();
+    let mutants = outcome.mutants.len();
+    let equivalent = count(&|mutant| mutant.equivalent.is_some() && !mutant.is_killed());
+    let by_oracle = count(&|mutant| mutant.oracle.is_some());
+    let part = |some: usize, of: usize| if of == 0 { 0.0 } else { some as f64 / of as f64 };
+    let oracle_part = part(by_oracle, mutants - equivalent);
+    let survivors: Vec<_> = outcome
+        .mutants
+        .iter()
+        .filter(|mutant| !mutant.is_killed() && mutant.equivalent.is_none())
+        .map(|mutant| mutant.mutation.clone())
+        .collect();
+    let mut report = Report::new();
+    report
+        .figure("engine", common.engine.to_string())
+        .figure("seed", common.seed)
+        .figure("mutants", mutants)
+        .figure("killed", count(&Mutant::is_killed))
+        .figure("killed_by_linter", count(&|mutant| mutant.linter.is_some()))
+        .figure("killed_by_oracle", by_oracle)
+        .figure("killed_by_oracle_part", (oracle_part * 1000.0).round() / 1000.0)
+        .figure("equivalent", equivalent)
+        .figure("survivors", survivors.len());
+    if common.json {
+        report.figure("matrix", serde_json::to_value(&outcome.mutants)?);
+    } else {
+        let lines: Vec<_> = outcome.mutants.iter().map(line).collect();
+        report.figure("matrix", lines);
+    }
+    if let Some(what) = outcome.unmutated {
+        report.problem(format!("without any mutation: {what}"));
+    }
+    for site in outcome.unexecuted {
+        report.problem(format!("no run executes the site {site}"));
+    }
+    for survivor in survivors {
+        report.problem(format!("nobody notices {survivor}"));
+    }
+    // Of a part of the matrix the parts say nothing.
+    if arguments.only.is_none() {
+        if oracle_part < ORACLE_MIN {
+            report.problem(format!("the crash oracles alone kill only {oracle_part:.3}"));
+        }
+        if part(equivalent, mutants) > EQUIVALENT_MAX {
+            report.problem(format!("{equivalent} of {mutants} mutants are said to be equivalent"));
+        }
+    }
+    Ok(report)
+}
+
+/// A row of the matrix for people.
+fn line(mutant: &Mutant) -> String {
+    let mark = |killed: bool, name: &'static str| if killed { name } else { "-" };
+    let fate = mutant.equivalent.filter(|_| !mutant.is_killed()).unwrap_or_default();
+    format!(
+        "{:<48} {:<7} {:<7} {fate}",
+        mutant.mutation,
+        mark(mutant.linter.is_some(), "linter"),
+        mark(mutant.oracle.is_some(), "oracle"),
+    )
 }

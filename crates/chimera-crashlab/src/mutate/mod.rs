@@ -1,0 +1,119 @@
+//! The mutation matrix: every persistence step of an engine made wrong in turn, and who notices.
+//!
+//! A mutant is killed by the linter, which sees the broken rule in the trace, or by the crash oracles,
+//! which see what a crash leaves; the two are told apart. A mutant that nobody kills is a hole in the
+//! lab, or a step that is not needed: then it is listed in `equivalent`, with the reason.
+
+mod equivalent;
+
+use std::collections::BTreeSet;
+
+use chimera::EngineKind;
+use serde::Serialize;
+
+use crate::chance::Chance;
+use crate::explore::{Campaign, Summary};
+use crate::simulated::{Mutation, MutationKind};
+use crate::subject::{EngineShape, Shape};
+
+/// How to go through the matrix.
+pub(crate) struct Matrix<'a> {
+    pub(crate) engine: EngineKind,
+    pub(crate) seed: u64,
+    /// States to verify before a mutant counts as not killed by them.
+    pub(crate) states: u64,
+    pub(crate) threads: u64,
+    /// Only mutants whose name contains this.
+    pub(crate) only: Option<&'a str>,
+    /// Called with (mutants done, of how many).
+    pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+/// What became of a mutant.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Mutant {
+    pub(crate) mutation: String,
+    /// The first rule that was broken.
+    pub(crate) linter: Option<String>,
+    /// What a crash left.
+    pub(crate) oracle: Option<String>,
+    /// Why it makes no difference.
+    pub(crate) equivalent: Option<&'static str>,
+    /// States verified until it was killed, or in all.
+    pub(crate) states: u64,
+}
+
+impl Mutant {
+    pub(crate) fn is_killed(&self) -> bool {
+        self.linter.is_some() || self.oracle.is_some()
+    }
+}
+
+/// What the matrix showed.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) mutants: Vec<Mutant>,
+    /// Sites of the engine that no run executed.
+    pub(crate) unexecuted: Vec<&'static str>,
+    /// What the engine does wrong without any mutation.
+    pub(crate) unmutated: Option<String>,
+}
+
+impl Matrix<'_> {
+    /// Finds out which steps there are, and breaks each in turn.
+    pub(crate) fn run(&self) -> Outcome {
+        let sound = self.campaign(None);
+        let unmutated = sound.found.first().map(|found| found.violation.what.clone());
+        let executed: BTreeSet<&str> = sound.seen.iter().map(|(_, site)| *site).collect();
+        let sites: Vec<&'static str> =
+            chimera::sites(self.engine).into_iter().map(chimera_pmem::Site::name).collect();
+        let is_step = |site: &str| site.contains(".step.");
+        let unexecuted =
+            sites.iter().copied().filter(|site| !is_step(site) && !executed.contains(site));
+        let unexecuted: Vec<_> = unexecuted.collect();
+        let of_sites = sound.seen.iter().flat_map(|(step, site)| {
+            MutationKind::of_step(step).iter().map(|kind| Mutation { kind: *kind, site })
+        });
+        let of_steps = sites
+            .iter()
+            .filter(|site| is_step(site))
+            .map(|site| Mutation { kind: MutationKind::Skip, site });
+        let mutations: BTreeSet<Mutation> = of_sites.chain(of_steps).collect();
+        let wanted =
+            |mutation: &Mutation| self.only.is_none_or(|only| mutation.to_string().contains(only));
+        let mutations: Vec<_> = mutations.into_iter().filter(wanted).collect();
+        let count = mutations.len() as u64;
+        let mut mutants = Vec::new();
+        for mutation in mutations {
+            mutants.push(self.mutant(mutation));
+            (self.progress)(mutants.len() as u64, count);
+        }
+        Outcome { mutants, unexecuted, unmutated }
+    }
+
+    fn campaign(&self, mutation: Option<Mutation>) -> Summary {
+        let engine = self.engine;
+        let campaign = Campaign {
+            shape: &|chance: &mut Chance| Shape::Engine(EngineShape::random(engine, chance)),
+            seed: self.seed,
+            states: self.states,
+            epochs: 0,
+            threads: self.threads,
+            mutation,
+            progress: &|_| {},
+        };
+        campaign.run()
+    }
+
+    fn mutant(&self, mutation: Mutation) -> Mutant {
+        let summary = self.campaign(Some(mutation));
+        let lint = summary.lints.first();
+        Mutant {
+            mutation: mutation.to_string(),
+            linter: lint.map(|lint| format!("{} at {}: {}", lint.rule, lint.site, lint.what)),
+            oracle: summary.found.first().map(|found| found.violation.what.clone()),
+            equivalent: equivalent::reason(mutation),
+            states: summary.counts.states,
+        }
+    }
+}
