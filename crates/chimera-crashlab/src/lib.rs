@@ -2,20 +2,26 @@
 //!
 //! # Rooms (each uses only those below it)
 //! - [`commands`]: what the user may say, one module for each subcommand.
+//! - `mutate/`: every persistence step made wrong in turn, and who notices.
 //! - `explore/`: random operations, every crash worth trying, recovery, verification.
 //! - `linter/`: rules that hold whatever a crash would leave.
 //! - `media/`: what is durable after each step, and every state that a crash can leave.
 //! - `subject/`: what is tested: engines, through their public interface.
 //! - `simulated/`: the backend of the seam, and the machine behind it.
+//! - [`schedules`]: several threads at a store, in orders that follow from a seed.
+//! - [`histories`]: what several threads did, and whether a store that keeps its promises can have
+//!   done it.
 //! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
 mod chance;
 pub mod commands;
 mod explore;
+pub mod histories;
 mod linter;
 mod media;
 mod mutate;
 pub mod report;
+pub mod schedules;
 mod simulated;
 mod subject;
