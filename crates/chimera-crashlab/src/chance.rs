@@ -21,9 +21,4 @@ impl Chance {
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
-
-    /// A sequence of its own, that this one does not repeat.
-    pub(crate) fn split(&mut self) -> Self {
-        Self(self.next())
-    }
 }

@@ -7,6 +7,7 @@ use super::{Common, Outcome, progress_bar};
 use crate::chance::Chance;
 use crate::explore::{Campaign, Found, shrink};
 use crate::report::Report;
+use crate::schedules::CrashCampaign;
 use crate::subject::{EngineShape, Shape};
 
 #[derive(Debug, clap::Args)]
@@ -17,6 +18,9 @@ pub(crate) struct Arguments {
     /// Times that a store goes on after a crash, at least
     #[arg(long, default_value_t = 10_000)]
     epochs: u64,
+    /// Histories of several sessions at once, crashed at many points
+    #[arg(long, default_value_t = 1_000)]
+    histories: u64,
     /// Threads; each has a share that follows from the seed
     #[arg(long, default_value_t = 2)]
     threads: u64,
@@ -39,9 +43,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         progress: &|states| bar.set_position(states),
     };
     let summary = campaign.run();
+    let seconds = started.elapsed().as_secs_f64();
+    bar.set_length(arguments.histories);
+    let crashes = CrashCampaign {
+        engine,
+        seed: common.seed,
+        histories: arguments.histories,
+        threads: arguments.threads.max(1),
+        mutation: None,
+        progress: &|histories| bar.set_position(histories),
+    };
+    let crashes = crashes.run();
     bar.finish_and_clear();
     let mut report = Report::new();
-    let seconds = started.elapsed().as_secs_f64();
     report
         .figure("engine", engine.to_string())
         .figure("seed", common.seed)
@@ -53,9 +67,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         .figure("stores", summary.stores)
         .figure("states_per_second", (summary.counts.states as f64 / seconds).round())
         .figure("seconds", (seconds * 10.0).round() / 10.0)
-        .figure("violations", summary.found.len())
-        .figure("lints", summary.lints.len());
-    for lint in &summary.lints {
+        .figure("histories", crashes.histories)
+        .figure("operations_in_histories", crashes.operations)
+        .figure("states_in_histories", crashes.states)
+        .figure("violations", summary.found.len() + usize::from(crashes.problem.is_some()))
+        .figure("lints", summary.lints.union(&crashes.lints).count());
+    if let Some(problem) = &crashes.problem {
+        let number = problem.number;
+        report.problem(format!(
+            "history {number} of a batch, seed {}: {}",
+            common.seed, problem.text
+        ));
+    }
+    for lint in summary.lints.union(&crashes.lints) {
         report.problem(format!("{} at {}: {}", lint.rule, lint.site, lint.what));
     }
     for found in summary.found.into_iter().take(1) {

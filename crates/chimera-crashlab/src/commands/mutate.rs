@@ -9,6 +9,9 @@ pub(crate) struct Arguments {
     /// Crash states to verify before a mutant counts as not noticed
     #[arg(long, default_value_t = 300_000)]
     states: u64,
+    /// Histories of several sessions for the mutants that no state has killed
+    #[arg(long, default_value_t = 1_000)]
+    histories: u64,
     /// Only mutants whose name contains this, for example `drop-fence`
     #[arg(long)]
     only: Option<String>,
@@ -28,6 +31,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         engine: common.engine,
         seed: common.seed,
         states: arguments.states,
+        histories: arguments.histories,
         threads: arguments.threads.max(1),
         only: arguments.only.as_deref(),
         progress: &|done, all| {

@@ -25,7 +25,9 @@ fn random_damage(machine: &Machine, chance: &mut Chance) -> Damage {
     }
     let word = used[chance.below(used.len() as u64) as usize];
     if chance.below(4) > 0 {
-        return vec![(word, machine.peek(word) ^ 1 << chance.below(64))];
+        // Numbers and bits of slots are in the low half.
+        let bit = if chance.below(2) == 0 { chance.below(8) } else { chance.below(64) };
+        return vec![(word, machine.peek(word) ^ 1 << bit)];
     }
     let first = word / LINE_WORDS * LINE_WORDS;
     (first..first + LINE_WORDS).map(|word| (word, chance.next())).collect()
@@ -88,9 +90,13 @@ fn look<S: Subject>(
     expectation: &Expectation,
     is_salvaged: bool,
 ) -> Result<(), Failure> {
+    let mut is_reported = false;
     for key in 0..subject.keys() {
         let found = match store.get(0, key) {
-            Err(Failure::Wrong(_)) => continue,
+            Err(Failure::Wrong(_)) => {
+                is_reported = true;
+                continue;
+            }
             other => other?,
         };
         let is_right = is_salvaged
@@ -102,8 +108,9 @@ fn look<S: Subject>(
             return Err(Failure::Wrong(what));
         }
     }
-    match store.check(0) {
-        Err(failure @ Failure::Panic(_)) => Err(failure),
-        _ => Ok(()),
+    if is_reported && store.check_media().is_ok() {
+        let what = "a record cannot be read, and verification finds nothing wrong";
+        return Err(Failure::Wrong(what.to_owned()));
     }
+    Ok(())
 }

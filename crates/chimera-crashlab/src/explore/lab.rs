@@ -61,7 +61,6 @@ pub(crate) struct Snapshot {
     words: Vec<u64>,
     patch: Patch,
     pub(crate) expectation: Expectation,
-    pub(crate) during_recovery: bool,
 }
 
 /// Two machines and what was seen of one store.
@@ -149,16 +148,22 @@ impl<'a, S: Subject> Lab<'a, S> {
         let mut now = expectation.clone();
         let mut is_open = false;
         let mut snapshot = None;
+        let mut violation = None;
         for (number, event) in trace.events.iter().enumerate() {
             if let Event::Mark(mark) = event {
                 is_open |= *mark == Mark::Opened;
                 now = after_mark(*mark, now, recording);
             }
             let is_chosen = number == chosen;
-            if is_chosen || all && event.is_crash_point() {
+            // After a violation only the linter goes on.
+            if violation.is_none() && (is_chosen || all && event.is_crash_point()) {
                 self.counts.points += 1;
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
-                let states = self.point(&media, &now, event, &mut chance.clone())?;
+                let states = self.point(&media, &now, event, &mut chance.clone());
+                let states = states.unwrap_or_else(|found| {
+                    violation = Some(found);
+                    1
+                });
                 if is_chosen {
                     self.counts.nested += u64::from(!is_open);
                     let wanted = u64::from(crash.state) % states.max(1);
@@ -168,7 +173,6 @@ impl<'a, S: Subject> Lab<'a, S> {
                             .collect(),
                         patch: nth_state(&media, &mut chance, wanted),
                         expectation: now.clone(),
-                        during_recovery: !is_open,
                     });
                 }
             }
@@ -181,7 +185,10 @@ impl<'a, S: Subject> Lab<'a, S> {
                 self.lints.push(lint);
             }
         }
-        Ok(snapshot.expect("the chosen point is one of the trace"))
+        match violation {
+            Some(violation) => Err(violation),
+            None => Ok(snapshot.expect("the chosen point is one of the trace")),
+        }
     }
 
     /// Verifies the states that a crash before `event` can leave, those that are new. How many there

@@ -32,10 +32,6 @@ impl Model {
         self.values[key as usize] = value;
     }
 
-    pub(crate) fn records(&self) -> u64 {
-        self.values.iter().flatten().count() as u64
-    }
-
     /// What an action changes, and what it returns.
     pub(crate) fn effect(&self, action: Action) -> (Option<(u64, Option<Value>)>, Returned) {
         match action {

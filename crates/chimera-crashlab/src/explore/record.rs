@@ -75,7 +75,12 @@ impl<S: Subject> Run<'_, S> {
                     store.close()?;
                 }
                 self.machine.start(STEPS_MAX);
-                store = Some(self.subject.open(self.machine, self.environment)?);
+                let mut opened = self.subject.open(self.machine, self.environment)?;
+                if opened.was_clean() == Some(false) {
+                    let what = "closed in order, and opened as if it had crashed";
+                    return Err(Failure::Wrong(what.to_owned()));
+                }
+                store = Some(opened);
                 Ok(Returned::Nothing)
             } else {
                 perform(store.as_mut().expect("open"), *action)

@@ -12,7 +12,7 @@ use crate::simulated::{Machine, Memory};
 use crate::subject::{Failure, Store, Subject};
 
 /// Seam calls that recovery and verification may make, for each word of memory.
-pub(super) const STEPS_PER_WORD_MAX: u64 = 64;
+pub(crate) const STEPS_PER_WORD_MAX: u64 = 64;
 
 /// Puts the machine into the state `patch`, opens the store there and verifies it; then takes back
 /// every change.

@@ -45,6 +45,19 @@ impl History {
         Self::default()
     }
 
+    /// What these events tell.
+    pub(crate) fn from_events(events: &[Event]) -> Self {
+        let mut history = Self::new();
+        for event in events {
+            match *event {
+                Event::Invoke { thread, key, operation } => history.invoke(thread, key, operation),
+                Event::Return { thread, outcome } => history.returns(thread, outcome),
+                Event::Crash => history.crash(),
+            }
+        }
+        history
+    }
+
     /// A thread begins an operation.
     ///
     /// # Panics

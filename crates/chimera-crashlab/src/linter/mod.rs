@@ -29,14 +29,15 @@ const IN_PLACE: [&str; 1] = ["vpage.value_word"];
 
 /// Flushes at these sites may find nothing to do: the line may have been flushed by whoever stored to
 /// it, or not yet; nobody can tell.
-const MAY_BE_REDUNDANT: [&str; 2] = ["vpage.bits_reused", "pool.sync"];
+const MAY_BE_REDUNDANT: [&str; 1] = ["vpage.bits_reused"];
 
 /// An operation that is under way.
 struct Running {
     operation: Operation,
     /// Stores up to this number were made before it.
     begin: u32,
-    reads: Vec<(u32, u32)>,
+    /// Words, and the stores so far when they were read.
+    reads: Vec<(std::ops::Range<u32>, u32)>,
 }
 
 #[derive(Default)]
@@ -97,7 +98,7 @@ impl Linter {
             Event::Acknowledge { thread } => self.acknowledge(thread, media),
             Event::Read { first, count, thread } => {
                 if let Some(running) = self.innermost(thread) {
-                    running.reads.push((first, count));
+                    running.reads.push((first..first + count, media.sequence()));
                 }
             }
             Event::Reread { thread } => {
@@ -111,12 +112,11 @@ impl Linter {
             Event::Fence { thread, site } => {
                 let thread = self.threads.entry(thread).or_default();
                 let flushes = std::mem::take(&mut thread.flushes);
-                let may_be = MAY_BE_REDUNDANT.contains(&site.name());
-                if flushes == 0 && self.counts && !may_be {
+                if flushes == 0 && self.counts {
                     self.report("A4", site.name(), "a fence with nothing to wait for".to_owned());
                 }
             }
-            Event::MapFresh { .. } | Event::File(_) | Event::Mark(_) => {}
+            Event::MapFresh { .. } | Event::File(_) | Event::Mark(_) | Event::History(_) => {}
         }
     }
 
@@ -136,8 +136,8 @@ impl Linter {
         if ended.operation != Operation::Get {
             return;
         }
-        for (first, count) in ended.reads {
-            if let Some(store) = media.pending_in(first..first + count)
+        for (words, read) in ended.reads {
+            if let Some(store) = media.pending_in(words, read)
                 && store.thread != thread
             {
                 let what = format!("a lookup returns word {}, which is not durable", store.word);
@@ -148,7 +148,7 @@ impl Linter {
 
     fn publish(&mut self, depends_on: Extent, site: Site, media: &Media) {
         self.announced.push(depends_on);
-        if let Some(store) = media.pending_in(words_of(depends_on)) {
+        if let Some(store) = media.pending_in(words_of(depends_on), u32::MAX) {
             let what = format!(
                 "what it makes reachable is not durable: word {} of {}",
                 store.word,

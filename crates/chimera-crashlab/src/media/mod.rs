@@ -110,7 +110,8 @@ impl Media {
             | Event::Reread { .. }
             | Event::Begin { .. }
             | Event::Acknowledge { .. }
-            | Event::Mark(_) => {}
+            | Event::Mark(_)
+            | Event::History(_) => {}
         }
     }
 
@@ -161,12 +162,14 @@ impl Media {
         }
     }
 
-    /// Whether stores to a range of words may be missing after a crash, and the first such store.
-    pub(crate) fn pending_in(&self, words: std::ops::Range<u32>) -> Option<&Pending> {
+    /// A store to a range of words, up to store number `until`, that may be missing after a crash.
+    pub(crate) fn pending_in(&self, words: std::ops::Range<u32>, until: u32) -> Option<&Pending> {
         let lines = words.start / LINE_WORDS..words.end.div_ceil(LINE_WORDS);
         let near = self.lines.iter().filter(|line| lines.contains(&line.number));
         near.flat_map(|line| &line.stores).find(|store| {
-            words.contains(&store.word) && store.value != self.durable.peek(store.word)
+            words.contains(&store.word)
+                && store.sequence <= until
+                && store.value != self.durable.peek(store.word)
         })
     }
 

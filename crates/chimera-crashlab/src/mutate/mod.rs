@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::chance::Chance;
 use crate::explore::{Campaign, Summary};
+use crate::schedules::{CrashCampaign, Crashes};
 use crate::simulated::{Mutation, MutationKind};
 use crate::subject::{EngineShape, Shape};
 
@@ -22,6 +23,8 @@ pub(crate) struct Matrix<'a> {
     pub(crate) seed: u64,
     /// States to verify before a mutant counts as not killed by them.
     pub(crate) states: u64,
+    /// Histories of several sessions for those that no state has killed.
+    pub(crate) histories: u64,
     pub(crate) threads: u64,
     /// Only mutants whose name contains this.
     pub(crate) only: Option<&'a str>,
@@ -72,7 +75,8 @@ impl Matrix<'_> {
             sites.iter().copied().filter(|site| !is_step(site) && !executed.contains(site));
         let unexecuted: Vec<_> = unexecuted.collect();
         let of_sites = sound.seen.iter().flat_map(|(step, site)| {
-            MutationKind::of_step(step).iter().map(|kind| Mutation { kind: *kind, site })
+            let kinds = if sites.contains(site) { MutationKind::of_step(step) } else { &[] };
+            kinds.iter().map(|kind| Mutation { kind: *kind, site })
         });
         let of_steps = sites
             .iter()
@@ -105,13 +109,32 @@ impl Matrix<'_> {
         campaign.run()
     }
 
+    fn histories(&self, mutation: Option<Mutation>) -> Crashes {
+        let campaign = CrashCampaign {
+            engine: self.engine,
+            seed: self.seed,
+            histories: self.histories,
+            threads: self.threads,
+            mutation,
+            progress: &|_| {},
+        };
+        campaign.run()
+    }
+
     fn mutant(&self, mutation: Mutation) -> Mutant {
         let summary = self.campaign(Some(mutation));
-        let lint = summary.lints.first();
+        let mut oracle = summary.found.first().map(|found| found.violation.what.clone());
+        let mut lints = summary.lints;
+        if oracle.is_none() {
+            let crashes = self.histories(Some(mutation));
+            lints.extend(crashes.lints);
+            oracle = crashes.problem.map(|problem| problem.text);
+        }
+        let lint = lints.first();
         Mutant {
             mutation: mutation.to_string(),
             linter: lint.map(|lint| format!("{} at {}: {}", lint.rule, lint.site, lint.what)),
-            oracle: summary.found.first().map(|found| found.violation.what.clone()),
+            oracle,
             equivalent: equivalent::reason(mutation),
             states: summary.counts.states,
         }

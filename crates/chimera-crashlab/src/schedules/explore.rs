@@ -111,7 +111,20 @@ where
     O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
     J: Fn(u64, &Recorder) -> bool + Send + Sync + 'static,
 {
-    let plan = *plan;
+    let workload = plan.workload;
+    execute(plan, move |number| {
+        let recorder = Recorder::new();
+        one(&workload, number, &open, &recorder);
+        judge(number, &recorder)
+    })
+}
+
+/// Runs `body` in as many executions as the plan has histories, with their numbers, until it says no.
+/// A panic, or a run without an end, is a problem.
+pub(super) fn execute(
+    plan: &Plan,
+    body: impl Fn(u64) -> bool + Send + Sync + 'static,
+) -> Option<Problem> {
     let next = Arc::new(AtomicU64::new(0));
     let numbers = next.clone();
     let is_over = AtomicU64::new(0);
@@ -121,9 +134,7 @@ where
             return;
         }
         let number = numbers.fetch_add(1, Ordering::Relaxed);
-        let recorder = Recorder::new();
-        one(&plan.workload, number, &open, &recorder);
-        if !judge(number, &recorder) {
+        if !body(number) {
             is_over.store(1, Ordering::Relaxed);
         }
     };

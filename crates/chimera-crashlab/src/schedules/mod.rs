@@ -10,16 +10,19 @@
 //! What threads do is written down by a [`Recorder`] and judged by [`crate::histories`].
 //!
 //! # Crashes
-//! A backend that simulates power failures decides when the power fails, takes what survives, and
-//! tells the recorder with [`Recorder::crash`]: nothing is written down from then on, while the threads
-//! run to their end on memory that no longer counts. Then what survived is opened, [`Recorder::resume`]
-//! and [`read_all`] go on with the history.
+//! On simulated media every step of a history is recorded together with its events. Afterwards the
+//! history is cut at many points; what a crash there leaves is opened, every key is read, and the
+//! history up to the point, the crash and these reads are judged together.
 
+mod campaign;
+mod crashes;
 mod environment;
 mod explore;
 mod recorder;
 mod worker;
 
+pub(crate) use campaign::CrashCampaign;
+pub(crate) use crashes::Crashes;
 pub use environment::ShuttleEnvironment;
 pub use explore::{Exploration, Plan, Problem, Scheduling, explore, run_history};
 pub use recorder::Recorder;

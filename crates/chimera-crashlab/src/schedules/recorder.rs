@@ -8,11 +8,14 @@ use crate::histories::{History, Operation, Outcome};
 #[derive(Clone, Debug, Default)]
 pub struct Recorder(Arc<Mutex<Recording>>);
 
-#[derive(Debug, Default)]
+/// Told of the number of events so far, after each.
+type Observer = Box<dyn Fn(usize) + Send>;
+
+#[derive(Default)]
 struct Recording {
     history: History,
+    observer: Option<Observer>,
     problems: Vec<String>,
-    has_crashed: bool,
 }
 
 impl Recorder {
@@ -21,47 +24,34 @@ impl Recorder {
         Self::default()
     }
 
+    /// A crash has followed what happened so far, and the machine is up again.
+    pub(crate) fn after_crash(mut history: History) -> Self {
+        history.crash();
+        Self(Arc::new(Mutex::new(Recording { history, ..Recording::default() })))
+    }
+
+    /// Tells `observer` the number of events in the history, after each.
+    pub(crate) fn observe(&self, observer: impl Fn(usize) + Send + 'static) {
+        self.lock().observer = Some(Box::new(observer));
+    }
+
     /// A thread begins an operation on a key.
     pub fn invoke(&self, thread: u32, key: u64, operation: Operation) {
         let mut recording = self.lock();
-        if !recording.has_crashed {
-            recording.history.invoke(thread, key, operation);
-        }
+        recording.history.invoke(thread, key, operation);
+        recording.tell();
     }
 
     /// The thread's operation returns.
     pub fn returns(&self, thread: u32, outcome: Outcome) {
         let mut recording = self.lock();
-        if !recording.has_crashed {
-            recording.history.returns(thread, outcome);
-        }
+        recording.history.returns(thread, outcome);
+        recording.tell();
     }
 
     /// Something is wrong that the history does not tell: an error, damage.
     pub fn problem(&self, text: String) {
-        let mut recording = self.lock();
-        if !recording.has_crashed {
-            recording.problems.push(text);
-        }
-    }
-
-    /// The machine crashes now. Nothing is written down until [`resume`](Self::resume).
-    pub fn crash(&self) {
-        let mut recording = self.lock();
-        if !recording.has_crashed {
-            recording.history.crash();
-            recording.has_crashed = true;
-        }
-    }
-
-    /// The machine is up again, and no thread of before is left.
-    pub fn resume(&self) {
-        self.lock().has_crashed = false;
-    }
-
-    /// Whether the machine has crashed and is not up again.
-    pub fn has_crashed(&self) -> bool {
-        self.lock().has_crashed
+        self.lock().problems.push(text);
     }
 
     /// What was written down so far.
@@ -77,5 +67,19 @@ impl Recorder {
     /// Never held while a thread yields.
     fn lock(&self) -> MutexGuard<'_, Recording> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording {
+    fn tell(&self) {
+        if let Some(observer) = &self.observer {
+            observer(self.history.events().len());
+        }
+    }
+}
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recording").field("history", &self.history).finish_non_exhaustive()
     }
 }

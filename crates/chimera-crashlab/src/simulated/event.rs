@@ -51,6 +51,8 @@ pub(crate) enum Event {
     Acknowledge { thread: u8 },
     /// A place between two operations of the test.
     Mark(Mark),
+    /// So many events of the threads' history have happened.
+    History(u32),
 }
 
 impl Event {

@@ -280,11 +280,6 @@ impl Machine {
             self.poke(word, old);
         }
     }
-
-    /// Keeps every change since the last time.
-    pub(crate) fn keep(&self) {
-        self.state().undo.clear();
-    }
 }
 
 impl State {
@@ -320,7 +315,7 @@ impl State {
         self.mutator.push(&mut self.events, event);
     }
 
-    fn see(&mut self, what: &'static str, site: Site) {
+    pub(crate) fn see(&mut self, what: &'static str, site: Site) {
         self.seen.insert((what, site.name()));
     }
 

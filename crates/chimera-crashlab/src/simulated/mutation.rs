@@ -20,7 +20,7 @@ pub(crate) enum MutationKind {
     DelayFlush,
     /// Its fence is left out.
     DropFence,
-    /// Its fence waits until after the thread's next store.
+    /// Its fence waits until after the thread's next flush.
     DelayFence,
     /// Its store goes before the thread's last fence: what it makes reachable may not be durable.
     AdvanceStore,
@@ -123,7 +123,7 @@ impl Mutator {
                 self.held.push(event);
             }
             (MutationKind::DelayFlush, Event::Fence { thread, .. })
-            | (MutationKind::DelayFence, Event::Store { thread, .. }) => {
+            | (MutationKind::DelayFence, Event::Flush { thread, .. }) => {
                 events.push(event);
                 self.release(events, thread);
             }

@@ -33,6 +33,17 @@ impl From<EngineName> for String {
     }
 }
 
+/// Where a store's index lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum IndexUse {
+    Dram,
+    /// In persistent memory, for comparison; nothing protects it from damage.
+    Pmem,
+    /// Now here, now there.
+    Either,
+}
+
 /// What a store looks like: all that a test may vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineShape {
@@ -45,24 +56,28 @@ pub(crate) struct EngineShape {
     pub(crate) blocks: u64,
     pub(crate) pages_per_block: u32,
     pub(crate) segment_bytes: u64,
-    /// The index in persistent memory, for comparison: a third as many crashes in the same time.
-    pub(crate) index_in_pmem: bool,
+    pub(crate) index: IndexUse,
 }
 
 impl EngineShape {
     /// A small store, so that slots are reused and segments added soon.
     pub(crate) fn random(engine: EngineKind, chance: &mut Chance) -> Self {
-        let index_in_pmem = chance.below(16) == 0;
+        let index = match chance.below(16) {
+            0 => IndexUse::Pmem,
+            1 => IndexUse::Either,
+            _ => IndexUse::Dram,
+        };
+        let needs_room = index != IndexUse::Dram;
         Self {
             engine: EngineName(engine),
             published_layout: chance.below(8) == 0,
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
             keys: 2 + chance.below(7),
-            blocks: if index_in_pmem { 10 } else { 2 } + chance.below(11),
+            blocks: if needs_room { 24 } else { 2 + chance.below(11) },
             // A page has no room for a segment of the index.
-            pages_per_block: if index_in_pmem { 2 } else { 1 + chance.below(2) as u32 },
+            pages_per_block: if needs_room { 2 } else { 1 + chance.below(2) as u32 },
             segment_bytes: 8192,
-            index_in_pmem,
+            index,
         }
     }
 }
@@ -93,7 +108,6 @@ impl Engine {
             .layout(layout)
             .geometry(geometry)
             .capacity_bytes(shape.blocks * block_bytes)
-            .index(if shape.index_in_pmem { IndexPlacement::Pmem } else { IndexPlacement::Dram })
             .populate_ahead_bytes(0)
             .recovery_threads(1)
             .huge_pages(false)
@@ -103,13 +117,25 @@ impl Engine {
 }
 
 impl Engine {
+    /// How its stores are opened.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
     fn open_with(
         &self,
         machine: &Arc<Machine>,
         environment: &Arc<dyn Environment>,
         options: &Options,
     ) -> Result<EngineStore, Failure> {
-        let db = Db::open_on(Simulated::new(machine), environment, PATH, options);
+        let in_pmem = match self.shape.index {
+            IndexUse::Dram => false,
+            IndexUse::Pmem => true,
+            IndexUse::Either => environment.boot_id() % 2 == 1,
+        };
+        let placement = if in_pmem { IndexPlacement::Pmem } else { IndexPlacement::Dram };
+        let options = options.clone().index(placement);
+        let db = Db::open_on(Simulated::new(machine), environment, PATH, &options);
         let db = db.map_err(failure)?;
         Ok(EngineStore { sessions: Vec::new(), key_bytes: self.shape.key_bytes as usize, db })
     }
@@ -135,7 +161,7 @@ impl Subject for Engine {
     }
 
     fn finds_damage(&self) -> bool {
-        !self.shape.published_layout && !self.shape.index_in_pmem
+        !self.shape.published_layout && self.shape.index == IndexUse::Dram
     }
 
     fn salvage(
@@ -242,12 +268,23 @@ impl Store for EngineStore {
         self.db.sync().map_err(failure)
     }
 
-    fn check(&mut self, records: u64) -> Result<(), Failure> {
-        let report = self.db.check(None);
-        if let Some(damage) = &report.first_damage {
-            let text = format!("check: {} at offset {}", damage.what, damage.at);
-            return Err(Failure::Wrong(text));
+    fn check_media(&mut self) -> Result<(), Failure> {
+        match self.db.check(None).first_damage {
+            Some(damage) => {
+                let text = format!("check: {} at offset {}", damage.what, damage.at);
+                Err(Failure::Wrong(text))
+            }
+            None => Ok(()),
         }
+    }
+
+    fn was_clean(&mut self) -> Option<bool> {
+        Some(self.db.stats().recovery.clean)
+    }
+
+    fn check(&mut self, records: u64) -> Result<(), Failure> {
+        self.check_media()?;
+        let report = self.db.check(None);
         if report.records != records || report.index_entries != records {
             return Err(Failure::Wrong(format!(
                 "{} records on media and {} in the index, where there are {records} keys",

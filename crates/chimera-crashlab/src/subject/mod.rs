@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 
 use crate::simulated::Machine;
-pub(crate) use engine::{Engine, EngineShape};
+pub(crate) use engine::{Engine, EngineShape, IndexUse};
 pub(crate) use shape::{Shape, SubjectVisitor};
 
 /// Words of a value.
@@ -102,6 +102,14 @@ pub(crate) trait Store {
     fn sync(&mut self) -> Result<(), Failure>;
     /// Verifies the structure, of which so many records are known.
     fn check(&mut self, records: u64) -> Result<(), Failure>;
+    /// Verifies every checksum.
+    fn check_media(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// Whether opening found that it had been closed in order, if it tells.
+    fn was_clean(&mut self) -> Option<bool> {
+        None
+    }
     /// Whether there are values whose damage goes unnoticed, by design.
     fn has_unchecked_values(&mut self) -> bool {
         false

@@ -25,16 +25,17 @@ pub(super) struct Growth {
 }
 
 impl<P: Pmem> Pool<P> {
-    /// Hands out the next fresh block; its bytes are zero.
+    /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when a crash
+    /// took it back before its first fence.
     ///
     /// # Errors
     /// `PoolFull`, with nothing changed.
     ///
     /// # Durability
-    /// That the block is in use is durable on return.
+    /// That the block is in use is durable with the caller's next fence.
     ///
     /// # Cost
-    /// 1 line, 1 fence; storage is allocated here only when the background task has fallen behind.
+    /// 1 line; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
         loop {
             let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
@@ -48,7 +49,6 @@ impl<P: Pmem> Pool<P> {
                     sites::USED_BLOCKS,
                 );
                 self.pmem.flush(word, sites::USED_BLOCKS);
-                self.pmem.fence(sites::USED_BLOCKS);
                 self.used.store(block + 1, Ordering::Release);
                 drop(handing_out);
                 if ready - block < self.ahead_blocks / 2 {

@@ -9,8 +9,9 @@
 //!    interrupted growth and holds nothing.
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
-//! 3. The used-blocks word never understates durably: it is durable before the block it covers is
-//!    written.
+//! 3. The used-blocks word is flushed before the block it covers is written, and durable with the
+//!    first fence after that. So what is durable beyond it was never fenced: it holds nothing that
+//!    counts, and whoever is handed such a block again makes it blank.
 
 mod blocks;
 pub(crate) mod checked_word;
@@ -56,8 +57,6 @@ pub(crate) mod steps {
         SUPERBLOCK_CHECK = "pool.step.superblock_check";
         /// That the copy with the higher sequence number counts.
         SUPERBLOCK_NEWER = "pool.step.superblock_newer";
-        /// The header of a segment.
-        SEGMENT_CHECK = "pool.step.segment_check";
         /// The check of the number of used blocks.
         USED_BLOCKS_CHECK = "pool.step.used_blocks_check";
     }

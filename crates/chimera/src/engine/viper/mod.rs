@@ -49,8 +49,6 @@ pub(crate) mod steps {
         OUTBID = "viper.step.outbid";
         /// Clearing the bits of records that lost.
         CLEAR_LOSERS = "viper.step.clear_losers";
-        /// Clearing what sessions of the last process left in the flags of their blocks.
-        CLEAR_OWNED = "viper.step.clear_owned";
         /// Making blocks of an index free.
         RESET_INDEX = "viper.step.reset_index";
         /// Telling readers which values were changed in place.

@@ -191,10 +191,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 RecordHeader::from_words(0, 0)
             };
             // A damaged version would decide wrongly after a crash.
-            let is_sound = is_key
-                && (!checked
-                    || header.key_is_sound(&place, hash)
-                    || self.pool.pmem.skips(vpage::steps::CHANGE_CHECK));
+            let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
             let existing = Existing { location, place, header };
             if !is_sound && !self.index.leads_to(hash, location) {
                 // An old location, or one of another hash, read while the entry was moved.

@@ -209,7 +209,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         let tidied = if !holds_records && !pmem.skips(steps::RESET_INDEX) {
             self.pages.reset_block(&self.pool, block)
-        } else if flags & block_flag::OWNED != 0 && !pmem.skips(steps::CLEAR_OWNED) {
+        } else if flags & block_flag::OWNED != 0 {
             self.pages.change_flags(&self.pool, block, 0, block_flag::OWNED)
         } else {
             Ok(())

@@ -56,8 +56,6 @@ pub(crate) mod steps {
         VALUE_CHECK = "vpage.step.value_check";
         /// The checksums of a record that is read.
         READ_CHECK = "vpage.step.read_check";
-        /// The checksum of a record that is to be changed.
-        CHANGE_CHECK = "vpage.step.change_check";
     }
 }
 
