@@ -75,6 +75,11 @@ impl PoolFiles {
         Self { path: PathBuf::new(), environment, lock: None }
     }
 
+    /// Whether the pool is in anonymous memory.
+    pub(super) fn is_without_files(&self) -> bool {
+        self.lock.is_none()
+    }
+
     pub(super) fn superblock_path(&self) -> PathBuf {
         self.path.join("superblock")
     }
@@ -97,6 +102,11 @@ impl PoolFiles {
     pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
         let file = self.environment.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
         Ok(file.length().map_err(Error::io("measure", path))? == 0)
+    }
+
+    /// Makes creations and removals of files durable.
+    pub(super) fn sync_directory(&self) -> Result<()> {
+        self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))
     }
 
     /// Opens an existing file of exactly `bytes` bytes.
@@ -170,7 +180,9 @@ impl PoolFiles {
             }
             return Err(error);
         }
-        self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))?;
+        // The file, then its name: the superblock may count on both.
+        file.sync().map_err(Error::io("sync", path))?;
+        self.sync_directory()?;
         Ok(file)
     }
 }
