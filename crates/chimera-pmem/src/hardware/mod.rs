@@ -276,7 +276,10 @@ impl Pmem for Hardware {
             let message = "a writable region cannot follow a read-only one";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let is_private = self.is_journaled() || self.overlay.get().is_some();
+        // What nobody writes need not be shared: a file that cannot be mapped is read into memory.
+        let is_copy =
+            file.descriptor().is_none() && file.is_read_only() && file.medium()? == Medium::File;
+        let is_private = self.is_journaled() || self.overlay.get().is_some() || is_copy;
         let region = Region::map(&self.reservation, at, file, file_offset, length, is_private)?;
         if is_private {
             self.fill(at, &**file, file_offset, length)?;

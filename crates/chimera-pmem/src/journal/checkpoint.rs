@@ -108,10 +108,13 @@ impl Journal {
             }
         }
         lines.fold();
+        let begun_ns = self.environment.now_ns();
         self.write_home(lines)?;
         let reached = walk.position();
         Header { start: reached, ..self.header }.write(&*self.file)?;
         self.start.store(reached, Ordering::Release);
+        let ns = self.environment.now_ns() - begun_ns;
+        log::debug!("checkpoint of {} bytes: {} us", reached - start, ns / 1000);
         Ok(())
     }
 }

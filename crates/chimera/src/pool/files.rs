@@ -38,9 +38,7 @@ impl PoolFiles {
                 let reason = "it is a file, not a directory".to_owned();
                 return Err(Error::NotAStore { path: path.to_owned(), reason });
             }
-            None if create && !read_only => environment
-                .create_directory(path)
-                .map_err(Error::io("create the directory", path))?,
+            None if create && !read_only => create_directory(&*environment, path)?,
             None => return Err(Error::NotFound { path: path.to_owned() }),
         }
         let name = path.join("lock");
@@ -185,6 +183,24 @@ impl PoolFiles {
         self.sync_directory()?;
         Ok(file)
     }
+}
+
+/// Creates a directory and its parents where missing, durably: what is in a directory is lost with it.
+fn create_directory(environment: &dyn Environment, path: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for part in path.ancestors().filter(|part| !part.as_os_str().is_empty()) {
+        if environment.is_directory(part).map_err(Error::io("look at", part))?.is_some() {
+            break;
+        }
+        missing.push(part);
+    }
+    environment.create_directory(path).map_err(Error::io("create the directory", path))?;
+    for part in missing.into_iter().rev() {
+        let parent = part.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        environment.sync_directory(parent).map_err(Error::io("sync", parent))?;
+    }
+    Ok(())
 }
 
 fn lock_mode(read_only: bool) -> OpenMode {

@@ -65,6 +65,10 @@ impl<P: Pmem> Pool<P> {
         })?;
         if created {
             store_superblock(&pmem, &superblock);
+            if let Some(journal) = pmem.journal() {
+                // A segment beside a superblock that is blank would be taken for damage.
+                journal.sync().map_err(Error::io("sync the journal of", path))?;
+            }
         }
         let clean = superblock.closing == Closing::Clean;
         power_lost(&superblock, pmem.medium(), &*environment, options)?;
