@@ -4,7 +4,7 @@
 use chimera_crashlab::plain_file::{Findings, Lie, Plan, explore};
 
 /// Seeds for each test, unless told otherwise.
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 4;
 
 fn seeds() -> u64 {
     let text = std::env::var("CHIMERA_TEST_PLAIN_FILE_SEEDS");

@@ -18,6 +18,8 @@ const KEYS: u64 = 24;
 const VALUE_BYTES: usize = 24;
 /// Ways in which the power fails at each moment.
 const SURVIVORS: u64 = 3;
+/// Power failures during, or right after, each recovery.
+const NESTED: usize = 3;
 /// Most violations to collect.
 const VIOLATIONS_MAX: usize = 10;
 
@@ -223,8 +225,10 @@ fn verify(
     }
     let killed = store.kill(&files);
     let snapshots = files.take_snapshots();
-    let again = snapshots.iter().map(|snapshot| &snapshot.disk).chain([&killed]);
-    for disk in again {
+    let mut again = vec![killed];
+    again.extend(snapshots.into_iter().map(|snapshot| snapshot.disk));
+    for _ in 0..NESTED.min(again.len()) {
+        let disk = again.swap_remove(chance.below(again.len() as u64) as usize);
         findings.states += 1;
         findings.nested += 1;
         let left = disk.survivor(chance);

@@ -8,7 +8,7 @@ use super::{Header, Journal, Lines, damaged, lock};
 use crate::environment::TaskStep;
 
 /// Bytes of lines to bring home at a time.
-const PIECE_BYTES: usize = 16 << 20;
+const PIECE_BYTES: usize = 64 << 20;
 
 /// What a checkpoint uses again and again. Its lock lets one checkpoint run at a time.
 #[derive(Debug, Default)]
