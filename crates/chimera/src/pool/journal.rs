@@ -200,6 +200,11 @@ fn make_journal(files: &PoolFiles, pool_id: u64, bytes: u64) -> Result<Arc<dyn F
     Ok(file)
 }
 
+/// Whether a superblock, if it is one at all, is that of this pool.
+fn is_same(found: &Result<Option<Superblock>>, pool_id: u64) -> bool {
+    !matches!(found, Ok(Some(superblock)) if superblock.pool_id != pool_id)
+}
+
 /// The files of a pool that is not open yet.
 struct Homes {
     superblock: Arc<dyn File>,
@@ -213,10 +218,12 @@ impl Homes {
         let path = files.superblock_path();
         let file = files.open_sized(&path, FILE_BYTES, read_only)?;
         let mut words = read_words(&*file).map_err(Error::io("read", &path))?;
+        let before = find_superblock(&|at| words[(at / 8) as usize], false);
         contents.lines().put_over(0..FILE_BYTES, words.as_mut_bytes());
         let foreign = |what: &str| Error::corrupted(format!("the file `journal` {what}"), 0);
         let superblock = find_superblock(&|at| words[(at / 8) as usize], false)?
             .filter(|superblock| superblock.pool_id == contents.pool_id())
+            .filter(|_| is_same(&before, contents.pool_id()))
             .ok_or_else(|| foreign("belongs to another pool"))?;
         let geometry = &superblock.geometry;
         let map = geometry.validate().ok().and_then(|()| BlockMap::new(FILE_BYTES, geometry));
