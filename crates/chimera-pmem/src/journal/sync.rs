@@ -1,17 +1,24 @@
 //! Making entries durable: one sync for whoever waits, a clock for those who do not.
 
 use std::io;
-use std::sync::PoisonError;
 use std::sync::atomic::{Ordering, fence};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Journal, SyncPolicy, lock, marks};
 use crate::environment::TaskStep;
 
+/// How often to let others run before a sync that others may share: by yielding, never by sleeping.
+const GATHER_ATTEMPTS: std::ops::Range<u32> = 6..18;
+
 /// Whether somebody is syncing, and what went wrong.
 #[derive(Debug, Default)]
 pub(super) struct Syncing {
     is_running: bool,
+    /// Threads that wait for it to end.
+    waiting: usize,
+    /// Threads that waited for the last one, with the one that made it.
+    batch: usize,
     failure: Option<String>,
 }
 
@@ -79,11 +86,13 @@ impl Journal {
                 return Ok(());
             }
             if syncing.is_running {
+                syncing.waiting += 1;
                 syncing = self.synced.wait(syncing).unwrap_or_else(PoisonError::into_inner);
+                syncing.waiting -= 1;
                 continue;
             }
             syncing.is_running = true;
-            drop(syncing);
+            drop(self.gather(syncing));
             // In this order: an operation that is acknowledged later opens a window of its own.
             self.window.store(0, Ordering::SeqCst);
             fence(Ordering::SeqCst);
@@ -95,12 +104,27 @@ impl Journal {
             }
             syncing = lock(&self.syncing);
             syncing.is_running = false;
+            syncing.batch = 1 + syncing.waiting;
             if let Err(error) = done {
                 syncing.failure.get_or_insert_with(|| format!("cannot sync: {error}"));
                 self.has_failed.store(true, Ordering::Release);
             }
             self.synced.notify_all();
         }
+    }
+
+    /// Gives those who shared the last sync a moment to have something for this one: they have just been
+    /// woken, and would otherwise need one of their own.
+    fn gather<'a>(&'a self, mut syncing: MutexGuard<'a, Syncing>) -> MutexGuard<'a, Syncing> {
+        for attempt in GATHER_ATTEMPTS {
+            if syncing.waiting + 1 >= syncing.batch {
+                break;
+            }
+            drop(syncing);
+            self.environment.relax(attempt);
+            syncing = lock(&self.syncing);
+        }
+        syncing
     }
 
     /// Notes an acknowledged operation for the next sync. Waits while a whole window is behind: the

@@ -102,7 +102,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// When the durability asked for cannot be had.
-    pub(super) fn is_wanted(&self, file: &dyn File, options: &Options) -> Result<bool> {
+    pub(super) fn is_wanted(file: &dyn File, options: &Options) -> Result<bool> {
         if options.read_only {
             return Ok(false);
         }

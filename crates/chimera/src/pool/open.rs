@@ -176,7 +176,7 @@ fn map_superblock<P: Pmem>(
         }
         let superblock = new()?;
         let file = files.create_sized(&path, 0, FILE_BYTES)?;
-        if journal.is_wanted(&*file, options)? {
+        if JournalFile::is_wanted(&*file, options)? {
             journal.take_into_use(pmem, files, options, superblock.pool_id)?;
         }
         map(&file)?;
@@ -191,7 +191,7 @@ fn map_superblock<P: Pmem>(
         // Creation was interrupted before the superblock was whole: start again.
         None => Ok((new()?, true)),
     };
-    if !journal.is_wanted(&*file, options)? {
+    if !JournalFile::is_wanted(&*file, options)? {
         map(&file)?;
         return find(&|at| pmem.load_u64(at));
     }

@@ -115,6 +115,7 @@ fn a_later_version_and_a_cut_file_are_named() {
 /// Entries with right checksums and wrong insides.
 #[test]
 fn forged_entries_are_refused() {
+    let counts = |bytes: u64, runs: u64| bytes | runs << 32;
     let entry = |words: &[u64], lines: usize| {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.resize(bytes.len() + lines * 64, 1);
@@ -133,19 +134,19 @@ fn forged_entries_are_refused() {
         file.write_at(DATA_AT + start % CAPACITY, &bytes).unwrap();
         lines_in(&pool).unwrap()
     };
-    let good = entry(&[0, 0, 0, 104 | 1 << 32, 5 << 16 | 1], 1);
+    let good = entry(&[0, 0, 0, counts(104, 1), 5 << 16 | 1], 1);
     assert_eq!(read(&good), 6);
     for (words, lines) in [
-        (&[0, 0, 0, 104 | 2 << 32, 5 << 16 | 1][..], 1),
+        (&[0, 0, 0, counts(104, 2), 5 << 16 | 1][..], 1),
         (&[0, 0, 0, 104, 5 << 16 | 1], 1),
-        (&[0, 0, 0, 104 | u64::from(u32::MAX) << 32, 5 << 16 | 1], 1),
-        (&[0, 0, 0, 104 | 1 << 32, 5 << 16], 1),
-        (&[0, 0, 0, 104 | 1 << 32, 5 << 16 | 2], 1),
-        (&[0, 0, 0, 104 | 1 << 32, u64::MAX], 1),
-        (&[0, 0, 0, 96 | 1 << 32, 5 << 16 | 1], 1),
+        (&[0, 0, 0, counts(104, u64::from(u32::MAX)), 5 << 16 | 1], 1),
+        (&[0, 0, 0, counts(104, 1), 5 << 16], 1),
+        (&[0, 0, 0, counts(104, 1), 5 << 16 | 2], 1),
+        (&[0, 0, 0, counts(104, 1), u64::MAX], 1),
+        (&[0, 0, 0, counts(96, 1), 5 << 16 | 1], 1),
         (&[0, 0, 0, 1 << 32, 5 << 16 | 1], 1),
-        (&[0, 0, 0, u64::from(u32::MAX) | 1 << 32, 5 << 16 | 1], 1),
-        (&[0, 0, 0, 112 | 2 << 32, 5 << 16 | 1, 9 << 16], 1),
+        (&[0, 0, 0, counts(u64::from(u32::MAX), 1), 5 << 16 | 1], 1),
+        (&[0, 0, 0, counts(112, 2), 5 << 16 | 1, 9 << 16], 1),
     ] {
         assert_eq!(read(&entry(words, lines)), 0, "{words:?}");
     }
