@@ -198,7 +198,12 @@ fn create_directory(environment: &dyn Environment, path: &Path) -> Result<()> {
     for part in missing.into_iter().rev() {
         let parent = part.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        environment.sync_directory(parent).map_err(Error::io("sync", parent))?;
+        match environment.sync_directory(parent) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                log::warn!("a power loss now may take the new directory: {error}");
+            }
+            done => done.map_err(Error::io("sync", parent))?,
+        }
     }
     Ok(())
 }
