@@ -67,7 +67,7 @@ impl<P: Pmem> Pool<P> {
             store_superblock(&pmem, &superblock);
             if let Some(journal) = pmem.journal() {
                 // A segment beside a superblock that is blank would be taken for damage.
-                journal.sync().map_err(Error::io("sync the journal of", path))?;
+                journal.checkpoint().map_err(Error::io("create", path))?;
             }
         }
         let clean = superblock.closing == Closing::Clean;
