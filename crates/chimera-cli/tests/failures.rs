@@ -124,7 +124,7 @@ fn durability_that_cannot_be_had_is_refused() {
     } else {
         assert_eq!(put.expect(3).error_kind(), "invalid_options");
     }
-    let put = place.run(["put", "k", "v", "--durability", "process", "--json"]).expect(0).json();
+    let put = place.run(["put", "l", "v", "--durability", "process", "--json"]).expect(0).json();
     assert_eq!(put["durability"], "process");
     assert_eq!((&put["inserted"], &put["created_store"]), (&true.into(), &false.into()));
 }
