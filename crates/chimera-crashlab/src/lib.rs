@@ -8,6 +8,7 @@
 //! - `media/`: what is durable after each step, and every state that a crash can leave.
 //! - `subject/`: what is tested: engines, through their public interface.
 //! - `simulated/`: the backend of the seam, and the machine behind it.
+//! - [`plain_file`]: the journal of plain files under a model of the page cache.
 //! - [`schedules`]: several threads at a store, in orders that follow from a seed.
 //! - [`histories`]: what several threads did, and whether a store that keeps its promises can have
 //!   done it.
@@ -21,6 +22,7 @@ pub mod histories;
 mod linter;
 mod media;
 mod mutate;
+pub mod plain_file;
 pub mod report;
 pub mod schedules;
 mod simulated;

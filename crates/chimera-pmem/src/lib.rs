@@ -11,6 +11,7 @@
 //! # Rooms
 //! - `seam`, `extent`, `site`: the contract; no code of any backend.
 //! - `hardware/`: mapped memory; `arch/`: the instructions, chosen at run time.
+//! - `journal/`: power-safe memory on ordinary files, for `hardware/`.
 //! - `instrumented/`: counters, device model, latency profiles around `Hardware`.
 //! - `environment/`: the contract of clock, randomness, tasks and files; the real one and the
 //!   stepped one.
@@ -27,6 +28,7 @@ pub mod environment;
 mod extent;
 mod hardware;
 pub mod instrumented;
+pub mod journal;
 mod medium;
 mod prefetch;
 mod seam;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::environment::File;
+use crate::journal::{Journal, Lines};
 use crate::{Extent, Medium, Site};
 
 /// Bytes in a cache line: the unit of flushing on every supported machine.
@@ -95,6 +96,32 @@ pub trait Pmem: Send + Sync + Sized + 'static {
             .then(|| Extent::new_checked(offset, length))
     }
 
+    /// Keeps everything in private memory from now on and appends what is flushed and fenced to
+    /// `journal`. Called before anything is mapped.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend cannot.
+    fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
+        drop(journal);
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this backend keeps no journal"))
+    }
+
+    /// The journal in use.
+    #[inline(always)]
+    fn journal(&self) -> Option<&Arc<Journal>> {
+        None
+    }
+
+    /// Shows `lines` over what the files hold, which stay as they are: for reading a store whose
+    /// journal is not empty. Called before anything is mapped.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend cannot.
+    fn overlay(&self, lines: Lines) -> io::Result<()> {
+        drop(lines);
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this backend cannot read a journal"))
+    }
+
     /// How stores become durable here, decided from the media mapped so far.
     fn medium(&self) -> Medium;
 
@@ -179,13 +206,14 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     }
 
     /// Gives the storage behind whole pages of `range` back to the file system; they read as zeros
-    /// afterwards. A no-op where the medium cannot.
+    /// afterwards. A no-op where the medium cannot. Nobody uses the range meanwhile.
     ///
     /// # Errors
     /// When the file system fails.
     fn punch(&self, range: Extent, site: Site) -> io::Result<()>;
 
-    /// Makes everything stored so far survive a power loss as far as the medium can.
+    /// Makes everything flushed and fenced so far survive a power loss as far as the medium can; on
+    /// an ordinary file without a journal, everything stored.
     ///
     /// # Errors
     /// When writing back fails; the store must not acknowledge anything afterwards.

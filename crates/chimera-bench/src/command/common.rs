@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{EngineKind, IndexPlacement, RecordLayout};
+use chimera::{Durability, EngineKind, IndexPlacement, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
@@ -39,6 +39,9 @@ pub struct Common {
     /// or `file` insist that the directory is on that medium
     #[arg(long, default_value = "path", value_parser = medium, help_heading = "Store")]
     pub medium: MediumChoice,
+    /// What an acknowledged write survives: auto, immediate, group:MILLISECONDS, process
+    #[arg(long, default_value = "auto", help_heading = "Store")]
+    pub durability: Durability,
     /// Latency to inject: `dram` (none), `optane-100`, `cxl-nvcmm`, `hikv-nvm[:<persist ns>[:<read
     /// ns>]]`; timings are then modelled
     #[arg(long, default_value = "dram", help_heading = "Store")]
@@ -118,6 +121,7 @@ impl Common {
             profile: self.profile,
             index: self.index,
             medium: self.medium,
+            durability: self.durability,
             growing: self.growing,
             flush: true,
             block_shift_bytes: 0,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chimera::{Db, EngineKind, IndexPlacement, Options, RecordLayout};
+use chimera::{Db, Durability, EngineKind, IndexPlacement, Options, RecordLayout};
 use chimera_pmem::Medium;
 use clap::Parser;
 
@@ -26,6 +26,7 @@ pub(crate) fn setup() -> Setup {
         profile: Profile::Dram,
         index: IndexPlacement::Dram,
         medium: MediumChoice::Path,
+        durability: Durability::Auto,
         growing: false,
         flush: true,
         block_shift_bytes: 0,

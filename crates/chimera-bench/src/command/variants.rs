@@ -10,7 +10,7 @@ use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::phase::Phase;
 use crate::driver::progress::Progress;
 use crate::driver::series::Results;
-use crate::driver::setup::{MediumChoice, Setup};
+use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::Result;
@@ -39,10 +39,7 @@ fn variants(setup: &Setup) -> [Variant; 4] {
     let base = Setup { index: IndexPlacement::Dram, ..setup.clone() };
     [
         Variant { name: "viper", setup: base.clone() },
-        Variant {
-            name: "dram",
-            setup: Setup { medium: MediumChoice::Anonymous, flush: false, ..base.clone() },
-        },
+        Variant { name: "dram", setup: Setup { flush: false, ..base.in_memory() } },
         Variant {
             name: "pmem-index",
             setup: Setup { index: IndexPlacement::Pmem, ..base.clone() },

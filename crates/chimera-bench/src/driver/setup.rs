@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{EngineKind, Geometry, IndexPlacement, Options, RecordLayout};
+use chimera::{Durability, EngineKind, Geometry, IndexPlacement, Options, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
@@ -44,6 +44,7 @@ pub(crate) struct Setup {
     pub(crate) profile: Profile,
     pub(crate) index: IndexPlacement,
     pub(crate) medium: MediumChoice,
+    pub(crate) durability: Durability,
     pub(crate) growing: bool,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
@@ -123,6 +124,7 @@ impl Setup {
             .fixed_size(self.key_bytes, self.value_bytes)
             .layout(self.layout)
             .index(self.index)
+            .durability(self.durability)
             .flush(self.flush);
         match self.index {
             IndexPlacement::Dram => options,
@@ -140,8 +142,13 @@ impl Setup {
         }
     }
 
+    /// This setup in anonymous memory.
+    pub(crate) fn in_memory(&self) -> Self {
+        Self { medium: MediumChoice::Anonymous, durability: Durability::Auto, ..self.clone() }
+    }
+
     /// This setup in anonymous memory, with everything in place beforehand: for counting.
     pub(crate) fn for_counting(&self) -> Self {
-        Self { medium: MediumChoice::Anonymous, growing: false, duration: None, ..self.clone() }
+        Self { growing: false, duration: None, ..self.in_memory() }
     }
 }

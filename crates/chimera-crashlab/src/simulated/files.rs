@@ -145,7 +145,6 @@ impl FileProvider for SimulatedFiles {
         for part in parts.into_iter().rev() {
             if !state.tree.nodes.contains_key(part) {
                 state.change(Change::CreateDirectory(part.into()));
-                state.sync_directory(part.parent().unwrap_or(Path::new("")));
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use super::{File, OpenMode};
 pub trait FileProvider: Send + Sync + fmt::Debug + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// Creates a directory (mode 0700) and its parents where missing, durably.
+    /// Creates a directory (mode 0700) and its parents where missing.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;

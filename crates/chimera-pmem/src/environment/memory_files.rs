@@ -21,6 +21,7 @@ use crate::Medium;
 pub struct MemoryFiles {
     nodes: Mutex<BTreeMap<PathBuf, Node>>,
     space: Arc<Space>,
+    medium: Medium,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +59,13 @@ impl MemoryFiles {
     /// An empty file system whose files hold at most `bytes` together.
     pub fn with_capacity(bytes: u64) -> Self {
         let space = Arc::new(Space { free: Mutex::new(bytes) });
-        Self { nodes: Mutex::new(BTreeMap::new()), space }
+        Self { nodes: Mutex::new(BTreeMap::new()), space, medium: Medium::Simulated }
+    }
+
+    /// The same, whose files say that they lie on `medium`.
+    #[must_use]
+    pub fn on(self, medium: Medium) -> Self {
+        Self { medium, ..self }
     }
 
     /// Whether the directory a new name would go into is there.
@@ -99,7 +106,8 @@ impl FileProvider for MemoryFiles {
             (None, _) => return Err(io::ErrorKind::NotFound.into()),
         };
         let read_only = mode == OpenMode::Read;
-        Ok(Arc::new(MemoryFile { contents, read_only, held: Mutex::new(None) }))
+        let medium = self.medium;
+        Ok(Arc::new(MemoryFile { contents, read_only, medium, held: Mutex::new(None) }))
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
@@ -165,6 +173,7 @@ impl FileProvider for MemoryFiles {
 struct MemoryFile {
     contents: Arc<Contents>,
     read_only: bool,
+    medium: Medium,
     /// `Some(exclusive)` when this opening holds the lock.
     held: Mutex<Option<bool>>,
 }
@@ -240,7 +249,7 @@ impl File for MemoryFile {
     }
 
     fn medium(&self) -> io::Result<Medium> {
-        Ok(Medium::Simulated)
+        Ok(self.medium)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

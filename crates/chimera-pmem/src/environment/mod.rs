@@ -154,8 +154,7 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// As the operating system says.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
-    /// Creates a directory (mode 0700) and its parents where missing, so that they survive a power
-    /// loss.
+    /// Creates a directory (mode 0700) and its parents where missing.
     ///
     /// # Errors
     /// As the operating system says.

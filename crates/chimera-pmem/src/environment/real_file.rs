@@ -29,12 +29,7 @@ impl FileProvider for RealFiles {
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        let missing: Vec<_> = path
-            .ancestors()
-            .take_while(|part| !part.as_os_str().is_empty() && !part.exists())
-            .collect();
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        missing.iter().rev().try_for_each(|part| self.sync_directory(parent_of(part)))
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
@@ -61,11 +56,6 @@ impl FileProvider for RealFiles {
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(rustix::fs::fsync(directory)?)
     }
-}
-
-/// The directory that holds `path`.
-fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// An open regular file or DAX device.

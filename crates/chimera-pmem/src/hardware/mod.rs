@@ -8,7 +8,9 @@
 //!    `mapped_words`, which only grows, by whole pages, and only after the pages are mapped.
 //! 2. Nothing below the watermark is unmapped or moved before the value is dropped.
 //! 3. Up to `writable_words` pages are writable; behind the first read-only region no page is.
-//! 4. Every access is checked against a watermark with one compare and happens by relaxed, acquire
+//! 4. With a journal every region is mapped privately, and `flush` is [`JOURNALED`] from before the
+//!    first one on: one byte tells flush, fence and `copy_nt` what to do.
+//! 5. Every access is checked against a watermark with one compare and happens by relaxed, acquire
 //!    or release operations on aligned words, or by an instruction argued to be the same. So the
 //!    public functions are sound however they are called.
 
@@ -24,22 +26,29 @@ mod tests;
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use options::{FlushChoice, HardwareOptions};
 
 use crate::arch;
 use crate::environment::File;
+use crate::journal::{Journal, Lines};
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
 use region::Region;
 use reservation::Reservation;
 pub(crate) use window::Window;
 
+/// Bytes to copy at a time from a file that cannot be mapped.
+const FILL_BYTES: u64 = 256 << 10;
+/// Instead of the number of a flush instruction: a journal is in use.
+const JOURNALED: u8 = 0xff;
+
 /// Persistent memory as the machine has it: mapped files, devices or anonymous memory.
 ///
 /// # Cost
 /// A word access is a compare and the access. A flush is one instruction for each line, chosen by a
-/// predictable branch; a fence is one instruction.
+/// predictable branch; a fence is one instruction and a predictable branch. With a journal a flush
+/// notes the lines, and a fence copies them twice under a lock.
 ///
 /// # Panics
 /// Every access panics when it reaches outside of what is mapped, does not start at a multiple of
@@ -52,13 +61,16 @@ pub struct Hardware {
     mapped_words: AtomicU64,
     /// Words mapped writable: as many, or those before the first read-only region.
     writable_words: AtomicU64,
-    /// The number of the [`FlushInstruction`] in use; always one that is available.
+    /// The number of the [`FlushInstruction`] in use, always one that is available; or [`JOURNALED`].
     flush: AtomicU8,
     /// Whether the machine has the instruction [`Pmem::cas_u128`] needs.
     has_cas_u128: bool,
     options: HardwareOptions,
     reservation: Reservation,
     regions: Mutex<Vec<Region>>,
+    journal: OnceLock<Arc<Journal>>,
+    /// What is shown over the files' content.
+    overlay: OnceLock<Lines>,
 }
 
 // SAFETY: `base` is the address of `reservation`, which may be sent.
@@ -95,6 +107,8 @@ impl Hardware {
             options,
             reservation,
             regions: Mutex::new(Vec::new()),
+            journal: OnceLock::new(),
+            overlay: OnceLock::new(),
         })
     }
 
@@ -162,6 +176,72 @@ impl Hardware {
         let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// Whether a journal keeps what is flushed and fenced.
+    #[inline(always)]
+    fn is_journaled(&self) -> bool {
+        self.flush.load(Ordering::Relaxed) == JOURNALED
+    }
+
+    /// Notes flushed lines for the next fence.
+    #[inline(never)]
+    fn mark(&self, range: Extent) {
+        // The check; a range inside the mapped space touches only lines inside it.
+        let _ = self.words(range.offset(), range.length());
+        if let Some(journal) = self.journal.get() {
+            journal.mark(range);
+        }
+    }
+
+    /// Appends what this thread has flushed to the journal.
+    #[inline(never)]
+    fn append(&self) {
+        let Some(journal) = self.journal.get() else { return };
+        journal.append(|at, into| {
+            let words = self.words(at, CACHE_LINE);
+            words::read(words, into);
+            // Word stores to a line count in their order: a content that is there twice was there at
+            // one moment. Others store little before they need the journal's lock, which is held.
+            loop {
+                fence(Ordering::Acquire);
+                if words::equal(words, into) {
+                    return;
+                }
+                words::read(words, into);
+            }
+        });
+    }
+
+    /// Puts what no mapping brings into a private region that nobody sees yet: the content of a file
+    /// without a descriptor, and the overlay.
+    fn fill(&self, at: u64, file: &dyn File, file_offset: u64, length: u64) -> io::Result<()> {
+        if file.descriptor().is_none() {
+            let mut chunk = vec![0; FILL_BYTES.min(length) as usize];
+            for start in (0..length).step_by(FILL_BYTES as usize) {
+                let chunk = &mut chunk[..FILL_BYTES.min(length - start) as usize];
+                file.read_at(file_offset + start, chunk)?;
+                self.put(at + start, chunk);
+            }
+        }
+        let Some(lines) = self.overlay.get() else { return Ok(()) };
+        lines.for_each_run(|first, bytes| {
+            let end = (first + bytes.len() as u64).min(at + length);
+            let start = first.max(at);
+            if start < end {
+                self.put(start, &bytes[(start - first) as usize..(end - first) as usize]);
+            }
+            Ok(())
+        })
+    }
+
+    /// Copies bytes to a private region that was just mapped, behind the watermarks.
+    fn put(&self, at: u64, bytes: &[u8]) {
+        let start = self.base.wrapping_byte_add(at as usize);
+        // SAFETY: `fill` stays inside the region, which is mapped writable at a multiple of the page
+        // size and stays so while `self` lives; all access to its words is atomic.
+        let words = unsafe { std::slice::from_raw_parts(start, bytes.len() / 8) };
+        words::copy(words, bytes);
+    }
+
     /// Panics with what was wrong about an access.
     #[cold]
     #[inline(never)]
@@ -196,7 +276,17 @@ impl Pmem for Hardware {
             let message = "a writable region cannot follow a read-only one";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let region = Region::map(&self.reservation, at, file, file_offset, length)?;
+        // What nobody writes need not be shared: a file that cannot be mapped is read into memory.
+        let is_copy =
+            file.descriptor().is_none() && file.is_read_only() && file.medium()? == Medium::File;
+        let is_private = self.is_journaled() || self.overlay.get().is_some() || is_copy;
+        let region = Region::map(&self.reservation, at, file, file_offset, length, is_private)?;
+        if is_private {
+            self.fill(at, &**file, file_offset, length)?;
+        }
+        if let Some(journal) = self.journal.get() {
+            journal.add_home(at, file, file_offset, length);
+        }
         // On an ordinary file a huge page would allocate 2 MiB of disk at its first touch.
         let wants_huge_pages = self.options.huge_pages && region.medium() != Medium::File;
         if wants_huge_pages && !self.reservation.advise_huge(at as usize, length as usize) {
@@ -205,7 +295,7 @@ impl Pmem for Hardware {
         let writable = if region.is_read_only() { writable } else { at + length };
         regions.push(region);
         let weakest = region::weakest_medium(&regions);
-        if self.options.flush == FlushChoice::Auto {
+        if self.options.flush == FlushChoice::Auto && !self.is_journaled() {
             let persistent = weakest.is_persistent_memory() && platform::caches_are_persistent();
             let flush =
                 if persistent { FlushInstruction::None } else { FlushInstruction::detect() };
@@ -226,6 +316,25 @@ impl Pmem for Hardware {
         assert!(end.is_some(), "cannot populate {length} bytes at offset {at}: not mapped");
         let touch = |page| self.touch(page);
         region::populate(&self.regions(), &self.reservation, at..at + length, touch)
+    }
+
+    fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
+        assert_eq!(self.mapped(), 0, "a journal must be in use before anything is mapped");
+        if self.journal.set(journal).is_err() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.flush.store(JOURNALED, Ordering::Release);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn journal(&self) -> Option<&Arc<Journal>> {
+        if self.is_journaled() { self.journal.get() } else { None }
+    }
+
+    fn overlay(&self, lines: Lines) -> io::Result<()> {
+        assert_eq!(self.mapped(), 0, "an overlay must be there before anything is mapped");
+        self.overlay.set(lines).map_err(|_| io::ErrorKind::AlreadyExists.into())
     }
 
     /// The weakest medium mapped so far; [`Medium::Anonymous`] while nothing is.
@@ -300,6 +409,10 @@ impl Pmem for Hardware {
         let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
         assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
         let words = self.words_mut(to.offset(), length);
+        if self.is_journaled() {
+            words::copy(words, bytes);
+            return self.mark(Extent::new_checked(to.offset(), length));
+        }
         let (lines, _) = words.as_chunks::<8>();
         let (sources, _) = bytes.as_chunks::<64>();
         for (line, source) in lines.iter().zip(sources) {
@@ -319,7 +432,11 @@ impl Pmem for Hardware {
     /// None until the same thread's next [`fence`](Pmem::fence).
     #[inline]
     fn flush(&self, range: Extent, _site: Site) {
-        let instruction = self.flush_instruction();
+        let number = self.flush.load(Ordering::Relaxed);
+        if number == JOURNALED {
+            return self.mark(range);
+        }
+        let instruction = FlushInstruction::from_number(number);
         self.for_lines(range, |line| {
             // SAFETY: the line is mapped, and only available instructions are ever chosen.
             unsafe { arch::flush_line(instruction, line) };
@@ -327,22 +444,33 @@ impl Pmem for Hardware {
     }
 
     /// # Durability
-    /// On persistent memory, everything this thread flushed or copied past the cache.
+    /// On persistent memory, everything this thread flushed or copied past the cache. With a journal
+    /// that survives the end of the process, and a power loss once the journal is synced.
     #[inline(always)]
     fn fence(&self, _site: Site) {
         arch::fence();
+        if self.is_journaled() {
+            self.append();
+        }
     }
 
     fn punch(&self, range: Extent, _site: Site) -> io::Result<()> {
         let _ = self.words_mut(range.offset(), range.length());
+        if let Some(journal) = self.journal() {
+            // An entry that names the range would bring its content back.
+            journal.checkpoint()?;
+        }
         region::punch(&self.regions(), &self.reservation, range)
     }
 
     /// # Durability
     /// On persistent memory nothing beyond what was flushed and fenced. On an ordinary file
-    /// everything stored before the call. In memory nothing.
+    /// everything stored before the call; with a journal, everything fenced. In memory nothing.
     fn sync(&self, _site: Site) -> io::Result<()> {
         arch::fence();
+        if let Some(journal) = self.journal() {
+            return journal.sync();
+        }
         let files = region::files_to_sync(&self.regions());
         files.iter().try_for_each(|file| file.sync())
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::reservation::{Reservation, Source};
+use super::reservation::{Reservation, Sharing, Source};
 use crate::environment::File;
 use crate::{Extent, Medium};
 
@@ -16,16 +16,19 @@ pub(super) struct Region {
     file: Arc<dyn File>,
     file_offset: u64,
     medium: Medium,
+    is_private: bool,
 }
 
 impl Region {
-    /// Maps `length` bytes of `file` from `file_offset` at `at`.
+    /// Maps `length` bytes of `file` from `file_offset` at `at`; privately when a journal keeps what is
+    /// stored. What is private and has no descriptor is zeros, for the caller to fill.
     pub(super) fn map(
         reservation: &Reservation,
         at: u64,
         file: &Arc<dyn File>,
         file_offset: u64,
         length: u64,
+        is_private: bool,
     ) -> io::Result<Self> {
         let page = rustix::param::page_size() as u64;
         if length == 0 || !length.is_multiple_of(page) || !file_offset.is_multiple_of(page) {
@@ -43,10 +46,15 @@ impl Region {
             (Some(descriptor), _) => Source::File {
                 file: descriptor,
                 offset: file_offset,
-                synchronous: medium == Medium::FsDax,
+                sharing: match medium {
+                    _ if is_private => Sharing::Private,
+                    Medium::FsDax => Sharing::Synchronous,
+                    _ => Sharing::Shared,
+                },
                 read_only: file.is_read_only(),
             },
             (None, Medium::Anonymous) => Source::Anonymous,
+            (None, _) if is_private => Source::Anonymous,
             (None, _) => {
                 let message = format!("a file on {medium} media cannot be mapped");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, message));
@@ -57,7 +65,7 @@ impl Region {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         reservation.map(start, size, source)?;
-        Ok(Self { at, length, file: Arc::clone(file), file_offset, medium })
+        Ok(Self { at, length, file: Arc::clone(file), file_offset, medium, is_private })
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -126,10 +134,15 @@ pub(super) fn punch(
     for region in regions {
         let Some(part) = region.overlap(&range) else { continue };
         let length = part.end - part.start;
-        let punched = if region.file.descriptor().is_some() {
-            region.file.punch(part.start - region.at + region.file_offset, length)
+        let discard = || reservation.discard(part.start as usize, length as usize);
+        let punch = || region.file.punch(part.start - region.at + region.file_offset, length);
+        let punched = if region.is_private {
+            // The pages discarded come back from the file.
+            punch().and_then(|()| discard())
+        } else if region.file.descriptor().is_some() {
+            punch()
         } else {
-            reservation.discard(part.start as usize, length as usize)
+            discard()
         };
         match punched {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {}

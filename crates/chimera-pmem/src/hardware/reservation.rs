@@ -40,7 +40,18 @@ pub(super) enum Source<'a> {
     /// Private zeroed memory.
     Anonymous,
     /// A part of a file.
-    File { file: BorrowedFd<'a>, offset: u64, synchronous: bool, read_only: bool },
+    File { file: BorrowedFd<'a>, offset: u64, sharing: Sharing, read_only: bool },
+}
+
+/// What becomes of stores to a mapped file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// The kernel writes them back when it likes.
+    Shared,
+    /// Flushed lines are durable.
+    Synchronous,
+    /// They stay in memory. Writable however the file was opened.
+    Private,
 }
 
 impl Reservation {
@@ -186,12 +197,13 @@ unsafe fn map_source(
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | extra;
             mm::mmap_anonymous(address, length, writable, flags)
         },
-        Source::File { file, offset, synchronous, read_only } => {
-            let protection = if read_only { ProtFlags::READ } else { writable };
-            let sharing = if synchronous {
-                MapFlags::SHARED_VALIDATE | MapFlags::SYNC
-            } else {
-                MapFlags::SHARED
+        Source::File { file, offset, sharing, read_only } => {
+            let is_writable = !read_only || sharing == Sharing::Private;
+            let protection = if is_writable { writable } else { ProtFlags::READ };
+            let sharing = match sharing {
+                Sharing::Shared => MapFlags::SHARED,
+                Sharing::Synchronous => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+                Sharing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
             };
             // SAFETY: passed on to the caller.
             unsafe { mm::mmap(address, length, protection, sharing | extra, file, offset) }

@@ -1,14 +1,15 @@
-//! [`Window`]: a mapping made for one transfer, for devices that can only be mapped.
+//! [`Window`]: a part of a file mapped apart from the pool: for one transfer to a device that can only
+//! be mapped, or for a journal.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 
-use super::reservation::{Reservation, Source};
+use super::reservation::{Reservation, Sharing, Source};
 use super::words;
 use crate::{CACHE_LINE, FlushInstruction, arch};
 
-/// A part of a device, mapped.
+/// A part of a file or device, mapped.
 #[derive(Debug)]
 pub(crate) struct Window {
     reservation: Reservation,
@@ -24,7 +25,7 @@ impl Window {
         read_only: bool,
     ) -> io::Result<Self> {
         let reservation = Reservation::new(length)?;
-        let source = Source::File { file: device, offset, synchronous: false, read_only };
+        let source = Source::File { file: device, offset, sharing: Sharing::Shared, read_only };
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         reservation.map(0, length, source)?;
         Ok(Self { reservation, length })
@@ -57,6 +58,16 @@ impl Window {
             unsafe { arch::flush_line(flush, line.as_ptr().cast()) };
         }
         arch::fence();
+    }
+
+    /// Copies whole words to `start`, a multiple of 8.
+    ///
+    /// # Durability
+    /// That of a shared mapping: none until the file is synced.
+    pub(crate) fn store(&self, start: usize, bytes: &[u8]) {
+        let (words, skip) = self.words(start, bytes.len());
+        assert!(skip == 0 && bytes.len().is_multiple_of(8), "{} bytes at {start}", bytes.len());
+        words::copy(words, bytes);
     }
 
     /// The words that hold `length` bytes from `start`, and how many bytes of the first come before.

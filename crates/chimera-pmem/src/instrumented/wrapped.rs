@@ -9,6 +9,7 @@ use super::clock::Started;
 use super::pace::Charge;
 use super::recorder::{Models, Recorder};
 use crate::environment::File;
+use crate::journal::{Journal, Lines};
 use crate::{CACHE_LINE, Extent, Medium, Operation, Pmem, Site};
 
 /// The lines of `length` bytes at `offset`, whole words.
@@ -59,6 +60,18 @@ impl<P: Pmem> Instrumented<P> {
 impl<P: Pmem> Pmem for Instrumented<P> {
     fn map(&self, at: u64, file: &Arc<dyn File>, file_offset: u64, length: u64) -> io::Result<()> {
         self.inner.map(at, file, file_offset, length)
+    }
+
+    fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
+        self.inner.use_journal(journal)
+    }
+
+    fn journal(&self) -> Option<&Arc<Journal>> {
+        self.inner.journal()
+    }
+
+    fn overlay(&self, lines: Lines) -> io::Result<()> {
+        self.inner.overlay(lines)
     }
 
     fn mapped(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! [`Engine`]: the engine of a store, chosen once, called by one match.
 
+use chimera_pmem::journal::Journal;
 use chimera_pmem::{Hardware, Pmem};
 
 use crate::engine::Poison;
@@ -38,7 +39,7 @@ impl<P: Pmem> Engine<P> {
 
     #[inline]
     pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
-        each!(self, engine => engine.put(client, key, value))
+        self.settled(each!(self, engine => engine.put(client, key, value)))
     }
 
     #[inline]
@@ -48,16 +49,36 @@ impl<P: Pmem> Engine<P> {
         key: &[u8],
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        each!(self, engine => engine.get_with(client, key, take))
+        let Some(journal) = self.pool().pmem.journal() else {
+            return each!(self, engine => engine.get_with(client, key, take));
+        };
+        let safe = |value: &[u8]| self.pool().settle_read(journal).map(|()| take(value));
+        match each!(self, engine => engine.get_with(client, key, safe))? {
+            Some(taken) => taken.map(Some),
+            None => self.pool().settle_read(journal).map(|()| None),
+        }
     }
 
     pub(crate) fn multi_get_with<K: AsRef<[u8]>>(
         &self,
         client: &mut Client,
         keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
+        mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        each!(self, engine => engine.multi_get_with(client, keys, take))
+        let Some(journal) = self.pool().pmem.journal() else {
+            return each!(self, engine => engine.multi_get_with(client, keys, take));
+        };
+        let mut settled = Ok(());
+        let safe = |number: usize, value: Option<&[u8]>| {
+            if settled.is_ok() {
+                settled = self.pool().settle_read(journal);
+            }
+            if settled.is_ok() {
+                take(number, value);
+            }
+        };
+        each!(self, engine => engine.multi_get_with(client, keys, safe))?;
+        settled
     }
 
     pub(crate) fn update(
@@ -66,7 +87,7 @@ impl<P: Pmem> Engine<P> {
         key: &[u8],
         change: impl FnMut(&mut Vec<u8>),
     ) -> Result<bool> {
-        each!(self, engine => engine.update(client, key, change))
+        self.settled(each!(self, engine => engine.update(client, key, change)))
     }
 
     #[inline]
@@ -77,7 +98,7 @@ impl<P: Pmem> Engine<P> {
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        each!(self, engine => engine.update_u64(client, key, at, change))
+        self.settled(each!(self, engine => engine.update_u64(client, key, at, change)))
     }
 
     pub(crate) fn compare_and_swap(
@@ -87,20 +108,44 @@ impl<P: Pmem> Engine<P> {
         expected: &[u8],
         new: &[u8],
     ) -> Result<Swap> {
-        each!(self, engine => engine.compare_and_swap(client, key, expected, new))
+        self.settled(each!(self, engine => engine.compare_and_swap(client, key, expected, new)))
     }
 
     #[inline]
     pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
-        each!(self, engine => engine.delete(client, key))
+        self.settled(each!(self, engine => engine.delete(client, key)))
     }
 
     pub(crate) fn for_each(
         &self,
         client: &mut Client,
-        take: impl FnMut(&[u8], &[u8]) -> bool,
+        mut take: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
-        each!(self, engine => engine.for_each(client, take))
+        let Some(journal) = self.pool().pmem.journal() else {
+            return each!(self, engine => engine.for_each(client, take));
+        };
+        let mut settled = Ok(());
+        let safe = |key: &[u8], value: &[u8]| {
+            settled = self.pool().settle_read(journal);
+            settled.is_ok() && take(key, value)
+        };
+        each!(self, engine => engine.for_each(client, safe))?;
+        settled
+    }
+
+    /// Waits, where there is a journal, until a write may be acknowledged. One that failed is not.
+    #[inline(always)]
+    fn settled<T>(&self, outcome: Result<T>) -> Result<T> {
+        match self.pool().pmem.journal() {
+            Some(journal) if outcome.is_ok() => self.settle(journal).and(outcome),
+            _ => outcome,
+        }
+    }
+
+    #[inline(never)]
+    fn settle(&self, journal: &Journal) -> Result<()> {
+        let settled = self.pool().settle(journal);
+        settled.inspect_err(|error| self.poison().poison(&error.to_string()))
     }
 
     pub(crate) fn end(&self, client: &mut Client) {

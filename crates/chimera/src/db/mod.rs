@@ -172,8 +172,9 @@ impl<P: Pmem> Db<P> {
         self.with_client(|engine, client| engine.for_each(client, take))
     }
 
-    /// Makes everything acknowledged so far survive as much as the medium can give: on plain files,
-    /// a power loss, as long as nothing more is written before the store is closed.
+    /// Makes everything acknowledged so far survive as much as the medium can give: a power loss, but in
+    /// memory. With `Process` durability on plain files that holds as long as nothing more is
+    /// written before the store is closed.
     ///
     /// # Errors
     /// When the medium fails. The store then refuses writes.

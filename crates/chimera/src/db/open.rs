@@ -67,13 +67,13 @@ pub(super) fn on<P: Pmem>(
     let (engine, recovered) = match options.index {
         IndexPlacement::Dram => {
             let words = DramWords::new(hash_geometry, options.huge_pages);
-            pool.mark_open();
+            pool.mark_open()?;
             let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
             (Engine::Viper(engine), recovered)
         }
         IndexPlacement::Pmem => {
             let words = PmemWords::new(pool.clone(), hash_geometry)?;
-            pool.mark_open();
+            pool.mark_open()?;
             let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
             (Engine::ViperIndexInPmem(engine), recovered)
         }
@@ -114,6 +114,12 @@ fn check_options(options: &Options) -> Result<()> {
     let bounded = options.capacity_bytes.or(options.anonymous_bytes).is_some();
     if options.populate_at_open && !bounded {
         return invalid("populating at open needs a capacity");
+    }
+    if let Some(bytes) = options.journal_bytes {
+        let possible = Options::JOURNAL_BYTES_MIN..=Options::JOURNAL_BYTES_MAX;
+        if !possible.contains(&bytes) || !bytes.is_multiple_of(4096) {
+            return invalid("a journal must have a multiple of 4096 bytes, from 16 KiB to 1 GiB");
+        }
     }
     if options.index == IndexPlacement::Pmem && options.read_only {
         return invalid(

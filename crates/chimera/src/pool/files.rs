@@ -38,9 +38,7 @@ impl PoolFiles {
                 let reason = "it is a file, not a directory".to_owned();
                 return Err(Error::NotAStore { path: path.to_owned(), reason });
             }
-            None if create && !read_only => environment
-                .create_directory(path)
-                .map_err(Error::io("create the directory", path))?,
+            None if create && !read_only => create_directory(&*environment, path)?,
             None => return Err(Error::NotFound { path: path.to_owned() }),
         }
         let name = path.join("lock");
@@ -75,6 +73,11 @@ impl PoolFiles {
         Self { path: PathBuf::new(), environment, lock: None }
     }
 
+    /// Whether the pool is in anonymous memory.
+    pub(super) fn is_without_files(&self) -> bool {
+        self.lock.is_none()
+    }
+
     pub(super) fn superblock_path(&self) -> PathBuf {
         self.path.join("superblock")
     }
@@ -97,6 +100,11 @@ impl PoolFiles {
     pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
         let file = self.environment.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
         Ok(file.length().map_err(Error::io("measure", path))? == 0)
+    }
+
+    /// Makes creations and removals of files durable.
+    pub(super) fn sync_directory(&self) -> Result<()> {
+        self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))
     }
 
     /// Opens an existing file of exactly `bytes` bytes.
@@ -170,17 +178,41 @@ impl PoolFiles {
             }
             return Err(error);
         }
-        // A length is no part of the directory.
+        // The file, then its name: the superblock may count on both.
         file.sync().map_err(Error::io("sync", path))?;
-        self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))?;
+        self.sync_directory()?;
         Ok(file)
     }
 
     /// Makes the directory's own entry durable: whoever made it may have been interrupted.
     pub(super) fn sync_parent(&self) -> Result<()> {
-        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
-        self.environment.sync_directory(parent).map_err(Error::io("sync", parent))
+        sync_entry_of(&*self.environment, &self.path)
+    }
+}
+
+/// Creates a directory and its parents where missing, durably: what is in a directory is lost with it.
+fn create_directory(environment: &dyn Environment, path: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for part in path.ancestors().filter(|part| !part.as_os_str().is_empty()) {
+        if environment.is_directory(part).map_err(Error::io("look at", part))?.is_some() {
+            break;
+        }
+        missing.push(part);
+    }
+    environment.create_directory(path).map_err(Error::io("create the directory", path))?;
+    missing.into_iter().rev().try_for_each(|part| sync_entry_of(environment, part))
+}
+
+/// Makes the entry of a directory in its parent durable, where one may.
+fn sync_entry_of(environment: &dyn Environment, directory: &Path) -> Result<()> {
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    match environment.sync_directory(parent) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            log::warn!("a power loss now may take the new directory: {error}");
+            Ok(())
+        }
+        done => done.map_err(Error::io("sync", parent)),
     }
 }
 

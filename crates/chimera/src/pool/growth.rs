@@ -130,11 +130,15 @@ impl<P: Pmem> Pool<P> {
         Ok(())
     }
 
-    /// Starts the background task that keeps blocks ready ahead of use.
+    /// Starts the background tasks: the one that keeps blocks ready ahead of use, and those of the
+    /// journal.
     ///
     /// # Errors
     /// When no thread can be had.
     pub(crate) fn start_background(self: &Arc<Self>) -> Result<()> {
+        if let Some(journal) = self.pmem.journal() {
+            journal.start().map_err(Error::io("start a thread for", &self.files.path))?;
+        }
         if self.read_only || self.ahead_blocks == 0 {
             return Ok(());
         }
@@ -149,11 +153,14 @@ impl<P: Pmem> Pool<P> {
         Ok(())
     }
 
-    /// Stops the background task. The owner of the pool calls this before dropping it, so that the
+    /// Stops the background tasks. The owner of the pool calls this before dropping it, so that the
     /// task never holds the last reference.
     pub(crate) fn stop_background(&self) {
         if let Some(task) = self.background.get() {
             task.stop();
+        }
+        if let Some(journal) = self.pmem.journal() {
+            journal.stop();
         }
     }
 

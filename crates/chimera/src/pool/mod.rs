@@ -2,7 +2,8 @@
 //!
 //! A pool is a directory with a file `superblock`, a file `lock`, and files `segment-000000`,
 //! `segment-000001`, ... of equal length. All are mapped one after the other into one address space:
-//! the superblock first. Nothing moves or goes away while the pool is open.
+//! the superblock first. Nothing moves or goes away while the pool is open. On an ordinary file system a
+//! file `journal` may make it power-safe: see `journal`.
 //!
 //! # Invariants
 //! 1. A segment counts once the superblock says so; a file beyond that count is the orphan of an
@@ -17,6 +18,7 @@ mod blocks;
 pub(crate) mod checked_word;
 mod files;
 mod growth;
+mod journal;
 mod location;
 mod open;
 mod segment;
@@ -72,6 +74,8 @@ pub(crate) struct Pool<P: Pmem> {
     pub(crate) map: BlockMap,
     pub(crate) read_only: bool,
     files: PoolFiles,
+    /// Whether a journal makes the pool power-safe.
+    is_journaled: bool,
     superblock: Mutex<Superblock>,
     /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
@@ -150,7 +154,8 @@ impl<P: Pmem> Pool<P> {
         self.stop_background();
         self.sync()?;
         self.change_superblock(|superblock| superblock.closing = Closing::Clean);
-        self.sync()
+        self.sync()?;
+        self.close_journal()
     }
 }
 

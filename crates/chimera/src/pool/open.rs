@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File};
-use chimera_pmem::{Environment, Pmem};
+use chimera_pmem::{Environment, Medium, Pmem, Site};
+use zerocopy::IntoBytes;
 
 use super::files::PoolFiles;
 use super::growth::Growth;
+use super::journal::JournalFile;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, checksum};
 use super::{
     BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, steps,
@@ -45,10 +47,9 @@ impl<P: Pmem> Pool<P> {
             Some(_) => PoolFiles::none(environment.clone()),
             None => PoolFiles::lock(environment.clone(), path, options.create, options.read_only)?,
         };
-        let (superblock, created) = match map_superblock(&pmem, &files, options)? {
-            Some(superblock) => (superblock, false),
-            None => (new()?, true),
-        };
+        let mut journal = JournalFile::find(&files, options)?;
+        journal.replay(&pmem, &files, options.read_only)?;
+        let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, new)?;
         options.effective_durability(pmem.medium())?;
         let geometry = &superblock.geometry;
         let map = geometry.validate().and_then(|()| {
@@ -65,9 +66,14 @@ impl<P: Pmem> Pool<P> {
         })?;
         if created {
             store_superblock(&pmem, &superblock);
+            if let Some(journal) = pmem.journal() {
+                // A segment beside a superblock that is blank would be taken for damage.
+                journal.checkpoint().map_err(Error::io("create", path))?;
+            }
         }
         let clean = superblock.closing == Closing::Clean;
-        power_lost(&superblock, &pmem, &*environment, options)?;
+        power_lost(&superblock, pmem.medium(), &*environment, options)?;
+        journal.refuse_loss(&superblock, &files, options)?;
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
@@ -78,12 +84,14 @@ impl<P: Pmem> Pool<P> {
             .or(options.anonymous_bytes)
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
             .min(BlockMap::BLOCKS_MAX);
+        let is_journaled = pmem.journal().is_some();
         let pool = Self {
             pmem,
             environment,
             map,
             read_only: options.read_only,
             files,
+            is_journaled,
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
             hand_out: Mutex::new(()),
@@ -99,40 +107,62 @@ impl<P: Pmem> Pool<P> {
     /// Marks the pool as not closed in order, before the first change and after the last reason to
     /// refuse it that has nothing to do with its records. One that was not closed in order keeps its
     /// boot id, and so the mark of a power loss, until [`mark_recovered`](Self::mark_recovered).
-    pub(crate) fn mark_open(&self) {
-        if !self.read_only {
-            let boot_id = self.environment.boot_id();
-            self.change_superblock(|superblock| {
-                if superblock.closing == Closing::Clean {
-                    superblock.boot_id = boot_id;
-                }
-                superblock.closing = Closing::Open;
-            });
+    ///
+    /// # Errors
+    /// When a plain file cannot be synced, or the journal of an earlier opening not removed.
+    pub(crate) fn mark_open(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
         }
+        let boot_id = self.environment.boot_id();
+        self.change_superblock(|superblock| {
+            if superblock.closing != Closing::Open {
+                superblock.boot_id = boot_id;
+                superblock.closing = self.open_state();
+            }
+        });
+        if !self.is_journaled && self.pmem.medium() == Medium::File {
+            // Before anything else is written: the kernel keeps no order.
+            self.sync()?;
+        }
+        self.remove_old_journal()
+    }
+
+    /// What the superblock says while the pool is open and in order.
+    fn open_state(&self) -> Closing {
+        if self.is_journaled { Closing::OpenJournaled } else { Closing::Open }
     }
 
     /// Ties the pool to this start of the machine: its records are in order.
     pub(crate) fn mark_recovered(&self) {
         let boot_id = self.environment.boot_id();
-        if !self.read_only && self.superblock().boot_id != boot_id {
-            self.change_superblock(|superblock| superblock.boot_id = boot_id);
+        let superblock = self.superblock();
+        let is_marked = superblock.boot_id == boot_id && superblock.closing == self.open_state();
+        if !self.read_only && !is_marked {
+            self.change_superblock(|superblock| {
+                superblock.boot_id = boot_id;
+                superblock.closing = self.open_state();
+            });
         }
     }
 }
 
-/// Maps the superblock's file and reads it: `None` when the pool is yet to be made.
+/// Maps the superblock's file, with a journal where there is to be one; the superblock, and whether the
+/// pool is yet to be made with it.
 fn map_superblock<P: Pmem>(
     pmem: &P,
     files: &PoolFiles,
     options: &Options,
-) -> Result<Option<Superblock>> {
+    journal: &mut JournalFile,
+    new: impl FnOnce() -> Result<Superblock>,
+) -> Result<(Superblock, bool)> {
     let path = files.superblock_path();
     let map =
         |file: &Arc<dyn File>| pmem.map(0, file, 0, FILE_BYTES).map_err(Error::io("map", &path));
     if options.anonymous_bytes.is_some() {
         let file: Arc<dyn File> = Arc::new(AnonymousFile::new(FILE_BYTES));
         map(&file)?;
-        return Ok(None);
+        return Ok((new()?, true));
     }
     let exists = files.environment.is_directory(&path).map_err(Error::io("look at", &path))?;
     let has_segments = files.has_segments()?;
@@ -145,48 +175,91 @@ fn map_superblock<P: Pmem>(
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
+        let superblock = new()?;
         let file = files.create_sized(&path, 0, FILE_BYTES)?;
         files.sync_parent()?;
+        if JournalFile::is_wanted(&*file, options)? {
+            journal.take_into_use(pmem, files, options, superblock.pool_id)?;
+        }
         map(&file)?;
-        return Ok(None);
+        return Ok((superblock, true));
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
-    map(&file)?;
-    let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
-    if is_half_created(pmem, &copies) && !has_segments {
-        // Creation was interrupted before the superblock was whole: start again.
-        if !options.create || options.read_only {
-            return Err(Error::NotFound { path: files.path.clone() });
+    let find = |word: &dyn Fn(u64) -> u64| match find_superblock(
+        &|step| pmem.skips(step),
+        word,
+        !has_segments,
+    )? {
+        Some(superblock) => Ok((superblock, false)),
+        None if !options.create || options.read_only => {
+            Err(Error::NotFound { path: files.path.clone() })
         }
+        // Creation was interrupted before the superblock was whole: start again.
+        None => Ok((new()?, true)),
+    };
+    if !JournalFile::is_wanted(&*file, options)? {
+        map(&file)?;
+        return find(&|at| pmem.load_u64(at));
+    }
+    // A journal is made for a known pool, and before anything is mapped.
+    let bytes = read_words(&*file).map_err(Error::io("read", &path))?;
+    let (superblock, created) = find(&|at| bytes[(at / 8) as usize])?;
+    power_lost(&superblock, Medium::File, &*files.environment, options)?;
+    journal.refuse_loss(&superblock, files, options)?;
+    journal.take_into_use(pmem, files, options, superblock.pool_id)?;
+    file.sync().map_err(Error::io("sync", &path))?;
+    map(&file)?;
+    Ok((superblock, created))
+}
+
+/// Which checks a tool leaves out.
+type Skips<'a> = &'a dyn Fn(Site) -> bool;
+
+/// The words of the superblock's file.
+pub(super) fn read_words(file: &dyn File) -> std::io::Result<Vec<u64>> {
+    let mut words = vec![0; (FILE_BYTES / 8) as usize];
+    file.read_at(0, words.as_mut_bytes())?;
+    Ok(words)
+}
+
+/// The superblock in force, given the words of its file by their offset. `None` when it was being made,
+/// where that is possible.
+pub(super) fn find_superblock(
+    skips: Skips<'_>,
+    word: &dyn Fn(u64) -> u64,
+    may_be_half_made: bool,
+) -> Result<Option<Superblock>> {
+    let copies = [read_copy(skips, word, 0), read_copy(skips, word, COPY_STRIDE)];
+    if may_be_half_made && is_half_created(word, &copies) {
         return Ok(None);
     }
-    newest(pmem, copies).map(Some)
+    newest(skips, copies).map(Some)
 }
 
 /// Whether the superblock is one that was being made: nothing but an incomplete first copy. A store
 /// that was ever open has a second one.
-fn is_half_created<P: Pmem>(pmem: &P, copies: &[Result<Superblock>; 2]) -> bool {
-    let is_zero = |word: u64| pmem.load_u64(8 * word) == 0;
+fn is_half_created(word: &dyn Fn(u64) -> u64, copies: &[Result<Superblock>; 2]) -> bool {
+    let is_zero = |number: u64| word(8 * number) == 0;
     matches!(copies[0], Err(Error::Corrupted { .. }))
-        && (is_zero(0) || pmem.load_u64(0) == MAGIC)
+        && (is_zero(0) || word(0) == MAGIC)
         && (WORDS as u64..FILE_BYTES / 8).all(is_zero)
 }
 
-fn read_copy<P: Pmem>(pmem: &P, at: u64) -> Result<Superblock> {
+fn read_copy(skips: Skips<'_>, word: &dyn Fn(u64) -> u64, at: u64) -> Result<Superblock> {
     let mut words = [0; WORDS];
-    for (index, word) in words.iter_mut().enumerate() {
-        *word = pmem.load_u64(at + 8 * index as u64);
+    for (index, into) in words.iter_mut().enumerate() {
+        *into = word(at + 8 * index as u64);
     }
-    if pmem.skips(steps::SUPERBLOCK_CHECK) {
+    if skips(steps::SUPERBLOCK_CHECK) {
         words[WORDS - 1] = checksum(&words[..WORDS - 1]);
     }
     Superblock::decode(&words, at)
 }
 
 /// The valid copy with the higher sequence number.
-fn newest<P: Pmem>(pmem: &P, copies: [Result<Superblock>; 2]) -> Result<Superblock> {
+fn newest(skips: Skips<'_>, copies: [Result<Superblock>; 2]) -> Result<Superblock> {
     match copies {
-        [Ok(first), Ok(_)] if pmem.skips(steps::SUPERBLOCK_NEWER) => Ok(first),
+        [Ok(first), Ok(_)] if skips(steps::SUPERBLOCK_NEWER) => Ok(first),
         [Ok(first), Ok(second)] if first.sequence > second.sequence => Ok(first),
         [Ok(_), Ok(second)] => Ok(second),
         [Err(newer @ Error::NewerFormat { .. }), _]
@@ -198,13 +271,12 @@ fn newest<P: Pmem>(pmem: &P, copies: [Result<Superblock>; 2]) -> Result<Superblo
 }
 
 /// Refuses a store that the machine went down under, where that can have torn it.
-fn power_lost<P: Pmem>(
+fn power_lost(
     superblock: &Superblock,
-    pmem: &P,
+    medium: Medium,
     environment: &dyn Environment,
     options: &Options,
 ) -> Result<()> {
-    let medium = pmem.medium();
     let lost = superblock.closing == Closing::Open
         && superblock.boot_id != 0
         && superblock.boot_id != environment.boot_id();
@@ -233,6 +305,10 @@ fn map_segments<P: Pmem>(
             *word = pmem.load_u64(header + 8 * number as u64);
         }
         segment::check(&words, superblock.pool_id, index, header)?;
+        if pmem.journal().is_some() {
+            // A process that wrote without a journal may have left the kernel work to do.
+            file.sync().map_err(Error::io("sync", &path))?;
+        }
         segments.push(file);
     }
     Ok(segments)

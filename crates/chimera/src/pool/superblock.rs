@@ -27,8 +27,10 @@ pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
 pub(crate) enum Closing {
     /// Closed in order; everything was synced.
     Clean,
-    /// Open, or ended without closing.
+    /// Open without a journal, or ended without closing.
     Open,
+    /// Open with a journal, or ended without closing: with the journal everything is in order.
+    OpenJournaled,
 }
 
 /// What a pool is.
@@ -81,6 +83,7 @@ impl Superblock {
         words[10] = match self.closing {
             Closing::Clean => 1,
             Closing::Open => 2,
+            Closing::OpenJournaled => 3,
         };
         words[11] = self.boot_id;
         words[WORDS - 1] = checksum(&words[..WORDS - 1]);
@@ -129,6 +132,7 @@ impl Superblock {
             closing: match words[10] {
                 1 => Closing::Clean,
                 2 => Closing::Open,
+                3 => Closing::OpenJournaled,
                 _ => return Err(bad("state", 10)),
             },
             boot_id: words[11],

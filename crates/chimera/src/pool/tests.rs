@@ -5,10 +5,12 @@ use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment};
 
 use super::open::Opened;
 use super::*;
-use crate::types::options::{EngineKind, Geometry, Options, RecordLayout};
+use crate::types::options::{Durability, EngineKind, Geometry, Options, RecordLayout};
 
 fn options() -> Options {
-    Options::new().fixed_size(16, 200).populate_ahead_bytes(48 << 10)
+    // Without a journal: these tests change the files themselves.
+    let options = Options::new().durability(Durability::Process);
+    options.fixed_size(16, 200).populate_ahead_bytes(48 << 10)
 }
 
 fn new_superblock() -> Superblock {

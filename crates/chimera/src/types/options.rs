@@ -106,19 +106,25 @@ pub enum IndexPlacement {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// The strongest that the medium gives without asking for more than it can: `Immediate` on
-    /// fsdax and devdax, `Process` elsewhere.
+    /// The strongest that the medium gives at full speed: `Immediate` on fsdax and devdax,
+    /// `Group { 50 ms }` on other files, `Process` in memory.
     #[default]
     Auto,
-    /// Power loss, as soon as the call returns. Refused where the medium cannot.
+    /// Power loss, as soon as the call returns. Refused in memory. On plain files every write waits for
+    /// a sync of the device, which writes at the same time share; and a read waits for the writes
+    /// that are under way. Memory as with `Group`.
     Immediate,
-    /// Power loss, once a sync that starts within `max_delay` has ended. Refused where the medium
-    /// cannot.
+    /// Power loss, once a sync that starts within `max_delay` has ended: what a power loss takes are the
+    /// last writes, never one without all that were acknowledged after it. The end of the process
+    /// takes nothing. How long the sync takes is the device's matter; when a whole window is behind,
+    /// writers wait. Pages written since the store was opened stay in memory, beside the page cache,
+    /// until it is closed. Refused in memory; on fsdax and devdax it is `Immediate`.
     Group {
         /// Longest time between an acknowledged write and the start of the sync that covers it.
         max_delay: Duration,
     },
-    /// The end of the process (kill -9), not of the machine.
+    /// The end of the process (kill -9), not of the machine: a store on plain files that was open when
+    /// the machine went down is refused. No journal, and no memory beside the page cache.
     Process,
 }
 
@@ -234,6 +240,7 @@ pub struct Options {
     pub(crate) populate_at_open: bool,
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) index_segment_slots: u32,
+    pub(crate) journal_bytes: Option<u64>,
     pub(crate) progress: Option<Progress>,
 }
 
@@ -260,6 +267,7 @@ impl Default for Options {
             populate_at_open: false,
             capacity_bytes: None,
             index_segment_slots: 1024,
+            journal_bytes: None,
             progress: None,
         }
     }
@@ -278,6 +286,13 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
+    /// Fewest, usual and most bytes of a journal.
+    pub(crate) const JOURNAL_BYTES_MIN: u64 = 16 << 10;
+    pub(crate) const JOURNAL_BYTES_DEFAULT: u64 = 64 << 20;
+    pub(crate) const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+    /// The window of `Auto` on plain files.
+    const MAX_DELAY_DEFAULT: Duration = Duration::from_millis(50);
+
     /// All defaults.
     pub fn new() -> Self {
         Self::default()
@@ -429,6 +444,15 @@ impl Options {
         self
     }
 
+    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default 64 MiB. A
+    /// larger one lets changes of the same line be written home together; it costs disk space, and
+    /// time to read after a crash. Another size than the journal has takes effect when the store is next
+    /// opened after it was closed in order.
+    pub fn journal_bytes(mut self, bytes: u64) -> Self {
+        self.journal_bytes = Some(bytes);
+        self
+    }
+
     /// Called now and then during recovery with (blocks done, blocks in all).
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
@@ -440,17 +464,17 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidOptions`] when the one asked for cannot be had there.
     pub fn effective_durability(&self, medium: Medium) -> Result<Durability> {
-        let best =
-            if medium.is_persistent_memory() { Durability::Immediate } else { Durability::Process };
-        match (self.durability, best) {
-            (Durability::Auto, best) => Ok(best),
+        match (self.durability, medium) {
             (Durability::Process, _) => Ok(Durability::Process),
-            (Durability::Immediate | Durability::Group { .. }, Durability::Immediate) => {
-                Ok(Durability::Immediate)
+            (_, medium) if medium.is_persistent_memory() => Ok(Durability::Immediate),
+            (Durability::Auto, Medium::File) => {
+                Ok(Durability::Group { max_delay: Self::MAX_DELAY_DEFAULT })
             }
+            (asked, Medium::File) => Ok(asked),
+            (Durability::Auto, _) => Ok(Durability::Process),
             (asked, _) => Err(Error::InvalidOptions(format!(
-                "durability `{asked}` cannot be had on medium `{medium}`: use fsdax or devdax, or \
-                 ask for `process` durability"
+                "durability `{asked}` cannot be had on medium `{medium}`, which is gone when the \
+                 machine stops: use a file system on a device, or ask for `process` durability"
             ))),
         }
     }

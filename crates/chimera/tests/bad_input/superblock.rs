@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chimera::{Db, Error};
+use chimera::{Db, Durability, Error};
 
 use crate::tools::media::{
     COPY_STRIDE, SUPERBLOCK, SUPERBLOCK_WORDS, USED_BLOCKS_AT, change, checked_word, flip,
@@ -151,7 +151,7 @@ fn impossible_fields_are_refused() {
         (9, 1 << 40),
         (9, u64::MAX),
         (10, 0),
-        (10, 3),
+        (10, 4),
     ];
     for (number, forged) in forgeries {
         restore(path, &files);
@@ -161,6 +161,22 @@ fn impossible_fields_are_refused() {
             assert!(outcome.is_err(), "word {number} forged to {forged:#x} is accepted");
         }
     }
+}
+
+/// A superblock that says there is a journal, beside which there is none.
+#[test]
+fn a_missing_journal_is_named() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    forge_superblock(path, &[(10, 3)]);
+    for options in [small(), small().read_only(true), small().durability(Durability::Process)] {
+        assert_fails(Db::open(path, &options), &["`journal` is missing", "put it back"]);
+    }
+    drop(Db::open(path, &small().salvage(true)).expect("what is left"));
+    restore(path, &files);
+    assert_whole(path);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use chimera::{Db, Options, RecordLayout, Session};
+use chimera::{Db, Durability, Options, RecordLayout, Session};
 
 use crate::tools::{Chance, key, mix, open, small, value};
 
@@ -15,14 +15,15 @@ const STORE: &str = "CHIMERA_TEST_WRITER_STORE";
 const ACKNOWLEDGEMENTS: &str = "CHIMERA_TEST_WRITER_ACKNOWLEDGEMENTS";
 const SESSIONS: &str = "CHIMERA_TEST_WRITER_SESSIONS";
 const CYCLE: &str = "CHIMERA_TEST_WRITER_CYCLE";
+const DURABILITY: &str = "CHIMERA_TEST_WRITER_DURABILITY";
 const LAYOUT: &str = "CHIMERA_TEST_WRITER_LAYOUT";
 
 /// Keys of each session.
 const RANGE: u64 = 400;
 
-/// A store that grows often.
+/// A store that grows often, with a journal that is full often.
 pub(crate) fn options() -> Options {
-    small().populate_ahead_bytes(4096)
+    small().populate_ahead_bytes(4096).journal_bytes(64 << 10)
 }
 
 /// Where a session says how many operations are done: a byte for each.
@@ -42,17 +43,23 @@ pub(crate) fn start(
     sessions: u64,
     cycle: u64,
     layout: RecordLayout,
+    durability: Durability,
 ) -> Child {
     for session in 0..sessions {
         File::create(file_of(acknowledgements, session)).expect("an empty file");
     }
     let layout = if layout == RecordLayout::Checked { "checked" } else { "published" };
+    let durability = match durability {
+        Durability::Group { max_delay } => format!("group:{}", max_delay.as_millis()),
+        other => other.to_string(),
+    };
     let variables = [
         (STORE, store.display().to_string()),
         (ACKNOWLEDGEMENTS, acknowledgements.display().to_string()),
         (SESSIONS, sessions.to_string()),
         (CYCLE, cycle.to_string()),
         (LAYOUT, layout.to_owned()),
+        (DURABILITY, durability),
     ];
     crate::child("writer::as_another_process", &variables)
 }
@@ -66,7 +73,8 @@ fn as_another_process() {
     let acknowledgements = PathBuf::from(text(ACKNOWLEDGEMENTS));
     let (sessions, cycle) = (number(SESSIONS), number(CYCLE));
     let layout = text(LAYOUT).parse().expect("a layout");
-    let db = open(Path::new(&store), &options().layout(layout));
+    let durability = text(DURABILITY).parse().expect("a durability");
+    let db = open(Path::new(&store), &options().layout(layout).durability(durability));
     std::thread::scope(|scope| {
         for session in 0..sessions {
             let acknowledgements = file_of(&acknowledgements, session);

@@ -78,8 +78,8 @@ fn about_medium(medium: Medium, place: &Place, machine: &Machine) -> Option<Advi
             "make an ext4 or xfs file system there, mount it with -o dax, and use that",
         )),
         Medium::File => Some(advice(
-            "a power loss or a crash of the system while the store is open can damage it",
-            "close stores in order, keep copies, and use persistent memory where that matters",
+            "a power loss takes the writes of the last window, 50 ms and a sync unless set otherwise",
+            "ask for `immediate` durability, or call sync, where that matters",
         )),
         Medium::Tmpfs => Some(advice(
             "everything here is gone when the machine restarts",

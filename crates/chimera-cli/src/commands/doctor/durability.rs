@@ -59,7 +59,7 @@ fn why(medium: Medium) -> &'static str {
     match medium {
         Medium::FsDax | Medium::DevDax => "flush and fence are all that a power-safe write needs",
         Medium::File => {
-            "the kernel writes pages back in any order, so a power loss can tear an open store"
+            "a journal keeps what the kernel writes back in any order; its syncs are shared"
         }
         Medium::Tmpfs | Medium::Anonymous | Medium::Simulated => {
             "memory is gone when the machine stops"

@@ -1,0 +1,138 @@
+//! [`Disk`]: files, what of them is durable, and what a power loss may leave.
+//!
+//! # Model
+//! - A page of 4 KiB that was written since its file was last synced is as it was then, or as it was after
+//!   any write since, each sector of 512 bytes by itself, independently of all other pages.
+//! - The length of a file that changed since then is the old or the new one.
+//! - A name that was made or removed since its directory was last synced is there or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::Chance;
+
+const PAGE: usize = 4096;
+const SECTOR: usize = 512;
+/// Most versions of a page to keep.
+const VERSIONS_MAX: usize = 8;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Directory,
+    /// The number of a file.
+    File(usize),
+}
+
+/// A file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contents {
+    pub(super) bytes: Vec<u8>,
+    durable: Vec<u8>,
+    /// Of each page written since the last sync: what it was after each write.
+    versions: BTreeMap<usize, Vec<Vec<u8>>>,
+}
+
+impl Contents {
+    pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        if end > self.bytes.len() {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[offset..end].copy_from_slice(bytes);
+        for page in offset / PAGE..end.div_ceil(PAGE) {
+            let content = page_of(&self.bytes, page);
+            let versions = self.versions.entry(page).or_default();
+            if versions.len() == VERSIONS_MAX {
+                versions.remove(0);
+            }
+            versions.push(content);
+        }
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.durable = self.bytes.clone();
+        self.versions.clear();
+    }
+
+    /// What a power loss leaves.
+    fn survivor(&self, chance: &mut Chance) -> Self {
+        let length = if chance.one_in(2) { self.bytes.len() } else { self.durable.len() };
+        let mut bytes = self.durable.clone();
+        bytes.resize(length, 0);
+        for (page, versions) in &self.versions {
+            let old = page_of(&self.durable, *page);
+            let start = page * PAGE;
+            let pick = |chance: &mut Chance| match chance.below(versions.len() as u64 + 1) as usize
+            {
+                0 => &old,
+                version => &versions[version - 1],
+            };
+            let whole = match chance.below(4) {
+                0 => Some(&old),
+                1 => versions.last(),
+                2 => Some(pick(chance)),
+                _ => None,
+            };
+            for sector in 0..PAGE / SECTOR {
+                let content = whole.unwrap_or_else(|| pick(chance));
+                let at = start + sector * SECTOR;
+                let end = (at + SECTOR).min(length);
+                if at < end {
+                    bytes[at..end].copy_from_slice(&content[at - start..end - start]);
+                }
+            }
+        }
+        Self { durable: bytes.clone(), bytes, versions: BTreeMap::new() }
+    }
+}
+
+/// A page of a file, zeros behind its end.
+fn page_of(bytes: &[u8], page: usize) -> Vec<u8> {
+    let start = (page * PAGE).min(bytes.len());
+    let end = (start + PAGE).min(bytes.len());
+    let mut content = bytes[start..end].to_vec();
+    content.resize(PAGE, 0);
+    content
+}
+
+/// Files by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk {
+    pub(super) names: BTreeMap<PathBuf, Node>,
+    durable_names: BTreeMap<PathBuf, Node>,
+    pub(super) files: Vec<Contents>,
+}
+
+impl Disk {
+    /// Makes the names in a directory durable.
+    pub(super) fn sync_directory(&mut self, path: &Path) {
+        let inside = |name: &PathBuf| name.parent() == Some(path);
+        self.durable_names.retain(|name, _| !inside(name));
+        let names = self.names.iter().filter(|(name, _)| inside(name));
+        self.durable_names.extend(names.map(|(name, node)| (name.clone(), *node)));
+    }
+
+    /// What a power loss leaves.
+    pub(super) fn survivor(&self, chance: &mut Chance) -> Self {
+        let files = self.files.iter().map(|file| file.survivor(chance)).collect();
+        let all: BTreeSet<_> = self.names.keys().chain(self.durable_names.keys()).collect();
+        let mut names = BTreeMap::new();
+        for name in all {
+            let (new, old) = (self.names.get(name), self.durable_names.get(name));
+            let node = if new == old || chance.one_in(2) { new } else { old };
+            // Sorted: a directory comes before what is in it, which is lost with it.
+            let parent = name.parent().filter(|parent| *parent != Path::new(""));
+            let has_parent = parent.is_none_or(|parent| names.contains_key(parent));
+            if let Some(node) = node.filter(|_| has_parent) {
+                names.insert(name.clone(), *node);
+            }
+        }
+        Self { durable_names: names.clone(), names, files }
+    }
+
+    /// What the end of the process leaves.
+    pub(super) fn killed(&self) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,270 @@
+//! [`PlainFiles`]: a [`Disk`] as the files of an environment, with a snapshot before each change.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chimera::pmem::Medium;
+use chimera::pmem::environment::{File, FileProvider, OpenMode};
+
+use super::Chance;
+use super::disk::{Contents, Disk, Node};
+
+/// A device that does not do what it is told: for tests that must fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Syncs of the journal do nothing.
+    Journal,
+    /// Syncs of all other files do nothing.
+    Homes,
+    /// Syncs of directories do nothing.
+    Directories,
+}
+
+/// What was promised at some moment, in numbers of operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Promise {
+    /// Operations begun.
+    pub(super) begun: usize,
+    /// Operations acknowledged.
+    pub(super) acknowledged: usize,
+    /// Of these, those acknowledged before a sync that has ended began.
+    pub(super) synced: usize,
+}
+
+/// The disk just before a change.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    pub(super) disk: Disk,
+    pub(super) promise: Promise,
+    /// What was about to happen.
+    pub(super) before: String,
+}
+
+/// Files that remember what of them is durable.
+#[derive(Debug)]
+pub(super) struct PlainFiles {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    disk: Disk,
+    promise: Promise,
+    lie: Option<Lie>,
+    /// Take one snapshot in so many changes; none for 0.
+    one_in: u64,
+    chance: Chance,
+    snapshots: Vec<Snapshot>,
+}
+
+impl State {
+    /// Called before each change.
+    fn step(&mut self, action: &str, path: &Path) {
+        if self.one_in > 0 && self.chance.one_in(self.one_in) {
+            self.snapshots.push(Snapshot {
+                disk: self.disk.clone(),
+                promise: self.promise,
+                before: format!("{action} {}", path.display()),
+            });
+        }
+    }
+}
+
+impl PlainFiles {
+    pub(super) fn new(disk: Disk, lie: Option<Lie>, one_in: u64, seed: u64) -> Self {
+        let state = State {
+            disk,
+            promise: Promise::default(),
+            lie,
+            one_in,
+            chance: Chance::new(seed),
+            snapshots: Vec::new(),
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(super) fn promise(&self, change: impl FnOnce(&mut Promise)) {
+        change(&mut self.state().promise);
+    }
+
+    pub(super) fn take_snapshots(&self) -> Vec<Snapshot> {
+        std::mem::take(&mut self.state().snapshots)
+    }
+
+    /// The disk as it is now.
+    pub(super) fn disk(&self) -> Disk {
+        self.state().disk.clone()
+    }
+}
+
+impl FileProvider for PlainFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let path = normal(path);
+        let mut state = self.state();
+        let number = match (state.disk.names.get(&path), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(Node::File(number)), _) => *number,
+            (Some(Node::Directory), _) => return Err(io::ErrorKind::IsADirectory.into()),
+            (None, OpenMode::CreateNew) => {
+                state.step("create", &path);
+                state.disk.files.push(Contents::default());
+                let number = state.disk.files.len() - 1;
+                state.disk.names.insert(path.clone(), Node::File(number));
+                number
+            }
+            (None, _) => return Err(io::ErrorKind::NotFound.into()),
+        };
+        let is_read_only = mode == OpenMode::Read;
+        Ok(Arc::new(PlainFile { state: self.state.clone(), path, number, is_read_only }))
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        let mut state = self.state();
+        state.step("create directory", &path);
+        for part in path.ancestors().filter(|part| *part != Path::new("")) {
+            state.disk.names.insert(part.to_owned(), Node::Directory);
+        }
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let path = normal(path);
+        let state = self.state();
+        let inside = state.disk.names.keys().filter(|name| name.parent() == Some(&path));
+        Ok(inside.filter_map(|name| name.file_name()).map(PathBuf::from).collect())
+    }
+
+    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
+        let path = normal(path);
+        if path == Path::new("") {
+            return Ok(Some(true));
+        }
+        Ok(self.state().disk.names.get(&path).map(|node| *node == Node::Directory))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        let mut state = self.state();
+        state.step("remove", &path);
+        let removed = state.disk.names.remove(&path);
+        removed.map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        let mut state = self.state();
+        state.step("sync directory", &path);
+        if state.lie != Some(Lie::Directories) {
+            state.disk.sync_directory(&path);
+        }
+        Ok(())
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+struct PlainFile {
+    state: Arc<Mutex<State>>,
+    path: PathBuf,
+    number: usize,
+    is_read_only: bool,
+}
+
+impl PlainFile {
+    /// The state, before a change.
+    fn change(&self, action: &str) -> io::Result<MutexGuard<'_, State>> {
+        if self.is_read_only {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let mut state = lock(&self.state);
+        state.step(action, &self.path);
+        Ok(state)
+    }
+
+    fn is_journal(&self) -> bool {
+        self.path.file_name().is_some_and(|name| name == "journal")
+    }
+}
+
+impl File for PlainFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(lock(&self.state).disk.files[self.number].bytes.len() as u64)
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        let bytes = &mut self.change("allocate")?.disk.files[self.number].bytes;
+        let end = (offset + length) as usize;
+        if end > bytes.len() {
+            bytes.resize(end, 0);
+        }
+        Ok(())
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        let zeros = vec![0; length as usize];
+        self.change("punch")?.disk.files[self.number].write(offset as usize, &zeros);
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let state = lock(&self.state);
+        let bytes = state.disk.files[self.number].bytes.get(offset as usize..);
+        let bytes = bytes.and_then(|bytes| bytes.get(..into.len()));
+        into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.change("write")?.disk.files[self.number].write(offset as usize, bytes);
+        Ok(())
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.change("cut")?.disk.files[self.number].bytes.resize(length as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.change("sync")?;
+        let lie = if self.is_journal() { Lie::Journal } else { Lie::Homes };
+        if state.lie != Some(lie) {
+            state.disk.files[self.number].sync();
+        }
+        if self.is_journal() {
+            state.promise.synced = state.promise.acknowledged;
+        }
+        Ok(())
+    }
+
+    fn try_lock(&self, _exclusive: bool) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    fn medium(&self) -> io::Result<Medium> {
+        Ok(Medium::File)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+}
+
+/// A path without its root; the empty path is the root.
+fn normal(path: &Path) -> PathBuf {
+    path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

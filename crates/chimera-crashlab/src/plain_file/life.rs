@@ -1,0 +1,274 @@
+//! One life of a store: operations, kept disks, what each leaves, and whether promises were kept.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
+use chimera::{Db, Durability, Options, Session};
+
+use super::disk::Disk;
+use super::files::{PlainFiles, Snapshot};
+use super::{Chance, Findings, Plan};
+
+/// Keys: few, so that slots are used again.
+const KEYS: u64 = 24;
+/// Bytes of a value.
+const VALUE_BYTES: usize = 24;
+/// Ways in which the power fails at each moment.
+const SURVIVORS: u64 = 3;
+/// Power failures during, or right after, each recovery.
+const NESTED: usize = 3;
+/// Most violations to collect.
+const VIOLATIONS_MAX: usize = 10;
+
+/// What a store holds.
+type State = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A store on simulated files.
+struct Store {
+    db: Db,
+    environment: Arc<SteppedEnvironment>,
+}
+
+/// Opens a store on files, at a new start of the machine.
+fn open(files: &Arc<PlainFiles>, options: &Options, seed: u64) -> Result<Store, String> {
+    let environment = Arc::new(SteppedEnvironment::with_files(seed, files.clone()));
+    environment.advance(1 + seed % 1000);
+    let as_trait: Arc<dyn Environment> = environment.clone();
+    let pmem = Hardware::new(options.hardware_options()).map_err(|error| error.to_string())?;
+    let db = Db::open_on(pmem, &as_trait, Path::new("/stores/one"), options);
+    Ok(Store { db: db.map_err(|error| format!("cannot be opened: {error}"))?, environment })
+}
+
+impl Store {
+    fn contents(&self) -> Result<State, String> {
+        let mut state = State::new();
+        let take = |key: &[u8], value: &[u8]| {
+            state.insert(key.to_vec(), value.to_vec());
+            true
+        };
+        self.db.for_each(take).map_err(|error| format!("cannot be read: {error}"))?;
+        Ok(state)
+    }
+
+    /// What is in the store, after checking it.
+    fn verified(&self) -> Result<State, String> {
+        let report = self.db.check(None);
+        if !report.is_sound() {
+            return Err(format!("is not sound: {report:?}"));
+        }
+        self.contents()
+    }
+
+    /// Lets go of the store as the end of its process does.
+    fn kill(self, files: &PlainFiles) -> Disk {
+        let disk = files.disk().killed();
+        drop(self.db);
+        disk
+    }
+}
+
+pub(super) fn explore(plan: &Plan) -> Findings {
+    let mut findings = Findings::default();
+    let mut chance = Chance::new(plan.seed);
+    let mut disk = Disk::default();
+    let mut state = State::new();
+    for life in 0..plan.lives {
+        let Some((next_disk, next_state)) = live(plan, &disk, state, &mut chance, &mut findings)
+        else {
+            break;
+        };
+        findings.epochs += u64::from(life > 0);
+        (disk, state) = (next_disk, next_state);
+    }
+    findings
+}
+
+/// Lives once and verifies every moment that was kept. What the next life begins with.
+fn live(
+    plan: &Plan,
+    disk: &Disk,
+    state: State,
+    chance: &mut Chance,
+    findings: &mut Findings,
+) -> Option<(Disk, State)> {
+    let one_in = 1 + chance.below(8);
+    let files = Arc::new(PlainFiles::new(disk.clone(), plan.lie, one_in, chance.word()));
+    let mut history = vec![state];
+    if let Err(violation) = operate(plan, &files, &mut history, chance) {
+        findings.violations.push(format!("seed {}: {violation}", plan.seed));
+        return None;
+    }
+    let snapshots = files.take_snapshots();
+    let mut survivors = Vec::new();
+    for snapshot in &snapshots {
+        findings.crash_points += 1;
+        for _ in 0..SURVIVORS {
+            let left = snapshot.disk.survivor(chance);
+            match verify(plan, snapshot, &left, &history, chance, findings) {
+                Ok(state) => survivors.push((left, state)),
+                Err(violation) => findings.violations.push(format!(
+                    "seed {}: before `{}` with {:?}: {violation}",
+                    plan.seed, snapshot.before, snapshot.promise
+                )),
+            }
+            if findings.violations.len() >= VIOLATIONS_MAX {
+                return None;
+            }
+        }
+    }
+    if survivors.is_empty() {
+        return None;
+    }
+    let chosen = chance.below(survivors.len() as u64) as usize;
+    Some(survivors.swap_remove(chosen))
+}
+
+/// Carries out operations, and appends what the store holds after each to the history.
+fn operate(
+    plan: &Plan,
+    files: &Arc<PlainFiles>,
+    history: &mut Vec<State>,
+    chance: &mut Chance,
+) -> Result<(), String> {
+    let options = plan.options();
+    let mut store = open(files, &options, chance.word())?;
+    let mut session = store.db.session();
+    for number in 1..=plan.operations {
+        files.promise(|promise| promise.begun = number);
+        let mut state = history[number - 1].clone();
+        apply(&mut session, &mut state, chance).map_err(|error| error.to_string())?;
+        history.push(state);
+        files.promise(|promise| {
+            promise.acknowledged = number;
+            if plan.durability == Durability::Immediate {
+                promise.synced = number;
+            }
+        });
+        match chance.below(20) {
+            0 => {
+                store.db.sync().map_err(|error| error.to_string())?;
+                files.promise(|promise| promise.synced = number);
+            }
+            1 => {
+                drop(session);
+                store.db.close().map_err(|error| error.to_string())?;
+                files.promise(|promise| promise.synced = number);
+                store = open(files, &options, chance.word())?;
+                session = store.db.session();
+            }
+            2..8 => store.environment.advance(chance.below(30_000_000)),
+            _ => {}
+        }
+        if chance.one_in(2) {
+            store.environment.step_tasks();
+        }
+    }
+    let found = store.contents()?;
+    if Some(&found) != history.last() {
+        return Err("does not hold what was written".to_owned());
+    }
+    Ok(())
+}
+
+/// One random operation, on the store and on the model.
+fn apply(session: &mut Session, state: &mut State, chance: &mut Chance) -> chimera::Result<()> {
+    let key = chance.below(KEYS).to_le_bytes();
+    match chance.below(10) {
+        0..5 => {
+            let mut value = chance.word().to_le_bytes().repeat(VALUE_BYTES / 8);
+            value[8] = key[0];
+            session.put(&key, &value)?;
+            state.insert(key.to_vec(), value);
+        }
+        5 | 6 => {
+            session.delete(&key)?;
+            state.remove(&key[..]);
+        }
+        _ => {
+            let delta = chance.word();
+            session.fetch_add_u64(&key, 16, delta)?;
+            if let Some(value) = state.get_mut(&key[..]) {
+                let mut word = [0; 8];
+                word.copy_from_slice(&value[16..24]);
+                let sum = u64::from_le_bytes(word).wrapping_add(delta);
+                value[16..24].copy_from_slice(&sum.to_le_bytes());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Recovers what a power loss left, and says what it holds when that is as promised.
+fn verify(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    left: &Disk,
+    history: &[State],
+    chance: &mut Chance,
+    findings: &mut Findings,
+) -> Result<State, String> {
+    let promise = snapshot.promise;
+    let allowed = promise.synced..=promise.begun;
+    let options = plan.options();
+    findings.states += 1;
+    let seen = read_only(left, &options, chance)?;
+    let one_in = 1 + chance.below(6);
+    let files = Arc::new(PlainFiles::new(left.clone(), plan.lie, one_in, chance.word()));
+    let store = open(&files, &options, chance.word())?;
+    let state = store.verified()?;
+    expect(&state, history, allowed)?;
+    if seen.is_some_and(|seen| seen != state) {
+        return Err("holds something else when it is open for reading only".to_owned());
+    }
+    let killed = store.kill(&files);
+    let snapshots = files.take_snapshots();
+    let mut again = vec![killed];
+    again.extend(snapshots.into_iter().map(|snapshot| snapshot.disk));
+    for _ in 0..NESTED.min(again.len()) {
+        let disk = again.swap_remove(chance.below(again.len() as u64) as usize);
+        findings.states += 1;
+        findings.nested += 1;
+        let left = disk.survivor(chance);
+        let files = Arc::new(PlainFiles::new(left, plan.lie, 0, 0));
+        let store = open(&files, &options, chance.word())?;
+        if store.verified()? != state {
+            return Err("recovers to something else the second time".to_owned());
+        }
+    }
+    Ok(state)
+}
+
+/// What the store shows without writing; `None` when there is no store yet.
+fn read_only(left: &Disk, options: &Options, chance: &mut Chance) -> Result<Option<State>, String> {
+    let files = Arc::new(PlainFiles::new(left.clone(), None, 1, 0));
+    let options = options.clone().read_only(true);
+    match open(&files, &options, chance.word()) {
+        Ok(store) => {
+            let state = store.contents()?;
+            drop(store);
+            let changes = files.take_snapshots();
+            match changes.first() {
+                Some(change) => Err(format!("was changed by a reader: {}", change.before)),
+                None => Ok(Some(state)),
+            }
+        }
+        Err(error) if error.contains("there is no store") => Ok(None),
+        Err(error) => Err(format!("read-only, {error}")),
+    }
+}
+
+/// Checks that the state is one that was there after as many operations as allowed.
+fn expect(state: &State, history: &[State], allowed: RangeInclusive<usize>) -> Result<(), String> {
+    let last = *allowed.end().min(&(history.len() - 1));
+    if history[*allowed.start()..=last].contains(state) {
+        return Ok(());
+    }
+    let elsewhere = history.iter().position(|earlier| earlier == state);
+    Err(match elsewhere {
+        Some(number) => format!("is as after operation {number}, not one of {allowed:?}"),
+        None => format!("is as it never was; {allowed:?} were allowed"),
+    })
+}

@@ -1,0 +1,125 @@
+//! Writing lines of synced entries to their homes, and freeing the entries' space.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use super::read::Walk;
+use super::{DATA_AT, Header, Journal, Lines, damaged, lock};
+use crate::environment::TaskStep;
+
+/// Bytes of lines to bring home at a time.
+const PIECE_BYTES: usize = 64 << 20;
+
+/// What a checkpoint uses again and again. Its lock lets one checkpoint run at a time.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    lines: Lines,
+}
+
+impl Journal {
+    /// Brings everything home that was fenced before the call.
+    ///
+    /// # Errors
+    /// When the journal or a home cannot be read, written or synced.
+    ///
+    /// # Durability
+    /// The homes alone hold everything that was fenced before the call.
+    pub fn checkpoint(&self) -> io::Result<()> {
+        let mut scratch = lock(&self.checkpoint);
+        let target = self.tail_at();
+        while self.start_at() < target {
+            self.bring_home(&mut scratch)?;
+        }
+        Ok(())
+    }
+
+    /// Stops the background work, brings everything home and marks the journal as closed. Nothing may
+    /// be fenced any more.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    pub fn close(&self) -> io::Result<()> {
+        self.stop();
+        self.checkpoint()?;
+        let done =
+            Header { start: self.start_at(), is_closed: true, ..self.header }.write(&*self.file);
+        done.inspect_err(|error| self.fail(error))?;
+        // An empty journal needs no storage until it is used again.
+        if let Err(error) = self.file.punch(DATA_AT, self.header.capacity) {
+            log::debug!("the journal keeps its storage: {error}");
+        }
+        Ok(())
+    }
+
+    /// Waits until there are `bytes` of room, or makes it.
+    #[cold]
+    pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
+        let mut scratch = lock(&self.checkpoint);
+        while self.free_bytes() < bytes {
+            self.bring_home(&mut scratch)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a checkpoint should run in the background.
+    pub(super) fn needs_checkpoint(&self) -> bool {
+        self.free_bytes() < self.header.capacity / 2
+    }
+
+    pub(super) fn wake_checkpointer(&self) {
+        if let Some(task) = self.checkpointer.get() {
+            task.wake();
+        }
+    }
+
+    /// One step of the task that checkpoints in the background.
+    pub(super) fn checkpoint_step(&self) -> TaskStep {
+        if self.refuse_failure().is_err() {
+            return TaskStep::Done;
+        }
+        if !self.needs_checkpoint() {
+            return TaskStep::Wait;
+        }
+        let mut scratch = lock(&self.checkpoint);
+        match self.bring_home(&mut scratch) {
+            Ok(()) => TaskStep::Again,
+            Err(error) => {
+                log::error!("no checkpoint: {error}");
+                TaskStep::Done
+            }
+        }
+    }
+
+    /// Brings the oldest entries home and frees their space.
+    fn bring_home(&self, scratch: &mut Scratch) -> io::Result<()> {
+        self.refuse_failure()?;
+        // All that is there: the space of what follows is needed soon, too.
+        self.sync_to(self.tail_at())?;
+        self.bring_synced_home(scratch).inspect_err(|error| self.fail(error))
+    }
+
+    /// From the journal, never from memory: memory is ahead of what is durable.
+    fn bring_synced_home(&self, scratch: &mut Scratch) -> io::Result<()> {
+        let (start, end) = (self.start_at(), self.durable());
+        let lines = &mut scratch.lines;
+        lines.clear();
+        let mut walk = Walk::new(&*self.file, self.header, start, end);
+        while walk.position() < end && lines.bytes() < PIECE_BYTES {
+            let Some(entry) = walk.next()? else {
+                return Err(damaged("an entry that was written is no longer there".to_owned()));
+            };
+            for (line, content) in entry.lines() {
+                lines.push(line, content);
+            }
+        }
+        lines.fold();
+        let begun_ns = self.environment.now_ns();
+        self.write_home(lines)?;
+        let reached = walk.position();
+        Header { start: reached, ..self.header }.write(&*self.file)?;
+        self.start.store(reached, Ordering::Release);
+        let ns = self.environment.now_ns() - begun_ns;
+        log::debug!("checkpoint of {} bytes: {} us", reached - start, ns / 1000);
+        Ok(())
+    }
+}

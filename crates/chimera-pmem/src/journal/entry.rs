@@ -1,0 +1,171 @@
+//! An entry: what one fence made durable, as runs of consecutive lines.
+//!
+//! ```text
+//! word 0   XXH3 of everything behind it, seeded by the journal's id
+//!      1   position of the entry in the journal
+//!      2   position up to which the journal was synced when the entry was written
+//!      3   low half: bytes of the entry; high half: number of runs
+//!      4.. one word per run: first line << 16 | number of lines
+//!      ... the lines of all runs, 64 bytes each
+//! ```
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::marks::Run;
+use crate::CACHE_LINE;
+
+/// Bytes of an entry before its runs.
+pub(super) const HEADER_BYTES: usize = 32;
+/// Bytes of a run's word.
+const RUN_BYTES: usize = 8;
+/// Bytes of a line.
+const LINE: usize = CACHE_LINE as usize;
+/// Smallest entry: one line.
+pub(super) const BYTES_MIN: usize = HEADER_BYTES + RUN_BYTES + LINE;
+/// Most lines in a run: its low 16 bits.
+const RUN_LINES_MAX: u64 = 0xffff;
+
+/// Most bytes of an entry in a journal of this capacity. Larger fences make several entries.
+pub(super) fn bytes_max(capacity: u64) -> usize {
+    (capacity / 8).min(256 << 10) as usize
+}
+
+/// The runs of the next entry, taken from a list of them.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    runs: Vec<Run>,
+    lines: usize,
+}
+
+impl Plan {
+    /// Takes as many runs off the front of `from` as an entry of `bytes_max` holds, cutting the last
+    /// one where needed.
+    pub(super) fn take(&mut self, from: &mut &[Run], cut: &mut u64, bytes_max: usize) {
+        self.runs.clear();
+        self.lines = 0;
+        let mut room = bytes_max - HEADER_BYTES;
+        while let Some(run) = from.first() {
+            let Some(fits) = room.checked_sub(RUN_BYTES + LINE) else { break };
+            let left = run.count - *cut;
+            let count = left.min((fits / LINE) as u64 + 1).min(RUN_LINES_MAX);
+            self.runs.push(Run { first: run.first + *cut, count });
+            self.lines += count as usize;
+            room -= RUN_BYTES + count as usize * LINE;
+            if count < left {
+                *cut += count;
+            } else {
+                *cut = 0;
+                *from = &from[1..];
+            }
+        }
+    }
+
+    /// Bytes of the entry.
+    pub(super) fn bytes(&self) -> usize {
+        HEADER_BYTES + self.runs.len() * RUN_BYTES + self.lines * LINE
+    }
+
+    /// Writes the entry into `buffer`; `read` copies the content of a line, given its number.
+    pub(super) fn encode(
+        &self,
+        buffer: &mut Vec<u8>,
+        place: Place,
+        mut read: impl FnMut(u64, &mut [u8]),
+    ) {
+        let bytes = self.bytes();
+        // Every byte is overwritten below: what an earlier entry left needs no clearing.
+        buffer.resize(bytes, 0);
+        let counts = bytes as u64 | (self.runs.len() as u64) << 32;
+        for (index, word) in [0, place.position, place.synced, counts].into_iter().enumerate() {
+            put(buffer, 8 * index, word);
+        }
+        let mut at = HEADER_BYTES;
+        for run in &self.runs {
+            put(buffer, at, run.first << 16 | run.count);
+            at += RUN_BYTES;
+        }
+        for line in self.runs.iter().flat_map(|run| run.first..run.first + run.count) {
+            read(line, &mut buffer[at..at + LINE]);
+            at += LINE;
+        }
+        let checksum = xxh3_64_with_seed(&buffer[8..], place.journal_id);
+        put(buffer, 0, checksum);
+    }
+}
+
+/// What an entry says about itself beside its lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) journal_id: u64,
+    pub(super) position: u64,
+    pub(super) synced: u64,
+}
+
+/// The length of the entry that begins with `header`, if one can begin like that at `position`.
+pub(super) fn length(header: &[u8], position: u64, bytes_max: usize) -> Option<usize> {
+    let counts = word(header, 24)?;
+    let bytes = counts as u32 as usize;
+    let is_possible = word(header, 8)? == position
+        && (BYTES_MIN..=bytes_max).contains(&bytes)
+        && bytes.is_multiple_of(8);
+    is_possible.then_some(bytes)
+}
+
+/// An entry that was read and checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    bytes: &'a [u8],
+    runs: usize,
+}
+
+impl<'a> Entry<'a> {
+    /// The entry that `bytes` are, if they are one: their length is right already.
+    pub(super) fn check(bytes: &'a [u8], journal_id: u64) -> Option<Self> {
+        let runs = (word(bytes, 24)? >> 32) as usize;
+        if word(bytes, 0)? != xxh3_64_with_seed(bytes.get(8..)?, journal_id) {
+            return None;
+        }
+        let table = runs.checked_mul(RUN_BYTES)?.checked_add(HEADER_BYTES)?;
+        let entry = Self { bytes, runs };
+        if runs == 0 || table > bytes.len() {
+            return None;
+        }
+        let lines: u64 = entry.runs().map(|run| run.count).sum();
+        let is_whole = entry.runs().all(|run| run.count > 0)
+            && lines.checked_mul(CACHE_LINE)? == (bytes.len() - table) as u64;
+        is_whole.then_some(entry)
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Up to where the journal was synced when the entry was written.
+    pub(super) fn synced(&self) -> u64 {
+        word(self.bytes, 16).unwrap_or_default()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = Run> + use<'a> {
+        let table = &self.bytes[HEADER_BYTES..HEADER_BYTES + self.runs * RUN_BYTES];
+        table.chunks_exact(RUN_BYTES).map(|run| {
+            let run = word(run, 0).unwrap_or_default();
+            Run { first: run >> 16, count: run & RUN_LINES_MAX }
+        })
+    }
+
+    /// Its lines, with their numbers.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
+        let content = self.bytes[HEADER_BYTES + self.runs * RUN_BYTES..].chunks_exact(LINE);
+        self.runs().flat_map(|run| run.first..run.first + run.count).zip(content)
+    }
+}
+
+fn put(buffer: &mut [u8], at: usize, word: u64) {
+    buffer[at..at + 8].copy_from_slice(&word.to_le_bytes());
+}
+
+/// The word at `at`, if it is there.
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*word))
+}

@@ -1,0 +1,157 @@
+//! [`Header`]: what a journal is and where its first entry lies, in two copies.
+
+use std::io;
+
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::IntoBytes;
+
+use super::damaged;
+use crate::environment::File;
+
+/// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
+const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");
+/// Version of the journal's format.
+const VERSION: u64 = 1;
+/// Words of a copy.
+const WORDS: usize = 8;
+/// Bytes from one copy to the other.
+const COPY_STRIDE: u64 = 4096;
+/// Where the entries begin.
+pub(super) const DATA_AT: u64 = 2 * COPY_STRIDE;
+/// Least and most bytes for entries.
+pub(super) const CAPACITY_MIN: u64 = 16 << 10;
+pub(super) const CAPACITY_MAX: u64 = 1 << 30;
+/// Positions stay below this, which no number of writes reaches.
+const POSITION_MAX: u64 = 1 << 62;
+
+/// Word 6: whether the store was closed in order.
+const CLOSED: u64 = 1;
+const OPEN: u64 = 2;
+
+/// What a journal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// The pool it belongs to.
+    pub(super) pool_id: u64,
+    /// Random: the seed of the entries' checksums.
+    pub(super) journal_id: u64,
+    /// Bytes for entries: a multiple of 4096.
+    pub(super) capacity: u64,
+    /// Position of the first entry that counts. It only grows.
+    pub(super) start: u64,
+    /// The store was closed in order: there is no entry, and there never was one from `start` on.
+    pub(super) is_closed: bool,
+}
+
+impl Header {
+    pub(super) fn encode(&self) -> [u64; WORDS] {
+        let state = if self.is_closed { CLOSED } else { OPEN };
+        let mut words =
+            [MAGIC, VERSION, self.pool_id, self.journal_id, self.capacity, self.start, state, 0];
+        words[WORDS - 1] = checksum(&words);
+        words
+    }
+
+    /// `Ok(None)` when the copy is not valid.
+    ///
+    /// # Errors
+    /// `Unsupported` for a later version.
+    pub(super) fn decode(words: &[u64; WORDS]) -> io::Result<Option<Self>> {
+        if words[0] != MAGIC || words[WORDS - 1] != checksum(words) {
+            return Ok(None);
+        }
+        if words[1] > VERSION {
+            let text = format!("the journal has format version {}: use a newer program", words[1]);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let header = Self {
+            pool_id: words[2],
+            journal_id: words[3],
+            capacity: words[4],
+            start: words[5],
+            is_closed: words[6] == CLOSED,
+        };
+        let is_possible = words[1] == VERSION
+            && is_capacity(header.capacity)
+            && header.start < POSITION_MAX
+            && header.start.is_multiple_of(8)
+            && (CLOSED..=OPEN).contains(&words[6]);
+        Ok(is_possible.then_some(header))
+    }
+
+    /// The header of a file; `None` when the file never came into use: nothing is in it.
+    ///
+    /// # Errors
+    /// `InvalidData` when it is damaged; what the file says.
+    pub(super) fn read(file: &dyn File) -> io::Result<Option<Self>> {
+        let length = file.length()?;
+        if length < DATA_AT {
+            return Ok(None);
+        }
+        let copies = [read_copy(file, 0)?, read_copy(file, COPY_STRIDE)?];
+        // Of two with one start, one says that the store was closed: the entries of its last life are
+        // all before the start either way.
+        let newest =
+            copies.into_iter().flatten().max_by_key(|header| (header.start, !header.is_closed));
+        let Some(header) = newest else {
+            if is_blank(file, length)? {
+                return Ok(None);
+            }
+            return Err(damaged("neither copy of its header matches its checksum".to_owned()));
+        };
+        if length < DATA_AT + header.capacity {
+            let wanted = DATA_AT + header.capacity;
+            return Err(damaged(format!("it has {length} bytes instead of {wanted}: it was cut")));
+        }
+        Ok(Some(header))
+    }
+
+    /// Writes both copies, one after the other, so that one of them is whole at any moment.
+    ///
+    /// # Durability
+    /// Both copies are durable on return.
+    ///
+    /// # Cost
+    /// Two syncs.
+    pub(super) fn write(&self, file: &dyn File) -> io::Result<()> {
+        let words = self.encode();
+        for at in [0, COPY_STRIDE] {
+            file.write_at(at, words.as_bytes())?;
+            file.sync()?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a journal may have so many bytes for entries.
+pub(super) fn is_capacity(bytes: u64) -> bool {
+    (CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) && bytes.is_multiple_of(4096)
+}
+
+fn checksum(words: &[u64; WORDS]) -> u64 {
+    xxh3_64(words[..WORDS - 1].as_bytes())
+}
+
+fn read_copy(file: &dyn File, at: u64) -> io::Result<Option<Header>> {
+    let mut words = [0; WORDS];
+    file.read_at(at, words.as_mut_bytes())?;
+    Header::decode(&words)
+}
+
+/// Whether a file holds nothing but zeros: one that was being made.
+fn is_blank(file: &dyn File, length: u64) -> io::Result<bool> {
+    if length > DATA_AT + CAPACITY_MAX {
+        return Ok(false);
+    }
+    let mut chunk = vec![0; 64 << 10];
+    let mut at = 0;
+    while at < length {
+        let count = (length - at).min(chunk.len() as u64) as usize;
+        file.read_at(at, &mut chunk[..count])?;
+        if chunk[..count].iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += count as u64;
+    }
+    Ok(true)
+}

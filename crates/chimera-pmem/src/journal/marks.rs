@@ -1,0 +1,64 @@
+//! The lines that each thread has flushed since its last fence.
+
+use std::cell::RefCell;
+use std::sync::Weak;
+
+use super::Journal;
+
+/// Consecutive lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Run {
+    /// Number of the first line.
+    pub(crate) first: u64,
+    /// How many.
+    pub(crate) count: u64,
+}
+
+/// What one thread has to say to one journal.
+#[derive(Debug)]
+pub(super) struct Marks {
+    journal: Weak<Journal>,
+    /// Lines flushed since the last fence.
+    pub(super) runs: Vec<Run>,
+    /// Where the last entry of this thread ended.
+    pub(super) last: u64,
+}
+
+thread_local! {
+    /// Of every journal this thread has written to: hardly ever more than one.
+    static MARKS: RefCell<Vec<Marks>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Hands the calling thread's marks for `journal` to `work`, which must not come back here.
+#[inline]
+pub(super) fn with<T>(journal: &Weak<Journal>, work: impl FnOnce(&mut Marks) -> T) -> T {
+    MARKS.with_borrow_mut(|all| {
+        let place = all.iter().position(|marks| marks.journal.ptr_eq(journal));
+        let place = place.unwrap_or_else(|| {
+            // A journal's address is not used again while somebody has a weak reference to it.
+            all.retain(|marks| marks.journal.strong_count() > 0);
+            all.push(Marks { journal: journal.clone(), runs: Vec::new(), last: 0 });
+            all.len() - 1
+        });
+        work(&mut all[place])
+    })
+}
+
+/// Sorts runs and joins those that overlap or touch.
+pub(super) fn join(runs: &mut Vec<Run>) {
+    if runs.len() < 2 {
+        return;
+    }
+    runs.sort_unstable();
+    let mut kept = 0;
+    for next in 1..runs.len() {
+        let (last, run) = (runs[kept], runs[next]);
+        if run.first <= last.first + last.count {
+            runs[kept].count = last.count.max(run.first + run.count - last.first);
+        } else {
+            kept += 1;
+            runs[kept] = run;
+        }
+    }
+    runs.truncate(kept + 1);
+}

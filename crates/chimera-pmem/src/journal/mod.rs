@@ -1,0 +1,235 @@
+//! The journal: power-safe memory on ordinary files.
+//!
+//! The kernel writes back the pages of a shared mapping in any order, so nothing written through one
+//! can be restored after a power loss. Here files are mapped privately instead. `flush` notes lines of
+//! the calling thread; `fence` appends their content to a journal; the journal is synced, alone or
+//! for many fences at once; a checkpoint writes lines of synced entries to their files, the homes, and
+//! frees the space. After a crash the longest prefix of entries without a gap is what happened.
+//!
+//! - `marks`: what a thread has flushed since its last fence.
+//! - `entry`: one fence as bytes; `header`: which journal, and where its first entry lies.
+//! - `read`, `lines`: reading entries back, and the newest content of each line.
+//! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
+//! - `checkpoint`, `homes`: writing lines where they belong.
+//!
+//! Absent on purpose: any knowledge of what the lines mean.
+//!
+//! # Positions
+//! A position counts the bytes of all entries ever written; the entry at position *p* lies at
+//! *p* mod capacity in the ring of the file, and says *p*, so that an entry of an earlier lap is never
+//! taken for a new one. `start <= durable <= tail`, and each of them only grows.
+//!
+//! # Invariants
+//! 1. The content of a line is read under the lock of the tail, into an entry that is whole before the
+//!    lock is released. So entries follow each other without a gap, and a later entry never has an
+//!    older content. A content newer than what was flushed is like a line that the processor evicted
+//!    early. So every prefix is a state in which persistent memory could have been left.
+//! 2. Homes are written with the content of synced entries at or behind `start` only, and `start`
+//!    moves on only when the homes are synced. So replaying from `start` is exact at any moment.
+//! 3. The space of an entry is used again only when a `start` behind it is durable in both copies of
+//!    the header.
+//! 4. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
+//!    kernel did with the pages is not known.
+//!
+//! # Thread safety
+//! Everything takes `&self` and may be called from any thread. `tail` and `homes` are held while no
+//! other lock is taken; `checkpoint` is taken before `syncing`, which nobody holds during a sync.
+
+mod append;
+mod checkpoint;
+mod entry;
+mod header;
+mod homes;
+mod lines;
+mod marks;
+mod read;
+mod sync;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::environment::{Environment, File, Task, TaskStep};
+use crate::hardware::Window;
+use append::Tail;
+use checkpoint::Scratch;
+use header::{DATA_AT, Header};
+use homes::Home;
+pub use lines::Lines;
+pub use read::Contents;
+use sync::Syncing;
+
+/// When entries are synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Before an operation is acknowledged; operations that wait at the same time share a sync.
+    Immediate,
+    /// In the background: a sync starts within `max_delay` of an acknowledged operation.
+    Group {
+        /// Longest time between an acknowledgement and the start of the sync that covers it.
+        max_delay: Duration,
+    },
+}
+
+/// A journal in use.
+pub struct Journal {
+    /// For the marks of threads.
+    me: Weak<Self>,
+    environment: Arc<dyn Environment>,
+    policy: SyncPolicy,
+    file: Arc<dyn File>,
+    /// The ring, mapped; entries are written by `File::write_at` where there is nothing to map.
+    ring: Option<Window>,
+    /// As in the file, but for `start`.
+    header: Header,
+    tail: Mutex<Tail>,
+    /// Where the next entry goes. Changes under the lock of the same name.
+    tail_at: AtomicU64,
+    syncing: Mutex<Syncing>,
+    synced: Condvar,
+    /// Everything before it is synced.
+    durable: AtomicU64,
+    /// Everything before it is synced, or is being synced.
+    covered: AtomicU64,
+    /// When the first operation was acknowledged that no sync covers yet, in nanoseconds; 0 for none.
+    window: AtomicU64,
+    checkpoint: Mutex<Scratch>,
+    /// The first entry that counts.
+    start: AtomicU64,
+    homes: Mutex<Vec<Home>>,
+    has_failed: AtomicBool,
+    syncer: OnceLock<Box<dyn Task>>,
+    checkpointer: OnceLock<Box<dyn Task>>,
+}
+
+impl Journal {
+    /// Makes `file`, which is empty, a journal of `capacity` bytes.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a capacity that is not a multiple of 4096 from 16 KiB to 1 GiB; what the
+    /// file says.
+    ///
+    /// # Durability
+    /// The file's content is durable on return; its name is the caller's to make so.
+    pub fn format(file: &dyn File, pool_id: u64, journal_id: u64, capacity: u64) -> io::Result<()> {
+        if !header::is_capacity(capacity) {
+            let text = "a journal has a multiple of 4096 bytes, from 16 KiB to 1 GiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        file.allocate(0, DATA_AT + capacity)?;
+        file.sync()?;
+        Header { pool_id, journal_id, capacity, start: 0, is_closed: false }.write(file)
+    }
+
+    /// Takes a journal into use that holds nothing: [formatted](Self::format) or
+    /// [emptied](Contents::empty).
+    ///
+    /// # Errors
+    /// `InvalidData` when it is damaged; `StorageFull` when there is no room for its entries; what the
+    /// file says.
+    pub fn open(
+        file: Arc<dyn File>,
+        policy: SyncPolicy,
+        environment: Arc<dyn Environment>,
+    ) -> io::Result<Arc<Self>> {
+        let header = Header::read(&*file)?.filter(|header| !header.is_closed);
+        let header = header.ok_or_else(|| damaged("it is not ready for use".to_owned()))?;
+        // A write to a hole of a mapped file on a full device would be a SIGBUS.
+        file.allocate(0, DATA_AT + header.capacity)?;
+        let ring = match file.descriptor() {
+            Some(descriptor) => Some(Window::map(descriptor, DATA_AT, header.capacity, false)?),
+            None => None,
+        };
+        let start = || AtomicU64::new(header.start);
+        Ok(Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            environment,
+            policy,
+            file,
+            ring,
+            header,
+            tail: Mutex::default(),
+            tail_at: start(),
+            syncing: Mutex::default(),
+            synced: Condvar::new(),
+            durable: start(),
+            covered: start(),
+            window: AtomicU64::new(0),
+            checkpoint: Mutex::default(),
+            start: start(),
+            homes: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            syncer: OnceLock::new(),
+            checkpointer: OnceLock::new(),
+        }))
+    }
+
+    /// Starts what runs in the background: syncs, where the policy has them there, and checkpoints.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn start(self: &Arc<Self>) -> io::Result<()> {
+        let (syncing, checkpointing) = (self.me.clone(), self.me.clone());
+        let sync = move || syncing.upgrade().map_or(TaskStep::Done, |journal| journal.sync_step());
+        let checkpoint = move || {
+            checkpointing.upgrade().map_or(TaskStep::Done, |journal| journal.checkpoint_step())
+        };
+        if let SyncPolicy::Group { .. } = self.policy {
+            let task = self.environment.spawn("chimera-sync", Box::new(sync))?;
+            self.syncer.get_or_init(|| task);
+        }
+        let task = self.environment.spawn("chimera-checkpoint", Box::new(checkpoint))?;
+        self.checkpointer.get_or_init(|| task);
+        Ok(())
+    }
+
+    /// Stops what runs in the background.
+    pub fn stop(&self) {
+        for task in [self.syncer.get(), self.checkpointer.get()].into_iter().flatten() {
+            task.stop();
+        }
+    }
+
+    /// Bytes of entries that a checkpoint has yet to bring home.
+    pub fn pending_bytes(&self) -> u64 {
+        self.tail_at() - self.start_at()
+    }
+
+    fn tail_at(&self) -> u64 {
+        self.tail_at.load(Ordering::Acquire)
+    }
+
+    fn start_at(&self) -> u64 {
+        self.start.load(Ordering::Acquire)
+    }
+
+    fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal")
+            .field("policy", &self.policy)
+            .field("start", &self.start)
+            .field("durable", &self.durable)
+            .field("tail", &self.tail_at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with a journal.
+fn damaged(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Locks a mutex whose data a panic elsewhere leaves whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

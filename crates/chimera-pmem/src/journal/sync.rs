@@ -1,0 +1,206 @@
+//! Making entries durable: one sync for whoever waits, a clock for those who do not.
+
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Journal, SyncPolicy, lock, marks};
+use crate::environment::TaskStep;
+
+/// How often to let others run before a sync that others may share: by yielding, never by sleeping.
+const GATHER_ATTEMPTS: std::ops::Range<u32> = 6..18;
+
+/// Whether somebody is syncing, and what went wrong.
+#[derive(Debug, Default)]
+pub(super) struct Syncing {
+    is_running: bool,
+    /// Threads that wait for it to end.
+    waiting: usize,
+    /// Threads that waited for the last one, with the one that made it.
+    batch: usize,
+    failure: Option<String>,
+}
+
+impl Journal {
+    /// Called when the calling thread's operation is done, outside of all locks, before it is
+    /// acknowledged: waits for as long as the policy says, and longer when syncs or checkpoints have
+    /// fallen behind.
+    ///
+    /// # Errors
+    /// When the journal or a home could not be written or synced, now or earlier: the operation may be
+    /// lost by a power failure, and so may all that follow.
+    pub fn settle(&self) -> io::Result<()> {
+        self.refuse_failure()?;
+        match self.policy {
+            SyncPolicy::Immediate => {
+                let last = marks::with(&self.me, |marks| marks.last);
+                // An operation that wrote nothing is acknowledged for what it saw.
+                let seen = if last > self.durable() { last } else { self.tail_at() };
+                self.sync_to(seen)?;
+            }
+            SyncPolicy::Group { max_delay } => self.keep_pace(max_delay)?,
+        }
+        if self.free_bytes() < self.header.capacity / 8 {
+            self.make_room(self.header.capacity / 4)?;
+        } else if self.needs_checkpoint() {
+            self.wake_checkpointer();
+        }
+        Ok(())
+    }
+
+    /// As [`settle`](Self::settle), for an operation that only read: where acknowledged means durable,
+    /// nobody may be told what a power loss could take back.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle).
+    pub fn settle_read(&self) -> io::Result<()> {
+        if self.policy != SyncPolicy::Immediate || self.has_failed.load(Ordering::Acquire) {
+            // After a failure reads go on.
+            return Ok(());
+        }
+        self.sync_to(self.tail_at())
+    }
+
+    /// Makes everything durable that was fenced before the call.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle).
+    pub fn sync(&self) -> io::Result<()> {
+        self.refuse_failure()?;
+        self.sync_to(self.tail_at())
+    }
+
+    /// Waits until everything before `position` is durable. Whoever comes first syncs for all who have
+    /// appended by then.
+    pub(super) fn sync_to(&self, position: u64) -> io::Result<()> {
+        if self.durable() >= position {
+            return Ok(());
+        }
+        let mut syncing = lock(&self.syncing);
+        loop {
+            if let Some(reason) = &syncing.failure {
+                return Err(io::Error::other(reason.clone()));
+            }
+            if self.durable() >= position {
+                return Ok(());
+            }
+            if syncing.is_running {
+                syncing.waiting += 1;
+                syncing = self.synced.wait(syncing).unwrap_or_else(PoisonError::into_inner);
+                syncing.waiting -= 1;
+                continue;
+            }
+            syncing.is_running = true;
+            drop(self.gather(syncing));
+            // In this order: an operation that is acknowledged later opens a window of its own.
+            self.window.store(0, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            let target = self.tail_at();
+            self.covered.store(target, Ordering::SeqCst);
+            let done = self.file.sync();
+            if done.is_ok() {
+                self.durable.fetch_max(target, Ordering::AcqRel);
+            }
+            syncing = lock(&self.syncing);
+            syncing.is_running = false;
+            syncing.batch = 1 + syncing.waiting;
+            if let Err(error) = done {
+                syncing.failure.get_or_insert_with(|| format!("cannot sync: {error}"));
+                self.has_failed.store(true, Ordering::Release);
+            }
+            self.synced.notify_all();
+        }
+    }
+
+    /// Gives those who shared the last sync a moment to have something for this one: they have just been
+    /// woken, and would otherwise need one of their own.
+    fn gather<'a>(&'a self, mut syncing: MutexGuard<'a, Syncing>) -> MutexGuard<'a, Syncing> {
+        for attempt in GATHER_ATTEMPTS {
+            if syncing.waiting + 1 >= syncing.batch {
+                break;
+            }
+            drop(syncing);
+            self.environment.relax(attempt);
+            syncing = lock(&self.syncing);
+        }
+        syncing
+    }
+
+    /// Notes an acknowledged operation for the next sync. Waits while a whole window is behind: the
+    /// sync of the one before is still running, or has not even been started.
+    fn keep_pace(&self, max_delay: Duration) -> io::Result<()> {
+        // Either the one who starts a sync sees this operation's entries, or the window it has closed is
+        // seen here.
+        fence(Ordering::SeqCst);
+        let (tail, covered) = (self.tail_at(), self.covered.load(Ordering::SeqCst));
+        if tail == covered {
+            return Ok(());
+        }
+        let now = self.environment.now_ns().max(1);
+        let opened = self.window.load(Ordering::SeqCst);
+        if opened == 0 {
+            let mine = self.window.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
+            if mine.is_ok() {
+                self.wake_syncer();
+            }
+            return Ok(());
+        }
+        let age = Duration::from_nanos(now.saturating_sub(opened));
+        let is_large = tail - covered >= self.header.capacity / 4;
+        if age >= max_delay || is_large {
+            if self.durable() < covered {
+                return self.sync_to(covered);
+            }
+            if is_large || age >= max_delay * 2 {
+                return self.sync_to(tail);
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of the task that syncs in the background.
+    pub(super) fn sync_step(&self) -> TaskStep {
+        let SyncPolicy::Group { max_delay } = self.policy else { return TaskStep::Done };
+        if self.has_failed.load(Ordering::Acquire) {
+            return TaskStep::Done;
+        }
+        let opened = self.window.load(Ordering::SeqCst);
+        if opened == 0 {
+            return TaskStep::Wait;
+        }
+        let age = Duration::from_nanos(self.environment.now_ns().saturating_sub(opened));
+        if let Some(left) = max_delay.checked_sub(age).filter(|left| !left.is_zero()) {
+            return TaskStep::WaitAtMost(left);
+        }
+        if let Err(error) = self.sync_to(self.tail_at()) {
+            log::error!("the journal: {error}");
+        } else if self.tail_at() == self.covered.load(Ordering::SeqCst) {
+            // Another sync has covered the operations of the window.
+            let _ = self.window.compare_exchange(opened, 0, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        TaskStep::Again
+    }
+
+    fn wake_syncer(&self) {
+        if let Some(task) = self.syncer.get() {
+            task.wake();
+        }
+    }
+
+    /// Ends the journal's use: nothing more is written.
+    #[cold]
+    pub(super) fn fail(&self, error: &io::Error) {
+        lock(&self.syncing).failure.get_or_insert_with(|| error.to_string());
+        self.has_failed.store(true, Ordering::Release);
+        self.synced.notify_all();
+    }
+
+    pub(super) fn refuse_failure(&self) -> io::Result<()> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let reason = lock(&self.syncing).failure.clone();
+        Err(io::Error::other(reason.unwrap_or_default()))
+    }
+}

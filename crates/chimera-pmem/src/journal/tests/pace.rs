@@ -1,0 +1,167 @@
+//! When entries are synced, who waits, and what a failure does.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+
+#[test]
+fn a_sync_starts_within_the_delay_of_the_first_operation() {
+    let pool = Pool::create(GROUP);
+    let journal = pool.journal();
+    pool.environment.advance(7);
+    journal.start().unwrap();
+    while pool.environment.step_tasks() {}
+    pool.put(0, 1);
+    journal.settle().unwrap();
+    let tail = journal.tail_at();
+    pool.environment.advance(49_999_999);
+    while pool.environment.step_tasks() {}
+    assert!(journal.durable() < tail, "not before its time");
+    pool.environment.advance(1);
+    while pool.environment.step_tasks() {}
+    assert_eq!(journal.durable(), tail);
+    // Idle: nothing to do however late it is.
+    pool.environment.advance(1 << 40);
+    assert!(!pool.environment.step_tasks());
+}
+
+#[test]
+fn a_writer_syncs_by_itself_when_nobody_does() {
+    let pool = Pool::create(GROUP);
+    let journal = pool.journal();
+    pool.put(0, 1);
+    journal.settle().unwrap();
+    pool.put(0, 2);
+    pool.environment.advance(60_000_000);
+    journal.settle().unwrap();
+    assert!(journal.durable() < journal.tail_at(), "the background task is given time");
+    pool.environment.advance(60_000_000);
+    journal.settle().unwrap();
+    assert_eq!(journal.durable(), journal.tail_at(), "two windows are behind");
+}
+
+#[test]
+fn immediate_waits_for_what_was_written_and_for_what_was_read() {
+    let pool = Pool::create(SyncPolicy::Immediate);
+    let journal = pool.journal();
+    pool.put(0, 1);
+    journal.settle().unwrap();
+    assert_eq!(journal.durable(), journal.tail_at());
+    std::thread::scope(|scope| {
+        scope.spawn(|| pool.put(0, 2));
+    });
+    assert!(journal.durable() < journal.tail_at());
+    journal.settle_read().unwrap();
+    assert_eq!(journal.durable(), journal.tail_at(), "a read shows nothing that can be lost");
+    std::thread::scope(|scope| {
+        scope.spawn(|| pool.put(0, 3));
+    });
+    journal.settle().unwrap();
+    assert_eq!(journal.durable(), journal.tail_at(), "nor does a write that changed nothing");
+}
+
+/// A file whose sync fails from some time on, and takes its time.
+#[derive(Debug)]
+struct Slow {
+    inner: Arc<dyn File>,
+    syncs: AtomicUsize,
+    fails: AtomicBool,
+}
+
+impl File for Slow {
+    fn length(&self) -> io::Result<u64> {
+        self.inner.length()
+    }
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.inner.allocate(offset, length)
+    }
+    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.inner.punch(offset, length)
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.inner.read_at(offset, into)
+    }
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.write_at(offset, bytes)
+    }
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.inner.set_length(length)
+    }
+    fn sync(&self) -> io::Result<()> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(2));
+        self.inner.sync()
+    }
+    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
+        self.inner.try_lock(exclusive)
+    }
+    fn medium(&self) -> io::Result<Medium> {
+        self.inner.medium()
+    }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn is_read_only(&self) -> bool {
+        false
+    }
+}
+
+fn slow(policy: SyncPolicy) -> (Arc<Slow>, Pool) {
+    let files: Arc<dyn FileProvider> = Arc::new(MemoryFiles::new().on(Medium::File));
+    let home = files.open(Path::new("home"), OpenMode::CreateNew).unwrap();
+    home.allocate(0, HOME_BYTES).unwrap();
+    let inner = files.open(Path::new("journal"), OpenMode::CreateNew).unwrap();
+    Journal::format(&*inner, 7, 99, 1 << 20).unwrap();
+    let file = Slow { inner, syncs: AtomicUsize::new(0), fails: AtomicBool::new(false) };
+    let file = Arc::new(file);
+    let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
+    let journal = Journal::open(file.clone(), policy, environment.clone()).unwrap();
+    let memory = Hardware::new(HardwareOptions::default()).unwrap();
+    memory.use_journal(journal).unwrap();
+    memory.map(0, &home, 0, HOME_BYTES).unwrap();
+    (file, Pool { files, environment, memory })
+}
+
+#[test]
+fn operations_that_wait_at_the_same_time_share_a_sync() {
+    let (file, pool) = slow(SyncPolicy::Immediate);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for round in 0..25 {
+                    pool.put(thread * 64, round);
+                    pool.journal().settle().unwrap();
+                }
+            });
+        }
+    });
+    let syncs = file.syncs.load(Ordering::Relaxed);
+    assert!((25..150).contains(&syncs), "{syncs} syncs for 200 operations of 8 threads");
+}
+
+#[test]
+fn nothing_is_written_after_a_failed_sync() {
+    for policy in [SyncPolicy::Immediate, GROUP] {
+        let (file, pool) = slow(policy);
+        let journal = pool.journal();
+        pool.put(0, 1);
+        journal.sync().unwrap();
+        file.fails.store(true, Ordering::Relaxed);
+        pool.put(0, 2);
+        assert!(journal.sync().unwrap_err().to_string().contains("cannot sync"));
+        file.fails.store(false, Ordering::Relaxed);
+        let tail = journal.tail_at();
+        pool.put(0, 3);
+        assert_eq!(journal.tail_at(), tail, "an entry after the failure");
+        assert!(journal.settle().is_err(), "a later sync would not bring the pages back");
+        assert!(journal.sync().is_err());
+        assert!(journal.checkpoint().is_err());
+        assert!(journal.close().is_err());
+        journal.settle_read().unwrap();
+    }
+}

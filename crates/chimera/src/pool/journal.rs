@@ -1,0 +1,309 @@
+//! The pool's journal: a file beside the others that makes a plain file system power-safe.
+//!
+//! # Protocol
+//! - **Open**: what the journal holds is written to the pool's files, these are synced, then the journal
+//!   is emptied. Read-only, it is shown over the files' content in memory instead.
+//! - With `Immediate` or `Group` durability on a plain file system the journal is then used, or made:
+//!   durable, with its name, before anything is mapped.
+//! - Otherwise it is removed, but only after the superblock says durably that the pool is open without
+//!   one ([`Closing::Open`](super::Closing)).
+//! - **Close**: everything is brought home, and the journal marked as closed.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chimera_pmem::environment::{File, OpenMode};
+use chimera_pmem::journal::{Contents, Journal, Lines, SyncPolicy};
+use chimera_pmem::{Medium, Pmem};
+use zerocopy::IntoBytes;
+
+use super::files::{PoolFiles, full_or_io};
+use super::open::{find_superblock, read_words};
+use super::superblock::FILE_BYTES;
+use super::{BlockMap, Closing, Pool, Superblock};
+use crate::types::error::{Error, Result};
+use crate::types::options::{Durability, Options};
+
+impl PoolFiles {
+    fn journal_path(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+}
+
+/// What was found in place of a journal.
+pub(super) struct JournalFile {
+    /// The file, if there is one.
+    file: Option<Arc<dyn File>>,
+    /// What is in it; none when it never came into use, or when damage is to be ignored.
+    contents: Option<Contents>,
+    /// The pool it belonged to when it was found.
+    pool_id: Option<u64>,
+}
+
+impl JournalFile {
+    /// Looks for a journal and reads it.
+    ///
+    /// # Errors
+    /// `Corrupted` when it is damaged, unless the options say to salvage.
+    pub(super) fn find(files: &PoolFiles, options: &Options) -> Result<Self> {
+        let nothing = Self { file: None, contents: None, pool_id: None };
+        if options.anonymous_bytes.is_some() {
+            return Ok(nothing);
+        }
+        let path = files.journal_path();
+        let mode = if options.read_only { OpenMode::Read } else { OpenMode::ReadWrite };
+        let file = match files.environment.open(&path, mode) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing),
+            other => other.map_err(Error::io("open", &path))?,
+        };
+        let contents = match Contents::read(&*file) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let damage = format!("the file `journal`: {error}");
+                if !options.salvage {
+                    return Err(Error::corrupted(damage, 0));
+                }
+                log::warn!("{damage}; what it held is lost");
+                None
+            }
+            other => other.map_err(Error::io("read", &path))?,
+        };
+        let pool_id = contents.as_ref().map(Contents::pool_id);
+        Ok(Self { file: Some(file), contents, pool_id })
+    }
+
+    /// Brings home what the journal holds, or, for reading only, shows it over the files.
+    ///
+    /// # Errors
+    /// `Corrupted` when it does not belong to this pool; when a file is missing or cannot be written.
+    pub(super) fn replay<P: Pmem>(
+        &self,
+        pmem: &P,
+        files: &PoolFiles,
+        read_only: bool,
+    ) -> Result<()> {
+        let (Some(file), Some(contents)) = (&self.file, &self.contents) else { return Ok(()) };
+        if contents.lines().is_empty() {
+            return Ok(());
+        }
+        let homes = Homes::find(files, contents, read_only)?;
+        let path = files.journal_path();
+        if read_only {
+            // Read again, because what is shown is given away.
+            let contents = Contents::read(&**file).map_err(Error::io("read", &path))?;
+            let lines = contents.map(Contents::into_lines).unwrap_or_default();
+            return pmem.overlay(lines).map_err(Error::io("read", &path));
+        }
+        homes.write(contents.lines()).map_err(Error::io("bring home", &path))?;
+        contents.empty(&**file).map_err(Error::io("empty", &path))
+    }
+
+    /// Whether a store on this file is to have a journal.
+    ///
+    /// # Errors
+    /// When the durability asked for cannot be had.
+    pub(super) fn is_wanted(file: &dyn File, options: &Options) -> Result<bool> {
+        if options.read_only {
+            return Ok(false);
+        }
+        let medium = file.medium().map_err(|source| Error::Io {
+            action: "find the medium of",
+            path: PathBuf::from("superblock"),
+            source,
+        })?;
+        Ok(policy(options.effective_durability(medium)?, medium).is_some())
+    }
+
+    /// Uses the journal that was found, or makes one, for everything mapped from now on.
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no room for it; what the files say.
+    pub(super) fn take_into_use<P: Pmem>(
+        &mut self,
+        pmem: &P,
+        files: &PoolFiles,
+        options: &Options,
+        pool_id: u64,
+    ) -> Result<()> {
+        let path = files.journal_path();
+        let asked = options.journal_bytes;
+        let is_usable = |contents: &Contents| {
+            let fits = asked.is_none_or(|bytes| bytes == contents.capacity());
+            // Only of a store that was closed in order nobody misses the journal.
+            contents.pool_id() == pool_id && (fits || !contents.is_closed())
+        };
+        let file = match (self.file.take(), self.contents.take().filter(is_usable)) {
+            (Some(file), Some(contents)) => {
+                contents.empty(&*file).map_err(Error::io("empty", &path))?;
+                file
+            }
+            (old, _) => {
+                if old.is_some() {
+                    files.environment.remove(&path).map_err(Error::io("remove", &path))?;
+                }
+                let bytes = asked.unwrap_or(Options::JOURNAL_BYTES_DEFAULT);
+                make_journal(files, pool_id, bytes)?
+            }
+        };
+        let policy = policy(options.effective_durability(Medium::File)?, Medium::File);
+        let policy = policy.unwrap_or(SyncPolicy::Immediate);
+        let journal = Journal::open(file, policy, files.environment.clone())
+            .map_err(|source| full_or_io(source, "allocate space in", &path))?;
+        pmem.use_journal(journal).map_err(Error::io("use", &path))
+    }
+
+    /// Refuses a store that needs a journal which is not there.
+    ///
+    /// # Errors
+    /// `NotAStore`, unless the options say to salvage.
+    pub(super) fn refuse_loss(
+        &self,
+        superblock: &Superblock,
+        files: &PoolFiles,
+        options: &Options,
+    ) -> Result<()> {
+        let is_needed = superblock.closing == Closing::OpenJournaled && !options.salvage;
+        if is_needed && self.pool_id != Some(superblock.pool_id) {
+            let reason =
+                "its file `journal` is missing, which holds the newest changes: put it back, \
+                          or open with salvage to read what is left"
+                    .to_owned();
+            return Err(Error::NotAStore { path: files.path.clone(), reason });
+        }
+        Ok(())
+    }
+}
+
+/// When a journal is synced, if there is to be one.
+fn policy(durability: Durability, medium: Medium) -> Option<SyncPolicy> {
+    match (medium, durability) {
+        (Medium::File, Durability::Immediate) => Some(SyncPolicy::Immediate),
+        (Medium::File, Durability::Group { max_delay }) => Some(SyncPolicy::Group { max_delay }),
+        _ => None,
+    }
+}
+
+/// Makes a journal, durably.
+fn make_journal(files: &PoolFiles, pool_id: u64, bytes: u64) -> Result<Arc<dyn File>> {
+    let path = files.journal_path();
+    let made = files.environment.open(&path, OpenMode::CreateNew);
+    let file = made.map_err(|source| full_or_io(source, "create", &path))?;
+    let id = files.environment.random_u64();
+    if let Err(source) = Journal::format(&*file, pool_id, id, bytes) {
+        let error = full_or_io(source, "allocate space in", &path);
+        if let Err(error) = files.environment.remove(&path) {
+            log::warn!("cannot remove {}: {error}", path.display());
+        }
+        return Err(error);
+    }
+    files.sync_directory()?;
+    Ok(file)
+}
+
+/// Whether a superblock, if it is one at all, is that of this pool.
+fn is_same(found: &Result<Option<Superblock>>, pool_id: u64) -> bool {
+    !matches!(found, Ok(Some(superblock)) if superblock.pool_id != pool_id)
+}
+
+/// The files of a pool that is not open yet.
+struct Homes {
+    superblock: Arc<dyn File>,
+    segments: Vec<Arc<dyn File>>,
+    segment_bytes: u64,
+}
+
+impl Homes {
+    /// The files that the lines of a journal belong to, by the superblock as the journal leaves it.
+    fn find(files: &PoolFiles, contents: &Contents, read_only: bool) -> Result<Self> {
+        let path = files.superblock_path();
+        let file = files.open_sized(&path, FILE_BYTES, read_only)?;
+        let mut words = read_words(&*file).map_err(Error::io("read", &path))?;
+        let before = find_superblock(&|_| false, &|at| words[(at / 8) as usize], false);
+        contents.lines().put_over(0..FILE_BYTES, words.as_mut_bytes());
+        let foreign = |what: &str| Error::corrupted(format!("the file `journal` {what}"), 0);
+        let superblock = find_superblock(&|_| false, &|at| words[(at / 8) as usize], false)?
+            .filter(|superblock| superblock.pool_id == contents.pool_id())
+            .filter(|_| is_same(&before, contents.pool_id()))
+            .ok_or_else(|| foreign("belongs to another pool"))?;
+        let geometry = &superblock.geometry;
+        let map = geometry.validate().ok().and_then(|()| BlockMap::new(FILE_BYTES, geometry));
+        let map = map.ok_or_else(|| foreign("leaves a superblock whose sizes are not valid"))?;
+        // Lines of one segment more can be there: a new one is written before it counts.
+        let mut segments = Vec::new();
+        while FILE_BYTES + segments.len() as u64 * map.segment_bytes < contents.lines().end() {
+            let index = segments.len() as u64;
+            if index > superblock.segments {
+                return Err(foreign("names bytes beyond the end of the pool"));
+            }
+            let path = files.segment_path(index);
+            segments.push(files.open_sized(&path, map.segment_bytes, read_only)?);
+        }
+        Ok(Self { superblock: file, segments, segment_bytes: map.segment_bytes })
+    }
+
+    /// Writes lines where they belong.
+    ///
+    /// # Durability
+    /// Durable on return.
+    fn write(&self, lines: &Lines) -> io::Result<()> {
+        lines.for_each_run(|at, bytes| {
+            let mut at = at;
+            let mut bytes = bytes;
+            while !bytes.is_empty() {
+                let (file, offset, end) = self.place(at)?;
+                let (head, rest) = bytes.split_at(bytes.len().min((end - offset) as usize));
+                file.write_at(offset, head)?;
+                at += head.len() as u64;
+                bytes = rest;
+            }
+            Ok(())
+        })?;
+        self.superblock.sync()?;
+        self.segments.iter().try_for_each(|file| file.sync())
+    }
+
+    /// The file of an offset in the pool, where in it, and where it ends.
+    fn place(&self, at: u64) -> io::Result<(&dyn File, u64, u64)> {
+        let Some(inside) = at.checked_sub(FILE_BYTES) else {
+            return Ok((&*self.superblock, at, FILE_BYTES));
+        };
+        let segment = self.segments.get((inside / self.segment_bytes) as usize);
+        let segment = segment.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok((&**segment, inside % self.segment_bytes, self.segment_bytes))
+    }
+}
+
+impl<P: Pmem> Pool<P> {
+    /// Waits until an operation may be acknowledged.
+    ///
+    /// # Errors
+    /// When the journal has failed.
+    pub(crate) fn settle(&self, journal: &Journal) -> Result<()> {
+        journal.settle().map_err(Error::io("make a write durable in", &self.files.path))
+    }
+
+    /// As [`settle`](Self::settle), for an operation that only read.
+    pub(crate) fn settle_read(&self, journal: &Journal) -> Result<()> {
+        journal.settle_read().map_err(Error::io("make durable what was read in", &self.files.path))
+    }
+
+    /// Brings everything home and marks the journal as closed.
+    pub(super) fn close_journal(&self) -> Result<()> {
+        let Some(journal) = self.pmem.journal() else { return Ok(()) };
+        journal.close().map_err(Error::io("empty the journal of", &self.files.path))
+    }
+
+    /// Removes the journal of an earlier opening, which is empty, when this one has none. The superblock
+    /// says so durably.
+    pub(super) fn remove_old_journal(&self) -> Result<()> {
+        let path = self.files.journal_path();
+        if self.is_journaled || self.files.is_without_files() {
+            return Ok(());
+        }
+        match self.environment.remove(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(Error::io("remove", &path)(error)),
+            Ok(()) => self.files.sync_directory(),
+        }
+    }
+}
