@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::{Environment, Pmem};
 
-use super::files::PoolFiles;
+use super::device::Device;
+use super::files::{PoolFiles, Section};
 use super::growth::Growth;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS};
 use super::{
@@ -46,12 +47,14 @@ impl<P: Pmem> Pool<P> {
         };
         let (superblock, created) = match map_superblock(&pmem, &files, options)? {
             Some(superblock) => (superblock, false),
-            None => (new()?, true),
+            None => (fitted(new()?, &files, options), true),
         };
         options.effective_durability(pmem.medium())?;
         let geometry = &superblock.geometry;
-        let map = geometry.validate().and_then(|()| {
-            BlockMap::new(FILE_BYTES, geometry).ok_or_else(|| {
+        let fits = |device: &Device| device.check_segment_bytes(geometry.segment_bytes);
+        let valid = geometry.validate().and_then(|()| files.device.as_ref().map_or(Ok(()), fits));
+        let map = valid.and_then(|()| {
+            BlockMap::new(files.superblock_bytes(), geometry).ok_or_else(|| {
                 format!("a segment of {} bytes has no room for a block", geometry.segment_bytes)
             })
         });
@@ -76,7 +79,7 @@ impl<P: Pmem> Pool<P> {
             .capacity_bytes
             .or(options.anonymous_bytes)
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
-            .min(BlockMap::BLOCKS_MAX);
+            .min(files.blocks_max(&map));
         let pool = Self {
             pmem,
             environment,
@@ -119,12 +122,25 @@ impl<P: Pmem> Pool<P> {
     }
 }
 
-/// Maps the superblock's file and reads it: `None` when the pool is yet to be made.
+/// The superblock of a new pool, its segments fitted to the device unless their length was asked for.
+fn fitted(mut superblock: Superblock, files: &PoolFiles, options: &Options) -> Superblock {
+    let asked_for = options.segment_bytes.is_some() || options.geometry.is_some();
+    if let Some(device) = files.device.as_ref().filter(|_| !asked_for) {
+        let segment_bytes = &mut superblock.geometry.segment_bytes;
+        *segment_bytes = device.segment_bytes_up_to(*segment_bytes);
+    }
+    superblock
+}
+
+/// Maps the superblock and reads it: `None` when the pool is yet to be made.
 fn map_superblock<P: Pmem>(
     pmem: &P,
     files: &PoolFiles,
     options: &Options,
 ) -> Result<Option<Superblock>> {
+    if let Some(device) = &files.device {
+        return map_superblock_of_device(pmem, files, device, options);
+    }
     let path = files.superblock_path();
     let map =
         |file: &Arc<dyn File>| pmem.map(0, file, 0, FILE_BYTES).map_err(Error::io("map", &path));
@@ -150,8 +166,37 @@ fn map_superblock<P: Pmem>(
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
     map(&file)?;
     let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
-    if is_half_created(pmem, &copies) && !has_segments {
-        // Creation was interrupted before the superblock was whole: start again.
+    newest_or_new(pmem, copies, !has_segments, files, options)
+}
+
+/// As [`map_superblock`], on a device: one that is all zeros, or was left so by an interrupted
+/// creation, is free for a new pool.
+fn map_superblock_of_device<P: Pmem>(
+    pmem: &P,
+    files: &PoolFiles,
+    device: &Device,
+    options: &Options,
+) -> Result<Option<Superblock>> {
+    let length = device.superblock_bytes();
+    pmem.map(0, &device.file, 0, length).map_err(Error::io("map", &files.path))?;
+    let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
+    let has_magic = [0, COPY_STRIDE].iter().any(|&at| pmem.load_u64(at) == MAGIC);
+    if !has_magic && !is_half_created(pmem, &copies) {
+        return Err(device.foreign());
+    }
+    newest_or_new(pmem, copies, true, files, options)
+}
+
+/// The copy in force; `None` when creation was interrupted before the superblock was whole, and may
+/// be done again because there can be no segments.
+fn newest_or_new<P: Pmem>(
+    pmem: &P,
+    copies: [Result<Superblock>; 2],
+    without_segments: bool,
+    files: &PoolFiles,
+    options: &Options,
+) -> Result<Option<Superblock>> {
+    if is_half_created(pmem, &copies) && without_segments {
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
@@ -213,20 +258,20 @@ fn map_segments<P: Pmem>(
     map: &BlockMap,
     superblock: &Superblock,
     options: &Options,
-) -> Result<Vec<Arc<dyn File>>> {
+) -> Result<Vec<Section>> {
     let mut segments = Vec::new();
     for index in 0..superblock.segments {
-        let path = files.segment_path(index);
-        let file = files.open_sized(&path, map.segment_bytes, options.read_only)?;
+        let section = files.open_segment(index, map.segment_bytes, options.read_only)?;
         let at = map.base + index * map.segment_bytes;
-        pmem.map(at, &file, 0, map.segment_bytes).map_err(Error::io("map", &path))?;
+        pmem.map(at, &section.file, section.offset, map.segment_bytes)
+            .map_err(Error::io("map", &files.segment_path(index)))?;
         let header = at + map.header_in_segment();
         let mut words = [0; segment::WORDS];
         for (number, word) in words.iter_mut().enumerate() {
             *word = pmem.load_u64(header + 8 * number as u64);
         }
         segment::check(&words, superblock.pool_id, index, header)?;
-        segments.push(file);
+        segments.push(section);
     }
     Ok(segments)
 }
