@@ -110,13 +110,11 @@ impl PoolFiles {
     /// # Errors
     /// As [`open_sized`](Self::open_sized).
     pub(super) fn open_segment(&self, index: u64, bytes: u64, read_only: bool) -> Result<Section> {
-        match &self.device {
-            Some(device) => device.segment(index, bytes),
-            None => {
-                let file = self.open_sized(&self.segment_path(index), bytes, read_only)?;
-                Ok(Section { file, offset: 0 })
-            }
+        if let Some(device) = &self.device {
+            return device.segment(index, bytes);
         }
+        let file = self.open_sized(&self.segment_path(index), bytes, read_only)?;
+        Ok(Section { file, offset: 0 })
     }
 
     pub(super) fn superblock_path(&self) -> PathBuf {
