@@ -27,7 +27,9 @@ impl Port {
         for entry in fs::read_dir("/sys/bus/pci/devices")? {
             let device = entry?.path();
             if NUMBERS.iter().all(|(file, number)| says(&device.join(file), number)) {
-                fs::write(device.join("enable"), "1")?;
+                if says(&device.join("enable"), "0") {
+                    fs::write(device.join("enable"), "1")?;
+                }
                 let file = OpenOptions::new().write(true).open(device.join("resource0"))?;
                 return Ok(Self { registers: Mutex::new(file) });
             }
