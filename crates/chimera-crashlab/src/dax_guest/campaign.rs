@@ -178,6 +178,7 @@ impl Campaign {
             done: self.done[store],
             first_thread: store * THREADS,
             access: Access::Write,
+            durability: "auto".to_owned(),
         };
         Plan {
             seed: mix(self.seed.wrapping_add(self.generation)),
@@ -190,17 +191,28 @@ impl Campaign {
             operations: None,
             exact,
             doctor: false,
+            commands: Vec::new(),
         }
     }
 
-    /// One start, from power on to the cut.
+    /// One start, from power on to the cut; what is wrong goes into the findings.
     ///
     /// # Errors
     /// When the machine cannot be run.
     pub(crate) fn start(&mut self, parts: &Parts, plan: Plan, cut: Cut) -> io::Result<Log> {
+        let log = self.start_only(parts, &plan, cut)?;
+        self.take_in(&log, &plan);
+        Ok(log)
+    }
+
+    /// As [`start`](Self::start); whether what the guest says is wrong is for the caller to say.
+    ///
+    /// # Errors
+    /// When the machine cannot be run.
+    pub(crate) fn start_only(&mut self, parts: &Parts, plan: &Plan, cut: Cut) -> io::Result<Log> {
         self.found.starts += 1;
-        let mut running = self.machine.start(parts, &plan)?;
-        let waited = self.wait_for_cut(&mut running, &plan, cut)?;
+        let mut running = self.machine.start(parts, plan)?;
+        let waited = self.wait_for_cut(&mut running, plan, cut)?;
         let console = running.console();
         let log = running.cut()?;
         let says_wrong = log.messages.iter().any(|message| matches!(message, Message::Problem(_)));
@@ -208,7 +220,6 @@ impl Campaign {
             let what = if waited == Waited::Ended { "ended by itself" } else { "did not go on" };
             self.found.problems.push(format!("the machine {what}: {console}"));
         }
-        self.take_in(&log, &plan);
         Ok(log)
     }
 
@@ -216,7 +227,8 @@ impl Campaign {
     fn wait_for_cut(&mut self, running: &mut Running, plan: &Plan, cut: Cut) -> io::Result<Waited> {
         let is_opening = |log: &Log| log.messages.contains(&Message::Opening);
         let stores = plan.stores.len();
-        let is_verified = |log: &Log| log.verified().count() == stores;
+        let is_done = |log: &Log| log.messages.contains(&Message::Done);
+        let is_verified = |log: &Log| log.verified().count() == stores || is_done(log);
         let waited = running.wait(PATIENCE, is_opening)?;
         if waited != Waited::Come {
             return Ok(waited);
@@ -234,11 +246,11 @@ impl Campaign {
         }
         match cut {
             Cut::Exact => running.wait(PATIENCE, |log| log.wants_cut),
-            Cut::Done => running.wait(PATIENCE, |log| log.messages.contains(&Message::Done)),
+            Cut::Done => running.wait(PATIENCE, is_done),
             Cut::Opening | Cut::Writing => {
                 // With a look at the guest: it may say that something is wrong.
                 let moment = Duration::from_millis(self.chance.below(WRITING_MS_MAX));
-                let waited = running.wait(moment, |_| false)?;
+                let waited = running.wait(moment, is_done)?;
                 Ok(if waited == Waited::TooLong { Waited::Come } else { waited })
             }
         }

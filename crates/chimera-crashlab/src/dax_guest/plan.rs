@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) exact: Option<Exact>,
     /// Whether to send what `chimera doctor` says of each store.
     pub(crate) doctor: bool,
+    /// Calls of the command `chimera`, before the stores are opened.
+    pub(crate) commands: Vec<Vec<String>>,
 }
 
 /// A file system to mount in the guest.
@@ -50,12 +52,16 @@ pub(crate) struct Target {
     /// The first number of its threads.
     pub(crate) first_thread: usize,
     pub(crate) access: Access,
+    /// Asked for, as text.
+    pub(crate) durability: String,
 }
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Access {
     Write,
+    /// For writing, if it can be had with this durability.
+    WriteIfPossible,
     /// For writing, which must be refused, and then for reading.
     RefusedThenRead,
 }
@@ -82,6 +88,8 @@ pub(crate) enum Message {
     Refused { path: String, error: String },
     /// What `chimera doctor --json` says about a path.
     Doctor { path: String, report: Value },
+    /// What a call of the command `chimera` printed; nothing when it failed.
+    Ran { output: Option<String> },
     /// A thread has reached the step at which its power is to be cut.
     Cut { thread: usize, operation: u64, step: String },
     /// All is done that was asked for; stores are closed.

@@ -5,6 +5,7 @@ mod port;
 mod verify;
 mod write;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -54,6 +55,9 @@ fn carry_out(port: &Arc<Port>) -> Outcome<()> {
             port.say(&doctor(&store.path)?)?;
         }
     }
+    for arguments in &plan.commands {
+        port.say(&Message::Ran { output: chimera(arguments).ok() })?;
+    }
     port.say(&Message::Opening)?;
     match plan.exact {
         None => on(port, &plan, |path, options| Db::open(path, options)),
@@ -84,26 +88,11 @@ fn on<P: Pmem>(
     let mut writers = Vec::new();
     let mut stores = Vec::new();
     for target in &plan.stores {
-        let Target { path, access, .. } = target;
-        let mut options = options().create(target.done == [0; THREADS]);
-        if !path.starts_with("/dev/") {
-            // Files are created in full: small ones.
-            options = options.segment_bytes(8 << 20);
-        }
-        if *access == Access::RefusedThenRead {
-            match open(path, &options) {
-                Ok(_) => return Err(format!("`{path}` was opened for writing").into()),
-                Err(error) => {
-                    port.say(&Message::Refused { path: path.clone(), error: error.to_string() })?;
-                }
-            }
-            options = options.read_only(true);
-        }
-        let db = open(path, &options).map_err(|error| format!("`{path}`: {error}"))?;
+        let Some(db) = open_target(port, target, &open)? else { continue };
         let (verified, states) = verify(&db, &Before { seed: plan.seed, target });
         let is_sound = verified.problems.is_empty();
         port.say(&Message::Verified(verified))?;
-        if is_sound && *access == Access::Write {
+        if is_sound && target.access != Access::RefusedThenRead {
             writers.extend(states.into_iter().map(|state| (db.session(), state)));
         }
         stores.push(db);
@@ -125,6 +114,37 @@ fn on<P: Pmem>(
     Ok(())
 }
 
+/// Opens a store the way the plan wants it; none when that was refused as expected.
+fn open_target<P: Pmem>(
+    port: &Port,
+    target: &Target,
+    open: &impl Fn(&str, &Options) -> chimera::Result<Db<P>>,
+) -> Outcome<Option<Db<P>>> {
+    let Target { path, access, .. } = target;
+    let mut options =
+        options().create(target.done == [0; THREADS]).durability(target.durability.parse()?);
+    if !path.starts_with("/dev/") {
+        // Files are created in full: small ones.
+        options = options.segment_bytes(8 << 20);
+    }
+    let refused = |error: &chimera::Error| {
+        port.say(&Message::Refused { path: path.clone(), error: error.to_string() })
+    };
+    let failed = |error| format!("`{path}`: {error}").into();
+    match (open(path, &options), access) {
+        (Ok(_), Access::RefusedThenRead) => Err(format!("`{path}` was opened for writing").into()),
+        (Err(error), Access::RefusedThenRead) => {
+            refused(&error)?;
+            open(path, &options.read_only(true)).map(Some).map_err(failed)
+        }
+        (Err(error @ chimera::Error::InvalidOptions(_)), Access::WriteIfPossible) => {
+            refused(&error)?;
+            Ok(None)
+        }
+        (outcome, _) => outcome.map(Some).map_err(failed),
+    }
+}
+
 fn wait_for(device: &Path) -> Outcome<()> {
     for _ in 0..DEVICES_SECONDS * 100 {
         if device.exists() {
@@ -144,11 +164,18 @@ fn busybox(arguments: &[&str]) -> Outcome<()> {
     Err(format!("{}: {}", arguments.join(" "), text.trim()).into())
 }
 
-fn doctor(path: &str) -> Outcome<Message> {
-    let output = Command::new("/chimera").args(["doctor", "--json", "--path", path]).output()?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("chimera doctor: {}", text.trim()).into());
+/// What the command `chimera` prints.
+fn chimera<T: AsRef<OsStr>>(arguments: &[T]) -> Outcome<String> {
+    let output = Command::new("/chimera").args(arguments).output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Ok(Message::Doctor { path: path.to_owned(), report: serde_json::from_slice(&output.stdout)? })
+    let text = String::from_utf8_lossy(&output.stderr);
+    eprintln!("chimera: {}", text.trim());
+    Err(format!("chimera: {}", text.trim()).into())
+}
+
+fn doctor(path: &str) -> Outcome<Message> {
+    let output = chimera(&["doctor", "--json", "--path", path])?;
+    Ok(Message::Doctor { path: path.to_owned(), report: serde_json::from_str(&output)? })
 }

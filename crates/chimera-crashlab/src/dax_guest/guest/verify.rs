@@ -82,3 +82,68 @@ fn contents<P: Pmem>(
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use chimera::{Options, Session};
+
+    use super::super::write::act;
+    use super::*;
+    use crate::dax_guest::plan::Access;
+    use crate::dax_guest::workload::{KEY_BYTES, VALUE_BYTES, key, value};
+
+    const DONE: u64 = 200;
+
+    /// A store with so many operations of both threads.
+    fn store() -> (tempfile::TempDir, Db) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = Options::new()
+            .fixed_size(KEY_BYTES, VALUE_BYTES)
+            .segment_bytes(1 << 20)
+            .populate_ahead_bytes(0);
+        let db = Db::open(directory.path(), &options).expect("a store");
+        for thread in 0..THREADS {
+            let mut session: Session = db.session();
+            let mut state = State::after(7, thread, 0);
+            for _ in 0..DONE {
+                act(&mut session, &state, state.next()).expect("room");
+                state.advance();
+            }
+        }
+        (directory, db)
+    }
+
+    fn problems(db: &Db, done: [u64; THREADS]) -> Vec<String> {
+        let target = Target {
+            path: String::new(),
+            done,
+            first_thread: 0,
+            access: Access::Write,
+            durability: "auto".to_owned(),
+        };
+        let (verified, states) = verify(db, &Before { seed: 7, target: &target });
+        assert_eq!(states.len(), THREADS);
+        verified.problems
+    }
+
+    #[test]
+    fn the_operation_in_flight_is_done_or_not() {
+        let (_directory, db) = store();
+        assert_eq!(problems(&db, [DONE; THREADS]), [""; 0]);
+        assert_eq!(problems(&db, [DONE - 1, DONE]), [""; 0]);
+        // Every eighth operation or so changes nothing; ten in a row are too many.
+        assert_eq!(problems(&db, [DONE - 10, DONE]).len(), 1, "more than one was in flight");
+        assert_eq!(problems(&db, [DONE, DONE + 10]).len(), 1, "acknowledged ones are lost");
+    }
+
+    #[test]
+    fn a_changed_and_a_foreign_record_are_noticed() {
+        let (_directory, db) = store();
+        let present = (0..).find(|&number| State::after(7, 0, DONE).holds(number)).expect("some");
+        db.put(&key(0, present), &value(0, present, DONE + 5)).expect("room");
+        assert_eq!(problems(&db, [DONE; THREADS]).len(), 1);
+        let (_directory, db) = store();
+        db.put(&key(THREADS, 1), &value(THREADS, 1, 1)).expect("room");
+        assert_eq!(problems(&db, [DONE; THREADS]).len(), 1);
+    }
+}

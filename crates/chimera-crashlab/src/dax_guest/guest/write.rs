@@ -1,12 +1,14 @@
 //! Writing and acknowledging.
 
+use std::sync::Arc;
+
 use chimera::pmem::Pmem;
 use chimera::{Error, Session};
 
 use super::Outcome;
 use super::cut;
 use super::port::Port;
-use crate::dax_guest::plan::{Exact, Message, Plan};
+use crate::dax_guest::plan::{CUT_ME, Exact, Message, Plan};
 use crate::dax_guest::workload::{Action, COUNTER_AT, Operation, State, key, value};
 
 /// Every so many operations a value is read and compared.
@@ -18,7 +20,7 @@ pub(super) fn write<P: Pmem>(
     mut session: Session<P>,
     mut state: State,
     plan: &Plan,
-    port: &std::sync::Arc<Port>,
+    port: &Arc<Port>,
 ) -> Outcome<()> {
     let thread = state.thread();
     let from = state.done;
@@ -35,8 +37,8 @@ pub(super) fn write<P: Pmem>(
                 cut_power(&port, &Message::Cut { thread, operation, step });
             });
         }
-        let Operation { key: number, action } = state.next();
-        match act(&mut session, &state, number, action) {
+        let operation = state.next();
+        match act(&mut session, &state, operation) {
             Err(Error::PoolFull { .. }) => return Ok(()),
             done => done?,
         }
@@ -44,19 +46,19 @@ pub(super) fn write<P: Pmem>(
         // One byte, after the call has returned: from here on the operation must survive.
         port.send(b'a' + thread as u8)?;
         if state.done.is_multiple_of(READ_EVERY) {
-            compare(&mut session, &state, number)?;
+            compare(&mut session, &state, operation.key)?;
         }
     }
     Ok(())
 }
 
 /// One operation; what it returns must agree with the state before it.
-fn act<P: Pmem>(
+pub(super) fn act<P: Pmem>(
     session: &mut Session<P>,
     state: &State,
-    number: u64,
-    action: Action,
+    operation: Operation,
 ) -> Result<(), Error> {
+    let Operation { key: number, action } = operation;
     let key = key(state.thread(), number);
     let new = value(state.thread(), number, state.done);
     let existed = match action {
@@ -81,7 +83,7 @@ fn compare<P: Pmem>(session: &mut Session<P>, state: &State, number: u64) -> Out
 fn cut_power(port: &Port, message: &Message) -> ! {
     // What cannot be said the host misses, and reports.
     let _ = port.say(message);
-    let _ = port.send(crate::dax_guest::plan::CUT_ME);
+    let _ = port.send(CUT_ME);
     loop {
         std::thread::park();
     }
