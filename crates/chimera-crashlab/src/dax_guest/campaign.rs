@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const WRITING_MS_MAX: u64 = 1500;
 /// Latest start of an exact cut, in operations of its thread, and latest step in its operation.
 const EXACT_OPERATION_MAX: u64 = 400;
-const EXACT_STEP_MAX: u64 = 8;
+const EXACT_STEP_MAX: u64 = 24;
 
 /// Repeatable chance.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Campaign {
             }
             let cut = if is_fresh || number % 4 == 3 { Cut::Opening } else { Cut::Writing };
             self.progress.set_message(format!("random cut {} of {random}", number + 1));
-            self.start(&self.parts(), self.plan(None), cut)?;
+            self.start(&self.parts(), &self.plan(None), cut)?;
             self.progress.inc(1);
         }
         if random == 0 {
@@ -153,7 +153,7 @@ impl Campaign {
             let operation = 1 + self.chance.below(EXACT_OPERATION_MAX);
             let step = self.chance.below(EXACT_STEP_MAX);
             let plan = self.plan(Some(Exact { thread, operation, step }));
-            self.start(&self.parts(), plan, Cut::Exact)?;
+            self.start(&self.parts(), &plan, Cut::Exact)?;
             self.progress.inc(1);
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Campaign {
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.progress.set_message("last verification");
         let plan = Plan { operations: Some(0), ..self.plan(None) };
-        self.start(&self.parts(), plan, Cut::Done)?;
+        self.start(&self.parts(), &plan, Cut::Done)?;
         self.progress.inc(1);
         Ok(())
     }
@@ -199,9 +199,9 @@ impl Campaign {
     ///
     /// # Errors
     /// When the machine cannot be run.
-    pub(crate) fn start(&mut self, parts: &Parts, plan: Plan, cut: Cut) -> io::Result<Log> {
-        let log = self.start_only(parts, &plan, cut)?;
-        self.take_in(&log, &plan);
+    pub(crate) fn start(&mut self, parts: &Parts, plan: &Plan, cut: Cut) -> io::Result<Log> {
+        let log = self.start_only(parts, plan, cut)?;
+        self.take_in(&log, plan);
         Ok(log)
     }
 

@@ -86,7 +86,9 @@ impl Tools {
     /// When a file cannot be read.
     pub(crate) fn archive(&self, programs: &Programs) -> io::Result<Vec<u8>> {
         let mut archive = Archive::new();
-        DIRECTORIES.into_iter().for_each(|directory| archive.directory(directory));
+        for directory in DIRECTORIES {
+            archive.directory(directory);
+        }
         archive.file("init", INIT.as_bytes());
         archive.file("busybox", &read(&self.busybox)?);
         archive.file("guest", &read(&programs.guest)?);

@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn a_changed_and_a_foreign_record_are_noticed() {
         let (_directory, db) = store();
-        let present = (0..).find(|&number| State::after(7, 0, DONE).holds(number)).expect("some");
+        let present =
+            (0..1000).find(|&number| State::after(7, 0, DONE).holds(number)).expect("some");
         db.put(&key(0, present), &value(0, present, DONE + 5)).expect("room");
         assert_eq!(problems(&db, [DONE; THREADS]).len(), 1);
         let (_directory, db) = store();
