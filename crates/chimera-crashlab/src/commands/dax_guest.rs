@@ -78,15 +78,19 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut campaign = Campaign::new(machine, common.seed, progress(arguments));
 
     campaign.cuts(arguments.cuts, arguments.exact)?;
-    let variants = if arguments.no_variants { Vec::new() } else { campaign.variants()? };
-    if arguments.no_variants {
-        campaign.finish()?;
-    }
+    let variants = match (campaign.found.has_violations(), arguments.no_variants) {
+        (false, false) => campaign.variants()?,
+        (false, true) => {
+            campaign.finish()?;
+            Vec::new()
+        }
+        (true, _) => Vec::new(),
+    };
 
     campaign.progress.finish_and_clear();
     let found = campaign.found;
     report
-        .figure("cuts", arguments.cuts)
+        .figure("cuts", found.cuts)
         .figure("exact_cuts", found.exact_steps.len())
         .figure("exact_steps", found.exact_steps)
         .figure("variants", variants)

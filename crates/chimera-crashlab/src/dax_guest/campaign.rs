@@ -61,6 +61,8 @@ pub(crate) enum Cut {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) starts: u64,
+    /// Cuts at random moments.
+    pub(crate) cuts: u64,
     pub(crate) acknowledged: u64,
     pub(crate) verified_records: u64,
     pub(crate) duplicates_cleared: u64,
@@ -70,6 +72,12 @@ pub(crate) struct Findings {
     pub(crate) problems: Vec<String>,
     /// Where exact cuts hit.
     pub(crate) exact_steps: Vec<String>,
+}
+
+impl Findings {
+    pub(crate) fn has_violations(&self) -> bool {
+        !self.violations.is_empty()
+    }
 }
 
 /// Two stores and the machine they lie in.
@@ -128,12 +136,16 @@ impl Campaign {
         Ok(())
     }
 
-    /// `random` cuts at random moments and `exact` ones at steps.
+    /// `random` cuts at random moments and `exact` ones at steps; none after the first violation, so
+    /// that the stores stay as they were found.
     ///
     /// # Errors
     /// When the machine cannot be run.
     pub(crate) fn cuts(&mut self, random: u64, exact: u64) -> io::Result<()> {
         for number in 0..random {
+            if self.found.has_violations() {
+                return Ok(());
+            }
             let is_fresh = number % FRESH_EVERY == 0;
             if is_fresh {
                 self.begin_anew()?;
@@ -141,12 +153,16 @@ impl Campaign {
             let cut = if is_fresh || number % 4 == 3 { Cut::Opening } else { Cut::Writing };
             self.progress.set_message(format!("random cut {} of {random}", number + 1));
             self.start(&self.parts(), &self.plan(None), cut)?;
+            self.found.cuts += 1;
             self.progress.inc(1);
         }
         if random == 0 {
             self.begin_anew()?;
         }
         for number in 0..exact {
+            if self.found.has_violations() {
+                return Ok(());
+            }
             self.progress.set_message(format!("exact cut {} of {exact}", number + 1));
             // Each store in turn.
             let thread = number as usize % 2 * THREADS + self.chance.below(THREADS as u64) as usize;
