@@ -74,7 +74,7 @@ pub(crate) enum Command {
 /// Where the store is.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StorePath {
-    /// Directory of the store
+    /// Directory of the store, or a DAX device such as /dev/dax0.0
     #[arg(long, value_name = "DIR", env = "CHIMERA_PATH", default_value = "chimera-data")]
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) path: PathBuf,

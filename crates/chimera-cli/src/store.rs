@@ -2,13 +2,19 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use chimera::{Db, Options};
+use chimera_pmem::environment::OpenMode;
+use chimera_pmem::{Environment, RealEnvironment};
 
 use crate::arguments::{StoreArguments, WriteArguments};
 use crate::failure::Failure;
 use crate::progress::Bar;
+
+/// Bytes of a superblock: both copies.
+const SUPERBLOCK_BYTES: usize = 8192;
 
 /// Opens a store, with a progress bar where that takes long.
 ///
@@ -52,12 +58,34 @@ pub(crate) fn open_to_write(arguments: &WriteArguments) -> Result<Db, Failure> {
     Ok(open(&arguments.store.place.path, options_to_write(arguments))?)
 }
 
+/// Whether there is a device at `path`.
+pub(crate) fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_char_device())
+}
+
+/// The bytes of the superblock of the store on a device, there or not.
+///
+/// # Errors
+/// When there is no DAX device at `path`, or one that is too small.
+pub(crate) fn superblock_of_device(path: &Path) -> io::Result<Vec<u8>> {
+    let device = RealEnvironment::new().open(path, OpenMode::Read)?;
+    let mut bytes = vec![0; SUPERBLOCK_BYTES];
+    device.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whether there is no store at `path` yet: no superblock, or one that holds nothing but zeros
 /// because its creation was interrupted.
 ///
 /// # Errors
 /// When the file system fails.
 pub(crate) fn is_absent(path: &Path) -> Result<bool, Failure> {
+    if is_device(path) {
+        // What cannot be read the library explains better.
+        return Ok(
+            superblock_of_device(path).is_ok_and(|bytes| bytes.iter().all(|&byte| byte == 0))
+        );
+    }
     match fs::read(path.join("superblock")) {
         Ok(bytes) => Ok(bytes.iter().all(|&byte| byte == 0)),
         Err(error) => match error.kind() {

@@ -75,3 +75,15 @@ fn it_explains_what_cannot_hold_a_store() {
     assert!(says("a store is a directory"), "{report}");
     assert_eq!(fs::read(place.store()).expect("still there"), b"text");
 }
+
+#[test]
+fn it_tells_a_device_that_is_none_of_its_kind() {
+    let place = Place::new();
+    let report = place.run(["doctor", "--json", "--path", "/dev/null"]).json();
+    assert_eq!(report["place"]["occupant"], "device");
+    assert!(report["place"]["mount"].is_null(), "{report}");
+    let problem = report["probe"]["problem"].as_str().expect("a problem");
+    assert!(problem.contains("not a DAX device"), "{problem}");
+    let text = place.run(["doctor", "--path", "/dev/null"]).ok();
+    assert!(text.contains("not a free one"), "{text}");
+}

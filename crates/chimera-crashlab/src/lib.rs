@@ -2,6 +2,7 @@
 //!
 //! # Rooms (each uses only those below it)
 //! - [`commands`]: what the user may say, one module for each subcommand.
+//! - `dax_guest/`: the store on emulated persistent memory in a virtual machine.
 //! - `mutate/`: every persistence step made wrong in turn, and who notices.
 //! - `explore/`: random operations, every crash worth trying, recovery, verification.
 //! - `linter/`: rules that hold whatever a crash would leave.
@@ -17,6 +18,7 @@
 
 mod chance;
 pub mod commands;
+pub mod dax_guest;
 mod explore;
 pub mod histories;
 mod linter;

@@ -53,7 +53,8 @@ pub(crate) struct Put {
     /// Bytes of every value, when the store is created [default: 200]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=524_288))]
     value_size: Option<u32>,
-    /// Size of each of the store's files, when it is created, such as 1GiB [default: 64MiB]
+    /// Size of each of the store's segments, when it is created, such as 1GiB [default: 64MiB; on a
+    /// device, what fills it]
     #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
     segment_size: Option<u64>,
 }
@@ -114,11 +115,15 @@ impl Put {
         // Before anything is made: the record must fit.
         fit("key", key.to_vec(), key_size)?;
         fit("value", value.to_vec(), value_size)?;
-        let options = store::options_to_write(&self.write)
-            .create(true)
-            .fixed_size(key_size, value_size)
-            .segment_bytes(self.segment_size.unwrap_or(DEFAULT_SEGMENT_BYTES));
-        Ok(store::open(&self.write.store.place.path, options)?)
+        let path = &self.write.store.place.path;
+        let mut options =
+            store::options_to_write(&self.write).create(true).fixed_size(key_size, value_size);
+        // On a device the library chooses segments that fill it.
+        let default = (!store::is_device(path)).then_some(DEFAULT_SEGMENT_BYTES);
+        if let Some(bytes) = self.segment_size.or(default) {
+            options = options.segment_bytes(bytes);
+        }
+        Ok(store::open(path, options)?)
     }
 
     /// Opens an existing store, which must be as the arguments say.

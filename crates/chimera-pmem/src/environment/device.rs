@@ -15,6 +15,8 @@ pub(super) struct DaxDevice {
     capacity: u64,
     /// Mappings are multiples of this, in offset and length.
     alignment: u64,
+    /// The directory of its region, when that is read-only.
+    read_only_region: Option<PathBuf>,
 }
 
 impl DaxDevice {
@@ -40,11 +42,30 @@ impl DaxDevice {
         if !alignment.is_power_of_two() {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(Self { capacity, alignment })
+        Ok(Self { capacity, alignment, read_only_region: read_only_region(directory) })
     }
 
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    pub(super) fn alignment(&self) -> u64 {
+        self.alignment
+    }
+
+    /// Refuses a device whose region is read-only. The kernel does not: it maps such a device for
+    /// writing all the same.
+    ///
+    /// # Errors
+    /// `ReadOnlyFilesystem`.
+    pub(super) fn check_writable(&self) -> io::Result<()> {
+        let Some(region) = &self.read_only_region else { return Ok(()) };
+        let message = format!(
+            "its region is read-only (`{}/read_only` says 1): open it for reading only, or make the \
+             region writable there",
+            region.display()
+        );
+        Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, message))
     }
 
     /// Reads by a mapping.
@@ -95,6 +116,16 @@ impl DaxDevice {
         let window = Window::map(device, first, length, read_only)?;
         Ok((window, (offset - first) as usize))
     }
+}
+
+/// The region that the device `directory` belongs to, when it says that it is read-only: the nearest
+/// directory above with a file `read_only`. Devices that are not made of NVDIMMs have none.
+fn read_only_region(directory: &Path) -> Option<PathBuf> {
+    let directory = fs::canonicalize(directory).ok()?;
+    let mut above = directory.ancestors();
+    let (region, says) =
+        above.find_map(|above| Some((above, fs::read_to_string(above.join("read_only")).ok()?)))?;
+    (says.trim() != "0").then(|| region.to_owned())
 }
 
 /// A number in a file of sysfs, decimal or hexadecimal.

@@ -120,6 +120,11 @@ pub trait File: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the operating system fails.
     fn medium(&self) -> io::Result<Medium>;
+    /// What the offset, length and address of a mapping must be multiples of: a power of two, in
+    /// bytes. At least the page size of the system counts beside it.
+    fn mapping_alignment(&self) -> u64 {
+        4096
+    }
     /// The descriptor, where there is one to map.
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>>;
     /// Whether it was opened for reading only.

@@ -102,6 +102,9 @@ impl RealFile {
             }
         };
         let read_only = mode == OpenMode::Read;
+        if let Some(device) = device.as_ref().filter(|_| !read_only) {
+            device.check_writable()?;
+        }
         Ok(Self {
             descriptor,
             read_only,
@@ -237,6 +240,10 @@ impl File for RealFile {
         }
         let dax = maps_synchronously(self.descriptor.as_fd(), self.read_only);
         Ok(if dax { Medium::FsDax } else { Medium::File })
+    }
+
+    fn mapping_alignment(&self) -> u64 {
+        self.device.as_ref().map_or(4096, DaxDevice::alignment)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

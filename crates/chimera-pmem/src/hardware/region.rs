@@ -30,9 +30,11 @@ impl Region {
         length: u64,
         is_private: bool,
     ) -> io::Result<Self> {
-        let page = rustix::param::page_size() as u64;
-        if length == 0 || !length.is_multiple_of(page) || !file_offset.is_multiple_of(page) {
-            let message = format!("{length} bytes at {file_offset} are not whole pages of a file");
+        let page = file.mapping_alignment().max(rustix::param::page_size() as u64);
+        if length == 0 || [length, file_offset, at].iter().any(|part| !part.is_multiple_of(page)) {
+            let message = format!(
+                "{length} bytes at {file_offset}, mapped at {at}, are not whole pages of {page} bytes"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let end = file_offset.checked_add(length).ok_or(io::ErrorKind::InvalidInput)?;

@@ -73,7 +73,9 @@ struct HardwareFacts {
 }
 
 impl Db {
-    /// Opens the store in the directory `path`, or creates it; recovers it where needed.
+    /// Opens the store in the directory `path` or on the DAX device `path` (`/dev/daxX.Y`), or creates
+    /// it; recovers it where needed. A device is free for a new store when its first 8192 bytes are
+    /// zero.
     ///
     /// # Errors
     /// See [`Error`]: missing, foreign, damaged, locked or full stores, options that cannot be had.

@@ -7,14 +7,26 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 
+use super::BlockMap;
+use super::device::Device;
+use super::superblock::FILE_BYTES;
 use crate::types::error::{Error, Result};
 
-/// The directory of a pool, and its lock.
+/// The directory or device of a pool, and its lock.
 pub(super) struct PoolFiles {
     pub(super) path: PathBuf,
     pub(super) environment: Arc<dyn Environment>,
     /// Held for its lock; none for a pool without files, in anonymous memory.
     lock: Option<Arc<dyn File>>,
+    /// Where the pool lies on a device instead of in files.
+    pub(super) device: Option<Device>,
+}
+
+/// What a segment lies on: a file, or a part of a device.
+pub(super) struct Section {
+    pub(super) file: Arc<dyn File>,
+    /// Where it begins, in bytes.
+    pub(super) offset: u64,
 }
 
 fn segment_name(index: u64) -> String {
@@ -22,7 +34,7 @@ fn segment_name(index: u64) -> String {
 }
 
 impl PoolFiles {
-    /// Locks the directory `path`, creating it when `create`.
+    /// Locks the directory `path`, creating it when `create`, or the device `path`.
     ///
     /// # Errors
     /// `NotFound`, `NotAStore`, `Locked`, or what the system says.
@@ -35,7 +47,14 @@ impl PoolFiles {
         match environment.is_directory(path).map_err(Error::io("look at", path))? {
             Some(true) => {}
             Some(false) => {
-                let reason = "it is a file, not a directory".to_owned();
+                let device = Device::lock(&*environment, path, read_only)?;
+                let lock = Some(device.file.clone());
+                return Ok(Self { path: path.to_owned(), environment, lock, device: Some(device) });
+            }
+            // A device that is not there, most likely: a directory in its place would be memory.
+            None if path.parent() == Some(Path::new("/dev")) => {
+                let reason =
+                    "there is no such device, and a store is not created in /dev".to_owned();
                 return Err(Error::NotAStore { path: path.to_owned(), reason });
             }
             None if create && !read_only => create_directory(&*environment, path)?,
@@ -65,12 +84,35 @@ impl PoolFiles {
             let text = format!("{:<20}", environment.process_id());
             file.write_at(0, text.as_bytes()).map_err(Error::io("write", &name))?;
         }
-        Ok(Self { path: path.to_owned(), environment, lock: Some(file) })
+        Ok(Self { path: path.to_owned(), environment, lock: Some(file), device: None })
     }
 
     /// For a pool without files.
     pub(super) fn none(environment: Arc<dyn Environment>) -> Self {
-        Self { path: PathBuf::new(), environment, lock: None }
+        Self { path: PathBuf::new(), environment, lock: None, device: None }
+    }
+
+    /// Bytes of the pool's address space before the first segment.
+    pub(super) fn superblock_bytes(&self) -> u64 {
+        self.device.as_ref().map_or(FILE_BYTES, Device::superblock_bytes)
+    }
+
+    /// Most blocks there can be.
+    pub(super) fn blocks_max(&self, map: &BlockMap) -> u64 {
+        let on = |device: &Device| device.segments_max(map.segment_bytes) * map.blocks_per_segment;
+        self.device.as_ref().map_or(u64::MAX, on).min(BlockMap::BLOCKS_MAX)
+    }
+
+    /// Opens segment `index` of `bytes` bytes.
+    ///
+    /// # Errors
+    /// As [`open_sized`](Self::open_sized).
+    pub(super) fn open_segment(&self, index: u64, bytes: u64, read_only: bool) -> Result<Section> {
+        if let Some(device) = &self.device {
+            return device.segment(index, bytes);
+        }
+        let file = self.open_sized(&self.segment_path(index), bytes, read_only)?;
+        Ok(Section { file, offset: 0 })
     }
 
     /// Whether the pool is in anonymous memory.
@@ -82,8 +124,12 @@ impl PoolFiles {
         self.path.join("superblock")
     }
 
+    /// The file of a segment, or the device it lies on.
     pub(super) fn segment_path(&self, index: u64) -> PathBuf {
-        self.path.join(segment_name(index))
+        match self.device {
+            Some(_) => self.path.clone(),
+            None => self.path.join(segment_name(index)),
+        }
     }
 
     /// Whether any segment file is there.
@@ -136,20 +182,20 @@ impl PoolFiles {
         Ok(file)
     }
 
-    /// Creates the file of a segment, `bytes` long, with storage for its header at `header`.
+    /// Makes segment `index`, `bytes` long, with storage for its header at `header`.
     ///
     /// # Errors
     /// As [`create_sized`](Self::create_sized).
-    pub(super) fn create_segment(
-        &self,
-        path: &Path,
-        bytes: u64,
-        header: u64,
-    ) -> Result<Arc<dyn File>> {
-        if self.lock.is_none() {
-            return Ok(Arc::new(AnonymousFile::new(bytes)));
+    pub(super) fn create_segment(&self, index: u64, bytes: u64, header: u64) -> Result<Section> {
+        if let Some(device) = &self.device {
+            return device.segment(index, bytes);
         }
-        self.create_sized(path, header, bytes - header)
+        let file = if self.lock.is_none() {
+            Arc::new(AnonymousFile::new(bytes))
+        } else {
+            self.create_sized(&self.segment_path(index), header, bytes - header)?
+        };
+        Ok(Section { file, offset: 0 })
     }
 
     /// Creates a file with storage for `length` bytes at `offset`, which is where it ends; an orphan

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chimera_pmem::environment::{File, TaskStep};
+use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Medium, Pmem};
 
-use super::files::full_or_io;
+use super::files::{Section, full_or_io};
 use super::{Pool, USED_BLOCKS_AT, checked_word, segment, sites};
 use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
@@ -16,8 +16,8 @@ const SYSTEM_PAGE_BYTES: u64 = 4096;
 
 /// What growing needs to know.
 pub(super) struct Growth {
-    /// Open segment files, for allocating storage in them.
-    pub(super) segments: Vec<Arc<dyn File>>,
+    /// Open segments, for allocating storage in them.
+    pub(super) segments: Vec<Section>,
     /// Most blocks the pool may have.
     pub(super) blocks_max: u64,
     /// Blocks to allocate at a time.
@@ -89,11 +89,19 @@ impl<P: Pmem> Pool<P> {
         let length = blocks * self.map.block_bytes;
         let in_file = start - (self.map.base + segment * self.map.segment_bytes);
         let path = self.files.segment_path(segment);
-        growth.segments[segment as usize]
-            .allocate(in_file, length)
-            .map_err(|source| full_or_io(source, "allocate space in", &path))?;
+        let section = &growth.segments[segment as usize];
+        let is_device = self.files.device.is_some();
+        if !is_device {
+            section
+                .file
+                .allocate(section.offset + in_file, length)
+                .map_err(|source| full_or_io(source, "allocate space in", &path))?;
+        }
         self.populate(start, length)
             .map_err(|source| full_or_io(source, "touch the memory of", &path))?;
+        if is_device {
+            self.blank(start, length);
+        }
         self.ready.store(ready + blocks, Ordering::Release);
         Ok(())
     }
@@ -103,6 +111,23 @@ impl<P: Pmem> Pool<P> {
         let first = start / SYSTEM_PAGE_BYTES * SYSTEM_PAGE_BYTES;
         let end = (start + length).next_multiple_of(SYSTEM_PAGE_BYTES).min(self.pmem.mapped());
         self.pmem.populate(first, end - first)
+    }
+
+    /// Makes a range of a device zero that may hold anything, durably, writing only where it is not
+    /// zero already.
+    fn blank(&self, start: u64, length: u64) {
+        let mut bytes = vec![0; SYSTEM_PAGE_BYTES as usize];
+        for at in (start..start + length).step_by(bytes.len()) {
+            let page = self.extent(at, SYSTEM_PAGE_BYTES.min(start + length - at));
+            let bytes = &mut bytes[..page.length() as usize];
+            self.pmem.read(page, bytes);
+            if bytes.iter().any(|&byte| byte != 0) {
+                self.pmem.zero(page, sites::USED_BLOCKS);
+            }
+        }
+        // All of it: zeros that were found may be somebody's who did not live to flush them.
+        self.pmem.flush(self.extent(start, length), sites::USED_BLOCKS);
+        self.pmem.fence(sites::USED_BLOCKS);
     }
 
     /// Touches the pages of blocks in use before a scan, where that saves faults and costs no writing
@@ -196,10 +221,12 @@ impl<P: Pmem> Pool<P> {
 
     fn add_segment(&self, growth: &mut Growth, index: u64) -> Result<()> {
         let header = self.map.header_in_segment();
-        let path = self.files.segment_path(index);
-        let file = self.files.create_segment(&path, self.map.segment_bytes, header)?;
-        let at = self.map.base + index * self.map.segment_bytes;
-        self.pmem.map(at, &file, 0, self.map.segment_bytes).map_err(Error::io("map", &path))?;
+        let length = self.map.segment_bytes;
+        let section = self.files.create_segment(index, length, header)?;
+        let at = self.map.base + index * length;
+        self.pmem
+            .map(at, &section.file, section.offset, length)
+            .map_err(Error::io("map", &self.files.segment_path(index)))?;
         let words = segment::encode(self.superblock().pool_id, index);
         for (number, word) in words.iter().enumerate() {
             self.pmem.store_u64(at + header + 8 * number as u64, *word, sites::SEGMENT_HEADER);
@@ -211,7 +238,7 @@ impl<P: Pmem> Pool<P> {
         for _ in 0..2 {
             self.change_superblock(|superblock| superblock.segments = index + 1);
         }
-        growth.segments.push(file);
+        growth.segments.push(section);
         Ok(())
     }
 }

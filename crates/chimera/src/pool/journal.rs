@@ -48,7 +48,7 @@ impl JournalFile {
     /// `Corrupted` when it is damaged, unless the options say to salvage.
     pub(super) fn find(files: &PoolFiles, options: &Options) -> Result<Self> {
         let nothing = Self { file: None, contents: None, pool_id: None };
-        if options.anonymous_bytes.is_some() {
+        if options.anonymous_bytes.is_some() || files.device.is_some() {
             return Ok(nothing);
         }
         let path = files.journal_path();

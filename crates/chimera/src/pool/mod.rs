@@ -3,7 +3,8 @@
 //! A pool is a directory with a file `superblock`, a file `lock`, and files `segment-000000`,
 //! `segment-000001`, ... of equal length. All are mapped one after the other into one address space:
 //! the superblock first. Nothing moves or goes away while the pool is open. On an ordinary file system a
-//! file `journal` may make it power-safe: see `journal`.
+//! file `journal` may make it power-safe: see `journal`. On a DAX device the
+//! same parts lie on the device itself, one after the other (see `device`).
 //!
 //! # Invariants
 //! 1. A segment counts once the superblock says so; a file beyond that count is the orphan of an
@@ -16,6 +17,7 @@
 
 mod blocks;
 pub(crate) mod checked_word;
+mod device;
 mod files;
 mod growth;
 mod journal;
@@ -45,7 +47,7 @@ pub(crate) mod sites {
         SUPERBLOCK = "pool.superblock";
         /// The header of a new segment.
         SEGMENT_HEADER = "pool.segment_header";
-        /// The number of blocks handed out so far.
+        /// Fresh blocks: the number of those handed out so far, and zeros on a device.
         USED_BLOCKS = "pool.used_blocks";
         /// Everything.
         SYNC = "pool.sync";

@@ -8,7 +8,8 @@ use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::{Environment, Medium, Pmem, Site};
 use zerocopy::IntoBytes;
 
-use super::files::PoolFiles;
+use super::device::Device;
+use super::files::{PoolFiles, Section};
 use super::growth::Growth;
 use super::journal::JournalFile;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, checksum};
@@ -49,11 +50,15 @@ impl<P: Pmem> Pool<P> {
         };
         let mut journal = JournalFile::find(&files, options)?;
         journal.replay(&pmem, &files, options.read_only)?;
-        let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, new)?;
+        let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, || {
+            Ok(fitted(new()?, &files, options))
+        })?;
         options.effective_durability(pmem.medium())?;
         let geometry = &superblock.geometry;
-        let map = geometry.validate().and_then(|()| {
-            BlockMap::new(FILE_BYTES, geometry).ok_or_else(|| {
+        let fits = |device: &Device| device.check_segment_bytes(geometry.segment_bytes);
+        let valid = geometry.validate().and_then(|()| files.device.as_ref().map_or(Ok(()), fits));
+        let map = valid.and_then(|()| {
+            BlockMap::new(files.superblock_bytes(), geometry).ok_or_else(|| {
                 format!("a segment of {} bytes has no room for a block", geometry.segment_bytes)
             })
         });
@@ -83,7 +88,7 @@ impl<P: Pmem> Pool<P> {
             .capacity_bytes
             .or(options.anonymous_bytes)
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
-            .min(BlockMap::BLOCKS_MAX);
+            .min(files.blocks_max(&map));
         let is_journaled = pmem.journal().is_some();
         let pool = Self {
             pmem,
@@ -147,6 +152,16 @@ impl<P: Pmem> Pool<P> {
     }
 }
 
+/// The superblock of a new pool, its segments fitted to the device unless their length was asked for.
+fn fitted(mut superblock: Superblock, files: &PoolFiles, options: &Options) -> Superblock {
+    let asked_for = options.segment_bytes.is_some() || options.geometry.is_some();
+    if let Some(device) = files.device.as_ref().filter(|_| !asked_for) {
+        let segment_bytes = &mut superblock.geometry.segment_bytes;
+        *segment_bytes = device.segment_bytes_up_to(*segment_bytes);
+    }
+    superblock
+}
+
 /// Maps the superblock's file, with a journal where there is to be one; the superblock, and whether the
 /// pool is yet to be made with it.
 fn map_superblock<P: Pmem>(
@@ -156,6 +171,9 @@ fn map_superblock<P: Pmem>(
     journal: &mut JournalFile,
     new: impl FnOnce() -> Result<Superblock>,
 ) -> Result<(Superblock, bool)> {
+    if let Some(device) = &files.device {
+        return map_superblock_of_device(pmem, files, device, options, new);
+    }
     let path = files.superblock_path();
     let map =
         |file: &Arc<dyn File>| pmem.map(0, file, 0, FILE_BYTES).map_err(Error::io("map", &path));
@@ -185,17 +203,9 @@ fn map_superblock<P: Pmem>(
         return Ok((superblock, true));
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
-    let find = |word: &dyn Fn(u64) -> u64| match find_superblock(
-        &|step| pmem.skips(step),
-        word,
-        !has_segments,
-    )? {
-        Some(superblock) => Ok((superblock, false)),
-        None if !options.create || options.read_only => {
-            Err(Error::NotFound { path: files.path.clone() })
-        }
-        // Creation was interrupted before the superblock was whole: start again.
-        None => Ok((new()?, true)),
+    let find = |word: &dyn Fn(u64) -> u64| {
+        let found = find_superblock(&|step| pmem.skips(step), word, !has_segments)?;
+        found_or_new(found, files, options, new)
     };
     if !JournalFile::is_wanted(&*file, options)? {
         map(&file)?;
@@ -210,6 +220,43 @@ fn map_superblock<P: Pmem>(
     file.sync().map_err(Error::io("sync", &path))?;
     map(&file)?;
     Ok((superblock, created))
+}
+
+/// As [`map_superblock`], on a device: one that is all zeros, or was left so by an interrupted
+/// creation, is free for a new pool.
+fn map_superblock_of_device<P: Pmem>(
+    pmem: &P,
+    files: &PoolFiles,
+    device: &Device,
+    options: &Options,
+    new: impl FnOnce() -> Result<Superblock>,
+) -> Result<(Superblock, bool)> {
+    let length = device.superblock_bytes();
+    pmem.map(0, &device.file, 0, length).map_err(Error::io("map", &files.path))?;
+    let (skips, word) = (|step| pmem.skips(step), |at| pmem.load_u64(at));
+    let copies = [read_copy(&skips, &word, 0), read_copy(&skips, &word, COPY_STRIDE)];
+    let has_magic = [0, COPY_STRIDE].iter().any(|&at| word(at) == MAGIC);
+    if !has_magic && !is_half_created(&word, &copies) {
+        return Err(device.foreign());
+    }
+    found_or_new(find_superblock(&skips, &word, true)?, files, options, new)
+}
+
+/// The superblock that was found, or the one of a new pool, and whether it is new. Nothing to be found
+/// means that creation was interrupted before the superblock was whole.
+fn found_or_new(
+    found: Option<Superblock>,
+    files: &PoolFiles,
+    options: &Options,
+    new: impl FnOnce() -> Result<Superblock>,
+) -> Result<(Superblock, bool)> {
+    match found {
+        Some(superblock) => Ok((superblock, false)),
+        None if !options.create || options.read_only => {
+            Err(Error::NotFound { path: files.path.clone() })
+        }
+        None => Ok((new()?, true)),
+    }
 }
 
 /// Which checks a tool leaves out.
@@ -292,13 +339,13 @@ fn map_segments<P: Pmem>(
     map: &BlockMap,
     superblock: &Superblock,
     options: &Options,
-) -> Result<Vec<Arc<dyn File>>> {
+) -> Result<Vec<Section>> {
     let mut segments = Vec::new();
     for index in 0..superblock.segments {
-        let path = files.segment_path(index);
-        let file = files.open_sized(&path, map.segment_bytes, options.read_only)?;
+        let section = files.open_segment(index, map.segment_bytes, options.read_only)?;
         let at = map.base + index * map.segment_bytes;
-        pmem.map(at, &file, 0, map.segment_bytes).map_err(Error::io("map", &path))?;
+        pmem.map(at, &section.file, section.offset, map.segment_bytes)
+            .map_err(Error::io("map", &files.segment_path(index)))?;
         let header = at + map.header_in_segment();
         let mut words = [0; segment::WORDS];
         for (number, word) in words.iter_mut().enumerate() {
@@ -307,9 +354,9 @@ fn map_segments<P: Pmem>(
         segment::check(&words, superblock.pool_id, index, header)?;
         if pmem.journal().is_some() {
             // A process that wrote without a journal may have left the kernel work to do.
-            file.sync().map_err(Error::io("sync", &path))?;
+            section.file.sync().map_err(Error::io("sync", &files.segment_path(index)))?;
         }
-        segments.push(file);
+        segments.push(section);
     }
     Ok(segments)
 }

@@ -335,8 +335,9 @@ impl Options {
         self
     }
 
-    /// Bytes per segment; overrides the one in [`geometry`](Self::geometry). Default 1 GiB. Small
-    /// segments make more files; a segment bounds nothing else. Fixed at creation.
+    /// Bytes per segment; overrides the one in [`geometry`](Self::geometry). Default 1 GiB; on a
+    /// device, what fills it with equal segments of up to 1 GiB. Small segments make more files; a
+    /// segment bounds nothing else. Fixed at creation.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = Some(bytes);
         self

@@ -46,8 +46,8 @@ fn about_occupant(place: &Place) -> Option<Advice> {
             "choose another path",
         )),
         Occupant::Device => Some(advice(
-            "this version keeps stores in directories, not on devices",
-            "make a file system on a namespace of mode fsdax, and mount it with -o dax",
+            format!("`{}` holds something else, or is not a DAX device", place.path.display()),
+            "choose another one, or write zeros over its first 8192 bytes if nothing on it is needed",
         )),
         _ => None,
     }

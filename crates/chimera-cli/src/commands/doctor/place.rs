@@ -2,24 +2,28 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::mounts::Mount;
+use crate::store;
 
 /// What is at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Occupant {
-    /// A store.
+    /// A store in a directory.
     Store,
+    /// A store on a DAX device.
+    StoreOnDevice,
     /// Nothing; a put would make a store here.
     Nothing,
     /// A directory without a store.
     Directory,
-    /// A character device.
+    /// A DAX device of nothing but zeros where a store begins; a put would make one here.
+    BlankDevice,
+    /// A device that holds something else, or cannot hold a store.
     Device,
     /// Something that cannot become a store.
     File,
@@ -33,6 +37,7 @@ pub(super) struct Place {
     pub(super) occupant: Occupant,
     /// The path itself, or the nearest directory above it.
     pub(super) directory: PathBuf,
+    /// None for a device.
     pub(super) mount: Option<Mount>,
     /// Whether the block device below claims that it can be mapped directly.
     pub(super) device_can_dax: Option<bool>,
@@ -46,16 +51,17 @@ impl Place {
     /// When not even the current directory is known.
     pub(super) fn look(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
-        let occupant = occupant(&path);
+        let (occupant, device_segments) = occupant(&path);
         let directory = path.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/"));
         let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let mountinfo = fs::read("/proc/self/mountinfo").unwrap_or_default();
-        let mount = Mount::of(&resolved, &String::from_utf8_lossy(&mountinfo));
+        let mount = Mount::of(&resolved, &String::from_utf8_lossy(&mountinfo))
+            .filter(|_| !occupant.is_device());
         Ok(Self {
             occupant,
             device_can_dax: mount.as_ref().and_then(|mount| device_can_dax(&mount.device)),
-            free_bytes: free_bytes(directory),
-            segments: segments(&path),
+            free_bytes: free_bytes(directory).filter(|_| !occupant.is_device()),
+            segments: device_segments.unwrap_or_else(|| segments(&path)),
             directory: directory.to_owned(),
             mount,
             path,
@@ -63,13 +69,37 @@ impl Place {
     }
 }
 
-fn occupant(path: &Path) -> Occupant {
-    match fs::metadata(path) {
+impl Occupant {
+    /// Whether it is a device, with a store or not.
+    pub(super) fn is_device(self) -> bool {
+        matches!(self, Self::StoreOnDevice | Self::BlankDevice | Self::Device)
+    }
+}
+
+/// What is at the path; of a device also the segments of the store on it.
+fn occupant(path: &Path) -> (Occupant, Option<u64>) {
+    let found = match fs::metadata(path) {
         Err(_) => Occupant::Nothing,
-        Ok(found) if found.file_type().is_char_device() => Occupant::Device,
+        Ok(_) if store::is_device(path) => return on_device(path),
         Ok(found) if !found.is_dir() => Occupant::File,
         Ok(_) if path.join("superblock").exists() => Occupant::Store,
         Ok(_) => Occupant::Directory,
+    };
+    (found, None)
+}
+
+/// What is on a device, by the two copies of its superblock.
+fn on_device(path: &Path) -> (Occupant, Option<u64>) {
+    let Ok(bytes) = store::superblock_of_device(path) else { return (Occupant::Device, Some(0)) };
+    let copies = bytes.chunks(bytes.len() / 2).filter(|copy| copy.starts_with(b"CHIMERA1"));
+    let word = |copy: &[u8], at: usize| {
+        copy[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    };
+    // Word 8 is the sequence number, word 9 the number of segments.
+    match copies.max_by_key(|copy| word(copy, 64)) {
+        Some(copy) => (Occupant::StoreOnDevice, Some(word(copy, 72))),
+        None if bytes.iter().all(|&byte| byte == 0) => (Occupant::BlankDevice, Some(0)),
+        None => (Occupant::Device, Some(0)),
     }
 }
 

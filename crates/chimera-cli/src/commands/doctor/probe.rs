@@ -61,8 +61,8 @@ impl Probe {
                 self.method = "by its superblock, mapped for reading";
                 open(&environment, &place.path.join("superblock"), OpenMode::Read)?
             }
-            Occupant::Device => {
-                self.method = "by the device itself";
+            Occupant::StoreOnDevice | Occupant::BlankDevice | Occupant::Device => {
+                self.method = "by the device itself, mapped for reading";
                 open(&environment, &place.path, OpenMode::Read)?
             }
             Occupant::Nothing | Occupant::Directory | Occupant::File => {
@@ -71,12 +71,15 @@ impl Probe {
             }
         };
         self.medium = Some(file.medium()?);
-        let Some(hardware) = hardware.filter(|_| place.occupant != Occupant::Device) else {
-            return Ok(());
-        };
+        if place.occupant.is_device() {
+            // Mapping for writing is no test: the kernel grants it on a read-only region, too.
+            let writable = open(&environment, &place.path, OpenMode::ReadWrite);
+            self.problem = writable.err().map(|error| error.to_string());
+        }
+        let Some(hardware) = hardware else { return Ok(()) };
         if file.is_read_only() {
-            let length = file.length()? / PAGE_BYTES * PAGE_BYTES;
-            hardware.map(0, &file, 0, length)?;
+            let length = file.length()?.min(file.mapping_alignment().max(PROBE_BYTES));
+            hardware.map(0, &file, 0, length / PAGE_BYTES * PAGE_BYTES)?;
         } else {
             file.allocate(0, PROBE_BYTES).map_err(|error| {
                 io::Error::new(error.kind(), format!("cannot allocate 2 MiB there: {error}"))

@@ -43,12 +43,15 @@ fn section(lines: &mut Vec<String>, title: &str, rows: Rows) {
 
 fn place_rows(place: &Place) -> Rows {
     let occupant = match place.occupant {
-        Occupant::Store => format!("yes, {} segment(s)", count(place.segments)),
+        Occupant::Store | Occupant::StoreOnDevice => {
+            format!("yes, {} segment(s)", count(place.segments))
+        }
         Occupant::Nothing => {
             format!("none; it would be made in {}", place.directory.display())
         }
         Occupant::Directory => "none; the directory is there".to_owned(),
-        Occupant::Device => "none; this is a device".to_owned(),
+        Occupant::BlankDevice => "none; it would be made on this device".to_owned(),
+        Occupant::Device => "none; this is a device, and not a free one".to_owned(),
         Occupant::File => "none; this is a file".to_owned(),
     };
     let mut rows = vec![("path", place.path.display().to_string()), ("store", occupant)];
@@ -70,6 +73,9 @@ fn medium_rows(place: &Place, probe: &Probe) -> Rows {
         rows.push(("why", nature(medium).to_owned()));
     }
     rows.push(("found out", probe.method.to_owned()));
+    if place.occupant.is_device() {
+        return rows;
+    }
     let dax = match place.mount.as_ref().and_then(Mount::dax_option) {
         Some(option) => format!("yes ({option})"),
         None => "no".to_owned(),
@@ -122,7 +128,10 @@ fn huge_page_rows(place: &Place, probe: &Probe, machine: &Machine) -> Rows {
     let mapping = match (probe.huge_pages, place.occupant) {
         (Some(true), _) => "yes, a new mapping got them",
         (Some(false), _) => "no, a new mapping did not get any",
-        (None, Occupant::Store) => "not tried, a store is there: see `chimera stats`",
+        (None, Occupant::Store | Occupant::StoreOnDevice) => {
+            "not tried, a store is there: see `chimera stats`"
+        }
+        (None, Occupant::BlankDevice) => "not tried, nothing is written: see `chimera stats`",
         (None, _) => "unknown",
     };
     let mut rows = vec![

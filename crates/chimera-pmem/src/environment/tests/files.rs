@@ -325,6 +325,33 @@ fn dax_devices_are_known_by_their_subsystem() {
 }
 
 #[test]
+fn a_device_of_a_read_only_region_is_refused_for_writing() {
+    let region = tempfile::tempdir().unwrap();
+    let above = |says: Option<&str>| {
+        let device = device_directory("bus/dax", "4194304", Some("2097152"));
+        let inside = region.path().join("dax1.1/dax/dax1.0");
+        fs::create_dir_all(inside.parent().unwrap()).unwrap();
+        match says {
+            Some(says) => fs::write(region.path().join("read_only"), says).unwrap(),
+            None => drop(fs::remove_file(region.path().join("read_only"))),
+        }
+        fs::rename(device.path(), &inside).unwrap();
+        let link = region.path().join("link");
+        symlink(&inside, &link).unwrap();
+        let found = DaxDevice::from_directory(&link).unwrap();
+        fs::remove_file(link).unwrap();
+        fs::remove_dir_all(inside).unwrap();
+        found
+    };
+    above(None).check_writable().unwrap();
+    above(Some("0\n")).check_writable().unwrap();
+    let error = above(Some("1\n")).check_writable().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnlyFilesystem);
+    let region = region.path().canonicalize().unwrap();
+    assert!(error.to_string().contains(region.to_str().unwrap()), "{error}");
+}
+
+#[test]
 fn dax_devices_are_read_and_written_by_mappings() {
     let directory = tempfile::tempdir().unwrap();
     let file = RealFiles.open(&directory.path().join("device"), OpenMode::CreateNew).unwrap();
