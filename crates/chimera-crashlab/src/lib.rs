@@ -2,8 +2,10 @@
 //!
 //! # Rooms
 //! - `commands/`: what the user may say, one module for each subcommand.
+//! - `histories/`: what several threads did, and whether a store that keeps its promises can have done it.
 //! - `report`: how a result is printed: a table or JSON, and the exit code.
 #![forbid(unsafe_code)]
 
 pub mod commands;
+pub mod histories;
 pub mod report;
