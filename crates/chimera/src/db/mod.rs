@@ -234,7 +234,8 @@ impl<P: Pmem> Inner<P> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        for mut client in lock(&self.clients).drain(..) {
+        let clients = std::mem::take(&mut *lock(&self.clients));
+        for mut client in clients {
             self.engine.end(&mut client);
         }
         self.engine.close()

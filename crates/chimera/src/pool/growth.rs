@@ -8,7 +8,7 @@ use chimera_pmem::{Medium, Pmem};
 
 use super::files::full_or_io;
 use super::{Pool, USED_BLOCKS_AT, checked_word, segment, sites};
-use crate::sync::lock;
+use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 
 /// Pages of the operating system, in bytes.
@@ -37,7 +37,7 @@ impl<P: Pmem> Pool<P> {
     /// 1 line, 1 fence; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
         loop {
-            let handing_out = lock(&self.hand_out);
+            let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
             let block = self.used.load(Ordering::Acquire);
             let ready = self.ready.load(Ordering::Acquire);
             if block < ready {
@@ -67,7 +67,7 @@ impl<P: Pmem> Pool<P> {
     /// # Errors
     /// `PoolFull` when the file system, the device or the configured capacity is exhausted.
     pub(crate) fn grow_beyond(&self, blocks: u64) -> Result<()> {
-        let mut growth = lock(&self.growth);
+        let mut growth = lock_relaxing(&self.growth, &*self.environment);
         let ready = self.ready.load(Ordering::Acquire);
         if ready > blocks {
             return Ok(());
@@ -123,7 +123,7 @@ impl<P: Pmem> Pool<P> {
     /// # Errors
     /// As [`grow_beyond`](Self::grow_beyond).
     pub(crate) fn grow_to_capacity(&self) -> Result<()> {
-        let blocks_max = lock(&self.growth).blocks_max;
+        let blocks_max = lock_relaxing(&self.growth, &*self.environment).blocks_max;
         while self.ready_blocks() < blocks_max {
             self.grow_beyond(self.ready_blocks())?;
         }
@@ -193,7 +193,7 @@ impl<P: Pmem> Pool<P> {
         let file = self.files.create_segment(&path, self.map.segment_bytes, header)?;
         let at = self.map.base + index * self.map.segment_bytes;
         self.pmem.map(at, &file, 0, self.map.segment_bytes).map_err(Error::io("map", &path))?;
-        let words = segment::encode(lock(&self.superblock).pool_id, index);
+        let words = segment::encode(self.superblock().pool_id, index);
         for (number, word) in words.iter().enumerate() {
             self.pmem.store_u64(at + header + 8 * number as u64, *word, sites::SEGMENT_HEADER);
         }

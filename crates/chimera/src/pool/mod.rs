@@ -22,7 +22,7 @@ mod segment;
 mod superblock;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
@@ -31,7 +31,7 @@ pub(crate) use blocks::BlockMap;
 pub use location::Location;
 pub(crate) use superblock::{Closing, Superblock};
 
-use crate::sync::lock;
+use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
 
@@ -76,7 +76,11 @@ pub(crate) struct Pool<P: Pmem> {
 impl<P: Pmem> Pool<P> {
     /// The superblock in force.
     pub(crate) fn superblock(&self) -> Superblock {
-        lock(&self.superblock).clone()
+        self.lock_superblock().clone()
+    }
+
+    fn lock_superblock(&self) -> MutexGuard<'_, Superblock> {
+        lock_relaxing(&self.superblock, &*self.environment)
     }
 
     /// Blocks handed out so far.
@@ -106,7 +110,7 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 2 lines, 1 fence.
     pub(crate) fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
-        let mut superblock = lock(&self.superblock);
+        let mut superblock = self.lock_superblock();
         change(&mut superblock);
         superblock.sequence += 1;
         store_superblock(&self.pmem, &superblock);
