@@ -137,6 +137,7 @@ fn crates_depend_one_way() {
         ("chimera-pmem", vec![]),
         ("chimera", vec!["chimera-pmem"]),
         ("chimera-bench", vec!["chimera", "chimera-pmem"]),
+        ("chimera-crashlab", vec!["chimera", "chimera-pmem"]),
         ("chimera-cli", vec!["chimera", "chimera-bench", "chimera-pmem"]),
     ]);
     let mut wrong = String::new();
