@@ -1,0 +1,170 @@
+//! Running many histories and judging them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chimera::{Db, Error};
+use chimera_pmem::{Pmem, SteppedEnvironment};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+use super::{Recorder, ShuttleEnvironment, Workload, read_all, run_threads};
+use crate::histories::History;
+
+/// Bytes of a coroutine's stack; touched only as far as it is used.
+const STACK_BYTES: usize = 512 << 10;
+/// Turns after which a run is taken to go on for ever.
+const TURNS_MAX: usize = 20_000_000;
+
+/// Who decides which thread runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Chance, at every turn.
+    Random,
+    /// Threads have priorities, which change this many times in a history less one, at random: finds
+    /// with a known probability what needs that many turns to happen in a certain order (Burckhardt
+    /// et al., ASPLOS'10).
+    Priorities(usize),
+}
+
+/// Histories to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// What the threads of each do; every history has a seed of its own, counted up from this one.
+    pub workload: Workload,
+    /// Who decides which thread runs next.
+    pub scheduling: Scheduling,
+    /// How many.
+    pub histories: u64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Exploration {
+    /// Histories that were run to their end and checked.
+    pub histories: u64,
+    /// Operations in them.
+    pub operations: u64,
+    /// The first problem, if there was one; nothing is run after it.
+    pub problem: Option<Problem>,
+}
+
+/// A history that went wrong. The same plan with `number` + 1 histories brings it about again.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The number of the history, from 0.
+    pub number: u64,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// Runs the histories of a plan, each on a store that `open` makes with a seed, and checks each.
+pub fn explore<P, O>(plan: &Plan, open: O) -> Exploration
+where
+    P: Pmem,
+    O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
+{
+    let found = Arc::new(Mutex::new(Exploration::default()));
+    let into = found.clone();
+    let problem = run(plan, open, move |number, recorder| {
+        let history = recorder.history();
+        let problem = match (recorder.problems().first(), history.check()) {
+            (Some(problem), _) => Some(problem.clone()),
+            (None, Err(violation)) => Some(violation.to_string()),
+            (None, Ok(())) => None,
+        };
+        let mut found = into.lock().unwrap_or_else(PoisonError::into_inner);
+        found.histories += 1;
+        found.operations += history.events().len() as u64 / 2;
+        found.problem = problem.map(|text| Problem { number, text });
+        found.problem.is_none()
+    });
+    let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+    found.problem = found.problem.or(problem);
+    found
+}
+
+/// Runs the first history of a plan.
+///
+/// # Errors
+/// When it could not be run to its end.
+pub fn run_history<P, O>(plan: &Plan, open: O) -> Result<History, Problem>
+where
+    P: Pmem,
+    O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
+{
+    let history = Arc::new(Mutex::new(History::new()));
+    let into = history.clone();
+    let problem = run(&Plan { histories: 1, ..*plan }, open, move |_, recorder| {
+        *into.lock().unwrap_or_else(PoisonError::into_inner) = recorder.history();
+        true
+    });
+    let history = history.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    problem.map_or(Ok(history), Err)
+}
+
+/// Runs histories until `judge` says no. A panic of the store, or a run without an end, is a problem.
+fn run<P, O, J>(plan: &Plan, open: O, judge: J) -> Option<Problem>
+where
+    P: Pmem,
+    O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
+    J: Fn(u64, &Recorder) -> bool + Send + Sync + 'static,
+{
+    let plan = *plan;
+    let next = Arc::new(AtomicU64::new(0));
+    let numbers = next.clone();
+    let is_over = AtomicU64::new(0);
+    let body = move || {
+        // There is no way to stop a runner but to have nothing to do.
+        if is_over.load(Ordering::Relaxed) == 1 {
+            return;
+        }
+        let number = numbers.fetch_add(1, Ordering::Relaxed);
+        let recorder = Recorder::new();
+        one(&plan.workload, number, &open, &recorder);
+        if !judge(number, &recorder) {
+            is_over.store(1, Ordering::Relaxed);
+        }
+    };
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    config.failure_persistence = FailurePersistence::None;
+    config.max_steps = MaxSteps::FailAfter(TURNS_MAX);
+    config.silence_warnings = true;
+    let (seed, histories) = (plan.workload.seed, plan.histories as usize);
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match plan.scheduling {
+        Scheduling::Random => {
+            Runner::new(RandomScheduler::new_from_seed(seed, histories), config).run(body)
+        }
+        Scheduling::Priorities(depth) => {
+            Runner::new(PctScheduler::new_from_seed(seed, depth, histories), config).run(body)
+        }
+    }));
+    let panic = outcome.err()?;
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    let number = next.load(Ordering::Relaxed).saturating_sub(1);
+    Some(Problem { number, text: text.unwrap_or_else(|| "a panic".to_owned()) })
+}
+
+/// One history: inside an execution.
+fn one<P: Pmem>(
+    workload: &Workload,
+    number: u64,
+    open: &impl Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error>,
+    recorder: &Recorder,
+) {
+    let workload = Workload { seed: workload.seed.wrapping_add(number), ..*workload };
+    let stepped = Arc::new(SteppedEnvironment::in_memory(workload.seed));
+    let environment = Arc::new(ShuttleEnvironment::new(stepped, 2));
+    let db = match open(&environment, workload.seed) {
+        Ok(db) => db,
+        Err(error) => return recorder.problem(format!("open: {error}")),
+    };
+    run_threads(&db, &environment, &workload, recorder);
+    read_all(&db, workload.keys, recorder);
+    if let Err(error) = db.close() {
+        recorder.problem(format!("close: {error}"));
+    }
+}

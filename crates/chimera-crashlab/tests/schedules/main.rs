@@ -1,0 +1,111 @@
+//! Sessions on shared keys of a store in anonymous memory, under schedules that follow from seeds:
+//! every history must be linearizable.
+
+mod yielding;
+
+use std::sync::Arc;
+
+use chimera::pmem::Environment;
+use chimera::{Db, Error, Geometry, IndexPlacement, Options, RecordLayout};
+use chimera_crashlab::schedules::{
+    Plan, Scheduling, ShuttleEnvironment, Workload, explore, run_history,
+};
+
+use yielding::Yielding;
+
+/// Blocks of one page of five records: writers are soon back at blocks that others have freed.
+const SMALL: Geometry =
+    Geometry { page_bytes: 256, pages_per_block: 1, block_shift_bytes: 0, segment_bytes: 8 << 10 };
+
+fn small() -> Options {
+    Options::new()
+        .geometry(SMALL)
+        .fixed_size(8, 24)
+        .anonymous(16 << 10)
+        .populate_ahead_bytes(512)
+        .huge_pages(false)
+        .index_segment_slots(8)
+}
+
+fn open(
+    options: Options,
+) -> impl Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<Yielding>, Error> + Send + Sync + 'static {
+    move |environment, _| {
+        let environment: Arc<dyn Environment> = environment.clone();
+        Db::open_on(Yielding::new(), &environment, "/store", &options)
+    }
+}
+
+/// Histories of each test: `CHIMERA_TEST_HISTORIES` or this many.
+const HISTORIES: u64 = 200;
+
+fn histories() -> u64 {
+    let number = std::env::var("CHIMERA_TEST_HISTORIES").ok();
+    number.map_or(HISTORIES, |text| text.parse().expect("CHIMERA_TEST_HISTORIES is a number"))
+}
+
+#[track_caller]
+fn all_are_linearizable(workload: Workload, scheduling: Scheduling, options: &Options) {
+    let plan = Plan { workload, scheduling, histories: histories() };
+    let found = explore(&plan, open(options.clone()));
+    if let Some(problem) = found.problem {
+        panic!("{plan:?}, history {}: {}", problem.number, problem.text);
+    }
+    assert_eq!(found.histories, plan.histories);
+    assert!(found.operations > plan.histories * 50, "only {} operations", found.operations);
+}
+
+fn workload(threads: u32, keys: u64, seed: u64) -> Workload {
+    Workload { threads, operations_per_thread: 120 / threads, keys, seed }
+}
+
+#[test]
+fn random_turns() {
+    all_are_linearizable(workload(4, 3, 1), Scheduling::Random, &small());
+    all_are_linearizable(workload(8, 12, 2), Scheduling::Random, &small());
+}
+
+#[test]
+fn priorities() {
+    for depth in [3, 30] {
+        let scheduling = Scheduling::Priorities(depth);
+        all_are_linearizable(workload(4, 3, 3), scheduling, &small());
+        all_are_linearizable(workload(8, 12, 4), scheduling, &small());
+    }
+}
+
+#[test]
+fn the_published_layout() {
+    let options = small().layout(RecordLayout::Published);
+    all_are_linearizable(workload(4, 3, 5), Scheduling::Random, &options);
+    all_are_linearizable(workload(6, 12, 6), Scheduling::Priorities(20), &options);
+}
+
+#[test]
+fn an_index_in_persistent_memory() {
+    // Turns are taken between the words of the index, too.
+    let options = small().anonymous(64 << 10).index(IndexPlacement::Pmem);
+    let options = options.geometry(Geometry { pages_per_block: 2, ..SMALL });
+    all_are_linearizable(workload(4, 3, 7), Scheduling::Random, &options);
+    all_are_linearizable(workload(6, 30, 8), Scheduling::Priorities(20), &options);
+}
+
+#[test]
+fn a_store_that_is_nearly_full() {
+    let options = small().anonymous(8 << 10).capacity_bytes(5 * 256);
+    all_are_linearizable(workload(4, 20, 9), Scheduling::Random, &options);
+    all_are_linearizable(workload(4, 20, 10), Scheduling::Priorities(20), &options);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    for scheduling in [Scheduling::Random, Scheduling::Priorities(5)] {
+        let plan = Plan { workload: workload(4, 3, 11), scheduling, histories: 1 };
+        let first = run_history(&plan, open(small())).expect("a history");
+        let second = run_history(&plan, open(small())).expect("a history");
+        assert_eq!(first.events(), second.events());
+        let other = Plan { workload: workload(4, 3, 12), ..plan };
+        let other = run_history(&other, open(small())).expect("a history");
+        assert_ne!(first.events(), other.events());
+    }
+}
