@@ -36,8 +36,8 @@ fn open(
     }
 }
 
-/// Histories of each test: `CHIMERA_TEST_HISTORIES` or this many.
-const HISTORIES: u64 = 200;
+/// Histories of each plan: `CHIMERA_TEST_HISTORIES` or this many, 12,000 in all.
+const HISTORIES: u64 = 750;
 
 fn histories() -> u64 {
     let number = std::env::var("CHIMERA_TEST_HISTORIES").ok();
@@ -95,6 +95,16 @@ fn a_store_that_is_nearly_full() {
     let options = small().anonymous(8 << 10).capacity_bytes(5 * 256);
     all_are_linearizable(workload(4, 20, 9), Scheduling::Random, &options);
     all_are_linearizable(workload(4, 20, 10), Scheduling::Priorities(20), &options);
+}
+
+#[test]
+fn one_hot_key_in_few_slots() {
+    // Its records are soon written again where readers still look for older ones.
+    let options = small().anonymous(8 << 10).capacity_bytes(4 * 256);
+    for depth in [4, 12] {
+        all_are_linearizable(workload(3, 1, 13), Scheduling::Priorities(depth), &options);
+        all_are_linearizable(workload(3, 2, 14), Scheduling::Priorities(depth), &options);
+    }
 }
 
 #[test]
