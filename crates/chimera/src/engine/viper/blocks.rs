@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
-use chimera_pmem::{Arena, prefetch_read};
+use chimera_pmem::prefetch_read;
 
 use crate::records::vpage::VPages;
-use crate::sync::{VersionLock, lock};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use crate::sync::{Arena, Mutex, VersionLock, lock};
 
 /// A session fills the block.
 const OWNED: u32 = 1 << 31;
