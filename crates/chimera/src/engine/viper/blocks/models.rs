@@ -102,27 +102,39 @@ fn loom_slots_freed_at_once_queue_their_block_once() {
     });
 }
 
+/// Takes the block out of the queue, if it is there, and fills a slot.
+fn take(block: &Block) {
+    if block.blocks.take_queued().is_some() {
+        block.own();
+    }
+}
+
+/// Runs all side by side on a block that a session owns and that has a free slot.
+fn all_beside(threads: Vec<fn(&Block)>) {
+    let block = Arc::new(Block::new(4));
+    block.free(0);
+    assert_eq!(block.blocks.take_queued(), Some(0));
+    block.blocks.own(0);
+    let run = |work: fn(&Block)| {
+        let block = block.clone();
+        thread::spawn(move || work(&block))
+    };
+    let threads: Vec<_> = threads.into_iter().map(run).collect();
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+    // It may also be there without a free slot: the number is a hint.
+    assert!(block.queued() <= 1 && (block.queued() == 1 || block.free_slots() == 0));
+}
+
 #[test]
 fn loom_a_block_is_handed_to_one_session_at_a_time() {
-    model::check(3, || {
-        let block = Arc::new(Block::new(4));
-        block.free(0);
-        assert_eq!(block.queued(), 1);
-        let sessions = [(); 2].map(|()| {
-            let block = block.clone();
-            thread::spawn(move || {
-                if block.blocks.take_queued().is_some() {
-                    block.own();
-                }
-            })
-        });
+    let free_and_take = |block: &Block| {
         block.free(1);
-        for session in sessions {
-            session.join().expect("no panic");
-        }
-        // It may also be there without a free slot: the number is a hint.
-        assert!(block.queued() <= 1 && (block.queued() == 1 || block.free_slots() == 0));
-    });
+        take(block);
+    };
+    model::check(3, move || all_beside(vec![Block::leave, free_and_take]));
+    model::check(2, move || all_beside(vec![Block::leave, take, free_and_take]));
 }
 
 #[test]
