@@ -66,6 +66,14 @@ impl Store {
         })
     }
 
+    /// As [`find`](Self::find), the way a writer looks.
+    fn find_to_change(&self, hash: u64) -> Option<u64> {
+        self.table.find_to_change(hash, |location| {
+            let found = self.records[location.raw() as usize].load(Ordering::Relaxed);
+            if found == hash { Probe::Found(location.raw()) } else { Probe::NotThis }
+        })
+    }
+
     /// All entries, which each come once.
     fn entries(&self) -> BTreeMap<u64, u64> {
         let mut entries = BTreeMap::new();
@@ -87,9 +95,18 @@ fn hash(low: u64, home: u64, distance: u64) -> u64 {
     home << 54 | distance << 44 | low
 }
 
-/// Eight hashes that fill a segment of two buckets; every second one moves when it is split.
-fn eight() -> Vec<u64> {
-    (1..=8).map(|low| hash(low, low / 2 % 2, 1)).collect()
+/// Nine hashes after which segment 1 of two is full, with those of odd numbers, and will be split into
+/// 1 and 2, for which the directory has to double. Every second one moves then: 2, 4, 6 and 8.
+fn full() -> Vec<u64> {
+    (0..8).map(|number| hash(2 * number + 1, number / 2 % 2, 1)).chain([hash(0, 0, 1)]).collect()
+}
+
+/// Splits segment 1.
+const SPLITTING: u64 = 17;
+
+fn split(store: &Store) {
+    store.insert(hash(SPLITTING, 0, 1), 10);
+    assert_eq!(store.table.growth.segments(), 3);
 }
 
 /// Runs `writer` on a thread beside `reader`.
@@ -175,55 +192,52 @@ fn loom_a_key_that_is_displaced_is_found() {
 
 #[test]
 fn loom_keys_are_found_while_their_segment_is_split() {
-    for wanted in [1, 2] {
-        model::check(2, move || {
-            let store = Store::new(8, &eight());
-            let new = hash(9, 0, 1);
-            let key = eight()[wanted - 1];
-            beside(
-                &store,
-                move |store| store.insert(new, 9),
-                move |store| {
-                    assert_eq!(store.find(key), Some(wanted as u64));
-                },
-            );
-            assert_eq!(store.find(new), Some(9));
-            assert_eq!(store.entries().len(), 9);
+    // One that moves and one that stays.
+    for (number, preemptions) in [(2, 2), (1, 1)] {
+        model::check(preemptions, move || {
+            let store = Store::new(8, &full());
+            let wanted = full()[number as usize - 1];
+            beside(&store, split, move |store| assert_eq!(store.find(wanted), Some(number)));
+            assert_eq!(store.find(hash(SPLITTING, 0, 1)), Some(10));
+            assert_eq!(store.entries().len(), 10);
         });
     }
 }
 
 #[test]
+fn loom_writers_find_keys_while_their_segment_is_split() {
+    model::check(1, || {
+        let store = Store::new(8, &full());
+        let wanted = full()[1];
+        beside(&store, split, move |store| assert_eq!(store.find_to_change(wanted), Some(2)));
+    });
+}
+
+#[test]
 fn loom_a_key_that_is_not_there_is_not_found_while_its_segment_is_split() {
     model::check(1, || {
-        let store = Store::new(8, &eight());
-        beside(
-            &store,
-            |store| store.insert(hash(9, 0, 1), 9),
-            |store| {
-                assert_eq!(store.find(hash(11, 0, 1)), None);
-            },
-        );
+        let store = Store::new(8, &full());
+        beside(&store, split, |store| assert_eq!(store.find(hash(19, 0, 1)), None));
     });
 }
 
 #[test]
 fn loom_changes_during_a_split_are_not_lost() {
-    model::check(2, || {
-        let store = Store::new(8, &eight());
-        let [moved, stays] = [eight()[0], eight()[1]];
-        let new = [hash(9, 0, 1), hash(11, 1, 1)];
+    model::check(1, || {
+        let store = Store::new(8, &full());
+        let [stays, moves] = [full()[0], full()[1]];
+        let new = hash(19, 1, 1);
         beside(
             &store,
-            move |store| store.insert(new[0], 9),
+            |store| store.insert(hash(SPLITTING, 0, 1), 10),
             move |store| {
-                store.remove(moved, 1);
-                store.insert(new[1], 11);
-                store.swap(stays, 2, 12);
+                store.remove(moves, 2);
+                store.insert(new, 11);
+                store.swap(stays, 1, 12);
             },
         );
-        let mut expected: BTreeMap<_, _> = eight().into_iter().zip(1..).skip(2).collect();
-        expected.extend([(stays, 12), (new[0], 9), (new[1], 11)]);
+        let mut expected: BTreeMap<_, _> = full().into_iter().zip(1..).skip(2).collect();
+        expected.extend([(stays, 12), (hash(SPLITTING, 0, 1), 10), (new, 11)]);
         assert_eq!(store.entries(), expected);
         for (hash, number) in expected {
             assert_eq!(store.find(hash), Some(number));
@@ -233,17 +247,13 @@ fn loom_changes_during_a_split_are_not_lost() {
 
 #[test]
 fn loom_a_listing_beside_a_split_has_every_key() {
-    model::check(2, || {
-        let store = Store::new(8, &eight());
-        beside(
-            &store,
-            move |store| store.insert(hash(9, 0, 1), 9),
-            move |store| {
-                let mut listed = Vec::new();
-                store.table.for_each(|hash, _| listed.push(hash));
-                assert!(eight().iter().all(|hash| listed.contains(hash)), "{listed:?}");
-            },
-        );
+    model::check(1, || {
+        let store = Store::new(8, &full());
+        beside(&store, split, |store| {
+            let mut listed = Vec::new();
+            store.table.for_each(|hash, _| listed.push(hash));
+            assert!(full().iter().all(|hash| listed.contains(hash)), "{listed:?}");
+        });
     });
 }
 
