@@ -7,14 +7,14 @@ pub mod typed;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use chimera_pmem::{Environment, Hardware, Pmem};
 
 use self::kind::Engine;
 use crate::engine::viper::Client;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, lock};
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Durability, Options, Progress};

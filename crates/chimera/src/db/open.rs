@@ -1,8 +1,7 @@
 //! Opening a store: from options and a superblock to an engine.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
 
@@ -12,6 +11,8 @@ use crate::engine::viper::{PmemWords, Viper, hash_geometry};
 use crate::index::volatile::extendible_hash::DramWords;
 use crate::pool::{Closing, Pool, Superblock};
 use crate::records::vpage::PageLayout;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU32;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Geometry, IndexPlacement, Options};
 use crate::types::stats::RecoveryStats;

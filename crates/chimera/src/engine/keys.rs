@@ -1,11 +1,11 @@
 //! [`KeyHash`] and [`KeyLocks`]: what is done with a key before its record is looked for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use chimera_pmem::Environment;
 
 use super::Poison;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::types::error::Result;
 
 /// The 64-bit hash of a key.
@@ -56,8 +56,8 @@ pub(crate) struct KeyLocks {
     environment: Arc<dyn Environment>,
 }
 
-/// Locks that there are: a power of two.
-const STRIPES: usize = 4096;
+/// Locks that there are: a power of two; in models as few as it takes.
+const STRIPES: usize = if cfg!(loom) { 2 } else { 4096 };
 
 impl KeyLocks {
     pub(crate) fn new(environment: Arc<dyn Environment>) -> Self {
@@ -113,6 +113,9 @@ impl Drop for KeyGuard<'_> {
         self.stripe.store(0, Ordering::Release);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,7 @@
 //! [`Poison`]: whether writes are refused, and why.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 
 /// Whether writes are refused: the store is open for reading only, or an earlier failure left it in

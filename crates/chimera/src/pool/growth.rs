@@ -1,13 +1,13 @@
 //! Adding segments, allocating storage ahead of use, handing out blocks.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Medium, Pmem};
 
 use super::files::{Section, full_or_io};
 use super::{Pool, USED_BLOCKS_AT, checked_word, segment, sites};
+use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 

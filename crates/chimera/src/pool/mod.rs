@@ -26,8 +26,7 @@ mod open;
 mod segment;
 mod superblock;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
@@ -36,7 +35,8 @@ pub(crate) use blocks::BlockMap;
 pub use location::Location;
 pub(crate) use superblock::{Closing, Superblock};
 
-use crate::sync::lock_relaxing;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
 

@@ -1,8 +1,7 @@
 //! Creating and opening a pool.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::{Environment, Medium, Pmem, Site};
@@ -17,6 +16,8 @@ use super::{
     BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, steps,
     store_superblock,
 };
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 

@@ -1,4 +1,6 @@
-//! The facade of locks and atomics: tests can replace it to explore schedules.
+//! The facade of locks, atomics and tables in DRAM: the standard library's, or under `--cfg loom` those
+//! of `loom`, whose models try every order in which threads can get on and every value that a load can
+//! give. See docs/TESTING.md.
 //!
 //! # Waiting
 //! A lock that is held while persistent memory is used, storage is allocated or another lock is waited
@@ -7,12 +9,22 @@
 //! can run the holder meanwhile. A mutex that [`lock`] takes is held for a few instructions on DRAM, and
 //! nothing is waited for meanwhile.
 
+#[cfg(loom)]
+pub(crate) mod under_loom;
 mod version_lock;
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::TryLockError;
 
 use chimera_pmem::Environment;
 
+#[cfg(not(loom))]
+pub(crate) use chimera_pmem::Arena;
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
+#[cfg(loom)]
+pub(crate) use under_loom::{Arena, atomic};
 pub(crate) use version_lock::{VersionGuard, VersionLock};
 
 /// Locks a mutex whose data stays meaningful when another holder has panicked, and whose holders wait

@@ -1,9 +1,8 @@
 //! [`VersionLock`]: a lock for writers and a version for readers in one word.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
 use chimera_pmem::Environment;
-use zerocopy::FromZeros;
+
+use super::atomic::{AtomicU64, Ordering, fence};
 
 /// The topmost bit: a mark that holders may set and readers see with the version.
 const MARK: u64 = 1 << 63;
@@ -11,7 +10,8 @@ const MARK: u64 = 1 << 63;
 /// A lock for writers and a version for readers in one word: odd while a writer holds it, and
 /// larger by two after each. It cannot wrap: 2^62 changes take centuries. The topmost bit is a mark
 /// for whatever the owner of the lock wants readers to know.
-#[derive(Debug, Default, FromZeros)]
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
 #[repr(transparent)]
 pub(crate) struct VersionLock(AtomicU64);
 
@@ -89,6 +89,9 @@ impl Drop for VersionGuard<'_> {
         self.lock.0.store(self.held + 1, Ordering::Release);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
 
 #[cfg(test)]
 mod tests {

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
-use chimera_pmem::{Arena, prefetch_read};
+use chimera_pmem::prefetch_read;
 
 use crate::records::vpage::VPages;
-use crate::sync::{VersionLock, lock};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{Arena, Mutex, VersionLock, lock};
 
 /// A session fills the block.
 const OWNED: u32 = 1 << 31;
@@ -89,7 +88,8 @@ impl Blocks {
     /// One atomic addition; the queue's lock once for each time a block has become free enough.
     #[inline]
     pub(super) fn note_freed(&self, block: u64) {
-        let state = self.state(block).fetch_add(1, Ordering::Relaxed) + 1;
+        // Release: who reads the number sees the bit clear. Acquire: see `starve`.
+        let state = self.state(block).fetch_add(1, Ordering::AcqRel) + 1;
         let free = state & FREE;
         if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(QUEUED_AT_FREED_PART) {
             self.enqueue(block);
@@ -111,9 +111,11 @@ impl Blocks {
             return self.queued() > 0;
         }
         for block in 0..blocks {
+            // Written, so that of this and a change of the number by somebody else one comes first:
+            // either the change is seen here, or who made it sees that every free slot counts.
+            let look = |state: &AtomicU32| state.fetch_or(0, Ordering::AcqRel);
             // Blocks of an index in persistent memory have no state.
-            let state = self.states.get(block).map_or(0, |state| state.load(Ordering::Relaxed));
-            if state & FREE > 0 {
+            if self.states.get(block).map_or(0, look) & FREE > 0 {
                 self.enqueue(block);
             }
         }
@@ -153,18 +155,19 @@ impl Blocks {
 
     /// A session fills the block from now on.
     pub(super) fn own(&self, block: u64) {
-        self.state(block).store(OWNED, Ordering::Relaxed);
+        // Acquire: a bit whose clearing was counted before is seen clear from here on.
+        self.state(block).swap(OWNED, Ordering::AcqRel);
     }
 
     /// Nobody fills the block any more; `count` tells how many of its slots are free. One that becomes
     /// free meanwhile may count twice, but never not at all.
     pub(super) fn leave(&self, block: u64, count: impl FnOnce() -> u32) {
         let state = self.state(block);
+        // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
+        // clear is counted after.
         state.swap(OWNED, Ordering::AcqRel);
-        // Whoever clears a bit that is not seen now counts it after the swap.
-        fence(Ordering::SeqCst);
         state.fetch_add(count().min(FREE / 2), Ordering::Relaxed);
-        let free = state.fetch_and(!OWNED, Ordering::Relaxed) & FREE;
+        let free = state.fetch_and(!OWNED, Ordering::AcqRel) & FREE;
         if free >= self.worth_queueing(QUEUED_AT_LEFT_PART) {
             self.enqueue(block);
         }
@@ -180,3 +183,6 @@ impl Blocks {
         self.page_locks.bytes_resident_estimate() + self.states.bytes_resident_estimate()
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

@@ -1,12 +1,11 @@
 //! [`Client`]: one session's block and the slots it fills next (section 3.3.1).
 
-use std::sync::atomic::Ordering;
-
 use chimera_pmem::{CACHE_LINE, Operation, Pmem};
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{PageLayout, Place, VERSION_MAX, VPages, block_flag};
+use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
 /// What a session keeps between operations.

@@ -71,7 +71,6 @@ mod update;
 mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -80,6 +79,7 @@ use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{DramWords, ExtendibleHash, HashGeometry, Words};
 use crate::pool::Pool;
 use crate::records::vpage::{PageLayout, VPages};
+use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;

@@ -1,15 +1,15 @@
 //! [`PmemWords`]: the index in persistent memory, for comparison (Figure 11).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use chimera_pmem::{Arena, CACHE_LINE, Pmem};
+use chimera_pmem::{CACHE_LINE, Pmem};
 
 use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{HashGeometry, Words};
 use crate::pool::{Pool, checked_word};
 use crate::records::vpage::block_flag;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arena, Mutex, lock};
 use crate::types::error::{Error, Result};
 
 /// The sites of an index in persistent memory.

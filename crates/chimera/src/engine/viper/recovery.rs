@@ -4,9 +4,6 @@
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
@@ -15,7 +12,8 @@ use crate::index::Resolve;
 use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
 use crate::records::vpage::{VPages, block_flag};
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::options::{Options, Progress};
 use crate::types::stats::RecoveryStats;

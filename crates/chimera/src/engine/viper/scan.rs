@@ -1,12 +1,11 @@
 //! Reading whole blocks: for recovery and for verification.
 
-use std::sync::atomic::Ordering;
-
 use chimera_pmem::Pmem;
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{PageLayout, Place, RecordHeader, block_flag, steps};
+use crate::sync::atomic::Ordering;
 
 /// What reading a block found.
 pub(super) enum Finding<'a> {

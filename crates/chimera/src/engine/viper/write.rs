@@ -1,13 +1,12 @@
 //! Inserts, overwrites and deletes. The order of steps is argued in docs/DURABILITY.md.
 
-use std::sync::atomic::Ordering;
-
 use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{Place, RECORD_HEADER_BYTES, VPages, sites};
+use crate::sync::atomic::Ordering;
 use crate::types::error::Result;
 
 /// Bytes of a record's header.

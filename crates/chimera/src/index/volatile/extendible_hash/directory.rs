@@ -5,11 +5,9 @@
 //! maintained like all others, and is at worst sent to the segment in which the key was before a
 //! split. All changes happen under the growth lock of the table.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use chimera_pmem::Arena;
-
 use crate::index::OutOfSpace;
+use crate::sync::Arena;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Entries in the first chunk of memory.
 const FIRST_ENTRIES: usize = 64;

@@ -1,11 +1,10 @@
 //! Growing: giving out segments, splitting them, doubling the directory.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::bucket::Slots;
 use super::{ExtendibleHash, LockedSegment, Words};
 use crate::index::OutOfSpace;
 use crate::sync::VersionLock;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A directory up to this size may double whenever a split wants it to.
 const DIRECTORY_ALWAYS_MAX: u64 = 64;

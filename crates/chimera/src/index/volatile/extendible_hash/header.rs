@@ -1,17 +1,15 @@
 //! [`SegmentHeader`]: what writers share about a segment, apart from its slots, so that a lookup
 //! that finds its key does not touch it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use zerocopy::FromZeros;
-
 use crate::sync::VersionLock;
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// A segment's header. The numbers change under the lock only.
 ///
 /// Four share a cache line, so that headers stay in the processor's caches: random keys seldom
 /// bring two writers to one line at the same time, and few segments are hot for long.
-#[derive(Debug, Default, FromZeros)]
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
 #[repr(C)]
 pub(super) struct SegmentHeader {
     pub(super) lock: VersionLock,

@@ -112,6 +112,8 @@ mod geometry;
 mod growth;
 mod header;
 mod lookup;
+#[cfg(all(test, loom))]
+mod models;
 mod overflow;
 #[cfg(test)]
 mod tests;
@@ -120,7 +122,7 @@ mod words;
 use std::fmt;
 use std::sync::Arc;
 
-use chimera_pmem::{Arena, Environment};
+use chimera_pmem::Environment;
 
 use self::bucket::Slots;
 use self::directory::Directory;
@@ -131,7 +133,7 @@ use self::overflow::Overflow;
 pub use self::words::{DramWords, Words};
 use crate::index::OutOfSpace;
 use crate::pool::Location;
-use crate::sync::VersionGuard;
+use crate::sync::{Arena, VersionGuard};
 
 /// Headers in the first chunk of memory.
 const FIRST_HEADERS: usize = 16;

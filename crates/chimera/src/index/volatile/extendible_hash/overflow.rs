@@ -7,10 +7,11 @@
 //! their hash is locked, so the segment's version covers them as well, and stay here until removed.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::PoisonError;
 
 use crate::pool::Location;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 type Entries = BTreeMap<u64, Vec<Location>>;
 

@@ -1,13 +1,12 @@
 //! [`Words`]: where the slots of a table live.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use chimera_pmem::{Arena, prefetch_read};
-use zerocopy::FromZeros;
+use chimera_pmem::prefetch_read;
 
 use super::HashGeometry;
 use super::bucket::BUCKET_WORDS;
 use crate::index::OutOfSpace;
+use crate::sync::Arena;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Storage of one table's slots: segments of cache lines of eight 8-byte words.
 ///
@@ -51,7 +50,9 @@ pub trait Words: Send + Sync {
 }
 
 /// A cache line of words.
-#[derive(Debug, FromZeros)]
+#[derive(Debug)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
+#[cfg_attr(loom, derive(Default))]
 #[repr(C, align(64))]
 pub struct Line([AtomicU64; BUCKET_WORDS as usize]);
 

@@ -1,0 +1,72 @@
+//! Models of [`KeyLocks`].
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::{KeyLocks, Poison};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::under_loom::model;
+
+/// A hash for each of the locks there are in a model.
+const HASHES: [u64; 2] = [0, 1 << 24];
+
+struct Store {
+    locks: KeyLocks,
+    poison: Poison,
+    values: [AtomicU64; 2],
+}
+
+impl Store {
+    fn new() -> Arc<Self> {
+        let values = [AtomicU64::new(0), AtomicU64::new(0)];
+        let locks = KeyLocks::new(model::environment());
+        Arc::new(Self { locks, poison: Poison::new(false), values })
+    }
+
+    /// Adds one, not in one step. Whether writes are refused.
+    fn add(&self, key: usize) -> bool {
+        let Ok(_guard) = self.locks.lock(HASHES[key], &self.poison) else { return false };
+        let value = &self.values[key];
+        value.store(value.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        true
+    }
+}
+
+#[test]
+fn loom_writers_of_a_key_exclude_each_other() {
+    model::check(3, || {
+        let store = Store::new();
+        let other = thread::spawn({
+            let store = store.clone();
+            move || store.add(0) && store.add(1)
+        });
+        assert!(store.add(1) && store.add(0));
+        assert!(other.join().expect("no panic"));
+        for key in 0..2 {
+            let _guard = store.locks.lock_to_look(HASHES[key], &store.poison);
+            assert_eq!(store.values[key].load(Ordering::Relaxed), 2);
+        }
+    });
+}
+
+#[test]
+fn loom_who_comes_after_a_failure_is_refused() {
+    model::check(3, || {
+        let store = Store::new();
+        let other = thread::spawn({
+            let store = store.clone();
+            move || {
+                let _guard = store.locks.lock(HASHES[0], &store.poison).expect("not refused yet");
+                store.values[0].store(1, Ordering::Relaxed);
+                store.poison.poison("a failure in the middle");
+            }
+        });
+        if let Ok(_guard) = store.locks.lock(HASHES[0], &store.poison) {
+            let value = store.values[0].load(Ordering::Relaxed);
+            assert_eq!(value, 0, "a writer goes on from what a failed one left");
+        }
+        other.join().expect("no panic");
+        assert!(!store.add(0));
+    });
+}
