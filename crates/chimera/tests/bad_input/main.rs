@@ -6,6 +6,7 @@ mod tools;
 
 mod access;
 mod calls;
+mod collisions;
 mod full;
 mod fuzz;
 mod options;

@@ -11,8 +11,8 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
 use super::{Client, Viper, no_index_memory, no_memory};
-use crate::index::Resolve;
 use crate::index::volatile::extendible_hash::Words;
+use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::vpage::{VPages, block_flag};
 use crate::sync::lock;
@@ -33,6 +33,15 @@ struct Findings {
     first_damage: Option<(u64, &'static str)>,
     /// An error that is not damage of records.
     failure: Option<Error>,
+}
+
+impl Findings {
+    fn damage(&mut self, at: u64, what: &'static str) {
+        self.damages += 1;
+        if self.first_damage.is_none_or(|(first, _)| at < first) {
+            self.first_damage = Some((at, what));
+        }
+    }
 }
 
 impl<P: Pmem, W: Words> Viper<P, W> {
@@ -134,11 +143,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             }
             Finding::Damage { at, what } => {
                 self.blocks.note_damaged(block);
-                let mut findings = lock(findings);
-                findings.damages += 1;
-                if findings.first_damage.is_none_or(|(first, _)| at < first) {
-                    findings.first_damage = Some((at, what));
-                }
+                lock(findings).damage(at, what);
             }
         });
         let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
@@ -153,8 +158,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             let new = (*location, *version);
             let loser =
                 self.index.upsert_with(*hash, *location, |old| self.newer_of(old, new, key));
-            if let Some(loser) = loser {
-                lock(findings).losers.push(loser);
+            match loser {
+                Ok(None) => {}
+                Ok(Some(loser)) => lock(findings).losers.push(loser),
+                Err(TooManyAlike) => {
+                    self.blocks.note_damaged(block);
+                    let at = self.pages.place_of(*location).record_at;
+                    lock(findings).damage(at, "more keys than chance allows have one 64-bit hash");
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use super::read::Existing;
 use super::{Client, Viper, no_index_memory};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{Place, RECORD_HEADER_BYTES, VPages, sites};
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// Bytes of a record's header.
 const HEADER_BYTES: u64 = RECORD_HEADER_BYTES as u64;
@@ -79,6 +79,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             None => self.find_locked(hash, key, |_| {})?,
             known => known,
         };
+        if existing.is_none() && !self.index.takes(hash) {
+            return Err(Error::KeyCollisions);
+        }
         if let Some(old) = &existing {
             // A damaged word would refuse to retire the old record once the new one is in force.
             pages.is_set(pool, &old.place)?;
