@@ -134,11 +134,12 @@ impl Reservation {
         self.advise(at, length, Advice::LinuxHugepage).is_ok()
     }
 
-    /// Faults in a mapped range for writing, contents unchanged; `InvalidInput` on kernels (before
-    /// 5.14) that do not know how.
-    pub(super) fn populate(&self, at: usize, length: usize) -> io::Result<()> {
+    /// Faults in a mapped range for writing, contents unchanged, or for reading only; `InvalidInput`
+    /// on kernels (before 5.14) that do not know how.
+    pub(super) fn populate(&self, at: usize, length: usize, read_only: bool) -> io::Result<()> {
+        let advice = if read_only { Advice::LinuxPopulateRead } else { Advice::LinuxPopulateWrite };
         loop {
-            match self.advise(at, length, Advice::LinuxPopulateWrite) {
+            match self.advise(at, length, advice) {
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // A page that cannot be had would have been a SIGBUS: no room behind the mapping.
                 Err(Errno::FAULT) => return Err(io::ErrorKind::StorageFull.into()),

@@ -9,6 +9,7 @@
 //!    interrupted growth and holds nothing.
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
+//!    The same holds for blocks that were in use already: opening for writing asks for their storage.
 //! 3. The used-blocks word never understates durably: it is durable before the block it covers is
 //!    written.
 
@@ -19,6 +20,7 @@ mod growth;
 mod location;
 mod open;
 mod segment;
+mod storage;
 mod superblock;
 
 use std::sync::atomic::{AtomicU64, Ordering};

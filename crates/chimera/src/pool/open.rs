@@ -9,9 +9,11 @@ use chimera_pmem::{Environment, Pmem};
 
 use super::files::PoolFiles;
 use super::growth::Growth;
+use super::storage::Mapped;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS};
 use super::{
-    BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, store_superblock,
+    BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, storage,
+    store_superblock,
 };
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
@@ -70,6 +72,7 @@ impl<P: Pmem> Pool<P> {
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
+        storage::ensure_used(&pmem, &files, &map, &segments, used)?;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
@@ -149,6 +152,7 @@ fn map_superblock<P: Pmem>(
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
     map(&file)?;
+    storage::ensure(pmem, &Mapped { file: &file, path: &path, at: 0 }, 0..FILE_BYTES)?;
     let copies = [read_copy(pmem, 0), read_copy(pmem, COPY_STRIDE)];
     if is_half_created(pmem, &copies) && !has_segments {
         // Creation was interrupted before the superblock was whole: start again.
@@ -220,6 +224,8 @@ fn map_segments<P: Pmem>(
         let file = files.open_sized(&path, map.segment_bytes, options.read_only)?;
         let at = map.base + index * map.segment_bytes;
         pmem.map(at, &file, 0, map.segment_bytes).map_err(Error::io("map", &path))?;
+        let mapped = Mapped { file: &file, path: &path, at };
+        storage::ensure(pmem, &mapped, map.header_in_segment()..map.segment_bytes)?;
         let header = at + map.header_in_segment();
         let mut words = [0; segment::WORDS];
         for (number, word) in words.iter_mut().enumerate() {

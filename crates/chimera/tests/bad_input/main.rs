@@ -12,4 +12,5 @@ mod fuzz;
 mod options;
 mod pages;
 mod segments;
+mod sparse;
 mod superblock;
