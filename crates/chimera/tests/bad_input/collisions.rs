@@ -91,6 +91,8 @@ fn a_crafted_store_is_refused_and_salvaged_in_part() {
     let records = contents(&db).len() as u64;
     assert!((72..=80).contains(&records), "{records} salvaged");
     assert_eq!(db.stats().records_damaged, MANY - records);
+    let refused = db.put(&key_of(1, 32), &[1; 8]);
+    assert_fails(refused, &["refuses writes", "have one 64-bit hash"]);
     let report = db.check(None);
     assert_eq!(report.records, MANY);
     assert!(!report.is_sound(), "records that cannot be found are damage");

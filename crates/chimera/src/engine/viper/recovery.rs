@@ -4,6 +4,7 @@
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,6 +32,8 @@ struct Findings {
     damages: u64,
     /// The first damage by position.
     first_damage: Option<(u64, &'static str)>,
+    /// Records were left out because the index takes no more of their hash.
+    is_crowded: bool,
     /// An error that is not damage of records.
     failure: Option<Error>,
 }
@@ -76,6 +79,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         if let (Some((at, what)), false) = (findings.first_damage, options.salvage) {
             return Err(Error::corrupted(what, at));
+        }
+        if findings.is_crowded {
+            // At the next open others may be left out: also what was written meanwhile.
+            self.poison.poison("more keys than chance allows have one 64-bit hash");
         }
         if !self.pool.read_only {
             self.clear_losers(&findings.losers, options.salvage)?;
@@ -164,7 +171,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 Err(TooManyAlike) => {
                     self.blocks.note_damaged(block);
                     let at = self.pages.place_of(*location).record_at;
-                    lock(findings).damage(at, "more keys than chance allows have one 64-bit hash");
+                    let mut findings = lock(findings);
+                    findings.is_crowded = true;
+                    findings.damage(at, "more keys than chance allows have one 64-bit hash");
                 }
             }
         }
@@ -185,16 +194,24 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     }
 
     /// Clears the bits of records that lost against a newer one of their key, durably. When salvaging,
-    /// those in damaged words stay: they lose again at the next open.
+    /// those in damaged words stay: they lose again at the next open, as long as the newer one is there.
     fn clear_losers(&self, losers: &[Location], salvage: bool) -> Result<()> {
         let _booked = self.begin(Operation::Recovery, &Client::new(0));
-        let mut places = losers.iter().map(|loser| self.pages.place_of(*loser));
-        places.try_for_each(|place| {
+        let mut shadowed = BTreeMap::new();
+        let mut key = vec![0; self.pages.key_bytes];
+        for place in losers.iter().map(|loser| self.pages.place_of(*loser)) {
             if salvage && self.pages.is_set(&self.pool, &place).is_err() {
-                return Ok(());
+                self.pages.read_key(&self.pool, &place, &mut key);
+                shadowed.insert(self.hash.of(&key), place.record_at);
+            } else {
+                self.pages.clear_bit(&self.pool, &place, || {})?;
             }
-            self.pages.clear_bit(&self.pool, &place, || {})
-        })
+        }
+        if !shadowed.is_empty() {
+            // Recovery runs once.
+            self.shadowed.get_or_init(|| shadowed);
+        }
+        Ok(())
     }
 
     /// Tells readers how to read a block, ends what a session or an index of the last process left in

@@ -146,6 +146,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let Some(old) = self.find_locked(hash, key, |place| self.prefetch_to_retire(place))? else {
             return Ok(false);
         };
+        if let Some(at) = self.shadowed.get().and_then(|shadowed| shadowed.get(&hash)) {
+            let what =
+                "an old record of the key cannot be cleared, and would come back after a delete";
+            return Err(Error::corrupted(what, *at));
+        }
         let removed = self.index.remove_after(hash, old.location, || self.retire(&old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
         Ok(true)
