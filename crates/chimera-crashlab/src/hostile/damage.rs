@@ -102,7 +102,7 @@ fn used_blocks(image: &mut Image, input: &mut Input<'_>) {
     if let Some(bytes) = image.files.get_mut(SUPERBLOCK)
         && bytes.len() >= USED_BLOCKS_AT + 8
     {
-        let is_whole = number <= u64::from(u32::MAX);
+        let is_whole = u32::try_from(number).is_ok();
         set_word(
             bytes,
             USED_BLOCKS_AT,
@@ -124,7 +124,7 @@ fn records(image: &mut Image, input: &mut Input<'_>) {
         let slot = Slot {
             block: page / shape.pages_per_block,
             page: page % shape.pages_per_block,
-            slot: at % slots,
+            number: at % slots,
         };
         image.write_record(&shape, slot, first.wrapping_add(more), version);
     }

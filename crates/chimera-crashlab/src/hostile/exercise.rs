@@ -143,13 +143,16 @@ fn contents(db: &Store) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
     }
 }
 
+/// What a key has: a value, or none.
+type Stored = Option<Vec<u8>>;
+
 /// What must be in the store.
 struct Model {
     shape: Shape,
     /// Everything was verified when the store was opened: from here on nothing is damaged.
     strict: bool,
     /// What is known of keys.
-    known: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    known: BTreeMap<Vec<u8>, Stored>,
     /// Keys of which nothing is known any more: an operation found damage.
     doubtful: BTreeSet<Vec<u8>>,
 }
@@ -170,7 +173,7 @@ impl Model {
     }
 
     /// What is known of a key before a step; reads it where that is nothing.
-    fn before(&mut self, session: &mut Session<FileMemory>, key: &[u8]) -> Option<Option<Vec<u8>>> {
+    fn before(&mut self, session: &mut Session<FileMemory>, key: &[u8]) -> Option<Stored> {
         if let Some(known) = self.known.get(key) {
             return Some(known.clone());
         }
@@ -193,7 +196,7 @@ impl Model {
         let before = self.before(session, &key);
         let was_there = before.as_ref().map(Option::is_some);
         // What was acknowledged, if anything: the value afterwards.
-        let after: Result<Option<Option<Vec<u8>>>> = match step {
+        let after: Result<Option<Stored>> = match step {
             Step::Put { version, .. } => {
                 let value = value_of(&shape, number, version);
                 session.put(&key, &value).map(|is_new| {
@@ -241,12 +244,7 @@ impl Model {
         self.note(key, after, before);
     }
 
-    fn note(
-        &mut self,
-        key: Vec<u8>,
-        after: Result<Option<Option<Vec<u8>>>>,
-        before: Option<Option<Vec<u8>>>,
-    ) {
+    fn note(&mut self, key: Vec<u8>, after: Result<Option<Stored>>, before: Option<Stored>) {
         let known = match after {
             Ok(after) => after,
             // What was only read is no promise of a store that was salvaged.
@@ -261,15 +259,12 @@ impl Model {
             }
             Err(error) => panic!("{error}"),
         };
-        match known {
-            Some(known) => {
-                self.doubtful.remove(&key);
-                self.known.insert(key, known);
-            }
-            None => {
-                self.known.remove(&key);
-                self.doubtful.insert(key);
-            }
+        if let Some(known) = known {
+            self.doubtful.remove(&key);
+            self.known.insert(key, known);
+        } else {
+            self.known.remove(&key);
+            self.doubtful.insert(key);
         }
     }
 

@@ -82,7 +82,7 @@ pub(super) struct Image {
 pub(super) struct Slot {
     pub(super) block: usize,
     pub(super) page: usize,
-    pub(super) slot: usize,
+    pub(super) number: usize,
 }
 
 impl Image {
@@ -108,7 +108,7 @@ impl Image {
             let slot = Slot {
                 block: page / shape.pages_per_block,
                 page: page % shape.pages_per_block,
-                slot: at % slots,
+                number: at % slots,
             };
             image.write_record(shape, slot, number as u8, 1 + number);
         }
@@ -130,11 +130,11 @@ impl Image {
     pub(super) fn write_record(&mut self, shape: &Shape, slot: Slot, number: u8, version: u64) {
         let (key, value) = (key_of(shape, number), value_of(shape, number, version));
         let page = shape.page();
-        if slot.slot >= page.slots {
+        if slot.number >= page.slots {
             return;
         }
         let Some((bytes, page_at, pool_at)) = self.page_of(shape, slot) else { return };
-        let at = page_at + page.first_slot + slot.slot * page.slot_bytes;
+        let at = page_at + page.first_slot + slot.number * page.slot_bytes;
         set_bytes(bytes, at + page.key_at, &key);
         set_bytes(bytes, at + page.value_at, &value);
         let place = pool_at + (at - page_at) as u64;
@@ -142,8 +142,8 @@ impl Image {
             set_word(bytes, at + 8, version);
             fix_record(bytes, shape, &page, at, place);
         }
-        let word_at = page_at + 8 + 8 * (slot.slot / page.slots_per_word);
-        let bits = word(bytes, word_at) | 1 << (slot.slot % page.slots_per_word);
+        let word_at = page_at + 8 + 8 * (slot.number / page.slots_per_word);
+        let bits = word(bytes, word_at) | 1 << (slot.number % page.slots_per_word);
         set_word(bytes, word_at, if shape.is_checked { checked_word(bits as u32) } else { bits });
     }
 
@@ -186,7 +186,7 @@ impl Image {
         let blocks = self.files.len() * shape.blocks_per_segment();
         for block in 0..blocks {
             for number in 0..shape.pages_per_block {
-                let slot = Slot { block, page: number, slot: 0 };
+                let slot = Slot { block, page: number, number: 0 };
                 let Some((bytes, page_at, pool_at)) = self.page_of(shape, slot) else { continue };
                 if words && number == 0 {
                     let flags = checked_word(word(bytes, page_at) as u32);

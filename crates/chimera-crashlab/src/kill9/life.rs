@@ -204,12 +204,11 @@ fn wait(
         }
         std::thread::sleep(Duration::from_micros(50));
     };
-    let status = match ended {
-        Some(status) => status,
-        None => {
-            writer.kill()?;
-            writer.wait()?
-        }
+    let status = if let Some(status) = ended {
+        status
+    } else {
+        writer.kill()?;
+        writer.wait()?
     };
     Ok(judge(status, moment))
 }

@@ -94,10 +94,7 @@ pub fn run(plan: &Plan, mut progress: impl FnMut()) -> io::Result<Outcome> {
             outcome.stores += 1;
         }
         let Some(life) = &mut lives[which] else { continue };
-        let text = match life.cycle(plan, cycle, &chance, &mut outcome)? {
-            Ok(()) => None,
-            Err(text) => Some(text),
-        };
+        let text = life.cycle(plan, cycle, &chance, &mut outcome)?.err();
         outcome.cycles += 1;
         progress();
         if let Some(text) = text {

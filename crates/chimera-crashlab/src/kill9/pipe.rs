@@ -125,7 +125,9 @@ mod tests {
 
     fn receive(messages: &[Message]) -> (io::Result<()>, Received) {
         let mut bytes = Vec::new();
-        messages.iter().for_each(|message| message.send(&mut bytes).unwrap());
+        for message in messages {
+            message.send(&mut bytes).unwrap();
+        }
         let received = Received::default();
         (received.take_all(&*bytes), received)
     }

@@ -283,9 +283,8 @@ fn entries_of_one_hash_are_limited() {
     assert!(!table.takes(77));
     assert_eq!(table.len(), taken);
     // What is there can still be replaced, other hashes are welcome, and a removal makes room.
-    let replaced = table.upsert_with(77, at(20_000), |old| match old.raw() == taken {
-        true => Resolve::KeepNew,
-        false => Resolve::OtherKey,
+    let replaced = table.upsert_with(77, at(20_000), |old| {
+        if old.raw() == taken { Resolve::KeepNew } else { Resolve::OtherKey }
     });
     assert_eq!(replaced, Ok(Some(at(taken))));
     assert!(table.takes(78));
