@@ -114,6 +114,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::InvalidOptions(_) => "invalid_options",
         Error::KeySize { .. } => "key_size",
         Error::ValueSize { .. } => "value_size",
+        Error::KeyCollisions => "key_collisions",
         Error::FieldOutOfRange { .. } => "field_out_of_range",
         Error::PoolFull { .. } => "pool_full",
         Error::Corrupted { .. } => "corrupted",

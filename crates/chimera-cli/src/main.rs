@@ -34,6 +34,9 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     start_logging(cli.global.verbose);
+    if let Err(error) = chimera_pmem::bus_error::install() {
+        eprintln!("chimera: warning: a SIGBUS will not be explained: {error}");
+    }
     let json = cli.global.json;
     let mut context = Context::new(&cli.global);
     let outcome = cli.command.run(&mut context).and_then(|()| context.output.finish());

@@ -3,6 +3,8 @@
 //! # Rooms (each uses only those below it)
 //! - [`commands`]: what the user may say, one module for each subcommand.
 //! - `dax_guest/`: the store on emulated persistent memory in a virtual machine.
+//! - [`kill9`]: a writer process, killed at random moments.
+//! - [`hostile`]: stores made of hostile files, for a fuzzer.
 //! - `mutate/`: every persistence step made wrong in turn, and who notices.
 //! - `explore/`: random operations, every crash worth trying, recovery, verification.
 //! - `linter/`: rules that hold whatever a crash would leave.
@@ -21,6 +23,8 @@ pub mod commands;
 pub mod dax_guest;
 mod explore;
 pub mod histories;
+pub mod hostile;
+pub mod kill9;
 mod linter;
 mod media;
 mod mutate;

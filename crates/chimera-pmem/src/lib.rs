@@ -15,6 +15,7 @@
 //! - `instrumented/`: counters, device model, latency profiles around `Hardware`.
 //! - `environment/`: the contract of clock, randomness, tasks and files; the real one and the
 //!   stepped one.
+//! - [`bus_error`]: what a SIGBUS in a mapped pool means, said before the process ends.
 //! - `arena`, `prefetch`: never-moving DRAM tables for indexes, and starting to load their elements.
 //!
 //! This is the only crate of the workspace that contains `unsafe` code.
@@ -24,6 +25,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "stores are little-endian"
 
 mod arch;
 mod arena;
+pub mod bus_error;
 pub mod environment;
 mod extent;
 mod hardware;

@@ -82,7 +82,7 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// Bytes mapped so far, from offset 0.
     fn mapped(&self) -> u64;
 
-    /// Touches a mapped range for writing so that later accesses do not fault.
+    /// Touches a mapped range, for writing where that is allowed, so that later accesses do not fault.
     ///
     /// # Errors
     /// When memory or space runs out.

@@ -101,8 +101,8 @@ pub(super) fn weakest_medium(regions: &[Region]) -> Medium {
     media.min_by_key(strength).unwrap_or(Medium::Anonymous)
 }
 
-/// Faults in the pages of `range` for writing; read-only regions are left alone. `touch` is called
-/// with the offset of each page on kernels that cannot do it at once.
+/// Faults in the pages of `range`, for writing where that is allowed. `touch` is called with the offset
+/// of each writable page on kernels that cannot do it at once.
 pub(super) fn populate(
     regions: &[Region],
     reservation: &Reservation,
@@ -112,12 +112,14 @@ pub(super) fn populate(
     let page = rustix::param::page_size() as u64;
     // Regions are whole pages, so rounding outwards stays inside what is mapped.
     let range = range.start / page * page..range.end.next_multiple_of(page);
-    for region in regions.iter().filter(|region| !region.is_read_only()) {
+    for region in regions {
         let Some(part) = region.overlap(&range) else { continue };
         let length = (part.end - part.start) as usize;
-        match reservation.populate(part.start as usize, length) {
+        match reservation.populate(part.start as usize, length, region.is_read_only()) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                part.step_by(page as usize).for_each(&touch);
+                if !region.is_read_only() {
+                    part.step_by(page as usize).for_each(&touch);
+                }
             }
             done => done?,
         }

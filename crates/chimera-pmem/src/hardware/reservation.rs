@@ -8,6 +8,8 @@ use std::sync::atomic::AtomicU64;
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
+use crate::bus_error::pools::Addresses;
+
 /// Reservations below this are not halved any more: a pool would hardly have room.
 const SMALLEST_FALLBACK: usize = 1 << 30;
 /// Reservations from here on are aligned for the largest pages.
@@ -26,6 +28,8 @@ pub(super) struct Reservation {
     /// `start` rounded up, and what is left from there.
     base: *mut AtomicU64,
     usable: usize,
+    /// For the explanation of a SIGBUS.
+    _addresses: Addresses,
 }
 
 // SAFETY: the pointers are an address range the value owns; it holds no thread-bound state, and all
@@ -90,7 +94,9 @@ impl Reservation {
         }?;
         let skip = start.addr().next_multiple_of(align) - start.addr();
         // `skip < align`, so the base is inside and `wanted` bytes follow it.
-        Ok(Self { start, length, base: start.wrapping_byte_add(skip).cast(), usable: wanted })
+        let base = start.wrapping_byte_add(skip).cast::<AtomicU64>();
+        let addresses = Addresses::new(base.addr(), wanted);
+        Ok(Self { start, length, base, usable: wanted, _addresses: addresses })
     }
 
     /// The address of offset 0; a multiple of 2 MiB, and of 1 GiB in large reservations.
@@ -145,11 +151,12 @@ impl Reservation {
         self.advise(at, length, Advice::LinuxHugepage).is_ok()
     }
 
-    /// Faults in a mapped range for writing, contents unchanged; `InvalidInput` on kernels (before
-    /// 5.14) that do not know how.
-    pub(super) fn populate(&self, at: usize, length: usize) -> io::Result<()> {
+    /// Faults in a mapped range for writing, contents unchanged, or for reading only; `InvalidInput`
+    /// on kernels (before 5.14) that do not know how.
+    pub(super) fn populate(&self, at: usize, length: usize, read_only: bool) -> io::Result<()> {
+        let advice = if read_only { Advice::LinuxPopulateRead } else { Advice::LinuxPopulateWrite };
         loop {
-            match self.advise(at, length, Advice::LinuxPopulateWrite) {
+            match self.advise(at, length, advice) {
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // A page that cannot be had would have been a SIGBUS: no room behind the mapping.
                 Err(Errno::FAULT) => return Err(io::ErrorKind::StorageFull.into()),

@@ -11,7 +11,9 @@ use crate::types::error::Result;
 /// The 64-bit hash of a key.
 ///
 /// Keys of up to 8 bytes are mixed by a bijection, so that two keys never have the same hash; longer
-/// ones by XXH3. Both depend on the pool's random seed, so that nobody can choose keys that collide.
+/// ones by XXH3. Both depend on the pool's random seed, so that nobody
+/// who does not know it can choose keys that collide. Who knows it can, for keys of more than 16 bytes:
+/// the index takes a bounded number of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyHash {
     seed: u64,

@@ -36,6 +36,11 @@ pub enum Resolve {
     KeepNew,
 }
 
+/// More entries of one hash than chance ever brings about: the index takes no more of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many keys have the same hash")]
+pub struct TooManyAlike;
+
 /// There is no memory for an index to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of space for the index")]

@@ -45,7 +45,13 @@ impl BlockMap {
     pub(crate) fn block_at(&self, block: u64) -> u64 {
         let segment = ((u128::from(block) * self.reciprocal) >> 64) as u64;
         let inside = block - segment * self.blocks_per_segment;
-        self.base + segment * self.segment_bytes + self.shift + inside * self.block_bytes
+        self.base + segment * self.segment_bytes + self.block_in_segment(inside)
+    }
+
+    /// Offset in its segment of block number `inside` of the segment; of the end of the last one, too.
+    #[inline(always)]
+    pub(crate) fn block_in_segment(&self, inside: u64) -> u64 {
+        self.shift + inside * self.block_bytes
     }
 
     /// Offset of a page in the pool.

@@ -11,6 +11,7 @@
 //!    interrupted growth and holds nothing.
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
+//!    The same holds for blocks that were in use already: opening for writing asks for their storage.
 //! 3. The used-blocks word is flushed before the block it covers is written, and durable with the
 //!    first fence after that. So what is durable beyond it was never fenced: it holds nothing that
 //!    counts, and whoever is handed such a block again makes it blank.
@@ -24,6 +25,7 @@ mod journal;
 mod location;
 mod open;
 mod segment;
+mod storage;
 mod superblock;
 
 use std::sync::{Arc, OnceLock};

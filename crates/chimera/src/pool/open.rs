@@ -11,9 +11,10 @@ use super::device::Device;
 use super::files::{PoolFiles, Section};
 use super::growth::Growth;
 use super::journal::JournalFile;
+use super::storage::Mapped;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, checksum};
 use super::{
-    BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, steps,
+    BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, steps, storage,
     store_superblock,
 };
 use crate::sync::Mutex;
@@ -83,6 +84,7 @@ impl<P: Pmem> Pool<P> {
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
+        storage::ensure_used(&pmem, &files, &map, &segments, used)?;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
@@ -204,12 +206,17 @@ fn map_superblock<P: Pmem>(
         return Ok((superblock, true));
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
+    let ensure = || {
+        let mapped = Mapped { file: &file, path: &path, at: 0 };
+        storage::ensure(pmem, &mapped, 0..FILE_BYTES)
+    };
     let find = |word: &dyn Fn(u64) -> u64| {
         let found = find_superblock(&|step| pmem.skips(step), word, !has_segments)?;
         found_or_new(found, files, options, new)
     };
     if !JournalFile::is_wanted(&*file, options)? {
         map(&file)?;
+        ensure()?;
         return find(&|at| pmem.load_u64(at));
     }
     // A journal is made for a known pool, and before anything is mapped.
@@ -220,6 +227,7 @@ fn map_superblock<P: Pmem>(
     journal.take_into_use(pmem, files, options, superblock.pool_id)?;
     file.sync().map_err(Error::io("sync", &path))?;
     map(&file)?;
+    ensure()?;
     Ok((superblock, created))
 }
 
@@ -347,6 +355,11 @@ fn map_segments<P: Pmem>(
         let at = map.base + index * map.segment_bytes;
         pmem.map(at, &section.file, section.offset, map.segment_bytes)
             .map_err(Error::io("map", &files.segment_path(index)))?;
+        if files.device.is_none() {
+            let path = files.segment_path(index);
+            let mapped = Mapped { file: &section.file, path: &path, at };
+            storage::ensure(pmem, &mapped, map.header_in_segment()..map.segment_bytes)?;
+        }
         let header = at + map.header_in_segment();
         let mut words = [0; segment::WORDS];
         for (number, word) in words.iter_mut().enumerate() {

@@ -82,6 +82,12 @@ pub enum Error {
         /// Bytes of this store's values.
         expected: usize,
     },
+    /// A new key with the same 64-bit hash as dozens of other keys of the store. Nothing was changed.
+    #[error(
+        "dozens of other keys of this store have the same 64-bit hash as this key, which chance does \
+         not bring about: somebody chose them so; use another key, or delete the others"
+    )]
+    KeyCollisions,
     /// A position inside a value that is not inside.
     #[error(
         "8 bytes at {at} do not lie in a value of {value_bytes} bytes: give a position that leaves \

@@ -6,9 +6,11 @@ mod tools;
 
 mod access;
 mod calls;
+mod collisions;
 mod full;
 mod fuzz;
 mod options;
 mod pages;
 mod segments;
+mod sparse;
 mod superblock;

@@ -10,7 +10,7 @@
 //! | 8 no magic number, version, checksum | `sessions::hole_08_..`, and `bad_input` |
 //! | 9 fixed numbers of DIMMs and threads | `sessions::hole_09_..` |
 //! | 10 page locks that deadlock | `sessions::hole_10_..` |
-//! | 11 a lock left set by a killed process | `crashes::hole_11_..`, and `process_kill` |
+//! | 11 a lock left set by a killed process | `crashes::hole_11_..`, and `chimera-crashlab kill9` |
 //! | 12 no client, large values, full disks | `sessions::hole_12_..`, and `bad_input`, `concurrency` |
 //! | 13 first touches in the way of inserts | `growth::hole_13_..` |
 

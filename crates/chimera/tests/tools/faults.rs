@@ -1,10 +1,11 @@
 //! [`Faults`]: the real environment with file operations that fail on demand.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use chimera::pmem::environment::{File, OpenMode, RealEnvironment, Task, TaskBody};
 use chimera::pmem::{Environment, Hardware, Medium};
@@ -15,6 +16,8 @@ use chimera::{Db, Options, Result};
 pub(crate) struct Faults {
     /// Bytes that can still be allocated.
     pub(crate) space: AtomicI64,
+    /// What has been allocated: files, and numbers of pieces of them. Doing it again is free.
+    pub(crate) allocated: Mutex<BTreeSet<(PathBuf, u64)>>,
     /// Opening for writing and creating fails, as on a read-only mount.
     pub(crate) read_only: AtomicBool,
     /// Syncing fails, as on a broken disk.
@@ -27,10 +30,37 @@ impl Default for Faults {
     fn default() -> Self {
         Self {
             space: AtomicI64::new(i64::MAX),
+            allocated: Mutex::default(),
             read_only: AtomicBool::new(false),
             sync_fails: AtomicBool::new(false),
             boot_id: None,
         }
+    }
+}
+
+/// Bytes that are allocated together.
+const PIECE_BYTES: u64 = 512;
+
+impl Faults {
+    fn allocated(&self) -> MutexGuard<'_, BTreeSet<(PathBuf, u64)>> {
+        self.allocated.lock().expect("no operation on it panics")
+    }
+
+    /// Books the space for a range of a file, if there is enough.
+    fn book(&self, path: &Path, offset: u64, length: u64) -> io::Result<()> {
+        let mut allocated = self.allocated();
+        let pieces = offset / PIECE_BYTES..(offset + length).div_ceil(PIECE_BYTES);
+        let new: Vec<_> = pieces
+            .map(|piece| (path.to_owned(), piece))
+            .filter(|piece| !allocated.contains(piece))
+            .collect();
+        let bytes = (new.len() as u64 * PIECE_BYTES) as i64;
+        if self.space.load(Ordering::Relaxed) < bytes {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.space.fetch_sub(bytes, Ordering::Relaxed);
+        allocated.extend(new);
+        Ok(())
     }
 }
 
@@ -88,7 +118,7 @@ impl Environment for FaultyEnvironment {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
         let real = self.real.open(path, mode)?;
-        Ok(Arc::new(FaultyFile { real, faults: Arc::clone(&self.faults) }))
+        Ok(Arc::new(FaultyFile { real, path: path.to_owned(), faults: Arc::clone(&self.faults) }))
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
@@ -107,7 +137,9 @@ impl Environment for FaultyEnvironment {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.real.remove(path)
+        self.real.remove(path)?;
+        self.faults.allocated().retain(|(file, _)| file != path);
+        Ok(())
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
@@ -118,6 +150,7 @@ impl Environment for FaultyEnvironment {
 #[derive(Debug)]
 struct FaultyFile {
     real: Arc<dyn File>,
+    path: PathBuf,
     faults: Arc<Faults>,
 }
 
@@ -127,12 +160,7 @@ impl File for FaultyFile {
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        let length_signed = length as i64;
-        let left = self.faults.space.fetch_sub(length_signed, Ordering::Relaxed);
-        if left < length_signed {
-            self.faults.space.fetch_add(length_signed, Ordering::Relaxed);
-            return Err(io::ErrorKind::StorageFull.into());
-        }
+        self.faults.book(&self.path, offset, length)?;
         self.real.allocate(offset, length)
     }
 

@@ -192,10 +192,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
         // A fresh block is all zeros, unless somebody has changed the file.
-        let is_blank = self.pages.flags(&self.pool, block)? == 0
+        let is_blank = matches!(self.pages.flags(&self.pool, block), Ok(0))
             && self.pages.free_slots(&self.pool, block) == self.pages.slots_per_block();
         if !is_blank {
-            self.pages.reset_block(&self.pool, block)?;
+            self.pages.blank_block(&self.pool, block);
         }
         self.pages.change_flags(&self.pool, block, block_flag::OWNED, 0)?;
         Ok((block, false))

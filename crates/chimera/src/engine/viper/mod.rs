@@ -70,7 +70,8 @@ mod scan;
 mod update;
 mod write;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -100,6 +101,8 @@ pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {
     /// writers share nothing; it tells, and catches up, when it takes a block. It may lag behind: a
     /// session that meets a record with a higher version than its clock says goes beyond that.
     clock: AtomicU64,
+    /// Hashes of keys that have an old record in a damaged word, and where: salvage could not clear it.
+    shadowed: OnceLock<BTreeMap<u64, u64>>,
     verify_reads: bool,
 }
 
@@ -132,6 +135,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             keys: KeyLocks::new(environment),
             blocks: Blocks::new(&pages, options.huge_pages),
             clock: AtomicU64::new(0),
+            shadowed: OnceLock::new(),
             verify_reads: options.verify_reads && layout.checked,
             pool,
         };

@@ -4,12 +4,14 @@
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
+use std::collections::BTreeMap;
+
 use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
 use super::{Client, Viper, no_index_memory, no_memory, steps};
-use crate::index::Resolve;
 use crate::index::volatile::extendible_hash::Words;
+use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::vpage::{VPages, block_flag};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +31,19 @@ struct Findings {
     damages: u64,
     /// The first damage by position.
     first_damage: Option<(u64, &'static str)>,
+    /// Records were left out because the index takes no more of their hash.
+    is_crowded: bool,
     /// An error that is not damage of records.
     failure: Option<Error>,
+}
+
+impl Findings {
+    fn damage(&mut self, at: u64, what: &'static str) {
+        self.damages += 1;
+        if self.first_damage.is_none_or(|(first, _)| at < first) {
+            self.first_damage = Some((at, what));
+        }
+    }
 }
 
 impl<P: Pmem, W: Words> Viper<P, W> {
@@ -65,6 +78,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         if let (Some((at, what)), false) = (findings.first_damage, options.salvage) {
             return Err(Error::corrupted(what, at));
+        }
+        if findings.is_crowded {
+            // At the next open others may be left out: also what was written meanwhile.
+            self.poison.poison("more keys than chance allows have one 64-bit hash");
         }
         if !self.pool.read_only && !self.pool.pmem.skips(steps::CLEAR_LOSERS) {
             self.clear_losers(&findings.losers, options.salvage)?;
@@ -132,11 +149,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             }
             Finding::Damage { at, what } => {
                 self.blocks.note_damaged(block);
-                let mut findings = lock(findings);
-                findings.damages += 1;
-                if findings.first_damage.is_none_or(|(first, _)| at < first) {
-                    findings.first_damage = Some((at, what));
-                }
+                lock(findings).damage(at, what);
             }
         });
         let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
@@ -151,8 +164,16 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             let new = (*location, *version);
             let loser =
                 self.index.upsert_with(*hash, *location, |old| self.newer_of(old, new, key));
-            if let Some(loser) = loser {
-                lock(findings).losers.push(loser);
+            match loser {
+                Ok(None) => {}
+                Ok(Some(loser)) => lock(findings).losers.push(loser),
+                Err(TooManyAlike) => {
+                    self.blocks.note_damaged(block);
+                    let at = self.pages.place_of(*location).record_at;
+                    let mut findings = lock(findings);
+                    findings.is_crowded = true;
+                    findings.damage(at, "more keys than chance allows have one 64-bit hash");
+                }
             }
         }
     }
@@ -175,16 +196,24 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     }
 
     /// Clears the bits of records that lost against a newer one of their key, durably. When salvaging,
-    /// those in damaged words stay: they lose again at the next open.
+    /// those in damaged words stay: they lose again at the next open, as long as the newer one is there.
     fn clear_losers(&self, losers: &[Location], salvage: bool) -> Result<()> {
         let _booked = self.begin(Operation::Recovery, &Client::new(0));
-        let mut places = losers.iter().map(|loser| self.pages.place_of(*loser));
-        places.try_for_each(|place| {
+        let mut shadowed = BTreeMap::new();
+        let mut key = vec![0; self.pages.key_bytes];
+        for place in losers.iter().map(|loser| self.pages.place_of(*loser)) {
             if salvage && self.pages.is_set(&self.pool, &place).is_err() {
-                return Ok(());
+                self.pages.read_key(&self.pool, &place, &mut key);
+                shadowed.insert(self.hash.of(&key), place.record_at);
+            } else {
+                self.pages.clear_bit(&self.pool, &place, || {})?;
             }
-            self.pages.clear_bit(&self.pool, &place, || {})
-        })
+        }
+        if !shadowed.is_empty() {
+            // Recovery runs once.
+            self.shadowed.get_or_init(|| shadowed);
+        }
+        Ok(())
     }
 
     /// Tells readers how to read a block, ends what a session or an index of the last process left in

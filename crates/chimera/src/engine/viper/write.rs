@@ -7,7 +7,7 @@ use super::{Client, Viper, no_index_memory, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{Place, RECORD_HEADER_BYTES, VPages, sites};
 use crate::sync::atomic::Ordering;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// Bytes of a record's header.
 const HEADER_BYTES: u64 = RECORD_HEADER_BYTES as u64;
@@ -78,6 +78,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             None => self.find_locked(hash, key, |_| {})?,
             known => known,
         };
+        if existing.is_none() && !self.index.takes(hash) {
+            return Err(Error::KeyCollisions);
+        }
         if let Some(old) = &existing {
             // A damaged word would refuse to retire the old record once the new one is in force.
             pages.is_set(pool, &old.place)?;
@@ -142,6 +145,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let Some(old) = self.find_locked(hash, key, |place| self.prefetch_to_retire(place))? else {
             return Ok(false);
         };
+        if let Some(at) = self.shadowed.get().and_then(|shadowed| shadowed.get(&hash)) {
+            let what =
+                "an old record of the key cannot be cleared, and would come back after a delete";
+            return Err(Error::corrupted(what, *at));
+        }
         let removed = self.index.remove_after(hash, old.location, || self.retire(&old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
         Ok(true)

@@ -359,13 +359,27 @@ impl VPages {
     /// # Errors
     /// As [`change_flags`](Self::change_flags).
     pub(crate) fn reset_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Result<()> {
+        self.clear_all_bits(pool, block);
+        self.change_flags(pool, block, 0, block_flag::KNOWN)
+    }
+
+    /// Makes a block that was never in use a free block, whatever the file had there.
+    pub(crate) fn blank_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
+        self.clear_all_bits(pool, block);
+        let at = self.map.block_at(block);
+        pool.pmem.store_u64(at, checked_word::encode(0), sites::BLOCK_RESET);
+        pool.pmem.flush(pool.extent(at, 8), sites::BLOCK_RESET);
+        pool.pmem.fence(sites::BLOCK_RESET);
+    }
+
+    /// Clears all bits of a block durably, damaged ones, too.
+    fn clear_all_bits<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
         for (_, page_at) in self.pages_of(block) {
             let bits = self.bitset(pool, page_at);
             pool.pmem.zero(bits, sites::BLOCK_RESET);
             pool.pmem.flush(bits, sites::BLOCK_RESET);
         }
         pool.pmem.fence(sites::BLOCK_RESET);
-        self.change_flags(pool, block, 0, block_flag::KNOWN)
     }
 
     /// Offsets of the pages of a block.

@@ -3,14 +3,26 @@
 use std::convert::Infallible;
 
 use super::bucket::Bucket;
+use super::overflow::{ALIKE_MAX, ALIKE_REBUILT_MAX};
 use super::{ExtendibleHash, LockedSegment, Words, displacement};
-use crate::index::Resolve;
+use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 
 impl<W: Words> ExtendibleHash<W> {
+    /// Whether one more entry of `hash` may be [inserted](Self::insert): not when there are so many
+    /// already that the keys must have been chosen to have the same hash. The answer stays right as
+    /// long as the caller keeps others from inserting entries of this hash.
+    ///
+    /// # Cost
+    /// One load, unless the overflow is in use.
+    #[inline]
+    pub fn takes(&self, hash: u64) -> bool {
+        self.overflow.has_fewer(ALIKE_MAX, hash)
+    }
+
     /// Adds an entry. The caller knows that the key has none, and keeps it so meanwhile.
     ///
-    /// Cannot fail. Call [`prepare_insert`](Self::prepare_insert) before to learn in time that
+    /// Cannot fail. Call [`takes`](Self::takes) before where keys may be crafted, and [`prepare_insert`](Self::prepare_insert) before to learn in time that
     /// memory is running out; otherwise entries pile up where lookups are slower.
     ///
     /// # Cost
@@ -127,6 +139,10 @@ impl<W: Words> ExtendibleHash<W> {
     /// Enters a record that was found by a scan: adds it, or lets the newer of two records of its
     /// key have the entry. Returns the location that lost.
     ///
+    /// # Errors
+    /// When the entry is a new one, and there are even more of its hash than [`takes`](Self::takes)
+    /// would let in.
+    ///
     /// `same_key` is asked about entries with the same hash, with the segment locked; it may be
     /// asked about one more than once, and must not use this table.
     pub fn upsert_with(
@@ -134,18 +150,18 @@ impl<W: Words> ExtendibleHash<W> {
         hash: u64,
         new: Location,
         mut same_key: impl FnMut(Location) -> Resolve,
-    ) -> Option<Location> {
+    ) -> Result<Option<Location>, TooManyAlike> {
         loop {
             let locked = self.lock(hash);
             for bucket in locked.slots.candidates(hash) {
                 for (slot, old) in bucket.matches(hash) {
                     match same_key(old) {
                         Resolve::OtherKey => {}
-                        Resolve::KeepOld => return Some(new),
+                        Resolve::KeepOld => return Ok(Some(new)),
                         Resolve::KeepNew => {
                             bucket.replace(slot, new);
                             bucket.persist();
-                            return Some(old);
+                            return Ok(Some(old));
                         }
                     }
                 }
@@ -153,10 +169,10 @@ impl<W: Words> ExtendibleHash<W> {
             for old in self.overflow.locations(hash) {
                 match same_key(old) {
                     Resolve::OtherKey => {}
-                    Resolve::KeepOld => return Some(new),
+                    Resolve::KeepOld => return Ok(Some(new)),
                     Resolve::KeepNew => {
                         self.overflow.replace(hash, old, new);
-                        return Some(old);
+                        return Ok(Some(old));
                     }
                 }
             }
@@ -165,11 +181,14 @@ impl<W: Words> ExtendibleHash<W> {
                     bucket.fill(slot, hash, new);
                     bucket.persist();
                     locked.header.set_entries(locked.header.entries() + 1);
-                    return None;
+                    return Ok(None);
+                }
+                Room::Overflow if !self.overflow.has_fewer(ALIKE_REBUILT_MAX, hash) => {
+                    return Err(TooManyAlike);
                 }
                 Room::Overflow => {
                     self.overflow.insert(hash, new);
-                    return None;
+                    return Ok(None);
                 }
                 Room::WasSplit => {}
             }

@@ -28,7 +28,8 @@
 //!   that more than nine out of ten lookups read a single bucket.
 //! - What has no place although splitting would not help goes to the **overflow**, a plain map
 //!   under a lock: more than eight keys of one hash, or hashes chosen to agree. It is empty, and
-//!   costs a load when nothing is found, unless hashes are bad or memory has run out.
+//!   costs a load when nothing is found, unless hashes are bad or memory has run out. It holds at
+//!   most 72 entries of one hash, so that no set of keys makes lookups slow without bound.
 //! - Segments are never merged or given back; a table shrinks when it is rebuilt.
 //!
 //! # Invariants

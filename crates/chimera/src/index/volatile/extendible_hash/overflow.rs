@@ -3,8 +3,10 @@
 //!
 //! Well-mixed hashes never come here. More than eight keys with one 64-bit hash do, and so do
 //! keys chosen by an adversary to agree in many bits. They stay correct and become slower, and
-//! memory stays proportional to the number of entries. Entries change only while the segment of
-//! their hash is locked, so the segment's version covers them as well, and stay here until removed.
+//! memory stays proportional to the number of entries. Every lookup of a hash goes through all of its
+//! entries, so there are at most [`ALIKE_MAX`] of one hash: otherwise n crafted keys would cost n²
+//! steps. Entries change only while the segment of their hash is locked, so the segment's version
+//! covers them as well, and stay here until removed.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -12,6 +14,12 @@ use std::sync::PoisonError;
 use crate::pool::Location;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Most entries of one hash. That 2^40 keys with well-mixed hashes have five of one hash among them
+/// has a chance of 2^-62.
+pub(super) const ALIKE_MAX: usize = 64;
+/// The same while a table is rebuilt: those that had a slot in one of two buckets may have none now.
+pub(super) const ALIKE_REBUILT_MAX: usize = ALIKE_MAX + 8;
 
 type Entries = BTreeMap<u64, Vec<Location>>;
 
@@ -41,6 +49,12 @@ impl Overflow {
             return Vec::new();
         }
         self.read().get(&hash).cloned().unwrap_or_default()
+    }
+
+    /// Whether there are fewer than `limit` entries of a hash.
+    #[inline(always)]
+    pub(super) fn has_fewer(&self, limit: usize, hash: u64) -> bool {
+        self.is_empty() || self.read().get(&hash).is_none_or(|all| all.len() < limit)
     }
 
     pub(super) fn insert(&self, hash: u64, location: Location) {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chimera_pmem::RealEnvironment;
 
 use super::*;
-use crate::index::{Probe, Resolve};
+use crate::index::{Probe, Resolve, TooManyAlike};
 
 /// A well-mixed, reversible hash.
 pub(super) fn mix(key: u64) -> u64 {
@@ -222,7 +222,7 @@ fn a_reader_sees_that_a_segment_is_locked_or_was_changed() {
     let change: [fn(&ExtendibleHash); 4] = [
         |table| table.insert(5, at(1)),
         |table| assert!(table.swap_if(5, at(1), at(2))),
-        |table| assert!(table.upsert_with(5, at(3), |_| Resolve::KeepNew).is_some()),
+        |table| assert!(table.upsert_with(5, at(3), |_| Resolve::KeepNew).unwrap().is_some()),
         |table| assert!(table.remove_if(5, at(3))),
     ];
     for change in change {
@@ -260,7 +260,7 @@ fn upsert_lets_the_newer_record_win() {
     for version in [5, 3, 9] {
         for key in 1..300 {
             let new = record(key, version);
-            let loser = table.upsert_with(hash_of(key), new, resolve(new));
+            let loser = table.upsert_with(hash_of(key), new, resolve(new)).unwrap();
             let expected = match version {
                 5 => None,
                 3 => Some(new),
@@ -271,6 +271,32 @@ fn upsert_lets_the_newer_record_win() {
     }
     assert_eq!(table.len(), 299);
     assert!((1..300).all(|key| table.contains_exact(hash_of(key), record(key, 9))));
+}
+
+/// Keys can be crafted to have one hash; without a limit n of them would cost n² steps.
+#[test]
+fn entries_of_one_hash_are_limited() {
+    let table = table(64);
+    let enter = |hash, raw| table.upsert_with(hash, at(raw), |_| Resolve::OtherKey);
+    let taken = (1..10_000).take_while(|&raw| enter(77, raw).is_ok()).count() as u64;
+    assert_eq!(taken, overflow::ALIKE_REBUILT_MAX as u64 + 8);
+    assert!(!table.takes(77));
+    assert_eq!(table.len(), taken);
+    // What is there can still be replaced, other hashes are welcome, and a removal makes room.
+    let replaced = table.upsert_with(77, at(20_000), |old| {
+        if old.raw() == taken { Resolve::KeepNew } else { Resolve::OtherKey }
+    });
+    assert_eq!(replaced, Ok(Some(at(taken))));
+    assert!(table.takes(78));
+    assert_eq!(enter(78, 30_000), Ok(None));
+    assert!(table.remove_if(77, at(20_000)));
+    assert_eq!(enter(77, 20_000), Ok(None));
+    assert_eq!(enter(77, 20_001), Err(TooManyAlike));
+    // Whoever asks before inserting stays so far below that a table rebuilt from the same entries
+    // takes them in any order.
+    let table = self::table(64);
+    let inserted = (1..10_000).take_while(|_| table.takes(77)).map(|raw| table.insert(77, at(raw)));
+    assert_eq!(inserted.count(), overflow::ALIKE_REBUILT_MAX);
 }
 
 #[test]

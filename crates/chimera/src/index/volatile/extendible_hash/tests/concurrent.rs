@@ -202,7 +202,7 @@ fn parallel_upserts_keep_the_newest_of_each_key() {
                             Resolve::KeepOld
                         }
                     });
-                    losers.fetch_add(u64::from(loser.is_some()), Ordering::Relaxed);
+                    losers.fetch_add(u64::from(loser.unwrap().is_some()), Ordering::Relaxed);
                 }
             });
         }

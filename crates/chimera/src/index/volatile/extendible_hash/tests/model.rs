@@ -73,7 +73,7 @@ fn check(slots: u32, steps: &[Step]) {
                     true => Resolve::KeepOld,
                 });
                 let old = model.get(&key).copied();
-                assert_eq!(loser, old.map(|old| if newer { old } else { new }));
+                assert_eq!(loser, Ok(old.map(|old| if newer { old } else { new })));
                 if newer || old.is_none() {
                     model.insert(key, new);
                 }

@@ -1,0 +1,288 @@
+//! Opening a store made of hostile files, and using it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode, SteppedEnvironment};
+use chimera::pmem::{Environment, Medium};
+use chimera::{Db, Error, IndexPlacement, Options, Result, Session, Swap};
+
+use super::damage::Step;
+use super::format::Shape;
+use super::image::{Image, key_of, value_of};
+use super::input::Input;
+use super::memory::FileMemory;
+
+/// Bytes by which the files of an image may grow, all together.
+const GROWTH_BYTES: u64 = 96 << 10;
+const STORE: &str = "store";
+
+type Store = Db<FileMemory>;
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    salvage: bool,
+    verify_at_open: bool,
+    index_in_pmem: bool,
+    medium: Medium,
+    /// Most bytes of all that is mapped.
+    bytes_max: u64,
+    options: Options,
+}
+
+impl Setting {
+    pub(super) fn new(input: &mut Input<'_>) -> Self {
+        let bits = input.byte();
+        let has = |bit: u8| bits >> bit & 1 == 1;
+        let (salvage, verify_at_open, index_in_pmem) = (has(0), !has(1), has(3));
+        let options = Options::new()
+            .create(!has(7))
+            .salvage(salvage)
+            .verify_at_open(verify_at_open)
+            .verify_reads(!has(2))
+            .index(if index_in_pmem { IndexPlacement::Pmem } else { IndexPlacement::Dram })
+            .populate_ahead_bytes(if has(5) { 4096 } else { 0 })
+            .recovery_threads(1 + usize::from(has(6)))
+            .huge_pages(false)
+            .index_segment_slots(16);
+        let medium = if has(4) { Medium::Tmpfs } else { Medium::Simulated };
+        Self { salvage, verify_at_open, index_in_pmem, medium, bytes_max: 0, options }
+    }
+
+    fn open(&self, files: &Arc<MemoryFiles>, read_only: bool) -> Result<Store> {
+        let environment: Arc<dyn Environment> =
+            Arc::new(SteppedEnvironment::with_files(1, Arc::clone(files) as Arc<dyn FileProvider>));
+        let memory = FileMemory::new(self.bytes_max, self.medium);
+        let mut options = self.options.clone().read_only(read_only);
+        if read_only {
+            options = options.index(IndexPlacement::Dram);
+        }
+        let outcome = Db::open_on(memory, &environment, STORE, &options);
+        if let Err(error) = &outcome {
+            let text = error.to_string();
+            assert!(text.len() > 20, "an error that says nothing: {text}");
+        }
+        outcome
+    }
+}
+
+/// What a store made of an image that must be in order has.
+#[cfg(test)]
+pub(super) fn contents_of(image: &Image) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let (setting, files) = prepare(Setting::new(&mut Input::new(&[])), image);
+    let db = setting.open(&files, true).expect("a store in order");
+    assert!(db.check(None).is_sound());
+    assert!(db.stats().recovery.clean);
+    contents(&db).expect("nothing is damaged")
+}
+
+/// Opens the store for reading, then for writing; takes the steps; opens it again.
+pub(super) fn exercise(setting: Setting, image: &Image, steps: &[Step]) {
+    let (setting, files) = prepare(setting, image);
+    if let Ok(db) = setting.open(&files, true) {
+        let contents = contents(&db);
+        let sound = db.check(None).is_sound();
+        // A store that was read and verified as a whole has nothing wrong.
+        assert!(contents.is_some() && sound || setting.salvage || !setting.verify_at_open);
+    }
+    let Ok(db) = setting.open(&files, false) else { return };
+    let stats = db.stats();
+    let shape = Shape {
+        hash_seed: image.shape().map_or(0, |shape| shape.hash_seed),
+        key_bytes: stats.key_bytes as usize,
+        value_bytes: stats.value_bytes as usize,
+        ..super::image::BASES[0].shape
+    };
+    let mut model = Model::new(shape, setting.verify_at_open && !setting.salvage);
+    model.read(&db);
+    let mut session = db.session();
+    for step in steps {
+        model.step(&mut session, *step);
+    }
+    drop(session);
+    model.verify(&db);
+    match db.close() {
+        Ok(()) => {}
+        Err(error) => panic!("a store in memory is not closed: {error}"),
+    }
+    match setting.open(&files, false) {
+        Ok(db) => model.verify(&db),
+        // An index in persistent memory is made before the blocks of the last one are free.
+        Err(Error::PoolFull { .. }) if setting.index_in_pmem => {}
+        Err(error) => assert!(!model.strict && !setting.salvage, "does not open again: {error}"),
+    }
+}
+
+/// Files in memory with the image in them, and room to grow.
+fn prepare(mut setting: Setting, image: &Image) -> (Setting, Arc<MemoryFiles>) {
+    let bytes: usize = image.files.values().map(Vec::len).sum();
+    setting.bytes_max = (bytes as u64 + GROWTH_BYTES).next_multiple_of(4096);
+    let files = Arc::new(MemoryFiles::with_capacity(setting.bytes_max));
+    files.create_directory(Path::new(STORE)).expect("a directory");
+    for (name, bytes) in &image.files {
+        let path = Path::new(STORE).join(name);
+        let file = files.open(&path, OpenMode::CreateNew).expect("a new file");
+        file.write_at(0, bytes).expect("images are small");
+    }
+    (setting, files)
+}
+
+/// Everything, unless something is damaged.
+fn contents(db: &Store) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut all = BTreeMap::new();
+    let listed = db.for_each(|key, value| {
+        assert!(all.insert(key.to_vec(), value.to_vec()).is_none(), "a key comes twice");
+        true
+    });
+    match listed {
+        Ok(()) => Some(all),
+        Err(Error::Corrupted { .. }) => None,
+        Err(error) => panic!("listing: {error}"),
+    }
+}
+
+/// What a key has: a value, or none.
+type Stored = Option<Vec<u8>>;
+
+/// What must be in the store.
+struct Model {
+    shape: Shape,
+    /// Everything was verified when the store was opened: from here on nothing is damaged.
+    strict: bool,
+    /// What is known of keys.
+    known: BTreeMap<Vec<u8>, Stored>,
+    /// Keys of which nothing is known any more: an operation found damage.
+    doubtful: BTreeSet<Vec<u8>>,
+}
+
+impl Model {
+    fn new(shape: Shape, strict: bool) -> Self {
+        Self { shape, strict, known: BTreeMap::new(), doubtful: BTreeSet::new() }
+    }
+
+    /// Takes what the store lists for true.
+    fn read(&mut self, db: &Store) {
+        let contents = contents(db);
+        assert!(contents.is_some() || !self.strict, "a verified store is damaged");
+        if self.strict {
+            let contents = contents.into_iter().flatten();
+            self.known = contents.map(|(key, value)| (key, Some(value))).collect();
+        }
+    }
+
+    /// What is known of a key before a step; reads it where that is nothing.
+    fn before(&mut self, session: &mut Session<FileMemory>, key: &[u8]) -> Option<Stored> {
+        if let Some(known) = self.known.get(key) {
+            return Some(known.clone());
+        }
+        if self.doubtful.contains(key) {
+            return None;
+        }
+        let found = session.get(key).ok()?;
+        assert!(found.is_none() || !self.strict, "a record that was not listed");
+        Some(found)
+    }
+
+    fn step(&mut self, session: &mut Session<FileMemory>, step: Step) {
+        let shape = self.shape;
+        let (Step::Put { number, .. }
+        | Step::Delete { number }
+        | Step::Update { number, .. }
+        | Step::Add { number, .. }
+        | Step::Swap { number, .. }) = step;
+        let key = key_of(&shape, number);
+        let before = self.before(session, &key);
+        let was_there = before.as_ref().map(Option::is_some);
+        // What was acknowledged, if anything: the value afterwards.
+        let after: Result<Option<Stored>> = match step {
+            Step::Put { version, .. } => {
+                let value = value_of(&shape, number, version);
+                session.put(&key, &value).map(|is_new| {
+                    assert!(was_there.is_none_or(|was_there| was_there != is_new));
+                    Some(Some(value))
+                })
+            }
+            Step::Delete { .. } => session.delete(&key).map(|deleted| {
+                assert!(was_there.is_none_or(|was_there| was_there == deleted));
+                Some(None)
+            }),
+            Step::Update { version, .. } => {
+                let value = value_of(&shape, number, version);
+                session.update(&key, |old| old.copy_from_slice(&value)).map(|updated| {
+                    assert!(was_there.is_none_or(|was_there| was_there == updated));
+                    Some(updated.then_some(value))
+                })
+            }
+            Step::Add { at, delta, .. } => {
+                let at = usize::from(at);
+                session.fetch_add_u64(&key, at, delta).map(|old| {
+                    let mut value = before.clone()?;
+                    assert_eq!(old.is_some(), value.is_some());
+                    if let (Some(old), Some(value)) = (old, &mut value) {
+                        let new = old.wrapping_add(delta).to_le_bytes();
+                        assert_eq!(value[at..at + 8], old.to_le_bytes());
+                        value[at..at + 8].copy_from_slice(&new);
+                    }
+                    Some(value)
+                })
+            }
+            Step::Swap { version, .. } => {
+                let new = value_of(&shape, number, version);
+                let expected = before.clone().flatten().unwrap_or_else(|| new.clone());
+                session.compare_and_swap(&key, &expected, &new).map(|swap| match swap {
+                    Swap::Swapped => Some(Some(new)),
+                    Swap::Missing => Some(None),
+                    Swap::Different => {
+                        assert!(before.is_none(), "a value that nobody has changed");
+                        None
+                    }
+                })
+            }
+        };
+        self.note(key, after, before);
+    }
+
+    fn note(&mut self, key: Vec<u8>, after: Result<Option<Stored>>, before: Option<Stored>) {
+        let known = match after {
+            Ok(after) => after,
+            // What was only read is no promise of a store that was salvaged.
+            Err(Error::PoolFull { .. } | Error::KeyCollisions | Error::FieldOutOfRange { .. }) => {
+                before.filter(|_| self.strict || self.known.contains_key(&key))
+            }
+            // Of too many keys with one hash some are left out, at each open others.
+            Err(Error::Poisoned { .. }) if !self.strict => None,
+            Err(Error::Corrupted { .. }) => {
+                assert!(!self.strict, "damage in a store that was verified");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        };
+        if let Some(known) = known {
+            self.doubtful.remove(&key);
+            self.known.insert(key, known);
+        } else {
+            self.known.remove(&key);
+            self.doubtful.insert(key);
+        }
+    }
+
+    /// Whether the store has what is known.
+    fn verify(&self, db: &Store) {
+        let mut session = db.session();
+        for (key, value) in &self.known {
+            match session.get(key) {
+                Ok(found) => assert_eq!(&found, value, "key {key:?}"),
+                Err(error) => panic!("key {key:?}: {error}"),
+            }
+        }
+        let report = db.check(None);
+        if self.strict {
+            assert!(report.is_sound(), "{report:?}");
+            let found = contents(db).expect("nothing is damaged").len();
+            assert_eq!(found, self.known.values().flatten().count());
+            assert_eq!(db.stats().records, found as u64);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! [`Image`]: the files of a small store, valid by docs/FORMAT.md.
+
+use std::collections::BTreeMap;
+
+use super::format::{
+    COPY_STRIDE, Page, SEGMENT_END_BYTES, SEGMENT_WORDS, SUPERBLOCK_BYTES, SUPERBLOCK_WORDS, Shape,
+    USED_BLOCKS_AT, checked_word, checksum, colliding_key, key_check, key_hash, value_check,
+};
+
+pub(super) const SUPERBLOCK: &str = "superblock";
+const HASH_SEED: u64 = 0x5eed;
+const POOL_ID: u64 = 0x1d;
+
+/// What an image begins as.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Base {
+    pub(super) shape: Shape,
+    segments: usize,
+    used_blocks: usize,
+    pub(super) records: u64,
+}
+
+const fn shape(
+    pages: (usize, usize, usize),
+    segment_bytes: usize,
+    is_checked: bool,
+    sizes: (usize, usize),
+) -> Shape {
+    Shape {
+        hash_seed: HASH_SEED,
+        segment_bytes,
+        page_bytes: pages.0,
+        pages_per_block: pages.1,
+        block_shift_bytes: pages.2,
+        is_checked,
+        key_bytes: sizes.0,
+        value_bytes: sizes.1,
+    }
+}
+
+const fn base(shape: Shape, segments: usize, used_blocks: usize, records: u64) -> Base {
+    Base { shape, segments, used_blocks, records }
+}
+
+/// Several geometries and sizes. Order and number are part of the corpus.
+pub(super) const BASES: [Base; 8] = [
+    base(shape((256, 2, 0), 8192, true, (8, 8)), 1, 2, 5),
+    base(shape((256, 2, 0), 8192, false, (8, 8)), 1, 2, 5),
+    base(shape((256, 1, 64), 8192, true, (16, 24)), 2, 16, 12),
+    base(shape((512, 3, 0), 12_288, true, (32, 0)), 1, 3, 8),
+    base(shape((4096, 6, 0), 28_672, true, (16, 200)), 1, 1, 6),
+    base(shape((1024, 8, 512), 16_384, true, (1, 600)), 1, 1, 3),
+    base(shape((256, 2, 0), 16_384, false, (32, 8)), 1, 20, 10),
+    base(shape((256, 2, 0), 8192, true, (8, 8)), 0, 0, 0),
+];
+
+/// The key with this number; those from 128 on have one hash where keys have 32 bytes.
+pub(super) fn key_of(shape: &Shape, number: u8) -> Vec<u8> {
+    if shape.key_bytes == 32 && number >= 128 {
+        return colliding_key(shape.hash_seed, u64::from(number)).to_vec();
+    }
+    let mut key: Vec<u8> = (0..shape.key_bytes).map(|at| 0xa0 ^ at as u8).collect();
+    if let Some(first) = key.first_mut() {
+        *first = number;
+    }
+    key
+}
+
+/// A value that follows from the number of its key and a version.
+pub(super) fn value_of(shape: &Shape, number: u8, version: u64) -> Vec<u8> {
+    let word = version.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(number);
+    word.to_le_bytes().into_iter().cycle().take(shape.value_bytes).collect()
+}
+
+/// Files by name.
+pub(super) struct Image {
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+}
+
+/// A slot by its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) block: usize,
+    pub(super) page: usize,
+    pub(super) number: usize,
+}
+
+impl Image {
+    pub(super) fn new(base: &Base) -> Self {
+        let shape = &base.shape;
+        let mut image = Self { files: BTreeMap::new() };
+        image.files.insert("lock".to_owned(), Vec::new());
+        image.files.insert(SUPERBLOCK.to_owned(), superblock(base));
+        for number in 0..base.segments {
+            let mut bytes = vec![0; shape.segment_bytes];
+            let header = shape.segment_bytes - SEGMENT_END_BYTES;
+            set_word(&mut bytes, header, u64::from_le_bytes(*b"CHIMSEG1"));
+            set_word(&mut bytes, header + 8, POOL_ID);
+            set_word(&mut bytes, header + 16, number as u64);
+            image.files.insert(segment_name(number), bytes);
+        }
+        image.fix_headers();
+        let slots = shape.page().slots;
+        for number in 0..base.records {
+            let at = number as usize;
+            // In one page after the other, so that some are full of holes.
+            let page = at % (base.used_blocks * shape.pages_per_block);
+            let slot = Slot {
+                block: page / shape.pages_per_block,
+                page: page % shape.pages_per_block,
+                number: at % slots,
+            };
+            image.write_record(shape, slot, number as u8, 1 + number);
+        }
+        image
+    }
+
+    /// The shape that the superblock in force says, as far as it can be worked with.
+    pub(super) fn shape(&self) -> Option<Shape> {
+        let bytes = self.files.get(SUPERBLOCK)?;
+        let copy = |at: usize| -> Option<Vec<u64>> {
+            let words = bytes.get(at..at + 8 * SUPERBLOCK_WORDS)?.chunks(8);
+            Some(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect())
+        };
+        let (first, second) = (copy(0)?, copy(COPY_STRIDE)?);
+        Shape::from_superblock(if first[8] > second[8] { &first } else { &second })
+    }
+
+    /// Writes a record with right checks, and sets its bit. Nothing where there is no such slot.
+    pub(super) fn write_record(&mut self, shape: &Shape, slot: Slot, number: u8, version: u64) {
+        let (key, value) = (key_of(shape, number), value_of(shape, number, version));
+        let page = shape.page();
+        if slot.number >= page.slots {
+            return;
+        }
+        let Some((bytes, page_at, pool_at)) = self.page_of(shape, slot) else { return };
+        let at = page_at + page.first_slot + slot.number * page.slot_bytes;
+        set_bytes(bytes, at + page.key_at, &key);
+        set_bytes(bytes, at + page.value_at, &value);
+        let place = pool_at + (at - page_at) as u64;
+        if shape.is_checked {
+            set_word(bytes, at + 8, version);
+            fix_record(bytes, shape, &page, at, place);
+        }
+        let word_at = page_at + 8 + 8 * (slot.number / page.slots_per_word);
+        let bits = word(bytes, word_at) | 1 << (slot.number % page.slots_per_word);
+        set_word(bytes, word_at, if shape.is_checked { checked_word(bits as u32) } else { bits });
+    }
+
+    /// The file of a slot's page, where in the file the page begins, and where in the pool.
+    fn page_of(&mut self, shape: &Shape, slot: Slot) -> Option<(&mut Vec<u8>, usize, u64)> {
+        let (segment, block_at) = shape.block(slot.block);
+        let page_at = block_at + slot.page * shape.page_bytes;
+        let pool_at = SUPERBLOCK_BYTES + segment * shape.segment_bytes + page_at;
+        let bytes = self.files.get_mut(&segment_name(segment))?;
+        let is_there = page_at + shape.page_bytes <= bytes.len();
+        is_there.then_some((bytes, page_at, pool_at as u64))
+    }
+
+    /// Makes the checksums of both superblock copies right.
+    pub(super) fn fix_superblock(&mut self) {
+        let Some(bytes) = self.files.get_mut(SUPERBLOCK) else { return };
+        for copy in [0, COPY_STRIDE] {
+            let end = copy + 8 * (SUPERBLOCK_WORDS - 1);
+            if end + 8 <= bytes.len() {
+                let sum = checksum(&bytes[copy..end]);
+                set_word(bytes, end, sum);
+            }
+        }
+    }
+
+    /// Makes the checksums of segments' headers right.
+    pub(super) fn fix_headers(&mut self) {
+        for (_, bytes) in self.files.iter_mut().filter(|(name, _)| name.starts_with("segment-")) {
+            if let Some(header) = bytes.len().checked_sub(SEGMENT_END_BYTES) {
+                let end = header + 8 * (SEGMENT_WORDS - 1);
+                let sum = checksum(&bytes[header..end]);
+                set_word(bytes, end, sum);
+            }
+        }
+    }
+
+    /// Makes the checks of the flags and bits right, or those of records whose bits are set.
+    pub(super) fn fix_pages(&mut self, shape: &Shape, words: bool, records: bool) {
+        let page = shape.page();
+        let blocks = self.files.len() * shape.blocks_per_segment();
+        for block in 0..blocks {
+            for number in 0..shape.pages_per_block {
+                let slot = Slot { block, page: number, number: 0 };
+                let Some((bytes, page_at, pool_at)) = self.page_of(shape, slot) else { continue };
+                if words && number == 0 {
+                    let flags = checked_word(word(bytes, page_at) as u32);
+                    set_word(bytes, page_at, flags);
+                }
+                for slot in 0..page.slots {
+                    let word_at = page_at + 8 + 8 * (slot / page.slots_per_word);
+                    let bits = word(bytes, word_at);
+                    if words && shape.is_checked && slot.is_multiple_of(page.slots_per_word) {
+                        set_word(bytes, word_at, checked_word(bits as u32));
+                    }
+                    if records && shape.is_checked && bits >> (slot % page.slots_per_word) & 1 == 1
+                    {
+                        let inside = page.first_slot + slot * page.slot_bytes;
+                        fix_record(bytes, shape, &page, page_at + inside, pool_at + inside as u64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn segment_name(number: usize) -> String {
+    format!("segment-{number:06}")
+}
+
+fn superblock(base: &Base) -> Vec<u8> {
+    let Base { shape, segments, used_blocks, .. } = *base;
+    let pair = |low: usize, high: usize| low as u64 | (high as u64) << 32;
+    let mut bytes = vec![0; SUPERBLOCK_BYTES];
+    for sequence in [1, 2] {
+        let words = [
+            u64::from_le_bytes(*b"CHIMERA1"),
+            pair(1, 1),
+            POOL_ID,
+            shape.hash_seed,
+            shape.segment_bytes as u64,
+            pair(shape.page_bytes, shape.pages_per_block),
+            pair(shape.block_shift_bytes, if shape.is_checked { 1 } else { 2 }),
+            pair(shape.key_bytes, shape.value_bytes),
+            sequence,
+            segments as u64,
+            1,
+        ];
+        for (number, word) in words.into_iter().enumerate() {
+            set_word(&mut bytes, (sequence % 2) as usize * COPY_STRIDE + 8 * number, word);
+        }
+    }
+    set_word(&mut bytes, USED_BLOCKS_AT, checked_word(used_blocks as u32));
+    let mut image = Image { files: BTreeMap::from([(SUPERBLOCK.to_owned(), bytes)]) };
+    image.fix_superblock();
+    image.files.remove(SUPERBLOCK).expect("just put there")
+}
+
+/// Makes the checks of the record at `at`, whose place in the pool is `place`, right.
+fn fix_record(bytes: &mut [u8], shape: &Shape, page: &Page, at: usize, place: u64) {
+    let key = &bytes[at + page.key_at..][..shape.key_bytes];
+    let value = &bytes[at + page.value_at..][..shape.value_bytes];
+    let hash = key_hash(shape.hash_seed, key);
+    let check = u64::from(key_check(place, word(bytes, at + 8), hash))
+        | u64::from(value_check(place, value)) << 32;
+    set_word(bytes, at, check);
+}
+
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+pub(super) fn set_word(bytes: &mut [u8], at: usize, word: u64) {
+    set_bytes(bytes, at, &word.to_le_bytes());
+}
+
+fn set_bytes(bytes: &mut [u8], at: usize, new: &[u8]) {
+    bytes[at..at + new.len()].copy_from_slice(new);
+}

@@ -1,0 +1,121 @@
+//! What a session does: follows from a seed, so both processes know.
+
+use chimera::{RecordLayout, Result, Session};
+
+use super::Chance;
+
+/// Keys of each session: few, so that slots are used again and again.
+pub(super) const KEYS: u64 = 400;
+pub(super) const KEY_BYTES: usize = 8;
+pub(super) const VALUE_BYTES: usize = 24;
+
+/// What writes to a store, apart from its path.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Work {
+    /// Sessions, each on a thread of its own
+    #[arg(long)]
+    pub(super) sessions: u8,
+    /// What precedes each record
+    #[arg(long)]
+    pub(super) layout: RecordLayout,
+    /// Which operations
+    #[arg(long)]
+    pub(super) cycle: u64,
+    /// Operations of each session, after which the store is closed
+    #[arg(long)]
+    pub(super) operations: u64,
+}
+
+/// What is stored under a key: a version, and what was added to a field in place since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    version: u64,
+    added: u64,
+}
+
+impl Stored {
+    /// The value: every byte follows from the key, the version and the sum.
+    pub(super) fn bytes(self, number: u64) -> [u8; VALUE_BYTES] {
+        let mixed = (number << 32 ^ self.version).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let words = [self.version, mixed.wrapping_add(self.added), mixed.rotate_left(29)];
+        let mut bytes = [0; VALUE_BYTES];
+        for (chunk, word) in bytes.chunks_mut(8).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// Key number `number`.
+pub(super) fn key(number: u64) -> [u8; KEY_BYTES] {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Put { version: u64 },
+    Delete,
+    Add { delta: u64 },
+    Replace { version: u64 },
+    Swap { version: u64 },
+}
+
+/// One operation on a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    pub(super) number: u64,
+    action: Action,
+}
+
+/// The operations of a session in one cycle, without end.
+pub(super) fn operations(session: u64, cycle: u64) -> impl Iterator<Item = Operation> {
+    let chance = Chance::new(cycle.wrapping_mul(0x9e37_79b9) ^ session << 56);
+    (1_u64..).map(move |step| {
+        let version = cycle << 32 | step;
+        let action = match chance.below(12) {
+            0..5 => Action::Put { version },
+            5..8 => Action::Delete,
+            8 | 9 => Action::Add { delta: 1 + chance.below(1000) },
+            10 => Action::Replace { version },
+            _ => Action::Swap { version },
+        };
+        Operation { number: session * KEYS + chance.below(KEYS), action }
+    })
+}
+
+impl Operation {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) fn carry_out(self, session: &mut Session) -> Result<()> {
+        let key = key(self.number);
+        let value = |version| Stored { version, added: 0 }.bytes(self.number);
+        match self.action {
+            Action::Put { version } => session.put(&key, &value(version)).map(drop),
+            Action::Delete => session.delete(&key).map(drop),
+            Action::Add { delta } => session.fetch_add_u64(&key, 8, delta).map(drop),
+            Action::Replace { version } => {
+                session.update(&key, |old| old.copy_from_slice(&value(version))).map(drop)
+            }
+            Action::Swap { version } => match session.get(&key)? {
+                Some(old) => session.compare_and_swap(&key, &old, &value(version)).map(drop),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// What is stored under the key afterwards.
+    pub(super) fn after(self, before: Option<Stored>) -> Option<Stored> {
+        match (self.action, before) {
+            (Action::Put { version }, _)
+            | (Action::Replace { version } | Action::Swap { version }, Some(_)) => {
+                Some(Stored { version, added: 0 })
+            }
+            (Action::Delete, _) | (_, None) => None,
+            (Action::Add { delta }, Some(old)) => {
+                Some(Stored { added: old.added.wrapping_add(delta), ..old })
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Storage behind what is in use.
+//!
+//! A store that was copied with holes has files of the right length without storage behind every part.
+//! A store to such a part makes the file system find room, and is a SIGBUS when there is none; on tmpfs
+//! even a load is. So room is asked for when a store is opened, and its lack is an error there. Blocks
+//! beyond the used ones get their storage when they are made ready.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use chimera_pmem::environment::File;
+use chimera_pmem::{Medium, Pmem};
+
+use super::BlockMap;
+use super::files::{PoolFiles, Section, full_or_io};
+use crate::types::error::{Error, Result};
+
+/// A file of the pool, where it is mapped.
+pub(super) struct Mapped<'a> {
+    pub(super) file: &'a Arc<dyn File>,
+    pub(super) path: &'a Path,
+    /// Offset in the pool.
+    pub(super) at: u64,
+}
+
+/// Makes sure that there is storage behind a part of a file. Where the file is only read, this matters
+/// on tmpfs alone.
+///
+/// # Errors
+/// `PoolFull` when there is no room.
+///
+/// # Cost
+/// One system call. Nothing is written where there is storage already; what is only read on tmpfs is
+/// touched.
+pub(super) fn ensure<P: Pmem>(pmem: &P, mapped: &Mapped<'_>, part: Range<u64>) -> Result<()> {
+    let length = part.end - part.start;
+    let done = if !mapped.file.is_read_only() {
+        mapped.file.allocate(part.start, length)
+    } else if pmem.medium() == Medium::Tmpfs {
+        pmem.populate(mapped.at + part.start, length)
+    } else {
+        Ok(())
+    };
+    done.map_err(|source| no_storage(source, mapped.path))
+}
+
+/// Makes sure that there is storage behind every used block.
+///
+/// # Errors
+/// As [`ensure`].
+pub(super) fn ensure_used<P: Pmem>(
+    pmem: &P,
+    files: &PoolFiles,
+    map: &BlockMap,
+    segments: &[Section],
+    used_blocks: u64,
+) -> Result<()> {
+    if files.device.is_some() {
+        // All of a device is storage.
+        return Ok(());
+    }
+    let mut left = used_blocks;
+    for (index, Section { file, .. }) in (0..).zip(segments) {
+        let blocks = left.min(map.blocks_per_segment);
+        if blocks == 0 {
+            break;
+        }
+        let path = files.segment_path(index);
+        let mapped = Mapped { file, path: &path, at: map.base + index * map.segment_bytes };
+        ensure(pmem, &mapped, 0..map.block_in_segment(blocks))?;
+        left -= blocks;
+    }
+    Ok(())
+}
+
+fn no_storage(source: io::Error, path: &Path) -> Error {
+    match full_or_io(source, "allocate space in", path) {
+        Error::PoolFull { reason } => Error::PoolFull {
+            reason: format!(
+                "{reason}, of which a part has no storage yet, as in a copy made with holes"
+            ),
+        },
+        other => other,
+    }
+}

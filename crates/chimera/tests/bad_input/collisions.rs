@@ -1,0 +1,99 @@
+//! Keys that were crafted to have one 64-bit hash.
+
+use std::path::Path;
+
+use chimera::{Error, RecordLayout};
+
+use crate::tools::media::{SUPERBLOCK, forge_superblock, word};
+use crate::tools::{assert_fails, assert_sound, contents, key_of, open, scratch, small_with};
+
+/// Bytes of keys and values.
+const SIZES: (u32, u32) = (32, 8);
+/// More than a store takes: 64, and those that have a slot in a bucket.
+const MANY: u64 = 5000;
+
+fn options() -> chimera::Options {
+    let geometry = chimera::Geometry { segment_bytes: 1 << 20, ..crate::tools::SMALL };
+    small_with(geometry).fixed_size(SIZES.0, SIZES.1)
+}
+
+/// A key of 32 bytes whose XXH3 with this seed does not depend on `number`: its first 8 bytes make a
+/// factor zero, whose other factor is made of the next 8 bytes.
+fn crafted(seed: u64, number: u64) -> Vec<u8> {
+    const SECRET: u64 = u64::from_le_bytes([0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe]);
+    let mut key = vec![0x5a; 32];
+    key[..8].copy_from_slice(&SECRET.wrapping_add(seed).to_le_bytes());
+    key[8..16].copy_from_slice(&number.to_le_bytes());
+    key
+}
+
+fn hash_seed(path: &Path) -> u64 {
+    word(path, SUPERBLOCK, 24)
+}
+
+#[test]
+fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
+    for layout in [RecordLayout::Checked, RecordLayout::Published] {
+        let directory = scratch();
+        let options = options().layout(layout);
+        let db = open(directory.path(), &options);
+        let seed = hash_seed(directory.path());
+        let put = |number: u64, value: u64| {
+            db.put(&crafted(seed, number), &value.to_le_bytes()).map(|_| number)
+        };
+        let taken: Vec<_> = (0..MANY).map_while(|number| put(number, 1).ok()).collect();
+        let count = taken.len() as u64;
+        assert!((64..=72).contains(&count), "{count} keys of one hash");
+        for _ in 0..500 {
+            let refused = put(count, 1);
+            assert!(matches!(refused, Err(Error::KeyCollisions)), "{refused:?}");
+            assert_fails(refused, &["same 64-bit hash", "use another key"]);
+        }
+        assert!(db.stats().blocks_used < 30, "refused puts use no space");
+        // Everybody else is served, and those who are there as well.
+        db.put(&key_of(1, 32), &[3; 8]).expect("another hash");
+        put(0, 2).expect("an overwrite");
+        assert!(db.delete(&crafted(seed, count - 1)).expect("a delete"));
+        put(count, 1).expect("a delete makes room");
+        put(count - 1, 1).expect_err("no more than before");
+        assert_eq!(contents(&db).len() as u64, count + 1);
+        assert_sound(&db);
+        db.close().expect("nobody else has it");
+        let db = open(directory.path(), &options);
+        assert_eq!(contents(&db).len() as u64, count + 1);
+        assert_eq!(db.get(&crafted(seed, 0)).expect("there"), Some(2_u64.to_le_bytes().to_vec()));
+        assert_sound(&db);
+    }
+}
+
+/// In the published layout nothing ties a record to the hash, so the seed alone makes them collide.
+#[test]
+fn a_crafted_store_is_refused_and_salvaged_in_part() {
+    let directory = scratch();
+    let path = directory.path();
+    let options = options().layout(RecordLayout::Published);
+    let seed = 12345;
+    let db = open(path, &options);
+    let mut session = db.session();
+    for number in 0..MANY {
+        session.put(&crafted(seed, number), &[7; 8]).expect("with this seed they differ");
+    }
+    drop(session);
+    db.close().expect("nobody else has it");
+    forge_superblock(path, &[(3, seed)]);
+
+    for threads in [1, 2] {
+        let refused = chimera::Db::open(path, &options.clone().recovery_threads(threads));
+        assert!(matches!(refused, Err(Error::Corrupted { .. })), "{refused:?}");
+        assert_fails(refused, &["one 64-bit hash", "open with salvage"]);
+    }
+    let db = open(path, &options.salvage(true));
+    let records = contents(&db).len() as u64;
+    assert!((72..=80).contains(&records), "{records} salvaged");
+    assert_eq!(db.stats().records_damaged, MANY - records);
+    let refused = db.put(&key_of(1, 32), &[1; 8]);
+    assert_fails(refused, &["refuses writes", "have one 64-bit hash"]);
+    let report = db.check(None);
+    assert_eq!(report.records, MANY);
+    assert!(!report.is_sound(), "records that cannot be found are damage");
+}
