@@ -9,8 +9,10 @@ mod quiet;
 mod record;
 mod run;
 mod shrink;
+mod staged_read;
 mod verify;
 
 pub(crate) use campaign::{Campaign, Found, Summary, replay};
 pub(crate) use case::Case;
 pub(crate) use shrink::shrink;
+pub(crate) use staged_read::staged_read;
