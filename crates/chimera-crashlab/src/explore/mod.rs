@@ -4,6 +4,7 @@ mod campaign;
 mod case;
 mod damage;
 mod lab;
+mod lint;
 mod model;
 mod quiet;
 mod record;
@@ -14,5 +15,6 @@ mod verify;
 
 pub(crate) use campaign::{Campaign, Found, Summary, replay};
 pub(crate) use case::Case;
+pub(crate) use lint::lint;
 pub(crate) use shrink::shrink;
 pub(crate) use staged_read::staged_read;
