@@ -156,7 +156,7 @@ impl fmt::Display for Verdict {
         }
         if let Some((what, operations)) = &self.oracle {
             let states = self.states;
-            write!(f, "oracle, after {states} states, shrunk to {operations} operations: {what}")?;
+            write!(f, "oracle, after {states} states, operations needed {operations}: {what}")?;
         }
         if !self.lints.is_empty() {
             let separator = if self.oracle.is_some() { "; " } else { "" };
@@ -192,6 +192,16 @@ mod tests {
                 assert!(verdict.oracle.is_some(), "{} ({form:?}): {verdict}", bug.title());
             }
         }
+    }
+
+    /// The reader is let in before every step of a write, and nothing reverts.
+    #[test]
+    fn readers_are_let_in_everywhere() {
+        let fixture = Fixture { bug: Bug::UnpersistedRead, form: Form::Sound };
+        let races = staged_read(&fixture, 1).expect("it runs");
+        // Beginning, lookup (two loads), load, copy, flush, fence, publish, flush, fence, end.
+        assert_eq!(races.places, 11);
+        assert!(races.lints.is_empty() && races.violation.is_none(), "{races:?}");
     }
 
     /// What the linter knows nothing about, only the oracle finds.
