@@ -300,7 +300,7 @@ fn nth_state(media: &Media, chance: &mut Chance, wanted: u64) -> Patch {
 }
 
 /// A violation, for people.
-fn describe(what: String, media: &Media, patch: &Patch, event: &Event) -> Violation {
+pub(super) fn describe(what: String, media: &Media, patch: &Patch, event: &Event) -> Violation {
     let mut survived = Vec::new();
     let mut lost = Vec::new();
     for line in &media.lines {

@@ -1,6 +1,7 @@
 //! What is tested: stores on a simulated machine, through their public interface.
 
 mod engine;
+mod fixtures;
 mod shape;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use chimera_pmem::Environment;
 
 use crate::simulated::Machine;
 pub(crate) use engine::{Engine, EngineShape, IndexUse};
+pub(crate) use fixtures::{Bug, Fixture, Form};
 pub(crate) use shape::{Shape, SubjectVisitor};
 
 /// Words of a value.

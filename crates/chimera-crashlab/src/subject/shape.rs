@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, EngineShape, Subject};
+use super::{Engine, EngineShape, Fixture, Subject};
 
 /// What kind of store is tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Shape {
     Engine(EngineShape),
+    Fixture(Fixture),
 }
 
 /// Something to be done with a subject of any type.
@@ -22,6 +23,7 @@ impl Shape {
     pub(crate) fn with_subject<V: SubjectVisitor>(&self, visitor: V) -> V::Output {
         match self {
             Self::Engine(shape) => visitor.visit(&Engine::new(shape)),
+            Self::Fixture(fixture) => visitor.visit(fixture),
         }
     }
 }

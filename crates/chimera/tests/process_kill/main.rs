@@ -3,7 +3,6 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
-mod short_lives;
 mod writer;
 
 use std::path::Path;
