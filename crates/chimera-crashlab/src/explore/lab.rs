@@ -214,7 +214,7 @@ impl<'a, S: Subject> Lab<'a, S> {
             let (machine, environment) = (&self.durable, &self.recovery_environment);
             if let Err(what) = verify(self.subject, machine, environment, expectation, patch, twice)
             {
-                violation = Some(describe(what, media, patch, event));
+                violation = Some(describe(&what, media, patch, event));
             }
         });
         match violation {
@@ -241,7 +241,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         let before = std::mem::replace(&mut machine.state().tree, tree);
         let outcome = verify_damaged(self.subject, machine, environment, expectation, chance);
         machine.state().tree = before;
-        outcome.map_err(|what| describe(what, media, &Patch::default(), event))
+        outcome.map_err(|what| describe(&what, media, &Patch::default(), event))
     }
 
     /// Puts both machines into the state where a run goes on.
@@ -300,7 +300,7 @@ fn nth_state(media: &Media, chance: &mut Chance, wanted: u64) -> Patch {
 }
 
 /// A violation, for people.
-pub(super) fn describe(what: String, media: &Media, patch: &Patch, event: &Event) -> Violation {
+pub(super) fn describe(what: &str, media: &Media, patch: &Patch, event: &Event) -> Violation {
     let mut survived = Vec::new();
     let mut lost = Vec::new();
     for line in &media.lines {

@@ -164,7 +164,7 @@ fn crashes<S: Subject>(
                 }
                 races.states += 1;
                 let outcome = verify(subject, &durable, &environment, &now, patch, false);
-                races.violation = outcome.err().map(|what| describe(what, &media, patch, event));
+                races.violation = outcome.err().map(|what| describe(&what, &media, patch, event));
             });
         }
         linter.step(event, &media);

@@ -92,13 +92,12 @@ impl Media {
                 let sequence = self.sequence;
                 let store = Pending { word, value, order, thread, site, sequence };
                 let number = word / LINE_WORDS;
-                match self.lines.iter_mut().find(|line| line.number == number) {
-                    Some(line) => line.stores.push(store),
-                    None => {
-                        let mut stores = self.spare.pop().unwrap_or_default();
-                        stores.push(store);
-                        self.lines.push(Line { number, stores });
-                    }
+                if let Some(line) = self.lines.iter_mut().find(|line| line.number == number) {
+                    line.stores.push(store);
+                } else {
+                    let mut stores = self.spare.pop().unwrap_or_default();
+                    stores.push(store);
+                    self.lines.push(Line { number, stores });
                 }
             }
             Event::Flush { line, thread, .. } => self.flushed.push((thread, line, self.sequence)),

@@ -135,11 +135,11 @@ impl One {
         }
         let history = recorder.history();
         history.check().map_err(|violation| Failure::Wrong(violation.to_string()))?;
-        self.crash(&history, workload.keys)
+        Ok(self.crash(&history, workload.keys))
     }
 
     /// Goes through the trace and crashes.
-    fn crash(&mut self, history: &History, keys: u64) -> Result<Crashes, Failure> {
+    fn crash(&mut self, history: &History, keys: u64) -> Crashes {
         let operations = history.events().len() as u64 / 2;
         let mut crashes = Crashes { histories: 1, operations, ..Crashes::default() };
         let working = self.working.clone();
@@ -170,7 +170,7 @@ impl One {
         linter.compare(&media, &self.working);
         crashes.lints.extend(linter.into_found());
         crashes.problem = problem.map(|text| Problem { number: self.number, text });
-        Ok(crashes)
+        crashes
     }
 
     /// Tries some of the states at one point.

@@ -80,7 +80,6 @@ pub(crate) trait Subject: Send + Sync {
 }
 
 /// An open store of numbered keys and values of four words. Sessions are numbered, too.
-#[expect(clippy::missing_errors_doc, reason = "every error is a violation, or `Full`")]
 pub(crate) trait Store {
     /// Stores a value; whether the key is new.
     fn put(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure>;
