@@ -160,8 +160,6 @@ impl Linter {
 
     fn store(&mut self, word: u32, value: u64, site: Site, media: &Media) {
         let old = media.stored(word);
-        self.published
-            .retain(|published| published.by != word || value & published.mask == published.mask);
         for announced in std::mem::take(&mut self.announced) {
             let news = value & !old;
             // The upper half of a checked word is its check.
@@ -169,6 +167,12 @@ impl Linter {
             let mask = if low == 0 { news } else { low };
             self.published.push(Published { words: words_of(announced), by: word, mask });
         }
+        // Withdrawn only once a crash does not bring it back.
+        self.published.retain(|published| {
+            let is_withdrawn = |now: u64| now & published.mask != published.mask;
+            let now = if published.by == word { value } else { media.stored(published.by) };
+            !(is_withdrawn(now) && is_withdrawn(media.durable.peek(published.by)))
+        });
         let is_published = self.published.iter().any(|published| published.words.contains(&word));
         if is_published && value != old && !IN_PLACE.contains(&site.name()) {
             let what = format!("a store to word {word}, which is reachable");

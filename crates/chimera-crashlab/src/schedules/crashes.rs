@@ -20,9 +20,9 @@ use crate::simulated::{Event, Machine, Memory, Mutation, Simulated, SimulatedFil
 use crate::subject::{Engine, EngineShape, Failure, IndexUse, Subject};
 
 /// Crash points that are tried in each history.
-const POINTS: usize = 16;
+const POINTS: usize = 24;
 /// States that are tried at each.
-const STATES: usize = 6;
+const STATES: usize = 8;
 
 /// Histories to crash.
 #[derive(Clone, Copy, Debug)]

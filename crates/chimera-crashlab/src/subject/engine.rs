@@ -72,7 +72,8 @@ impl EngineShape {
             engine: EngineName(engine),
             published_layout: chance.below(8) == 0,
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
-            keys: 2 + chance.below(7),
+            // So many that an index in persistent memory grows beyond the first page of its block.
+            keys: if needs_room { 24 } else { 2 + chance.below(7) },
             blocks: if needs_room { 24 } else { 2 + chance.below(11) },
             // A page has no room for a segment of the index.
             pages_per_block: if needs_room { 2 } else { 1 + chance.below(2) as u32 },
