@@ -26,6 +26,10 @@ const DEFAULT_SIZES: (u32, u32) = (16, 200);
 /// these files are small enough to copy with any tool. Storage is taken block by block either way.
 const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
 
+/// Journal of a store made on a plain file. The library's default of 64 MiB suits servers, which set
+/// it when they open the store.
+const JOURNAL_BYTES: u64 = 256 << 10;
+
 const EXAMPLES: &str = "\
 Examples:
   chimera put greeting 'hello world'
@@ -33,8 +37,8 @@ Examples:
   chimera put --hex 6b6579 0xc0ffee
   chimera put --path users --key-size 8 --value-size 64 alice 'alice@example.org'
 
-A store takes storage as records come: a new one occupies some 40 KiB on disk, although its
-segment file looks as large as --segment-size.";
+A store takes storage as records come: a new one occupies some 40 KiB, and on a plain
+file system 256 KiB for its journal, although its segment file looks as large as --segment-size.";
 
 /// Store a value under a key; creates the store if there is none
 #[derive(Args, Debug)]
@@ -117,7 +121,8 @@ impl Put {
         let options = store::options_to_write(&self.write)
             .create(true)
             .fixed_size(key_size, value_size)
-            .segment_bytes(self.segment_size.unwrap_or(DEFAULT_SEGMENT_BYTES));
+            .segment_bytes(self.segment_size.unwrap_or(DEFAULT_SEGMENT_BYTES))
+            .journal_bytes(JOURNAL_BYTES);
         Ok(store::open(&self.write.store.place.path, options)?)
     }
 
