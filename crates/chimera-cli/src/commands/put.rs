@@ -26,6 +26,10 @@ const DEFAULT_SIZES: (u32, u32) = (16, 200);
 /// these files are small enough to copy with any tool. Storage is taken block by block either way.
 const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
 
+/// Journal of a store made on a plain file. The library's default of 64 MiB suits servers, which set
+/// it when they open the store.
+const JOURNAL_BYTES: u64 = 256 << 10;
+
 const EXAMPLES: &str = "\
 Examples:
   chimera put greeting 'hello world'
@@ -33,8 +37,8 @@ Examples:
   chimera put --hex 6b6579 0xc0ffee
   chimera put --path users --key-size 8 --value-size 64 alice 'alice@example.org'
 
-A store takes storage as records come: a new one occupies some 40 KiB on disk, although its
-segment file looks as large as --segment-size.";
+A store takes storage as records come: a new one occupies some 40 KiB, and on a plain
+file system 256 KiB for its journal, although its segment file looks as large as --segment-size.";
 
 /// Store a value under a key; creates the store if there is none
 #[derive(Args, Debug)]
@@ -116,8 +120,10 @@ impl Put {
         fit("key", key.to_vec(), key_size)?;
         fit("value", value.to_vec(), value_size)?;
         let path = &self.write.store.place.path;
-        let mut options =
-            store::options_to_write(&self.write).create(true).fixed_size(key_size, value_size);
+        let mut options = store::options_to_write(&self.write)
+            .create(true)
+            .fixed_size(key_size, value_size)
+            .journal_bytes(JOURNAL_BYTES);
         // On a device the library chooses segments that fill it.
         let default = (!store::is_device(path)).then_some(DEFAULT_SEGMENT_BYTES);
         if let Some(bytes) = self.segment_size.or(default) {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use super::read::Walk;
-use super::{DATA_AT, Header, Journal, Lines, damaged, lock};
+use super::{Header, Journal, Lines, damaged, lock};
 use crate::environment::TaskStep;
 
 /// Bytes of lines to bring home at a time.
@@ -43,12 +43,7 @@ impl Journal {
         self.checkpoint()?;
         let done =
             Header { start: self.start_at(), is_closed: true, ..self.header }.write(&*self.file);
-        done.inspect_err(|error| self.fail(error))?;
-        // An empty journal needs no storage until it is used again.
-        if let Err(error) = self.file.punch(DATA_AT, self.header.capacity) {
-            log::debug!("the journal keeps its storage: {error}");
-        }
-        Ok(())
+        done.inspect_err(|error| self.fail(error))
     }
 
     /// Waits until there are `bytes` of room, or makes it.

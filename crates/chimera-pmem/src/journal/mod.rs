@@ -130,8 +130,7 @@ impl Journal {
     /// [emptied](Contents::empty).
     ///
     /// # Errors
-    /// `InvalidData` when it is damaged; `StorageFull` when there is no room for its entries; what the
-    /// file says.
+    /// `InvalidData` when it is damaged; what the file says.
     pub fn open(
         file: Arc<dyn File>,
         policy: SyncPolicy,
@@ -139,11 +138,14 @@ impl Journal {
     ) -> io::Result<Arc<Self>> {
         let header = Header::read(&*file)?.filter(|header| !header.is_closed);
         let header = header.ok_or_else(|| damaged("it is not ready for use".to_owned()))?;
-        // A write to a hole of a mapped file on a full device would be a SIGBUS.
-        file.allocate(0, DATA_AT + header.capacity)?;
+        // A copy of a journal may have holes. A write to one through a mapping would be a SIGBUS on a full
+        // device; without a mapping it is an error.
+        let has_storage = file.allocate(0, DATA_AT + header.capacity);
         let ring = match file.descriptor() {
-            Some(descriptor) => Some(Window::map(descriptor, DATA_AT, header.capacity, false)?),
-            None => None,
+            Some(descriptor) if has_storage.is_ok() => {
+                Some(Window::map(descriptor, DATA_AT, header.capacity, false)?)
+            }
+            _ => None,
         };
         let start = || AtomicU64::new(header.start);
         Ok(Arc::new_cyclic(|me| Self {

@@ -148,7 +148,7 @@ impl JournalFile {
         let policy = policy(options.effective_durability(Medium::File)?, Medium::File);
         let policy = policy.unwrap_or(SyncPolicy::Immediate);
         let journal = Journal::open(file, policy, files.environment.clone())
-            .map_err(|source| full_or_io(source, "allocate space in", &path))?;
+            .map_err(Error::io("open", &path))?;
         pmem.use_journal(journal).map_err(Error::io("use", &path))
     }
 

@@ -445,7 +445,8 @@ impl Options {
         self
     }
 
-    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default 64 MiB. A
+    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default: what the
+    /// store has, and 64 MiB for a new journal (256 KiB in stores that the command `put` makes). A
     /// larger one lets changes of the same line be written home together; it costs disk space, and
     /// time to read after a crash. Another size than the journal has takes effect when the store is next
     /// opened after it was closed in order.
