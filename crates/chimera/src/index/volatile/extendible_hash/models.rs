@@ -15,7 +15,7 @@ use crate::sync::under_loom::model;
 struct Store {
     table: ExtendibleHash,
     /// At each location the hash of the key whose record is there, or 0.
-    records: [AtomicU64; 16],
+    records: [AtomicU64; 32],
 }
 
 impl Store {
@@ -210,6 +210,23 @@ fn loom_writers_find_keys_while_their_segment_is_split() {
         let store = Store::new(8, &full());
         let wanted = full()[1];
         beside(&store, split, move |store| assert_eq!(store.find_to_change(wanted), Some(2)));
+    });
+}
+
+#[test]
+fn loom_keys_are_found_while_a_segment_is_split_under_a_directory_that_is_deep_enough() {
+    model::check(1, || {
+        let store = Store::new(8, &full());
+        split(&store);
+        let even = |number: u64| hash(2 * (number - 10), number / 2 % 2, 1);
+        (11..18).for_each(|number| store.insert(even(number), number));
+        let split = move |store: &Store| {
+            store.insert(even(18), 18);
+            assert_eq!((store.table.growth.segments(), store.table.directory.depth()), (4, 2));
+        };
+        beside(&store, split, move |store| {
+            assert_eq!(store.find_to_change(even(11)), Some(11));
+        });
     });
 }
 
