@@ -184,7 +184,7 @@ fn read_copy<P: Pmem>(pmem: &P, at: u64) -> Result<Superblock> {
 /// The valid copy with the higher sequence number.
 fn newest(copies: [Result<Superblock>; 2]) -> Result<Superblock> {
     match copies {
-        [Ok(first), Ok(second)] if first.sequence > second.sequence => Ok(first),
+        [Ok(first), Ok(second)] if first.is_newer_than(&second) => Ok(first),
         [Ok(_), Ok(second)] => Ok(second),
         [Err(newer @ Error::NewerFormat { .. }), _]
         | [_, Err(newer @ Error::NewerFormat { .. })] => Err(newer),
