@@ -253,6 +253,12 @@ impl Model {
             }
             // Of too many keys with one hash some are left out, at each open others.
             Err(Error::Poisoned { .. }) if !self.strict => None,
+            // A record has the highest version there is: nothing is written any more.
+            Err(Error::Corrupted { what, .. })
+                if self.strict && what.contains("leaves no room") =>
+            {
+                before
+            }
             Err(Error::Corrupted { .. }) => {
                 assert!(!self.strict, "damage in a store that was verified");
                 None

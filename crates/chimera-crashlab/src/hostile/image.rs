@@ -123,7 +123,11 @@ impl Image {
             Some(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect())
         };
         let (first, second) = (copy(0)?, copy(COPY_STRIDE)?);
-        Shape::from_superblock(if first[8] > second[8] { &first } else { &second })
+        Shape::from_superblock(if (first[8].wrapping_sub(second[8]) as i64) > 0 {
+            &first
+        } else {
+            &second
+        })
     }
 
     /// Writes a record with right checks, and sets its bit. Nothing where there is no such slot.

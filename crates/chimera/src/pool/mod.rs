@@ -133,7 +133,7 @@ impl<P: Pmem> Pool<P> {
     pub(crate) fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = self.lock_superblock();
         change(&mut superblock);
-        superblock.sequence += 1;
+        superblock.sequence = superblock.sequence.wrapping_add(1);
         store_superblock(&self.pmem, &superblock);
     }
 

@@ -316,7 +316,7 @@ fn read_copy(skips: Skips<'_>, word: &dyn Fn(u64) -> u64, at: u64) -> Result<Sup
 fn newest(skips: Skips<'_>, copies: [Result<Superblock>; 2]) -> Result<Superblock> {
     match copies {
         [Ok(first), Ok(_)] if skips(steps::SUPERBLOCK_NEWER) => Ok(first),
-        [Ok(first), Ok(second)] if first.sequence > second.sequence => Ok(first),
+        [Ok(first), Ok(second)] if first.is_newer_than(&second) => Ok(first),
         [Ok(_), Ok(second)] => Ok(second),
         [Err(newer @ Error::NewerFormat { .. }), _]
         | [_, Err(newer @ Error::NewerFormat { .. })] => Err(newer),

@@ -17,8 +17,6 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 pub(crate) const WORDS: usize = 16;
 /// Bytes from one copy to the other.
 pub(crate) const COPY_STRIDE: u64 = 4096;
-/// Sequence numbers are below this, which no number of updates reaches.
-const SEQUENCE_MAX: u64 = 1 << 62;
 /// Bytes of the superblock file.
 pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
 
@@ -67,6 +65,11 @@ pub(super) fn checksum(words: &[u64]) -> u64 {
 }
 
 impl Superblock {
+    /// Whether this copy was written after `other`. Numbers wrap, so that none is the last.
+    pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
+        (self.sequence.wrapping_sub(other.sequence) as i64) > 0
+    }
+
     /// As 16 words.
     pub(crate) fn encode(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
@@ -109,9 +112,6 @@ impl Superblock {
         };
         if low(words[1]) == 0 {
             return Err(bad("format version", 1));
-        }
-        if words[8] >= SEQUENCE_MAX {
-            return Err(bad("sequence number", 8));
         }
         Ok(Self {
             engine: EngineKind::from_code(u64::from(high(words[1]))).ok_or(bad("engine", 1))?,

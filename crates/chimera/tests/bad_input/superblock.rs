@@ -179,6 +179,24 @@ fn a_missing_journal_is_named() {
     assert_whole(path);
 }
 
+/// No sequence number is the last one: a store that opens opens again.
+#[test]
+fn sequence_numbers_wrap() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    for sequence in [(1 << 62) - 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX] {
+        forge_superblock(path, &[(8, sequence)]);
+        for round in 0..3 {
+            let db = open(path, &small());
+            // At first both copies have the same number.
+            assert!(round == 0 || db.stats().recovery.clean, "an old copy is in force");
+            assert_eq!(contents(&db).len() as u64, RECORDS);
+            db.close().expect("nobody else has it");
+        }
+    }
+}
+
 #[test]
 fn a_cut_extended_or_missing_superblock_is_named() {
     let directory = scratch();
