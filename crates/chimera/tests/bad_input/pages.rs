@@ -234,6 +234,23 @@ fn a_delete_that_would_bring_back_an_old_record_is_refused() {
     assert_eq!(db.get(&key(0)).expect("it is sound"), Some(value(0, 3)));
 }
 
+/// A value whose check is damaged is not acknowledged as what it looks like.
+#[test]
+fn a_swap_of_a_damaged_value_is_refused() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let check_of_the_value = slot_of(path, 3) + 4;
+    flip(path, FIRST_SEGMENT, check_of_the_value, 1);
+    let db = open(path, &small().verify_at_open(false));
+    for new in [value(3, 1), value(3, 2)] {
+        let swap = db.compare_and_swap(&key(3), &value(3, 1), &new);
+        assert_fails(swap, &["does not match its checksum"]);
+    }
+    assert_fails(db.get(&key(3)), &["does not match its checksum"]);
+    assert_eq!(db.get(&key(4)).expect("its neighbour"), Some(value(4, 1)));
+}
+
 /// Blocks that were never handed out are zeros, unless somebody has changed the file: what is written to
 /// them must stay all the same, and nothing else may come up.
 #[test]

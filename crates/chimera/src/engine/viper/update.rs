@@ -31,7 +31,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             after.clear();
             after.extend_from_slice(&before);
             change(&mut after);
-            let swap = self.replace(client, hash, key, &before, &after);
+            let swap = self.replace(client, hash, key, &before, &after, false);
             client.value = before;
             client.changed = after;
             match swap? {
@@ -55,9 +55,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     ) -> Result<Swap> {
         self.check_key(key)?;
         self.check_value(expected)?;
-        self.replace(client, self.hash.of(key), key, expected, new)
+        self.replace(client, self.hash.of(key), key, expected, new, self.verify_reads)
     }
 
+    /// `verify` where the caller has not read the value as `expected`: a damaged one that happens to be
+    /// alike is not to be answered for.
     fn replace(
         &self,
         client: &mut Client,
@@ -65,6 +67,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         key: &[u8],
         expected: &[u8],
         new: &[u8],
+        verify: bool,
     ) -> Result<Swap> {
         self.check_value(new)?;
         let booked = self.begin(Operation::Update, client);
@@ -77,6 +80,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let value = self.pages.value(&self.pool, &existing.place);
         if !self.pool.pmem.compare(value, expected) {
             return Ok(Swap::Different);
+        }
+        let Existing { header, place, .. } = &existing;
+        if verify && !self.page_lock(place).has_mark() && !header.value_is_sound(place, expected) {
+            return Err(Error::corrupted("a record does not match its checksum", place.record_at));
         }
         match Change::between(expected, new) {
             Change::None => {}
