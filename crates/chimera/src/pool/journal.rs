@@ -297,7 +297,7 @@ impl<P: Pmem> Pool<P> {
     /// says so durably.
     pub(super) fn remove_old_journal(&self) -> Result<()> {
         let path = self.files.journal_path();
-        if self.is_journaled || self.files.is_without_files() {
+        if self.is_journaled || self.files.is_without_files() || self.files.device.is_some() {
             return Ok(());
         }
         match self.environment.remove(&path) {
