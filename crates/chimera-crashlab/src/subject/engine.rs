@@ -74,7 +74,7 @@ impl EngineShape {
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
             // So many that an index in persistent memory grows beyond the first page of its block.
             keys: if needs_room { 24 } else { 2 + chance.below(7) },
-            blocks: if needs_room { 24 } else { 2 + chance.below(11) },
+            blocks: if needs_room { 48 } else { 2 + chance.below(11) },
             // A page has no room for a segment of the index.
             pages_per_block: if needs_room { 2 } else { 1 + chance.below(2) as u32 },
             segment_bytes: 8192,
@@ -146,7 +146,7 @@ impl Subject for Engine {
     type Store = EngineStore;
 
     fn image_bytes(&self) -> u64 {
-        32 << 10
+        if self.shape.index == IndexUse::Dram { 32 << 10 } else { 64 << 10 }
     }
 
     fn keys(&self) -> u64 {
