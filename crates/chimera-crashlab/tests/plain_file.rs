@@ -14,12 +14,7 @@ fn seeds() -> u64 {
 fn all(plan: impl Fn(u64) -> Plan) -> Findings {
     let mut sum = Findings::default();
     for seed in 0..seeds() {
-        let found = explore(&plan(seed));
-        sum.crash_points += found.crash_points;
-        sum.states += found.states;
-        sum.nested += found.nested;
-        sum.epochs += found.epochs;
-        sum.violations.extend(found.violations);
+        sum.add(explore(&plan(seed)));
     }
     println!(
         "{} crash points, {} states, {} nested, {} epochs",

@@ -1,11 +1,14 @@
 //! `explore`: crash a simulated store at every step, in every way that matters.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::{Common, Outcome, progress_bar};
 use crate::chance::Chance;
 use crate::explore::{Campaign, Found, shrink};
+use crate::plain_file::{self, Findings, Plan};
 use crate::report::Report;
 use crate::schedules::CrashCampaign;
 use crate::subject::{EngineShape, Shape};
@@ -21,6 +24,9 @@ pub(crate) struct Arguments {
     /// Histories of several sessions at once, crashed at many points
     #[arg(long, default_value_t = 1_000)]
     histories: u64,
+    /// Stores on simulated plain files, half of them `Group` and half `Immediate`
+    #[arg(long, default_value_t = 40)]
+    plain_files: u64,
     /// Threads; each has a share that follows from the seed
     #[arg(long, default_value_t = 2)]
     threads: u64,
@@ -54,7 +60,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         progress: &|histories| bar.set_position(histories),
     };
     let crashes = crashes.run();
+    bar.set_length(arguments.plain_files);
+    let plain_files = plain_files(arguments, common.seed, &|stores| bar.set_position(stores));
     bar.finish_and_clear();
+    let violations = summary.found.len() + plain_files.violations.len();
     let mut report = Report::new();
     report
         .figure("engine", engine.to_string())
@@ -70,8 +79,12 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         .figure("histories", crashes.histories)
         .figure("operations_in_histories", crashes.operations)
         .figure("states_in_histories", crashes.states)
-        .figure("violations", summary.found.len() + usize::from(crashes.problem.is_some()))
+        .figure("plain_file_states", plain_files.states)
+        .figure("violations", violations + usize::from(crashes.problem.is_some()))
         .figure("lints", summary.lints.union(&crashes.lints).count());
+    for violation in &plain_files.violations {
+        report.problem(format!("plain file: {violation}"));
+    }
     if let Some(problem) = &crashes.problem {
         let number = problem.number;
         report.problem(format!(
@@ -83,11 +96,33 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         report.problem(format!("{} at {}: {}", lint.rule, lint.site, lint.what));
     }
     for found in summary.found.into_iter().take(1) {
-        let found = shrink(found, None);
+        let found = shrink(found);
         save(&found, &arguments.save)?;
         report.problem(describe(&found, &arguments.save));
     }
     Ok(report)
+}
+
+/// Stores on plain files that lose unsynced pages, each checked against its own promise.
+fn plain_files(arguments: &Arguments, seed: u64, progress: &(dyn Fn(u64) + Sync)) -> Findings {
+    let (all, next) = (Mutex::new(Findings::default()), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= arguments.plain_files {
+                        return;
+                    }
+                    let plan = if number % 2 == 0 { Plan::group } else { Plan::immediate };
+                    let found = plain_file::explore(&plan(seed.wrapping_add(number)));
+                    all.lock().unwrap_or_else(PoisonError::into_inner).add(found);
+                    progress(number);
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes a case for `replay`.

@@ -1,6 +1,11 @@
 //! `mutate`: break each persistence step in turn and see whether the lab notices.
 
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use super::explore::save;
 use super::{Common, Outcome, progress_bar};
+use crate::explore::{Found, shrink};
 use crate::mutate::{Matrix, Mutant};
 use crate::report::Report;
 
@@ -15,6 +20,9 @@ pub(crate) struct Arguments {
     /// Only mutants whose name contains this, for example `drop-fence`
     #[arg(long)]
     only: Option<String>,
+    /// Directory for the smallest case that shows each mutant, for `replay`
+    #[arg(long)]
+    save: Option<PathBuf>,
     /// Threads; each has a share that follows from the seed
     #[arg(long, default_value_t = 2)]
     threads: u64,
@@ -27,6 +35,14 @@ const ORACLE_MIN: f64 = 0.95;
 
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bar = progress_bar(0);
+    let failed = RefCell::new(None);
+    let keep = |found: &Found| {
+        let Some(directory) = &arguments.save else { return };
+        let found = shrink(found.clone());
+        let name = found.case.mutation.map(|mutation| mutation.to_string().replace(' ', "-"));
+        let path = directory.join(format!("{}.json", name.unwrap_or_default()));
+        *failed.borrow_mut() = save(&found, &path).err();
+    };
     let matrix = Matrix {
         engine: common.engine,
         seed: common.seed,
@@ -34,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         histories: arguments.histories,
         threads: arguments.threads.max(1),
         only: arguments.only.as_deref(),
+        keep: &keep,
         progress: &|done, all| {
             bar.set_length(all);
             bar.set_position(done);
@@ -41,6 +58,9 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     };
     let outcome = matrix.run();
     bar.finish_and_clear();
+    if let Some(error) = failed.take() {
+        return Err(error);
+    }
     let count = |is: &dyn Fn(&Mutant) -> bool| outcome.mutants.iter().filter(|m| is(m)).count();
     let mutants = outcome.mutants.len();
     let equivalent = count(&|mutant| mutant.equivalent.is_some() && !mutant.is_killed());

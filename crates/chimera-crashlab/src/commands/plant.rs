@@ -113,7 +113,7 @@ impl Trial<'_> {
         // The oracle cuts a run short: what the linter would have said is asked apart.
         verdict.lints.extend(lint(&self.fixture, self.seed));
         if let Some(found) = summary.found.into_iter().next() {
-            let Found { case, violation } = shrink(found, None);
+            let Found { case, violation } = shrink(found);
             let operations = case.epochs.iter().map(|epoch| epoch.actions.len()).sum();
             verdict.oracle = Some((violation.what, operations));
         }

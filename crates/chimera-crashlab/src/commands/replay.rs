@@ -9,7 +9,7 @@ use crate::report::Report;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What `explore` wrote
+    /// What `explore` or `mutate --save` wrote
     case: PathBuf,
 }
 
@@ -18,8 +18,8 @@ pub(crate) fn run(arguments: &Arguments, _common: &Common) -> Outcome {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let case: Case = serde_json::from_str(&text)
-        .map_err(|error| format!("{} is not what `explore` writes: {error}", path.display()))?;
-    let violation = replay(&case, None);
+        .map_err(|error| format!("{} is not a case: {error}", path.display()))?;
+    let violation = replay(&case);
     let mut report = Report::new();
     report.figure("epochs", case.epochs.len()).figure("violations", u64::from(violation.is_some()));
     if let Some(violation) = violation {

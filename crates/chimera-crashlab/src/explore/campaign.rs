@@ -117,7 +117,7 @@ impl SubjectVisitor for One<'_> {
         summary.seen.extend(lab.working.state().seen.iter());
         if let Some(violation) = violation {
             self.worker.is_over.store(true, Ordering::Relaxed);
-            let case = Case { shape: self.shape.clone(), seed: self.seed, epochs };
+            let case = Case { mutation, shape: self.shape.clone(), seed: self.seed, epochs };
             summary.found.push(Found { case, violation });
         }
         lab.counts
@@ -125,13 +125,13 @@ impl SubjectVisitor for One<'_> {
 }
 
 /// Runs a case again.
-pub(crate) fn replay(case: &Case, mutation: Option<Mutation>) -> Option<Violation> {
-    struct Again<'a>(&'a Case, Option<Mutation>);
+pub(crate) fn replay(case: &Case) -> Option<Violation> {
+    struct Again<'a>(&'a Case);
     impl SubjectVisitor for Again<'_> {
         type Output = Option<Violation>;
         fn visit<S: Subject>(self, subject: &S) -> Option<Violation> {
-            rerun(&mut Lab::new(subject, self.0.seed, self.1), self.0)
+            rerun(&mut Lab::new(subject, self.0.seed, self.0.mutation), self.0)
         }
     }
-    case.shape.with_subject(Again(case, mutation))
+    case.shape.with_subject(Again(case))
 }

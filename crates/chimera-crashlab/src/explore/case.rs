@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
+use crate::simulated::Mutation;
 use crate::subject::{Shape, Value};
 
 /// One operation of a run.
@@ -90,6 +91,9 @@ pub(crate) struct Epoch {
 /// A run: in its last epoch every crash is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
+    /// A step that is made wrong, as `mutate` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mutation: Option<Mutation>,
     pub(crate) shape: Shape,
     pub(crate) seed: u64,
     pub(crate) epochs: Vec<Epoch>,

@@ -3,6 +3,8 @@
 mod campaign;
 mod case;
 mod damage;
+#[cfg(test)]
+mod kept;
 mod lab;
 mod lint;
 mod model;

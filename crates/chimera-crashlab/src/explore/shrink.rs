@@ -2,13 +2,12 @@
 
 use super::campaign::{Found, replay};
 use super::case::Case;
-use crate::simulated::Mutation;
 
 /// Runs that shrinking may take.
 const RUNS_MAX: u32 = 3_000;
 
 /// A smaller case that fails, too: without every epoch and every action that can be missed.
-pub(crate) fn shrink(found: Found, mutation: Option<Mutation>) -> Found {
+pub(crate) fn shrink(found: Found) -> Found {
     let mut best = found;
     let mut runs = 0;
     let mut tries = |case: Case| {
@@ -16,7 +15,7 @@ pub(crate) fn shrink(found: Found, mutation: Option<Mutation>) -> Found {
         if runs > RUNS_MAX {
             return None;
         }
-        replay(&case, mutation).map(|violation| Found { case, violation })
+        replay(&case).map(|violation| Found { case, violation })
     };
     loop {
         let before = size(&best.case);

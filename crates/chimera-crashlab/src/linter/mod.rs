@@ -9,6 +9,9 @@
 //!
 //! A1 to A3 hold for durability `Immediate`, which is what simulated media give.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use chimera_pmem::{Extent, Operation, Site};

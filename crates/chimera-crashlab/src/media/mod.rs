@@ -3,6 +3,8 @@
 
 mod files;
 mod states;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

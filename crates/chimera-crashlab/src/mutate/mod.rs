@@ -12,7 +12,7 @@ use chimera::EngineKind;
 use serde::Serialize;
 
 use crate::chance::Chance;
-use crate::explore::{Campaign, Summary};
+use crate::explore::{Campaign, Found, Summary};
 use crate::schedules::{CrashCampaign, Crashes};
 use crate::simulated::{Mutation, MutationKind};
 use crate::subject::{EngineShape, Shape};
@@ -28,6 +28,8 @@ pub(crate) struct Matrix<'a> {
     pub(crate) threads: u64,
     /// Only mutants whose name contains this.
     pub(crate) only: Option<&'a str>,
+    /// Called with every mutant that a crash state killed.
+    pub(crate) keep: &'a dyn Fn(&Found),
     /// Called with (mutants done, of how many).
     pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),
 }
@@ -124,6 +126,7 @@ impl Matrix<'_> {
     fn mutant(&self, mutation: Mutation) -> Mutant {
         let summary = self.campaign(Some(mutation));
         let mut oracle = summary.found.first().map(|found| found.violation.what.clone());
+        summary.found.first().map(self.keep);
         let mut lints = summary.lints;
         if oracle.is_none() {
             let crashes = self.histories(Some(mutation));

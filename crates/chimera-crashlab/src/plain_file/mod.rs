@@ -88,6 +88,17 @@ pub struct Findings {
     pub violations: Vec<String>,
 }
 
+impl Findings {
+    /// Adds what another exploration found.
+    pub fn add(&mut self, other: Self) {
+        self.crash_points += other.crash_points;
+        self.states += other.states;
+        self.nested += other.nested;
+        self.epochs += other.epochs;
+        self.violations.extend(other.violations);
+    }
+}
+
 /// Explores a plan.
 pub fn explore(plan: &Plan) -> Findings {
     life::explore(plan)

@@ -13,6 +13,8 @@ use crate::simulated::Mutation;
 const BATCH: u64 = 50;
 /// Operations in each history, of all threads together.
 const OPERATIONS: u32 = 200;
+/// Turns from one stall of a thread to the next: an operation has some fifty.
+const STALL_EVERY: u64 = 300;
 
 /// What to do, and how much of it.
 pub(crate) struct CrashCampaign<'a> {
@@ -59,9 +61,11 @@ impl CrashCampaign<'_> {
             keys: 2 + number % 8,
             seed: self.seed.wrapping_add(number.wrapping_mul(1 << 32)),
         };
-        let scheduling = match number % 3 {
+        let scheduling = match number % 5 {
             0 => Scheduling::Random,
-            depth => Scheduling::Priorities(1 + 2 * depth as usize),
+            1 => Scheduling::Priorities(3),
+            2 => Scheduling::Priorities(5),
+            _ => Scheduling::Stalls(STALL_EVERY),
         };
         let histories = BATCH.min(self.histories - number * BATCH);
         let plan = Plan { workload, scheduling, histories };

@@ -1,7 +1,7 @@
 //! Histories with power failures: several threads at a store on simulated media, then crashes at many
 //! points of what they did, each judged with what recovery brings back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +21,8 @@ use crate::subject::{Engine, EngineShape, Failure, IndexUse, Subject};
 
 /// Crash points that are tried in each history.
 const POINTS: usize = 24;
+/// Events after which a thread with stores that are not durable has stopped.
+const LONG: usize = 40;
 /// States that are tried at each.
 const STATES: usize = 8;
 
@@ -138,20 +140,41 @@ impl One {
         Ok(self.crash(&history, workload.keys))
     }
 
+    /// The points at which to crash: half of them anywhere, half where a thread has stopped halfway.
+    fn choose(&mut self, events: &[Event]) -> BTreeSet<usize> {
+        let (mut anywhere, mut halfway) = (Vec::new(), Vec::new());
+        let mut last: BTreeMap<u8, (usize, bool)> = BTreeMap::new();
+        for (number, event) in events.iter().enumerate() {
+            if matches!(event, Event::Fence { .. } | Event::History(_) | Event::Publish { .. }) {
+                anywhere.push(number);
+                if last.values().any(|(since, pending)| *pending && since + LONG < number) {
+                    halfway.push(number);
+                }
+            }
+            match event {
+                Event::Store { thread, .. } | Event::Flush { thread, .. } => {
+                    last.insert(*thread, (number, true));
+                }
+                Event::Fence { thread, .. } => {
+                    last.insert(*thread, (number, false));
+                }
+                _ => {}
+            }
+        }
+        let mut pick = |points: &[usize]| -> Vec<usize> {
+            let count = if points.is_empty() { 0 } else { POINTS / 2 };
+            (0..count).map(|_| points[self.chance.below(points.len() as u64) as usize]).collect()
+        };
+        pick(&anywhere).into_iter().chain(pick(&halfway)).collect()
+    }
+
     /// Goes through the trace and crashes.
     fn crash(&mut self, history: &History, keys: u64) -> Crashes {
         let operations = history.events().len() as u64 / 2;
         let mut crashes = Crashes { histories: 1, operations, ..Crashes::default() };
         let working = self.working.clone();
         let trace = working.state();
-        let is_point = |event: &Event| {
-            matches!(event, Event::Fence { .. } | Event::History(_) | Event::Publish { .. })
-        };
-        let points: Vec<_> =
-            (0..trace.events.len()).filter(|number| is_point(&trace.events[*number])).collect();
-        let chosen: BTreeSet<usize> = (0..POINTS.min(points.len()))
-            .map(|_| points[self.chance.below(points.len() as u64) as usize])
-            .collect();
+        let chosen = self.choose(&trace.events);
         let mut media = Media::new(self.durable.clone());
         // Two threads may flush a line at the same time, and one of them in vain.
         let mut linter = Linter::new(false);

@@ -9,6 +9,7 @@ use chimera_pmem::{Pmem, SteppedEnvironment};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
+use super::stalls::StallScheduler;
 use super::{Recorder, ShuttleEnvironment, Workload, read_all, run_threads};
 use crate::histories::History;
 
@@ -26,6 +27,8 @@ pub enum Scheduling {
     /// with a known probability what needs that many turns to happen in a certain order (Burckhardt
     /// et al., ASPLOS'10).
     Priorities(usize),
+    /// Chance; and once in so many turns, on average, a thread stops where it is, for long.
+    Stalls(u64),
 }
 
 /// Histories to run.
@@ -150,6 +153,9 @@ pub(super) fn execute(
         }
         Scheduling::Priorities(depth) => {
             Runner::new(PctScheduler::new_from_seed(seed, depth, histories), config).run(body)
+        }
+        Scheduling::Stalls(every) => {
+            Runner::new(StallScheduler::new(seed, histories, every), config).run(body)
         }
     }));
     let panic = outcome.err()?;

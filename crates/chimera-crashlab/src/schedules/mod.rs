@@ -19,6 +19,7 @@ mod crashes;
 mod environment;
 mod explore;
 mod recorder;
+mod stalls;
 mod worker;
 
 pub(crate) use campaign::CrashCampaign;

@@ -2,8 +2,11 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 use chimera_pmem::Site;
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::event::Event;
 
@@ -29,6 +32,17 @@ pub(crate) enum MutationKind {
 }
 
 impl MutationKind {
+    const ALL: [Self; 8] = [
+        Self::DropFlush,
+        Self::ShortenFlushFront,
+        Self::ShortenFlushBack,
+        Self::DelayFlush,
+        Self::DropFence,
+        Self::DelayFence,
+        Self::AdvanceStore,
+        Self::Skip,
+    ];
+
     /// What a site must have done for the mutation to make a difference.
     pub(crate) fn of_step(step: &str) -> &'static [Self] {
         match step {
@@ -57,8 +71,9 @@ impl fmt::Display for MutationKind {
     }
 }
 
-/// One persistence step made wrong, everywhere it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// One persistence step made wrong, everywhere it is made. As text: what is done to it, and its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
 pub(crate) struct Mutation {
     pub(crate) kind: MutationKind,
     /// Name of the site.
@@ -68,6 +83,32 @@ pub(crate) struct Mutation {
 impl Mutation {
     pub(crate) fn skipped_step(self) -> Option<&'static str> {
         (self.kind == MutationKind::Skip).then_some(self.site)
+    }
+}
+
+impl FromStr for Mutation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a mutation, such as `drop-fence vpage.record`");
+        let (kind, site) = text.split_once(' ').ok_or_else(wrong)?;
+        let named = |one: &&MutationKind| one.to_string() == kind;
+        let kind = *MutationKind::ALL.iter().find(named).ok_or_else(wrong)?;
+        // Names of sites are constants of the program; there are few others.
+        Ok(Self { kind, site: Box::leak(site.to_owned().into_boxed_str()) })
+    }
+}
+
+// By hand: derived, a name that is `'static` could only be read from text that is.
+impl<'de> Deserialize<'de> for Mutation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl From<Mutation> for String {
+    fn from(mutation: Mutation) -> Self {
+        mutation.to_string()
     }
 }
 

@@ -69,17 +69,16 @@ impl<P: Pmem> PmemWords<P> {
         let old = lock(&self.old_blocks).pop();
         let at = self.pool.map.block_at(old.map_or_else(|| self.pool.take_block(), Ok)?);
         if old.is_none() {
-            // Before anything else is there that could be taken for records.
             let flags = checked_word::encode(block_flag::INDEX);
             self.pool.pmem.store_u64(at, flags, sites::BLOCK);
             self.pool.pmem.flush(self.pool.extent(at, 8), sites::BLOCK);
-            self.pool.pmem.fence(sites::BLOCK);
         }
-        // Zeros are what an index begins with; the first line holds the flags.
+        // Zeros are what an index begins with, and a fresh block: until the flag is durable nothing
+        // else may be there that could be taken for records.
         let words = self.pool.extent(at + CACHE_LINE, self.pool.map.block_bytes - CACHE_LINE);
         self.pool.pmem.zero(words, sites::WORD);
         self.pool.pmem.flush(words, sites::WORD);
-        self.pool.pmem.fence(sites::WORD);
+        self.pool.pmem.fence(sites::BLOCK);
         Ok(at)
     }
 

@@ -1,0 +1,37 @@
+//! Cases that once failed, in `cases/`: each is run again as it was written down, with the step that it
+//! makes wrong, which must be noticed, and without, which must pass.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Case, replay};
+
+fn cases() -> Vec<(String, Case)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(directory).expect("the directory of cases") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("a case");
+        let case = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        cases.push((path.display().to_string(), case));
+    }
+    assert!(cases.len() > 30, "only {} cases", cases.len());
+    cases
+}
+
+#[test]
+fn what_was_noticed_once_is_noticed_again() {
+    for (name, case) in cases() {
+        if let Some(mutation) = case.mutation {
+            assert!(replay(&case).is_some(), "{name}: nobody notices {mutation}");
+        }
+    }
+}
+
+#[test]
+fn what_failed_once_passes() {
+    for (name, case) in cases() {
+        let violation = replay(&Case { mutation: None, ..case });
+        assert!(violation.is_none(), "{name}: {violation:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! What may be left of hand-made traces.
+
+use std::collections::BTreeSet;
+
+use chimera_pmem::Site;
+
+use super::{LINE_WORDS, Media, States};
+use crate::chance::Chance;
+use crate::simulated::{Event, Machine, Order, State};
+
+const SITE: Site = Site::new("test");
+/// Words of memory.
+const WORDS: usize = 32;
+
+fn store(word: u32, value: u64, order: Order) -> Event {
+    Event::Store { word, value, order, thread: 0, site: SITE }
+}
+
+fn ordered(word: u32, value: u64) -> Event {
+    store(word, value, Order::Ordered)
+}
+
+fn unordered(word: u32, value: u64) -> Event {
+    store(word, value, Order::Unordered)
+}
+
+fn flush(line: u32, thread: u8) -> Event {
+    Event::Flush { line, thread, site: SITE }
+}
+
+fn fence(thread: u8) -> Event {
+    Event::Fence { thread, site: SITE }
+}
+
+/// Every memory that a crash after these steps can leave, of words that are zero at first.
+fn left(events: &[Event]) -> BTreeSet<Vec<u64>> {
+    let mut media = Media::new(Machine::new(8 * WORDS as u64));
+    let trace = State::default();
+    for event in events {
+        media.apply(event, &trace);
+    }
+    let mut left = BTreeSet::new();
+    States::new(&media).for_each(&mut Chance::new(1), &mut |patch| {
+        let mut words: Vec<u64> = (0..WORDS as u32).map(|word| media.durable.peek(word)).collect();
+        for (word, value) in &patch.words {
+            words[*word as usize] = *value;
+        }
+        left.insert(words);
+    });
+    left
+}
+
+/// Memories, each given by the words that are not zero.
+fn memories(of: &[&[(usize, u64)]]) -> BTreeSet<Vec<u64>> {
+    let memory = |words: &&[(usize, u64)]| {
+        let mut memory = vec![0; WORDS];
+        words.iter().for_each(|(word, value)| memory[*word] = *value);
+        memory
+    };
+    of.iter().map(memory).collect()
+}
+
+#[test]
+fn atomic_stores_of_a_line_survive_in_order() {
+    let events = [ordered(0, 1), ordered(1, 2), ordered(0, 3)];
+    let expected: &[&[_]] = &[&[], &[(0, 1)], &[(0, 1), (1, 2)], &[(0, 3), (1, 2)]];
+    assert_eq!(left(&events), memories(expected));
+}
+
+#[test]
+fn words_of_a_copy_survive_in_any_order() {
+    let events = [unordered(0, 1), unordered(1, 2), unordered(2, 3)];
+    let left = left(&events);
+    for mask in 0..8_u32 {
+        let survivors = (0..3).filter(|word| mask >> word & 1 == 1);
+        let words: Vec<_> = survivors.map(|word| (word, word as u64 + 1)).collect();
+        let memory = memories(&[&words]).pop_first().expect("one memory");
+        assert!(left.contains(&memory), "{words:?} never survive");
+    }
+    assert_eq!(left.len(), 8);
+}
+
+#[test]
+fn the_halves_of_a_wide_swap_can_be_torn() {
+    let left = left(&[ordered(2, 1), ordered(3, 2)]);
+    assert!(left.is_superset(&memories(&[&[], &[(2, 1)], &[(2, 1), (3, 2)]])));
+}
+
+#[test]
+fn nothing_goes_before_what_was_ordered_before_it() {
+    let left = left(&[ordered(0, 1), unordered(1, 2)]);
+    assert_eq!(left, memories(&[&[], &[(0, 1)], &[(0, 1), (1, 2)]]));
+}
+
+#[test]
+fn lines_survive_independently_of_each_other() {
+    let left = left(&[ordered(0, 1), ordered(LINE_WORDS, 2)]);
+    let second = LINE_WORDS as usize;
+    assert_eq!(left, memories(&[&[], &[(0, 1)], &[(second, 2)], &[(0, 1), (second, 2)]]));
+}
+
+#[test]
+fn a_flush_alone_makes_nothing_durable() {
+    assert_eq!(left(&[ordered(0, 1), flush(0, 0)]), memories(&[&[], &[(0, 1)]]));
+}
+
+#[test]
+fn a_fence_makes_durable_what_its_thread_flushed() {
+    assert_eq!(left(&[ordered(0, 1), flush(0, 0), fence(0)]), memories(&[&[(0, 1)]]));
+    assert_eq!(left(&[ordered(0, 1), flush(0, 0), fence(1)]), memories(&[&[], &[(0, 1)]]));
+    assert_eq!(left(&[ordered(0, 1), fence(0)]), memories(&[&[], &[(0, 1)]]));
+    assert_eq!(left(&[ordered(0, 1), flush(1, 0), fence(0)]), memories(&[&[], &[(0, 1)]]));
+}
+
+#[test]
+fn a_flush_does_not_cover_later_stores() {
+    let events = [ordered(0, 1), flush(0, 0), ordered(0, 2), fence(0)];
+    assert_eq!(left(&events), memories(&[&[(0, 1)], &[(0, 2)]]));
+}
+
+#[test]
+fn what_another_thread_flushed_waits_for_its_fence() {
+    let events = [ordered(0, 1), flush(0, 1), fence(0), fence(1)];
+    assert_eq!(left(&events[..3]), memories(&[&[], &[(0, 1)]]));
+    assert_eq!(left(&events), memories(&[&[(0, 1)]]));
+}
+
+#[test]
+fn a_new_file_has_nothing_of_an_old_one() {
+    let events = [ordered(0, 1), flush(0, 0), fence(0), ordered(1, 2)];
+    let fresh = Event::MapFresh { first: 0, count: LINE_WORDS };
+    assert_eq!(left(&[&events[..], &[fresh]].concat()), memories(&[&[]]));
+}
+
+#[test]
+fn many_lines_are_sampled_with_each_alone_and_all_but_each() {
+    let mut media = Media::new(Machine::new(8 * 8 * u64::from(LINE_WORDS)));
+    let trace = State::default();
+    for line in 0..8 {
+        media.apply(&ordered(line * LINE_WORDS, 1), &trace);
+    }
+    let mut sizes = BTreeSet::new();
+    States::new(&media).for_each(&mut Chance::new(1), &mut |patch| {
+        sizes.insert(patch.words.len());
+    });
+    assert!([0, 1, 7, 8].iter().all(|size| sizes.contains(size)), "{sizes:?}");
+}
+
+#[test]
+fn equal_memories_have_equal_hashes_however_they_came_about() {
+    let hashes = |events: &[Event]| {
+        let mut media = Media::new(Machine::new(8 * WORDS as u64));
+        for event in events {
+            media.apply(event, &State::default());
+        }
+        let mut hashes = BTreeSet::new();
+        States::new(&media).for_each(&mut Chance::new(1), &mut |patch| {
+            hashes.insert(patch.hash);
+        });
+        hashes
+    };
+    let durable = [ordered(0, 1), flush(0, 0), fence(0)];
+    let pending = hashes(&[ordered(0, 1)]);
+    assert_eq!(pending.len(), 2);
+    assert!(hashes(&durable).is_subset(&pending));
+    assert_eq!(hashes(&[ordered(0, 2), ordered(0, 1), flush(0, 0), fence(0)]), hashes(&durable));
+}
