@@ -17,6 +17,9 @@ pub(crate) use states::{Patch, States};
 /// Words in a cache line.
 pub(crate) const LINE_WORDS: u32 = 8;
 
+/// Lines between which two threads count as close to each other: a small page.
+const CLOSE_LINES: u32 = 4;
+
 /// A store that may or may not have reached media.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
@@ -185,6 +188,17 @@ impl Media {
             store.thread == thread
                 && store.sequence > begin
                 && store.value != self.durable.peek(store.word)
+        })
+    }
+
+    /// Whether two threads have stores pending close to each other.
+    pub(crate) fn is_contended(&self) -> bool {
+        let pairs = self.lines.iter().enumerate();
+        pairs.into_iter().any(|(at, line)| {
+            let near = |other: &&Line| other.number.abs_diff(line.number) <= CLOSE_LINES;
+            let mut others = self.lines[at..].iter().filter(near);
+            let thread = line.stores[0].thread;
+            others.any(|other| other.stores.iter().any(|store| store.thread != thread))
         })
     }
 

@@ -8,10 +8,6 @@ pub(super) fn reason(mutation: Mutation) -> Option<&'static str> {
         (MutationKind::DelayFlush, "pool.used_blocks") => Some(
             "one fence later it is still before the fence that makes the block's first bit durable",
         ),
-        (MutationKind::Skip, "viper.step.leads_to") => Some(
-            "a reader must sleep while its slot is freed and half refilled with the same key: staged in \
-             crates/chimera/tests/concurrency, too rare for schedules by chance",
-        ),
         _ => None,
     }
 }

@@ -52,13 +52,13 @@ impl CrashCampaign<'_> {
         all.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a batch does follows from its number and the seed: 4 to 8 threads, 2 to 9 keys.
+    /// What a batch does follows from its number and the seed: 4 to 8 threads, 1 to 8 keys.
     fn batch(&self, number: u64) -> CrashPlan {
         let threads = 4 + (number % 5) as u32;
         let workload = Workload {
             threads,
             operations_per_thread: OPERATIONS / threads,
-            keys: 2 + number % 8,
+            keys: 1 + number % 8,
             seed: self.seed.wrapping_add(number.wrapping_mul(1 << 32)),
         };
         let scheduling = match number % 5 {

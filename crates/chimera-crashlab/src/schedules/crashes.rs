@@ -1,7 +1,7 @@
 //! Histories with power failures: several threads at a store on simulated media, then crashes at many
 //! points of what they did, each judged with what recovery brings back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,13 +16,11 @@ use crate::explore::{STEPS_PER_WORD_MAX, quiet};
 use crate::histories::{Event as Step, History};
 use crate::linter::{Lint, Linter};
 use crate::media::{Media, Patch, States};
-use crate::simulated::{Event, Machine, Memory, Mutation, Simulated, SimulatedFiles};
+use crate::simulated::{Event, Machine, Memory, Mutation, Simulated, SimulatedFiles, State};
 use crate::subject::{Engine, EngineShape, Failure, IndexUse, Subject};
 
 /// Crash points that are tried in each history.
 const POINTS: usize = 24;
-/// Events after which a thread with stores that are not durable has stopped.
-const LONG: usize = 40;
 /// States that are tried at each.
 const STATES: usize = 8;
 
@@ -140,32 +138,24 @@ impl One {
         Ok(self.crash(&history, workload.keys))
     }
 
-    /// The points at which to crash: half of them anywhere, half where a thread has stopped halfway.
-    fn choose(&mut self, events: &[Event]) -> BTreeSet<usize> {
-        let (mut anywhere, mut halfway) = (Vec::new(), Vec::new());
-        let mut last: BTreeMap<u8, (usize, bool)> = BTreeMap::new();
-        for (number, event) in events.iter().enumerate() {
+    /// The points at which to crash: half of them anywhere, half where threads are close to each other.
+    fn choose(&mut self, trace: &State) -> BTreeSet<usize> {
+        let (mut anywhere, mut close) = (Vec::new(), Vec::new());
+        let mut media = Media::new(Machine::new(self.engine.image_bytes()));
+        for (number, event) in trace.events.iter().enumerate() {
             if matches!(event, Event::Fence { .. } | Event::History(_) | Event::Publish { .. }) {
                 anywhere.push(number);
-                if last.values().any(|(since, pending)| *pending && since + LONG < number) {
-                    halfway.push(number);
+                if media.is_contended() {
+                    close.push(number);
                 }
             }
-            match event {
-                Event::Store { thread, .. } | Event::Flush { thread, .. } => {
-                    last.insert(*thread, (number, true));
-                }
-                Event::Fence { thread, .. } => {
-                    last.insert(*thread, (number, false));
-                }
-                _ => {}
-            }
+            media.apply(event, trace);
         }
         let mut pick = |points: &[usize]| -> Vec<usize> {
             let count = if points.is_empty() { 0 } else { POINTS / 2 };
             (0..count).map(|_| points[self.chance.below(points.len() as u64) as usize]).collect()
         };
-        pick(&anywhere).into_iter().chain(pick(&halfway)).collect()
+        pick(&anywhere).into_iter().chain(pick(&close)).collect()
     }
 
     /// Goes through the trace and crashes.
@@ -174,7 +164,7 @@ impl One {
         let mut crashes = Crashes { histories: 1, operations, ..Crashes::default() };
         let working = self.working.clone();
         let trace = working.state();
-        let chosen = self.choose(&trace.events);
+        let chosen = self.choose(&trace);
         let mut media = Media::new(self.durable.clone());
         // Two threads may flush a line at the same time, and one of them in vain.
         let mut linter = Linter::new(false);
