@@ -100,10 +100,7 @@ impl Matrix<'_> {
     fn campaign(&self, mutation: Option<Mutation>) -> Summary {
         let engine = self.engine;
         let campaign = Campaign {
-            shape: &|chance: &mut Chance| {
-                let site = mutation.map_or("", |mutation| mutation.site);
-                Shape::Engine(EngineShape::reaching(engine, site, chance))
-            },
+            shape: &|chance: &mut Chance| Shape::Engine(EngineShape::random(engine, chance)),
             seed: self.seed,
             states: self.states,
             epochs: 0,

@@ -69,26 +69,13 @@ impl EngineShape {
             1 => IndexUse::Either,
             _ => IndexUse::Dram,
         };
-        Self::with_index(engine, index, chance)
-    }
-
-    /// A small store of a kind that comes to a site.
-    pub(crate) fn reaching(engine: EngineKind, site: &str, chance: &mut Chance) -> Self {
-        if site.starts_with("viper.index.") {
-            let index = if chance.below(2) == 0 { IndexUse::Pmem } else { IndexUse::Either };
-            return Self::with_index(engine, index, chance);
-        }
-        Self::random(engine, chance)
-    }
-
-    fn with_index(engine: EngineKind, index: IndexUse, chance: &mut Chance) -> Self {
         let needs_room = index != IndexUse::Dram;
         Self {
             engine: EngineName(engine),
             published_layout: chance.below(8) == 0,
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
             // So many that an index in persistent memory grows beyond the first page of its block.
-            keys: if needs_room { 40 } else { 2 + chance.below(7) },
+            keys: if needs_room { 24 } else { 2 + chance.below(7) },
             blocks: if needs_room { 48 } else { 2 + chance.below(11) },
             // A page has no room for a segment of the index.
             pages_per_block: if needs_room { 2 } else { 1 + chance.below(2) as u32 },

@@ -12,14 +12,16 @@ use crate::types::options::EngineKind;
 /// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the
 /// crash lab, which breaks each in turn.
 pub fn sites(engine: EngineKind) -> Vec<Site> {
-    use crate::{pool, records::vpage};
+    use crate::pool;
+    use crate::records::{block_flags, vpage};
     match engine {
         EngineKind::Viper => {
             let lists = [
                 pool::sites::ALL,
+                block_flags::sites::ALL,
                 vpage::sites::ALL,
-                viper::index_sites::ALL,
                 pool::steps::ALL,
+                block_flags::steps::ALL,
                 vpage::steps::ALL,
                 viper::steps::ALL,
             ];

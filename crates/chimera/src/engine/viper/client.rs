@@ -4,7 +4,8 @@ use chimera_pmem::{CACHE_LINE, Operation, Pmem};
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{PageLayout, Place, VERSION_MAX, VPages, block_flag};
+use crate::records::block_flags;
+use crate::records::vpage::{PageLayout, Place, VERSION_MAX, VPages};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
@@ -192,12 +193,12 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
         // A fresh block is all zeros, unless somebody has changed the file.
-        let is_blank = matches!(self.pages.flags(&self.pool, block), Ok(0))
+        let is_blank = matches!(block_flags::read(&self.pool, block), Ok(0))
             && self.pages.free_slots(&self.pool, block) == self.pages.slots_per_block();
         if !is_blank {
             self.pages.blank_block(&self.pool, block);
         }
-        self.pages.change_flags(&self.pool, block, block_flag::OWNED, 0)?;
+        block_flags::change(&self.pool, block, block_flags::OWNED, 0)?;
         Ok((block, false))
     }
 
@@ -215,10 +216,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
 
     fn own_reused(&self, block: u64) -> Result<()> {
         self.blocks.own(block);
-        let in_place = self.pages.flags(&self.pool, block)? & block_flag::IN_PLACE != 0;
+        let in_place = block_flags::read(&self.pool, block)? & block_flags::IN_PLACE != 0;
         let is_empty = self.pages.free_slots(&self.pool, block) == self.pages.slots_per_block();
         if !(in_place && is_empty) {
-            return self.pages.change_flags(&self.pool, block, block_flag::OWNED, 0);
+            return block_flags::change(&self.pool, block, block_flags::OWNED, 0);
         }
         // No value is left that was updated in place. The bits must be durable before the flag is
         // cleared, or a crash could bring back a value whose checksum does not apply.
@@ -227,14 +228,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 VPages::persist_bits(&self.pool, page_at, word);
             }
         }
-        self.pages.change_flags(&self.pool, block, block_flag::OWNED, block_flag::IN_PLACE)?;
+        block_flags::change(&self.pool, block, block_flags::OWNED, block_flags::IN_PLACE)?;
         self.mark_pages(block, false);
         Ok(())
     }
 
     /// Ends a session's hold of a block.
     fn leave_block(&self, block: u64) {
-        if let Err(error) = self.pages.change_flags(&self.pool, block, 0, block_flag::OWNED) {
+        if let Err(error) = block_flags::change(&self.pool, block, 0, block_flags::OWNED) {
             log::warn!("block {block} is not used again: {error}");
             return;
         }

@@ -86,7 +86,7 @@ use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
 pub(crate) use client::Client;
-pub(crate) use pmem_words::{PmemWords, sites as index_sites};
+pub(crate) use pmem_words::PmemWords;
 
 /// The engine: one open store of fixed-size records.
 pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {

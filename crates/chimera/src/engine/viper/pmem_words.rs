@@ -6,19 +6,15 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 
 use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{HashGeometry, Words};
-use crate::pool::{Pool, checked_word};
-use crate::records::vpage::block_flag;
+use crate::pool::Pool;
+use crate::records::block_flags;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arena, Mutex, lock};
 use crate::types::error::{Error, Result};
 
 /// The sites of an index in persistent memory.
 pub(crate) mod sites {
-    chimera_pmem::sites! {
-        /// The flag of a block that holds a part of the index.
-        BLOCK = "viper.index.block";
-    }
-    /// A word of the index. Not one of the sites above: it is flushed for what that costs, and means
+    /// A word of the index. Not a site to be tested: it is flushed for what that costs, and means
     /// nothing after a crash.
     pub(crate) const WORD: chimera_pmem::Site = chimera_pmem::Site::new("viper.index.word");
 }
@@ -50,8 +46,7 @@ impl<P: Pmem> PmemWords<P> {
             return Err(Error::InvalidOptions(what.to_owned()));
         }
         let is_index = |block: &u64| {
-            let flags = checked_word::decode(pool.pmem.load_u64(pool.map.block_at(*block)));
-            flags.is_some_and(|flags| flags & block_flag::INDEX != 0)
+            block_flags::read(&pool, *block).is_ok_and(|flags| flags & block_flags::INDEX != 0)
         };
         let old_blocks: Vec<_> = (0..pool.used_blocks()).filter(is_index).collect();
         let segments = AtomicU64::new(0);
@@ -67,18 +62,17 @@ impl<P: Pmem> PmemWords<P> {
 
     fn take_block(&self) -> Result<u64> {
         let old = lock(&self.old_blocks).pop();
-        let at = self.pool.map.block_at(old.map_or_else(|| self.pool.take_block(), Ok)?);
+        let block = old.map_or_else(|| self.pool.take_block(), Ok)?;
         if old.is_none() {
-            let flags = checked_word::encode(block_flag::INDEX);
-            self.pool.pmem.store_u64(at, flags, sites::BLOCK);
-            self.pool.pmem.flush(self.pool.extent(at, 8), sites::BLOCK);
+            // Before anything else is there that could be taken for records.
+            block_flags::set_fresh(&self.pool, block, block_flags::INDEX);
         }
-        // Zeros are what an index begins with, and a fresh block: until the flag is durable nothing
-        // else may be there that could be taken for records.
+        // Zeros are what an index begins with; the first line holds the flags.
+        let at = self.pool.map.block_at(block);
         let words = self.pool.extent(at + CACHE_LINE, self.pool.map.block_bytes - CACHE_LINE);
         self.pool.pmem.zero(words, sites::WORD);
         self.pool.pmem.flush(words, sites::WORD);
-        self.pool.pmem.fence(sites::BLOCK);
+        self.pool.pmem.fence(sites::WORD);
         Ok(at)
     }
 

@@ -13,7 +13,8 @@ use super::{Client, Viper, no_index_memory, no_memory, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
-use crate::records::vpage::{VPages, block_flag};
+use crate::records::block_flags;
+use crate::records::vpage::VPages;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -220,11 +221,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// it, and queues it if it has room.
     fn tidy_block(&self, block: u64) {
         // Where they are damaged and salvaged, nobody writes again.
-        let Ok(flags) = self.pages.flags(&self.pool, block) else { return };
-        let holds_records = flags & block_flag::INDEX == 0;
+        let Ok(flags) = block_flags::read(&self.pool, block) else { return };
+        let holds_records = flags & block_flags::INDEX == 0;
         let pmem = &self.pool.pmem;
         if holds_records
-            && flags & block_flag::IN_PLACE != 0
+            && flags & block_flags::IN_PLACE != 0
             && self.pages.layout.checked
             && !pmem.skips(steps::MARK_PAGES)
         {
@@ -236,8 +237,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         let tidied = if !holds_records && !pmem.skips(steps::RESET_INDEX) {
             self.pages.reset_block(&self.pool, block)
-        } else if flags & block_flag::OWNED != 0 {
-            self.pages.change_flags(&self.pool, block, 0, block_flag::OWNED)
+        } else if flags & block_flags::OWNED != 0 {
+            block_flags::change(&self.pool, block, 0, block_flags::OWNED)
         } else {
             Ok(())
         };

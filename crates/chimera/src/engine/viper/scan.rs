@@ -4,7 +4,8 @@ use chimera_pmem::Pmem;
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{PageLayout, Place, RecordHeader, block_flag, steps};
+use crate::records::block_flags;
+use crate::records::vpage::{PageLayout, Place, RecordHeader, steps};
 use crate::sync::atomic::Ordering;
 
 /// What reading a block found.
@@ -32,16 +33,16 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         page: &mut Vec<u8>,
         visit: &mut impl FnMut(Finding<'_>),
     ) {
-        let flags = self.pages.flags(&self.pool, block).unwrap_or_else(|_| {
+        let flags = block_flags::read(&self.pool, block).unwrap_or_else(|_| {
             let at = self.pool.map.block_at(block);
             visit(Finding::Damage { at, what: "the flags of a block are damaged" });
             // Whether values were updated in place is unknown: their checksums decide.
             0
         });
-        if flags & block_flag::INDEX != 0 {
+        if flags & block_flags::INDEX != 0 {
             return;
         }
-        let verify_values = scan.verify_values && flags & block_flag::IN_PLACE == 0;
+        let verify_values = scan.verify_values && flags & block_flags::IN_PLACE == 0;
         page.resize(self.pages.page_bytes(), 0);
         for (number, page_at) in self.pages.pages_of(block) {
             let mut is_read = false;

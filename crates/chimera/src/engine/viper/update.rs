@@ -5,7 +5,8 @@ use chimera_pmem::{Operation, Pmem, prefetch_read};
 use super::read::Existing;
 use super::{Client, Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{Place, block_flag, sites};
+use crate::records::block_flags;
+use crate::records::vpage::{Place, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
@@ -181,7 +182,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             return Err(Error::corrupted(what, existing.place.record_at));
         }
         if !self.pool.pmem.skips(steps::MARK_BLOCK) {
-            self.pages.change_flags(&self.pool, block, block_flag::IN_PLACE, 0)?;
+            block_flags::change(&self.pool, block, block_flags::IN_PLACE, 0)?;
         }
         self.mark_pages(block, true);
         Ok(())

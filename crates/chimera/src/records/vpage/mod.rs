@@ -36,8 +36,6 @@ pub(crate) mod sites {
         BITS_REUSED = "vpage.bits_reused";
         /// A word of a value, in place.
         VALUE_WORD = "vpage.value_word";
-        /// The flags of a block.
-        BLOCK_FLAGS = "vpage.block_flags";
         /// The bits of a block that held an index.
         BLOCK_RESET = "vpage.block_reset";
     }
@@ -46,8 +44,6 @@ pub(crate) mod sites {
 /// Checks that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::sites! {
-        /// The check of a block's flags.
-        FLAGS_CHECK = "vpage.step.flags_check";
         /// The check of a word of the bitset.
         BITS_CHECK = "vpage.step.bits_check";
         /// The checksum of a key and its version, at recovery.
@@ -57,18 +53,6 @@ pub(crate) mod steps {
         /// The checksums of a record that is read.
         READ_CHECK = "vpage.step.read_check";
     }
-}
-
-/// Flags of a block, in the first word of its first page.
-pub(crate) mod block_flag {
-    /// A session writes new records into the block.
-    pub(crate) const OWNED: u32 = 1;
-    /// Values of the block are updated in place: their checksums do not apply.
-    pub(crate) const IN_PLACE: u32 = 2;
-    /// The block holds index words, not records, and means nothing after a restart.
-    pub(crate) const INDEX: u32 = 4;
-    /// Every flag there is.
-    pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX;
 }
 
 /// Bytes before each record in the checked layout.

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::{PageLayout, block_flag, key_checksum, sites, steps, value_checksum};
-use crate::pool::{BlockMap, Location, Pool, checked_word};
+use super::{PageLayout, key_checksum, sites, steps, value_checksum};
+use crate::pool::{BlockMap, Location, Pool};
+use crate::records::block_flags;
 use crate::types::error::{Error, Result};
 
 /// Bits of a location for the slot (plus one) and for the page.
@@ -314,62 +315,21 @@ impl VPages {
         self.layout.slots * self.pages_per_block as u32
     }
 
-    // ---- flags of blocks -----------------------------------------------------------------------
-
-    /// The flags of a block.
-    ///
-    /// # Errors
-    /// `Corrupted` when their word is damaged.
-    pub(crate) fn flags<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Result<u32> {
-        let at = self.map.block_at(block);
-        let found = pool.pmem.load_u64(at);
-        checked_word::decode(found)
-            .filter(|flags| flags & !block_flag::KNOWN == 0)
-            .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then_some(found as u32))
-            .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
-    }
-
-    /// Sets and clears flags of a block durably: 1 line, 1 fence.
-    ///
-    /// # Errors
-    /// `Corrupted` when their word is damaged.
-    pub(crate) fn change_flags<P: Pmem>(
-        &self,
-        pool: &Pool<P>,
-        block: u64,
-        set: u32,
-        clear: u32,
-    ) -> Result<()> {
-        let at = self.map.block_at(block);
-        loop {
-            let flags = self.flags(pool, block)?;
-            let (old, new) =
-                (checked_word::encode(flags), checked_word::encode(flags & !clear | set));
-            if pool.pmem.cas_u64(at, old, new, sites::BLOCK_FLAGS).is_ok() {
-                break;
-            }
-        }
-        pool.pmem.flush(pool.extent(at, 8), sites::BLOCK_FLAGS);
-        pool.pmem.fence(sites::BLOCK_FLAGS);
-        Ok(())
-    }
+    // ---- whole blocks --------------------------------------------------------------------------
 
     /// Makes an index block a free block: clears all bits durably, then its flags.
     ///
     /// # Errors
-    /// As [`change_flags`](Self::change_flags).
+    /// As [`block_flags::change`].
     pub(crate) fn reset_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Result<()> {
         self.clear_all_bits(pool, block);
-        self.change_flags(pool, block, 0, block_flag::KNOWN)
+        block_flags::change(pool, block, 0, block_flags::KNOWN)
     }
 
     /// Makes a block that was never in use a free block, whatever the file had there.
     pub(crate) fn blank_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
         self.clear_all_bits(pool, block);
-        let at = self.map.block_at(block);
-        pool.pmem.store_u64(at, checked_word::encode(0), sites::BLOCK_RESET);
-        pool.pmem.flush(pool.extent(at, 8), sites::BLOCK_RESET);
-        pool.pmem.fence(sites::BLOCK_RESET);
+        block_flags::set_fresh(pool, block, 0);
     }
 
     /// Clears all bits of a block durably, damaged ones, too.

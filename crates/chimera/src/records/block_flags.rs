@@ -1,0 +1,74 @@
+//! The flags of a block, in the first word of its first page: a checked word.
+
+use chimera_pmem::Pmem;
+
+use crate::pool::{Pool, checked_word};
+use crate::types::error::{Error, Result};
+
+/// A session writes new records into the block.
+pub(crate) const OWNED: u32 = 1;
+/// Values of the block are updated in place: their checksums do not apply.
+pub(crate) const IN_PLACE: u32 = 2;
+/// The block holds index words, not records, and means nothing after a restart.
+pub(crate) const INDEX: u32 = 4;
+/// Every flag there is.
+pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX;
+
+/// The sites of flags.
+pub(crate) mod sites {
+    chimera_pmem::sites! {
+        /// The flags of a block.
+        FLAGS = "block.flags";
+    }
+}
+
+/// Checks that a tool can leave out.
+pub(crate) mod steps {
+    chimera_pmem::sites! {
+        /// The check of a block's flags.
+        FLAGS_CHECK = "block.step.flags_check";
+    }
+}
+
+/// The flags of a block.
+///
+/// # Errors
+/// `Corrupted` when their word is damaged.
+pub(crate) fn read<P: Pmem>(pool: &Pool<P>, block: u64) -> Result<u32> {
+    let at = pool.map.block_at(block);
+    let found = pool.pmem.load_u64(at);
+    checked_word::decode(found)
+        .filter(|flags| flags & !KNOWN == 0)
+        .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then_some(found as u32))
+        .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
+}
+
+/// Sets and clears flags of a block durably: 1 line, 1 fence.
+///
+/// # Errors
+/// `Corrupted` when their word is damaged.
+pub(crate) fn change<P: Pmem>(pool: &Pool<P>, block: u64, set: u32, clear: u32) -> Result<()> {
+    let at = pool.map.block_at(block);
+    loop {
+        let flags = read(pool, block)?;
+        let (old, new) = (checked_word::encode(flags), checked_word::encode(flags & !clear | set));
+        if pool.pmem.cas_u64(at, old, new, sites::FLAGS).is_ok() {
+            break;
+        }
+    }
+    persist(pool, at);
+    Ok(())
+}
+
+/// Makes `flags` the flags of a block that was never in use, durably, whatever the file had there.
+pub(crate) fn set_fresh<P: Pmem>(pool: &Pool<P>, block: u64, flags: u32) {
+    let at = pool.map.block_at(block);
+    pool.pmem.store_u64(at, checked_word::encode(flags), sites::FLAGS);
+    persist(pool, at);
+}
+
+#[inline]
+fn persist<P: Pmem>(pool: &Pool<P>, at: u64) {
+    pool.pmem.flush(pool.extent(at, 8), sites::FLAGS);
+    pool.pmem.fence(sites::FLAGS);
+}
