@@ -79,7 +79,7 @@ use crate::engine::{KeyHash, KeyLocks, Poison};
 use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{DramWords, ExtendibleHash, HashGeometry, Words};
 use crate::pool::Pool;
-use crate::records::vpage::{PageLayout, VPages};
+use crate::records::vpage::VPages;
 use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
@@ -118,11 +118,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     ) -> Result<(Self, RecoveryStats)> {
         let superblock = pool.superblock();
         let environment = pool.environment.clone();
-        let geometry = &superblock.geometry;
-        let (key_bytes, value_bytes) = (superblock.key_bytes, superblock.value_bytes);
-        let layout = PageLayout::new(geometry, superblock.layout, key_bytes, value_bytes)
-            .ok_or_else(|| Error::corrupted("the superblock's records do not fit a page", 56))?;
-        let pages = VPages::new(pool.map, layout, geometry.pages_per_block, key_bytes, value_bytes);
+        let pages = VPages::of(&pool)?;
         let hash_geometry = hash_geometry(options)?;
         // An index in persistent memory takes blocks from here on: they are not to be recovered.
         let blocks = pool.used_blocks();
@@ -136,7 +132,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             blocks: Blocks::new(&pages, options.huge_pages),
             clock: AtomicU64::new(0),
             shadowed: OnceLock::new(),
-            verify_reads: options.verify_reads && layout.checked,
+            verify_reads: options.verify_reads && pages.layout.checked,
             pool,
         };
         let recovered = engine.recover(blocks, options)?;

@@ -8,6 +8,7 @@ use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{HashGeometry, Words};
 use crate::pool::Pool;
 use crate::records::block_flags;
+use crate::records::vpage::VPages;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arena, Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -25,7 +26,8 @@ pub(crate) struct PmemWords<P: Pmem> {
     pool: Arc<Pool<P>>,
     segment_bytes: u64,
     segments_per_block: u64,
-    /// Blocks of an earlier index.
+    /// Blocks that may be taken instead of fresh ones: at the end those of an earlier index, before them,
+    /// until records are written, those that hold none.
     old_blocks: Mutex<Vec<u64>>,
     /// Offsets of segments.
     starts: Arena<AtomicU64>,
@@ -45,10 +47,13 @@ impl<P: Pmem> PmemWords<P> {
             let what = "an index in persistent memory needs blocks larger than its segments";
             return Err(Error::InvalidOptions(what.to_owned()));
         }
-        let is_index = |block: &u64| {
-            block_flags::read(&pool, *block).is_ok_and(|flags| flags & block_flags::INDEX != 0)
+        let pages = VPages::of(&pool)?;
+        let is_empty = |block: &u64| {
+            matches!(block_flags::read(&pool, *block), Ok(0))
+                && pages.free_slots(&pool, *block) == pages.slots_per_block()
         };
-        let old_blocks: Vec<_> = (0..pool.used_blocks()).filter(is_index).collect();
+        let mut old_blocks: Vec<_> = (0..pool.used_blocks()).filter(is_empty).collect();
+        old_blocks.extend((0..pool.used_blocks()).filter(|block| is_index(&pool, *block)));
         let segments = AtomicU64::new(0);
         Ok(Self {
             pool,
@@ -63,7 +68,7 @@ impl<P: Pmem> PmemWords<P> {
     fn take_block(&self) -> Result<u64> {
         let old = lock(&self.old_blocks).pop();
         let block = old.map_or_else(|| self.pool.take_block(), Ok)?;
-        if old.is_none() {
+        if !is_index(&self.pool, block) {
             // Before anything else is there that could be taken for records.
             block_flags::set_fresh(&self.pool, block, block_flags::INDEX);
         }
@@ -81,6 +86,10 @@ impl<P: Pmem> PmemWords<P> {
         let start = self.starts.get(segment).expect("a segment that was ensured");
         start.load(Ordering::Acquire)
     }
+}
+
+fn is_index<P: Pmem>(pool: &Pool<P>, block: u64) -> bool {
+    block_flags::read(pool, block).is_ok_and(|flags| flags & block_flags::INDEX != 0)
 }
 
 impl<P: Pmem> Words for PmemWords<P> {
@@ -134,6 +143,10 @@ impl<P: Pmem> Words for PmemWords<P> {
             .pmem
             .flush(self.pool.extent(self.start(segment), self.segment_bytes), sites::WORD);
         self.pool.pmem.fence(sites::WORD);
+    }
+
+    fn settle(&self) {
+        lock(&self.old_blocks).retain(|block| is_index(&self.pool, *block));
     }
 
     fn bytes(&self) -> u64 {

@@ -87,6 +87,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         if !self.pool.read_only && !self.pool.pmem.skips(steps::CLEAR_LOSERS) {
             self.clear_losers(&findings.losers, options.salvage)?;
         }
+        self.index.settle();
         self.in_chunks(threads, blocks, None, |chunk, _| {
             for block in chunk {
                 self.tidy_block(block);

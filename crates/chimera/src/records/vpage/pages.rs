@@ -5,7 +5,7 @@ use std::ops::Range;
 use chimera_pmem::{Extent, Pmem};
 
 use super::{PageLayout, key_checksum, sites, steps, value_checksum};
-use crate::pool::{BlockMap, Location, Pool};
+use crate::pool::{BlockMap, Location, Pool, Superblock};
 use crate::records::block_flags;
 use crate::types::error::{Error, Result};
 
@@ -67,20 +67,21 @@ pub(crate) struct VPages {
 }
 
 impl VPages {
-    pub(crate) fn new(
-        map: BlockMap,
-        layout: PageLayout,
-        pages_per_block: u32,
-        key_bytes: u32,
-        value_bytes: u32,
-    ) -> Self {
-        Self {
-            map,
+    /// The pages of a pool, as its superblock says.
+    ///
+    /// # Errors
+    /// `Corrupted` when a page does not hold such a record.
+    pub(crate) fn of<P: Pmem>(pool: &Pool<P>) -> Result<Self> {
+        let Superblock { geometry, layout, key_bytes, value_bytes, .. } = pool.superblock();
+        let layout = PageLayout::new(&geometry, layout, key_bytes, value_bytes)
+            .ok_or_else(|| Error::corrupted("the superblock's records do not fit a page", 56))?;
+        Ok(Self {
+            map: pool.map,
             layout,
-            pages_per_block: u64::from(pages_per_block),
+            pages_per_block: u64::from(geometry.pages_per_block),
             key_bytes: key_bytes as usize,
             value_bytes: value_bytes as usize,
-        }
+        })
     }
 
     // ---- where things are ----------------------------------------------------------------------

@@ -45,6 +45,10 @@ pub trait Words: Send + Sync {
     /// Makes all lines of a segment durable, where that means something. Nothing in DRAM.
     fn persist_segment(&self, segment: u64);
 
+    /// Recovery is over: from here on records are written, and blocks that were free of them at open are
+    /// no longer for the table. Nothing in DRAM.
+    fn settle(&self) {}
+
     /// Bytes of all segments made usable so far.
     fn bytes(&self) -> u64;
 }
