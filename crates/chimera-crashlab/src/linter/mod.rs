@@ -32,7 +32,7 @@ const IN_PLACE: [&str; 1] = ["vpage.value_word"];
 
 /// Flushes at these sites may find nothing to do: the line may have been flushed by whoever stored to
 /// it, or not yet, and nobody can tell; an index in persistent memory is flushed for what that costs.
-const MAY_BE_REDUNDANT: [&str; 2] = ["vpage.bits_reused", "viper.index.word"];
+const MAY_BE_REDUNDANT: [&str; 2] = ["vpage.reuse", "viper.index.word"];
 
 /// An operation that is under way.
 struct Running {

@@ -6,6 +6,7 @@ use chimera_pmem::{Hardware, Pmem};
 use crate::engine::Poison;
 use crate::engine::viper::{Client, PmemWords, Sizes, Viper};
 use crate::pool::Pool;
+use crate::records::vpage::{LogPages, SlottedPages};
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::options::Progress;
@@ -13,9 +14,11 @@ use crate::types::swap::Swap;
 
 /// The engine of a store.
 pub(crate) enum Engine<P: Pmem = Hardware> {
-    Viper(Viper<P>),
+    Viper(Viper<P, SlottedPages>),
+    /// Viper with records of any size.
+    ViperLog(Viper<P, LogPages>),
     /// Viper with its index in persistent memory, for comparison.
-    ViperIndexInPmem(Viper<P, PmemWords<P>>),
+    ViperIndexInPmem(Viper<P, SlottedPages, PmemWords<P>>),
 }
 
 /// Calls the same method of whichever engine it is.
@@ -23,6 +26,7 @@ macro_rules! each {
     ($self:ident, $engine:ident => $call:expr) => {
         match $self {
             Engine::Viper($engine) => $call,
+            Engine::ViperLog($engine) => $call,
             Engine::ViperIndexInPmem($engine) => $call,
         }
     };

@@ -10,11 +10,11 @@ use super::{Db, HardwareFacts, Inner};
 use crate::engine::viper::{PmemWords, Viper, hash_geometry};
 use crate::index::volatile::extendible_hash::DramWords;
 use crate::pool::{Closing, Pool, Superblock};
-use crate::records::vpage::PageLayout;
+use crate::records::vpage::{LogPages, PageLayout, SlottedPages};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU32;
 use crate::types::error::{Error, Result};
-use crate::types::options::{Geometry, IndexPlacement, Options};
+use crate::types::options::{Geometry, IndexPlacement, Options, RecordLayout};
 use crate::types::stats::RecoveryStats;
 
 /// Largest key, in bytes.
@@ -66,6 +66,12 @@ pub(super) fn on<P: Pmem>(
         pool.grow_to_capacity()?;
     }
     let (engine, recovered) = match options.index {
+        IndexPlacement::Dram if pool.superblock().is_variable() => {
+            let words = DramWords::new(hash_geometry, options.huge_pages);
+            pool.mark_open()?;
+            let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
+            (Engine::ViperLog(engine), recovered)
+        }
         IndexPlacement::Dram => {
             let words = DramWords::new(hash_geometry, options.huge_pages);
             pool.mark_open()?;
@@ -73,7 +79,7 @@ pub(super) fn on<P: Pmem>(
             (Engine::Viper(engine), recovered)
         }
         IndexPlacement::Pmem => {
-            let words = PmemWords::new(pool.clone(), hash_geometry)?;
+            let words = PmemWords::new::<SlottedPages>(pool.clone(), hash_geometry)?;
             pool.mark_open()?;
             let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
             (Engine::ViperIndexInPmem(engine), recovered)
@@ -132,14 +138,17 @@ fn check_options(options: &Options) -> Result<()> {
 
 /// What a new pool is, by the options.
 fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Superblock> {
-    let Some((key_bytes, value_bytes)) = options.sizes else {
-        let what = "a new store needs the sizes of its keys and values (Options::fixed_size)";
-        return Err(Error::InvalidOptions(what.to_owned()));
-    };
     let layout = options.layout.unwrap_or_default();
-    let geometry = geometry(options, PageLayout::slot_bytes_of(layout, key_bytes, value_bytes));
+    let (key_bytes, value_bytes) = options.sizes.unwrap_or_default();
+    let slot_bytes = match options.sizes {
+        Some(_) => PageLayout::slot_bytes_of(layout, key_bytes, value_bytes),
+        None => 0,
+    };
+    let geometry = geometry(options, slot_bytes);
     geometry.validate().map_err(Error::InvalidOptions)?;
-    if PageLayout::new(&geometry, layout, key_bytes, value_bytes).is_none() {
+    if options.sizes.is_none() {
+        check_variable(&geometry, layout, options.index).map_err(Error::InvalidOptions)?;
+    } else if PageLayout::new(&geometry, layout, key_bytes, value_bytes).is_none() {
         let page = geometry.page_bytes;
         let what = format!("pages of {page} bytes do not hold a record; leave the geometry out");
         return Err(Error::InvalidOptions(what));
@@ -159,6 +168,26 @@ fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Su
     })
 }
 
+/// Whether there can be a store of records of any size like this.
+fn check_variable(
+    geometry: &Geometry,
+    layout: RecordLayout,
+    index: IndexPlacement,
+) -> Result<(), String> {
+    if layout == RecordLayout::Published {
+        return Err("the published layout needs records of a fixed size".to_owned());
+    }
+    if index == IndexPlacement::Pmem {
+        return Err("an index in persistent memory needs records of a fixed size".to_owned());
+    }
+    let block_bytes = u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block);
+    if block_bytes > LogPages::BLOCK_BYTES_MAX {
+        let most = LogPages::BLOCK_BYTES_MAX;
+        return Err(format!("blocks of records of any size have at most {most} bytes"));
+    }
+    Ok(())
+}
+
 /// The geometry asked for, or the default with pages large enough for a record.
 fn geometry(options: &Options, slot_bytes: u32) -> Geometry {
     let mut geometry = options.geometry.unwrap_or_else(|| {
@@ -176,9 +205,13 @@ fn geometry(options: &Options, slot_bytes: u32) -> Geometry {
 /// Checks what a superblock says against what is possible and what the options say.
 fn check_superblock(superblock: &Superblock, options: &Options) -> Result<()> {
     let Superblock { geometry, layout, key_bytes, value_bytes, .. } = superblock;
-    let possible = (1..=KEY_BYTES_MAX).contains(key_bytes)
-        && *value_bytes <= VALUE_BYTES_MAX
-        && PageLayout::new(geometry, *layout, *key_bytes, *value_bytes).is_some();
+    let possible = if superblock.is_variable() {
+        check_variable(geometry, *layout, options.index).is_ok()
+    } else {
+        (1..=KEY_BYTES_MAX).contains(key_bytes)
+            && *value_bytes <= VALUE_BYTES_MAX
+            && PageLayout::new(geometry, *layout, *key_bytes, *value_bytes).is_some()
+    };
     if !possible {
         return Err(Error::corrupted("the superblock's record sizes are not valid", 56));
     }

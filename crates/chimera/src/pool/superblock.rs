@@ -65,6 +65,11 @@ pub(super) fn checksum(words: &[u64]) -> u64 {
 }
 
 impl Superblock {
+    /// Whether records have any size.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.key_bytes == 0
+    }
+
     /// Whether this copy was written after `other`. Numbers wrap, so that none is the last.
     pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
         (self.sequence.wrapping_sub(other.sequence) as i64) > 0

@@ -11,8 +11,10 @@ pub(crate) const OWNED: u32 = 1;
 pub(crate) const IN_PLACE: u32 = 2;
 /// The block holds index words, not records, and means nothing after a restart.
 pub(crate) const INDEX: u32 = 4;
+/// The block is one page.
+pub(crate) const LARGE: u32 = 8;
 /// Every flag there is.
-pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX;
+pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX | LARGE;
 
 /// The sites of flags.
 pub(crate) mod sites {

@@ -82,6 +82,24 @@ pub enum Error {
         /// Bytes of this store's values.
         expected: usize,
     },
+    /// A key of a length that the store does not take.
+    #[error(
+        "the key has {found} bytes, this store takes keys of 1 to {most}: shorten it, or give it one"
+    )]
+    KeyLength {
+        /// Bytes given.
+        found: usize,
+        /// Longest key.
+        most: usize,
+    },
+    /// A value longer than the store takes.
+    #[error("the value has {found} bytes, this store takes values of up to {most}: divide it")]
+    ValueLength {
+        /// Bytes given.
+        found: usize,
+        /// Longest value.
+        most: usize,
+    },
     /// A new key with the same 64-bit hash as dozens of other keys of the store. Nothing was changed.
     #[error(
         "dozens of other keys of this store have the same 64-bit hash as this key, which chance does \

@@ -12,7 +12,12 @@ fn impossible_options_say_what_is_wrong() {
     let sized = || small_with(big).fixed_size(8, 8);
     let geometry = |geometry| small_with(geometry).fixed_size(8, 8);
     let cases: Vec<(Options, &[&str])> = vec![
-        (Options::new(), &["sizes of its keys and values", "fixed_size"]),
+        (Options::new().layout(RecordLayout::Published), &["published layout", "fixed size"]),
+        (Options::new().index(IndexPlacement::Pmem), &["index in persistent", "fixed size"]),
+        (
+            Options::new().geometry(Geometry { page_bytes: 128 << 10, ..Geometry::default() }),
+            &["at most 524272 bytes"],
+        ),
         (Options::new().fixed_size(0, 8), &["keys must have 1 to 4096 bytes"]),
         (Options::new().fixed_size(4097, 8), &["keys must have 1 to 4096 bytes"]),
         (Options::new().fixed_size(8, 524_289), &["at most 524288 bytes"]),

@@ -116,7 +116,7 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
                 found.send(()).expect("the writer waits");
                 go.recv().expect("the writer goes on");
             }
-        } else if step == "vpage.bit_set"
+        } else if step == "vpage.commit"
             && let Some((written, read)) = stage.1.lock().expect("alive").take()
         {
             let (written, read): (std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>) =

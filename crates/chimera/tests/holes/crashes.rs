@@ -100,7 +100,7 @@ fn hole_01_of_two_copies_the_newer_one_wins() {
     fill(&mut session, 0..12, 1);
     let images = db.pmem().photograph(|| fill(&mut session, [3], 2));
     let mut seen = 0;
-    for image in images.iter().filter(|image| image.before == "vpage.bit_clear") {
+    for image in images.iter().filter(|image| image.before == "vpage.retire") {
         for survives in Survives::several() {
             let (_directory, db) = after_crash(image, survives, &small());
             assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)), "{survives:?}");
@@ -123,7 +123,7 @@ fn hole_01_the_newer_one_wins_although_its_session_was_behind() {
     let images = db.pmem().photograph(|| fill(&mut behind, [3], 2));
     assert!(assert_atomic(&images, &before, &contents(&db), &small()) > 0);
     let mut seen = 0;
-    for image in images.iter().filter(|image| image.before == "vpage.bit_clear") {
+    for image in images.iter().filter(|image| image.before == "vpage.retire") {
         let (_directory, db) = after_crash(image, Survives::Everything, &small());
         assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)));
         seen += db.stats().recovery.duplicates_cleared;

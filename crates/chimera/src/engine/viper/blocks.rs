@@ -6,7 +6,7 @@ use std::io;
 
 use chimera_pmem::prefetch_read;
 
-use crate::records::vpage::VPages;
+use crate::records::vpage::{Pages, Room};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Arena, Mutex, VersionLock, lock};
 
@@ -17,9 +17,6 @@ const QUEUED: u32 = 1 << 30;
 /// The number of free slots, roughly.
 const FREE: u32 = QUEUED - 1;
 
-/// A block nobody fills is queued once this part of its slots has become free: refilling fewer costs
-/// more flushes and scattered writes than the space is worth.
-const QUEUED_AT_FREED_PART: u32 = 4;
 /// A block that a session leaves, or that recovery finds, is queued from this part on: otherwise
 /// many short-lived sessions would waste much. Once the pool is full, every free slot counts.
 const QUEUED_AT_LEFT_PART: u32 = 16;
@@ -39,20 +36,23 @@ pub(super) struct Blocks {
     damaged: Mutex<BTreeSet<u64>>,
     /// There are no fresh blocks any more: every free slot counts.
     is_starved: AtomicBool,
-    slots_per_block: u32,
+    units_per_block: u32,
+    /// A block nobody fills is queued once one in so many of its units has become free.
+    reused_at_part: u32,
     pages_per_block: u64,
 }
 
 impl Blocks {
-    pub(super) fn new(pages: &VPages, huge_pages: bool) -> Self {
+    pub(super) fn new<V: Pages>(pages: &V, huge_pages: bool) -> Self {
         Self {
             page_locks: Arena::new(64, huge_pages),
             states: Arena::new(16, huge_pages),
             queue: Mutex::default(),
             damaged: Mutex::default(),
             is_starved: AtomicBool::new(false),
-            slots_per_block: pages.slots_per_block(),
-            pages_per_block: pages.pages_per_block,
+            units_per_block: pages.units_per_block(),
+            reused_at_part: V::REUSED_AT_PART,
+            pages_per_block: pages.pages_per_block(),
         }
     }
 
@@ -82,16 +82,16 @@ impl Blocks {
         prefetch_read(self.state(block));
     }
 
-    /// Counts a slot that became free.
+    /// Counts units that became free.
     ///
     /// # Cost
     /// One atomic addition; the queue's lock once for each time a block has become free enough.
     #[inline]
-    pub(super) fn note_freed(&self, block: u64) {
+    pub(super) fn note_freed(&self, block: u64, units: u32) {
         // Release: who reads the number sees the bit clear. Acquire: see `starve`.
-        let state = self.state(block).fetch_add(1, Ordering::AcqRel) + 1;
+        let state = self.state(block).fetch_add(units, Ordering::AcqRel) + units;
         let free = state & FREE;
-        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(QUEUED_AT_FREED_PART) {
+        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(self.reused_at_part) {
             self.enqueue(block);
         }
     }
@@ -99,7 +99,7 @@ impl Blocks {
     /// Free slots from which on a block is queued.
     fn worth_queueing(&self, part: u32) -> u32 {
         let starved = self.is_starved.load(Ordering::Relaxed);
-        if starved { 1 } else { (self.slots_per_block / part).max(1) }
+        if starved { 1 } else { (self.units_per_block / part).max(1) }
     }
 
     /// There is no fresh block to be had: queues every block with a free slot, from now on too.
@@ -159,15 +159,18 @@ impl Blocks {
         self.state(block).swap(OWNED, Ordering::AcqRel);
     }
 
-    /// Nobody fills the block any more; `count` tells how many of its slots are free. One that becomes
-    /// free meanwhile may count twice, but never not at all.
-    pub(super) fn leave(&self, block: u64, count: impl FnOnce() -> u32) {
+    /// Nobody fills the block any more; `count` tells how many of its units are free, and how many of
+    /// these can be filled. One that becomes free meanwhile may count twice, but never not at all.
+    pub(super) fn leave(&self, block: u64, count: impl FnOnce() -> Room) {
         let state = self.state(block);
         // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
         // clear is counted after.
         state.swap(OWNED, Ordering::AcqRel);
-        state.fetch_add(count().min(FREE / 2), Ordering::Relaxed);
-        let free = state.fetch_and(!OWNED, Ordering::AcqRel) & FREE;
+        let Room { free, fillable } = count();
+        state.fetch_add(free.min(FREE / 2), Ordering::Relaxed);
+        let became_free = (state.fetch_and(!OWNED, Ordering::AcqRel) & FREE).saturating_sub(free);
+        let is_empty = free + became_free >= self.units_per_block;
+        let free = if is_empty { self.units_per_block } else { fillable + became_free };
         if free >= self.worth_queueing(QUEUED_AT_LEFT_PART) {
             self.enqueue(block);
         }

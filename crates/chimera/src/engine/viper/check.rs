@@ -8,21 +8,21 @@ use super::scan::{Finding, Scan};
 use super::{Client, Viper};
 use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
-use crate::records::vpage::{Place, VPages};
+use crate::records::vpage::{PageBuffers, Pages, Place};
 use crate::types::check::CheckReport;
 use crate::types::options::Progress;
 
 /// Verifies the values, too; damaged words of bits are reported once and not followed.
-const EVERYTHING: Scan = Scan { verify_values: true, salvage: false };
+const EVERYTHING: Scan = Scan { values: true, salvage: false };
 
-impl<P: Pmem, W: Words> Viper<P, W> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Verifies the whole store. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         let mut report = CheckReport::default();
-        let mut page = Vec::new();
+        let mut buffers = PageBuffers::default();
         let blocks = self.pool.used_blocks();
         for block in 0..blocks {
-            self.check_block(block, &mut page, &mut report);
+            self.check_block(block, &mut buffers, &mut report);
             report.blocks += 1;
             if let (Some(progress), 0) = (progress, block % 64) {
                 progress(block, blocks);
@@ -35,10 +35,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         report
     }
 
-    fn check_block(&self, block: u64, page: &mut Vec<u8>, report: &mut CheckReport) {
+    fn check_block(&self, block: u64, buffers: &mut PageBuffers, report: &mut CheckReport) {
         let mut damages = BTreeMap::new();
         let mut strangers = Vec::new();
-        self.scan_block(EVERYTHING, block, page, &mut |finding| match finding {
+        self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
             Finding::Record { place, hash, key, value_unchecked, .. } => {
                 report.records += 1;
                 report.values_unchecked += u64::from(value_unchecked);
@@ -58,11 +58,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         }
         // A record may have been changing while its page was read. With all page locks of the block
         // held nothing changes, so what is found again is really damaged.
-        let _locks: Vec<_> = (0..self.pages.pages_per_block)
+        let _locks: Vec<_> = (0..self.pages.pages_per_block())
             .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
             .map(|lock| lock.lock(&*self.pool.environment))
             .collect();
-        self.scan_block(EVERYTHING, block, page, &mut |finding| {
+        self.scan_block(EVERYTHING, block, buffers, &mut |finding| {
             if let Finding::Damage { at, what } = finding
                 && damages.contains_key(&at)
             {
@@ -73,7 +73,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
 
     /// Whether the index leads to a record that was found, or the record has changed since.
     fn is_indexed(&self, place: &Place, hash: u64, key: &[u8]) -> bool {
-        let location = VPages::location(place);
+        let location = place.location();
         if self.index.contains_exact(hash, location) {
             return true;
         }
@@ -90,7 +90,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
 
     /// Whether each entry of the index leads to a record with its hash.
     fn check_index(&self, report: &mut CheckReport) {
-        let mut key = vec![0; self.pages.key_bytes];
+        let mut key = Vec::new();
         self.index.for_each(|hash, location| {
             report.index_entries += 1;
             let place = self.pages.place_of(location);
@@ -101,13 +101,20 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         });
     }
 
-    fn entry_is_right(&self, hash: u64, location: Location, place: &Place, key: &mut [u8]) -> bool {
+    fn entry_is_right(
+        &self,
+        hash: u64,
+        location: Location,
+        place: &Place,
+        key: &mut Vec<u8>,
+    ) -> bool {
         let _key = self.keys.lock_to_look(hash, &self.poison);
         if !self.index.contains_exact(hash, location) {
             return true;
         }
-        self.pages.read_key(&self.pool, place, key);
-        self.pages.is_set(&self.pool, place).unwrap_or(true) && self.hash.of(key) == hash
+        self.pages.is_set(&self.pool, place).unwrap_or(true)
+            && self.pages.read_key(&self.pool, place, key)
+            && self.hash.of(key) == hash
     }
 
     /// Gives back what a session holds.

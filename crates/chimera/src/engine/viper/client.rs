@@ -1,13 +1,16 @@
-//! [`Client`]: one session's block and the slots it fills next (section 3.3.1).
+//! [`Client`]: one session's blocks, and where in them it writes next (section 4.1).
 
-use chimera_pmem::{CACHE_LINE, Operation, Pmem};
+use chimera_pmem::{Operation, Pmem};
 
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
-use crate::records::vpage::{PageLayout, Place, VERSION_MAX, VPages};
+use crate::records::vpage::{InsertPoint, POINTS, Pages, Place, VERSION_MAX};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
+
+/// Blocks in the queue that a session looks at for one with room, before it takes a fresh one.
+const REUSED_TRIES: usize = 8;
 
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
@@ -16,24 +19,11 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// The highest version this session has given or met: see [`Viper::clock`].
     clock: u64,
-    insert: InsertPoint,
+    /// Where its next records go, one for each kind of page.
+    points: [InsertPoint; POINTS],
     /// A value that was read; and one that is being changed.
     pub(super) value: Vec<u8>,
     pub(super) changed: Vec<u8>,
-}
-
-/// Where the next record goes.
-#[derive(Debug, Default)]
-struct InsertPoint {
-    block: Option<u64>,
-    /// Free slots may have been used before: bits cleared by others must be made durable first.
-    is_reused: bool,
-    pages_left: u64,
-    page: u64,
-    page_at: u64,
-    word: u32,
-    /// The free slots of word `word` of the page's bitset, known to be durably free.
-    free: u64,
 }
 
 impl Client {
@@ -41,32 +31,38 @@ impl Client {
         Self { number, ..Self::default() }
     }
 
-    /// The slot for the next record; the same one until [`consume`](Self::consume).
+    /// The place for a record of these sizes; the same one until [`consume`](Self::consume).
     ///
     /// # Errors
     /// `PoolFull` when there is no block to be had.
     #[inline]
-    pub(super) fn slot<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) -> Result<Place> {
-        while self.insert.free == 0 {
-            self.advance(engine)?;
+    pub(super) fn place<P: Pmem, V: Pages, W: Words>(
+        &mut self,
+        engine: &Viper<P, V, W>,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<Place> {
+        let which = engine.pages.point_of(key_bytes, value_bytes);
+        loop {
+            if let Some(place) = engine.pages.room(&self.points[which], key_bytes, value_bytes) {
+                return Ok(place);
+            }
+            let need = engine.pages.units_of(key_bytes, value_bytes);
+            self.advance(engine, which, need)?;
         }
-        let point = &self.insert;
-        let slot = engine.pages.layout.slot_of(point.word, point.free.trailing_zeros());
-        let record_at = point.page_at + engine.pages.layout.slot_at(slot);
-        Ok(Place {
-            block: point.block.unwrap_or_default(),
-            page: point.page,
-            slot,
-            page_at: point.page_at,
-            record_at,
-        })
     }
 
-    /// The slot last given by [`slot`](Self::slot) is in use.
+    /// The place last given by [`place`](Self::place) is in use.
     #[inline]
-    pub(super) fn consume<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) {
-        self.insert.free &= self.insert.free - 1;
-        self.prefetch_shared(engine);
+    pub(super) fn consume<P: Pmem, V: Pages, W: Words>(
+        &mut self,
+        engine: &Viper<P, V, W>,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) {
+        let point = &mut self.points[engine.pages.point_of(key_bytes, value_bytes)];
+        engine.pages.consume(point, key_bytes, value_bytes);
+        engine.pages.prefetch_shared(&engine.pool, point);
     }
 
     /// The version of the next record: higher than all that this session has given, and than `met`.
@@ -83,109 +79,109 @@ impl Client {
         Ok(self.clock)
     }
 
-    /// No slot of the bitset's word is for use: it is damaged.
+    /// The place last given cannot be committed: nothing more is written around it.
     #[cold]
-    pub(super) fn abandon_word(&mut self) {
-        self.insert.free = 0;
+    pub(super) fn abandon<V: Pages>(&mut self, pages: &V, key_bytes: usize, value_bytes: usize) {
+        pages.abandon(&mut self.points[pages.point_of(key_bytes, value_bytes)]);
     }
 
-    /// Starts loading where the record after this one goes, but for the line it may share with this
-    /// one, which is on its way out of the cache.
-    #[inline]
-    pub(super) fn prefetch_next<P: Pmem, W: Words>(&self, engine: &Viper<P, W>) {
-        let (point, layout) = (&self.insert, &engine.pages.layout);
-        let free = point.free & (point.free - 1);
-        if free != 0 && u64::from(layout.slot_bytes) > CACHE_LINE {
-            let slot = layout.slot_of(point.word, free.trailing_zeros());
-            let at = point.page_at + layout.slot_at(slot) + CACHE_LINE;
-            let length = u64::from(layout.slot_bytes) - CACHE_LINE;
-            engine.pool.pmem.prefetch_write(engine.pool.extent(at, length));
-        }
+    /// Starts loading where the record after the present one goes.
+    #[inline(always)]
+    pub(super) fn prefetch_next<P: Pmem, V: Pages, W: Words>(
+        &self,
+        engine: &Viper<P, V, W>,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) {
+        let point = &self.points[engine.pages.point_of(key_bytes, value_bytes)];
+        engine.pages.prefetch_next(&engine.pool, point, key_bytes, value_bytes);
     }
 
-    /// Starts loading the lines that the next put shares with the one before: flushing has thrown them
-    /// out of the cache.
-    #[inline]
-    fn prefetch_shared<P: Pmem, W: Words>(&self, engine: &Viper<P, W>) {
-        let (point, layout) = (&self.insert, &engine.pages.layout);
-        if point.free != 0 {
-            let slot = layout.slot_of(point.word, point.free.trailing_zeros());
-            let bits = point.page_at + PageLayout::bitset_at(point.word);
-            for at in [point.page_at + layout.slot_at(slot), bits] {
-                engine.pool.pmem.prefetch_write(engine.pool.extent(at, 8));
-            }
-        }
-    }
-
-    /// Goes on to the next word of the bitset, page or block.
+    /// Goes on to the next part of the page, page or block.
     #[cold]
-    fn advance<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) -> Result<()> {
+    fn advance<P: Pmem, V: Pages, W: Words>(
+        &mut self,
+        engine: &Viper<P, V, W>,
+        which: usize,
+        need: u32,
+    ) -> Result<()> {
         let pmem = &engine.pool.pmem;
         pmem.operation_begin(Operation::BlockHandOut, self.number);
-        let done = self.advance_booked(engine);
+        let done = self.advance_booked(engine, which, need);
         pmem.operation_acknowledge();
         done
     }
 
-    fn advance_booked<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) -> Result<()> {
-        let point = &mut self.insert;
+    fn advance_booked<P: Pmem, V: Pages, W: Words>(
+        &mut self,
+        engine: &Viper<P, V, W>,
+        which: usize,
+        need: u32,
+    ) -> Result<()> {
         let pages = &engine.pages;
+        let point = &mut self.points[which];
         if let Some(block) = point.block {
-            if point.word + 1 < pages.layout.bitset_words {
-                point.word += 1;
+            if pages.advance_in_page(point) {
+                // The same page.
             } else if point.pages_left > 0 {
                 point.pages_left -= 1;
-                point.page = (point.page + 1) % pages.pages_per_block;
+                point.page = (point.page + 1) % pages.pages_per_block();
+                point.page_at = engine.pool.map.page_at(block, point.page);
                 point.word = 0;
             } else {
-                self.leave(engine);
+                self.leave_point(engine, which);
                 return Ok(());
             }
-            point.page_at = pages.place(block, point.page, 0).page_at;
         } else {
-            let (block, is_reused) = engine.take_block()?;
+            let (block, is_reused) = engine.take_block(V::FLAGS[which], need)?;
             self.clock = self.clock.max(engine.clock.fetch_max(self.clock, Ordering::Relaxed));
-            let page = engine.pool.environment.random_u64() % pages.pages_per_block;
+            let chance = engine.pool.environment.random_u64();
+            let (page, pages_left) = pages.first_page(which, chance);
             *point = InsertPoint {
                 block: Some(block),
                 is_reused,
-                pages_left: pages.pages_per_block - 1,
+                pages_left,
                 page,
-                page_at: pages.place(block, page, 0).page_at,
+                page_at: engine.pool.map.page_at(block, page),
                 ..InsertPoint::default()
             };
         }
-        // The slots of a damaged word are not for use.
-        let bits = pages.bits(&engine.pool, point.page_at, point.word).unwrap_or(u64::MAX);
-        point.free = !bits & pages.layout.bits_of_word(point.word);
-        if point.is_reused && point.free != 0 {
-            VPages::persist_bits(&engine.pool, point.page_at, point.word);
-        }
-        self.prefetch_shared(engine);
+        pages.enter(&engine.pool, which, point);
+        pages.prefetch_shared(&engine.pool, point);
         Ok(())
     }
 
-    /// Gives the block back, if there is one, for others to fill.
-    pub(crate) fn leave<P: Pmem, W: Words>(&mut self, engine: &Viper<P, W>) {
+    /// Gives the blocks back, for others to fill.
+    pub(crate) fn leave<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
+        for which in 0..self.points.len() {
+            self.leave_point(engine, which);
+        }
+    }
+
+    fn leave_point<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>, which: usize) {
         engine.clock.fetch_max(self.clock, Ordering::Relaxed);
-        if let Some(block) = self.insert.block.take() {
-            self.insert.free = 0;
+        if let Some(block) = std::mem::take(&mut self.points[which]).block {
             engine.leave_block(block);
         }
     }
 }
 
-impl<P: Pmem, W: Words> Viper<P, W> {
-    /// A block for a session, marked as owned: one with free slots if there is one, else a new one.
-    /// Tells whether its slots may have been used before.
-    fn take_block(&self) -> Result<(u64, bool)> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+    /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
+    /// one. Tells whether it was in use before.
+    fn take_block(&self, flags: u32, need: u32) -> Result<(u64, bool)> {
+        let mut tries = REUSED_TRIES;
         let block = loop {
-            if let Some(block) = self.take_reused() {
+            if let Some(block) = self.take_reused(flags, need, tries) {
                 return Ok((block, true));
             }
             match self.pool.take_block() {
                 Ok(block) => break block,
-                Err(Error::PoolFull { .. }) if self.blocks.starve(self.pool.used_blocks()) => {}
+                Err(Error::PoolFull { .. })
+                    if tries < usize::MAX && self.blocks.starve(self.pool.used_blocks()) =>
+                {
+                    tries = usize::MAX;
+                }
                 Err(error) => return Err(error),
             }
         };
@@ -194,43 +190,60 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         self.blocks.own(block);
         // A fresh block is all zeros, unless somebody has changed the file.
         let is_blank = matches!(block_flags::read(&self.pool, block), Ok(0))
-            && self.pages.free_slots(&self.pool, block) == self.pages.slots_per_block();
+            && self.pages.is_blank(&self.pool, block);
         if !is_blank {
-            self.pages.blank_block(&self.pool, block);
+            self.pages.clear_block(&self.pool, block);
+            block_flags::set_fresh(&self.pool, block, 0);
         }
-        block_flags::change(&self.pool, block, block_flags::OWNED, 0)?;
+        block_flags::change(&self.pool, block, block_flags::OWNED | flags, 0)?;
         Ok((block, false))
     }
 
-    /// A block with free slots from the queue.
-    fn take_reused(&self) -> Option<u64> {
-        while let Some(block) = self.blocks.take_queued() {
-            match self.own_reused(block) {
-                Ok(()) => return Some(block),
+    /// A block from the queue with room for a record of `need` units. Looks at `tries` blocks.
+    fn take_reused(&self, flags: u32, need: u32, tries: usize) -> Option<u64> {
+        let mut others = Vec::new();
+        let mut taken = None;
+        while others.len() < tries
+            && let Some(block) = self.blocks.take_queued()
+        {
+            match self.own_reused(block, flags, need) {
+                Ok(true) => {
+                    taken = Some(block);
+                    break;
+                }
+                Ok(false) => others.push(block),
                 // It stays out of use: neither owned nor queued by anyone.
                 Err(error) => log::warn!("block {block} is not used: {error}"),
             }
         }
-        None
+        for block in others {
+            self.blocks.leave(block, || self.pages.room_in(&self.pool, block));
+        }
+        taken
     }
 
-    fn own_reused(&self, block: u64) -> Result<()> {
+    /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
+    fn own_reused(&self, block: u64, flags: u32, need: u32) -> Result<bool> {
         self.blocks.own(block);
-        let in_place = block_flags::read(&self.pool, block)? & block_flags::IN_PLACE != 0;
-        let is_empty = self.pages.free_slots(&self.pool, block) == self.pages.slots_per_block();
-        if !(in_place && is_empty) {
-            return block_flags::change(&self.pool, block, block_flags::OWNED, 0);
+        let now = block_flags::read(&self.pool, block)?;
+        let is_empty = self.pages.is_empty(&self.pool, block);
+        let is_alike = now & V::KINDS == flags;
+        if !(is_empty || is_alike && self.pages.has_room(&self.pool, block, need)) {
+            return Ok(false);
         }
-        // No value is left that was updated in place. The bits must be durable before the flag is
-        // cleared, or a crash could bring back a value whose checksum does not apply.
-        for (_, page_at) in self.pages.pages_of(block) {
-            for word in 0..self.pages.layout.bitset_words {
-                VPages::persist_bits(&self.pool, page_at, word);
-            }
+        let in_place = now & block_flags::IN_PLACE != 0;
+        if !is_empty || !in_place && is_alike {
+            block_flags::change(&self.pool, block, block_flags::OWNED, 0)?;
+            return Ok(true);
         }
-        block_flags::change(&self.pool, block, block_flags::OWNED, block_flags::IN_PLACE)?;
+        // No value is left that was updated in place, nor a record in pages of another kind. That must be
+        // durable before the flags change, or a crash could bring back a value whose checksum does not
+        // apply, or a record that is looked for in the wrong place.
+        self.pages.persist_empty(&self.pool, block);
+        let clear = block_flags::IN_PLACE | V::KINDS & !flags;
+        block_flags::change(&self.pool, block, block_flags::OWNED | flags, clear)?;
         self.mark_pages(block, false);
-        Ok(())
+        Ok(true)
     }
 
     /// Ends a session's hold of a block.
@@ -239,7 +252,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        self.blocks.leave(block, || self.pages.free_slots(&self.pool, block));
+        self.blocks.leave(block, || self.pages.room_in(&self.pool, block));
     }
 }
 

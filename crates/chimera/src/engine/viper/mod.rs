@@ -79,7 +79,7 @@ use crate::engine::{KeyHash, KeyLocks, Poison};
 use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{DramWords, ExtendibleHash, HashGeometry, Words};
 use crate::pool::Pool;
-use crate::records::vpage::VPages;
+use crate::records::vpage::Pages;
 use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
@@ -88,11 +88,11 @@ use blocks::Blocks;
 pub(crate) use client::Client;
 pub(crate) use pmem_words::PmemWords;
 
-/// The engine: one open store of fixed-size records.
-pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {
+/// The engine: one open store.
+pub(crate) struct Viper<P: Pmem, V: Pages, W: Words = DramWords> {
     pub(crate) pool: Arc<Pool<P>>,
     pub(crate) poison: Poison,
-    pages: VPages,
+    pages: V,
     index: ExtendibleHash<W>,
     hash: KeyHash,
     keys: KeyLocks,
@@ -106,7 +106,7 @@ pub(crate) struct Viper<P: Pmem, W: Words = DramWords> {
     verify_reads: bool,
 }
 
-impl<P: Pmem, W: Words> Viper<P, W> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Rebuilds the index of an open pool over `words` and makes the pool ready for sessions.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     ) -> Result<(Self, RecoveryStats)> {
         let superblock = pool.superblock();
         let environment = pool.environment.clone();
-        let pages = VPages::of(&pool)?;
+        let pages = V::of(&pool)?;
         let hash_geometry = hash_geometry(options)?;
         // An index in persistent memory takes blocks from here on: they are not to be recovered.
         let blocks = pool.used_blocks();
@@ -132,7 +132,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             blocks: Blocks::new(&pages, options.huge_pages),
             clock: AtomicU64::new(0),
             shadowed: OnceLock::new(),
-            verify_reads: options.verify_reads && pages.layout.checked,
+            verify_reads: options.verify_reads && pages.is_checked(),
             pool,
         };
         let recovered = engine.recover(blocks, options)?;
@@ -146,21 +146,9 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             blocks_queued: self.blocks.queued(),
             dram_index_bytes: self.index.bytes(),
             dram_table_bytes: self.blocks.bytes() + self.keys.bytes(),
-            records_per_page: self.pages.layout.slots,
-            records_per_block: self.pages.slots_per_block(),
+            records_per_page: self.pages.capacities().0,
+            records_per_block: self.pages.capacities().1,
         }
-    }
-
-    #[inline(always)]
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        let (found, expected) = (key.len(), self.pages.key_bytes);
-        if found == expected { Ok(()) } else { Err(Error::KeySize { found, expected }) }
-    }
-
-    #[inline(always)]
-    fn check_value(&self, value: &[u8]) -> Result<()> {
-        let (found, expected) = (value.len(), self.pages.value_bytes);
-        if found == expected { Ok(()) } else { Err(Error::ValueSize { found, expected }) }
     }
 
     /// Books what follows under `operation`, until the result is dropped.

@@ -8,7 +8,7 @@ use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::{HashGeometry, Words};
 use crate::pool::Pool;
 use crate::records::block_flags;
-use crate::records::vpage::VPages;
+use crate::records::vpage::Pages;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arena, Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -39,7 +39,7 @@ impl<P: Pmem> PmemWords<P> {
     ///
     /// # Errors
     /// `InvalidOptions` when a block does not hold a segment.
-    pub(crate) fn new(pool: Arc<Pool<P>>, geometry: HashGeometry) -> Result<Self> {
+    pub(crate) fn new<V: Pages>(pool: Arc<Pool<P>>, geometry: HashGeometry) -> Result<Self> {
         let segment_bytes = geometry.segment_bytes();
         // The first line holds the block's flags.
         let segments_per_block = (pool.map.block_bytes - CACHE_LINE) / segment_bytes;
@@ -47,10 +47,9 @@ impl<P: Pmem> PmemWords<P> {
             let what = "an index in persistent memory needs blocks larger than its segments";
             return Err(Error::InvalidOptions(what.to_owned()));
         }
-        let pages = VPages::of(&pool)?;
+        let pages = V::of(&pool)?;
         let is_empty = |block: &u64| {
-            matches!(block_flags::read(&pool, *block), Ok(0))
-                && pages.free_slots(&pool, *block) == pages.slots_per_block()
+            matches!(block_flags::read(&pool, *block), Ok(0)) && pages.is_empty(&pool, *block)
         };
         let mut old_blocks: Vec<_> = (0..pool.used_blocks()).filter(is_empty).collect();
         old_blocks.extend((0..pool.used_blocks()).filter(|block| is_index(&pool, *block)));

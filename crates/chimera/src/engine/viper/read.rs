@@ -6,7 +6,7 @@ use super::{Client, Viper, steps};
 use crate::index::Probe;
 use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
-use crate::records::vpage::{self, Place, RecordHeader, VPages};
+use crate::records::vpage::{self, Pages, Place, RecordHeader};
 use crate::sync::VersionLock;
 use crate::types::error::{Error, Result};
 
@@ -25,7 +25,7 @@ impl Unsound {
     }
 }
 
-impl<P: Pmem, W: Words> Viper<P, W> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Hands the value of `key` to `take`.
     #[inline]
     pub(crate) fn get_with<T>(
@@ -34,7 +34,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         key: &[u8],
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
-        self.check_key(key)?;
+        self.pages.check_key(key)?;
         let found = self.read_hashed(client, self.hash.of(key), key)?;
         Ok(if found { Some(take(&client.value)) } else { None })
     }
@@ -48,7 +48,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         for key in keys {
-            self.check_key(key.as_ref())?;
+            self.pages.check_key(key.as_ref())?;
         }
         for (group_number, group) in keys.chunks(GROUP).enumerate() {
             let mut hashes = [0; GROUP];
@@ -56,10 +56,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 *hash = self.hash.of(key.as_ref());
                 self.index.prefetch(*hash);
             }
-            for hash in &hashes[..group.len()] {
+            for (number, hash) in hashes[..group.len()].iter().enumerate() {
                 if let Some(location) = self.index.peek(*hash) {
                     let place = self.pages.place_of(location);
-                    self.pool.pmem.prefetch(self.pages.record(&self.pool, &place));
+                    self.pool.pmem.prefetch(self.pages.whole(
+                        &self.pool,
+                        &place,
+                        group[number].as_ref().len(),
+                    ));
                 }
             }
             for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
@@ -74,8 +78,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     #[inline]
     pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         let _booked = self.begin(Operation::Get, client);
-        client.value.resize(self.pages.value_bytes, 0);
-        let into = &mut client.value[..];
+        let into = &mut client.value;
         let found = self.index.find(hash, |location| self.read_record(hash, location, key, into));
         Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
@@ -94,26 +97,29 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         hash: u64,
         location: Location,
         key: &[u8],
-        into: &mut [u8],
+        into: &mut Vec<u8>,
     ) -> Probe<Result<(), Unsound>> {
         let place = self.pages.place_of(location);
         let lock = self.page_lock(&place);
-        self.pool.pmem.prefetch(self.pages.record(&self.pool, &place));
+        self.pool.pmem.prefetch(self.pages.whole(&self.pool, &place, key.len()));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         if !self.pages.key_is(&self.pool, &place, key) {
             let probe = self.other_key(hash, location, &place);
             self.pool.pmem.operation_rereads();
             return probe;
         }
-        self.pages.read_value(&self.pool, &place, into);
-        let header = self.verify_reads.then(|| VPages::header(&self.pool, &place));
+        let is_record = self.pages.read_value(&self.pool, &place, into);
+        let header = self.verify_reads.then(|| self.pages.header(&self.pool, &place));
         if !lock.read_is_valid(version)
-            || self.pages.layout.checked
+            || self.pages.is_checked()
                 && !self.index.leads_to(hash, location)
                 && !self.pool.pmem.skips(steps::LEADS_TO)
         {
             self.pool.pmem.operation_rereads();
             return Probe::Retry;
+        }
+        if !is_record {
+            return Probe::Found(Err(Unsound { at: place.record_at }));
         }
         let Some(header) = header else { return Probe::Found(Ok(())) };
         let is_sound = header.key_is_sound(&place, hash)
@@ -149,16 +155,16 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// Whether the key and version stored at `place`, whichever they are, match their checksum.
     #[cold]
     fn stored_key_is_sound(&self, place: &Place) -> bool {
-        let mut key = vec![0; self.pages.key_bytes];
-        self.pages.read_key(&self.pool, place, &mut key);
-        !self.pages.layout.checked
-            || VPages::header(&self.pool, place).key_is_sound(place, self.hash.of(&key))
+        let mut key = Vec::new();
+        self.pages.read_key(&self.pool, place, &mut key)
+            && (!self.pages.is_checked()
+                || self.pages.header(&self.pool, place).key_is_sound(place, self.hash.of(&key)))
     }
 
     /// Starts loading what retiring the record at `place` touches.
     #[inline(always)]
     pub(super) fn prefetch_to_retire(&self, place: &Place) {
-        self.pages.prefetch_bits(&self.pool, place);
+        self.pages.prefetch_retire(&self.pool, place);
         self.blocks.prefetch(place.block);
     }
 
@@ -176,20 +182,16 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         key: &[u8],
         prefetch: impl Fn(&Place),
     ) -> Result<Option<Existing>> {
-        let checked = self.pages.layout.checked;
+        let checked = self.pages.is_checked();
         let existing = self.index.find_to_change(hash, |location| {
             let place = self.pages.place_of(location);
-            self.pool.pmem.prefetch(self.pages.head(&self.pool, &place));
+            self.pool.pmem.prefetch(self.pages.head(&self.pool, &place, key.len()));
             prefetch(&place);
             let is_key = self.pages.key_is(&self.pool, &place, key);
             if !is_key && self.stored_key_is_sound(&place) {
                 return Probe::NotThis;
             }
-            let header = if checked {
-                VPages::header(&self.pool, &place)
-            } else {
-                RecordHeader::from_words(0, 0)
-            };
+            let header = self.pages.header(&self.pool, &place);
             // A damaged version would decide wrongly after a crash.
             let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
             let existing = Existing { location, place, header };
@@ -209,7 +211,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         client: &mut Client,
         mut take: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
-        let mut key = vec![0; self.pages.key_bytes];
+        let mut key = Vec::new();
         let mut outcome = Ok(());
         let mut goes_on = true;
         self.index.for_each(|hash, location| {
@@ -232,16 +234,16 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         client: &mut Client,
         hash: u64,
         listed: Location,
-        key: &mut [u8],
+        key: &mut Vec<u8>,
     ) -> Result<bool> {
-        let read_key = |location: Location, key: &mut [u8]| {
+        let read_key = |location: Location, key: &mut Vec<u8>| {
             let place = self.pages.place_of(location);
             let lock = self.page_lock(&place);
             let Some(version) = lock.read_begin() else { return Probe::Retry };
-            self.pages.read_key(&self.pool, &place, key);
+            let is_record = self.pages.read_key(&self.pool, &place, key);
             match lock.read_is_valid(version) {
                 false => Probe::Retry,
-                true if self.hash.of(key) == hash => Probe::Found(()),
+                true if is_record && self.hash.of(key) == hash => Probe::Found(()),
                 true => Probe::NotThis,
             }
         };

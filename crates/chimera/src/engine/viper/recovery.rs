@@ -14,7 +14,7 @@ use crate::index::volatile::extendible_hash::Words;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::block_flags;
-use crate::records::vpage::VPages;
+use crate::records::vpage::{PageBuffers, Pages};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -47,7 +47,7 @@ impl Findings {
     }
 }
 
-impl<P: Pmem, W: Words> Viper<P, W> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Builds the index from the records of the first `blocks` blocks and brings them into order.
     pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<RecoveryStats> {
         let threads = match options.recovery_threads {
@@ -56,13 +56,11 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         };
         let threads = threads.min(blocks.div_ceil(CHUNK_BLOCKS) as usize).max(1);
         self.blocks.ensure(blocks).map_err(|_| no_memory())?;
-        let scan = Scan { verify_values: options.verify_at_open, salvage: options.salvage };
+        let scan = Scan { values: options.verify_at_open, salvage: options.salvage };
         let records = AtomicU64::new(0);
         self.in_chunks(threads, blocks, None, |chunk, _| {
             self.pool.populate_blocks(chunk.clone());
-            let live = |block| {
-                u64::from(self.pages.slots_per_block() - self.pages.free_slots(&self.pool, block))
-            };
+            let live = |block| u64::from(self.pages.live_records(&self.pool, block));
             records.fetch_add(chunk.map(live).sum(), Ordering::Relaxed);
         });
         self.index.reserve(records.into_inner()).map_err(no_index_memory)?;
@@ -139,14 +137,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         buffers: &mut Buffers,
         findings: &Mutex<Findings>,
     ) {
-        let Buffers { page, found, keys } = buffers;
+        let Buffers { pages, found, keys } = buffers;
         found.clear();
         keys.clear();
-        self.scan_block(scan, block, page, &mut |finding| match finding {
+        self.scan_block(scan, block, pages, &mut |finding| match finding {
             Finding::Record { place, header, hash, key, .. } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
-                found.push((hash, VPages::location(&place), header.version));
+                found.push((hash, place.location(), header.version, key.len()));
                 keys.extend_from_slice(key);
             }
             Finding::Damage { at, what } => {
@@ -154,11 +152,12 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 lock(findings).damage(at, what);
             }
         });
-        let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
+        let newest = found.iter().map(|(_, _, version, _)| *version).max().unwrap_or_default();
         self.clock.fetch_max(newest, Ordering::Relaxed);
-        for ((hash, location, version), key) in
-            found.iter().zip(keys.chunks(self.pages.key_bytes.max(1)))
-        {
+        let mut keys = &keys[..];
+        for (hash, location, version, key_bytes) in found.iter() {
+            let (key, rest) = keys.split_at(*key_bytes);
+            keys = rest;
             if let Err(error) = self.index.prepare_insert() {
                 lock(findings).failure.get_or_insert(no_index_memory(error));
                 return;
@@ -186,8 +185,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         if !self.pages.key_is(&self.pool, &place, key) {
             return Resolve::OtherKey;
         }
-        let old_version =
-            if self.pages.layout.checked { VPages::header(&self.pool, &place).version } else { 0 };
+        let old_version = self.pages.header(&self.pool, &place).version;
         // A bit that came up by damage must not bring back a record that was retired.
         let is_intact = |at| self.pages.is_set(&self.pool, &self.pages.place_of(at)).is_ok();
         if self.pool.pmem.skips(steps::VERSION_ORDER) {
@@ -202,13 +200,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     fn clear_losers(&self, losers: &[Location], salvage: bool) -> Result<()> {
         let _booked = self.begin(Operation::Recovery, &Client::new(0));
         let mut shadowed = BTreeMap::new();
-        let mut key = vec![0; self.pages.key_bytes];
+        let mut key = Vec::new();
         for place in losers.iter().map(|loser| self.pages.place_of(*loser)) {
             if salvage && self.pages.is_set(&self.pool, &place).is_err() {
-                self.pages.read_key(&self.pool, &place, &mut key);
-                shadowed.insert(self.hash.of(&key), place.record_at);
+                if self.pages.read_key(&self.pool, &place, &mut key) {
+                    shadowed.insert(self.hash.of(&key), place.record_at);
+                }
             } else {
-                self.pages.clear_bit(&self.pool, &place, || {})?;
+                self.pages.retire(&self.pool, &place, |_| {})?;
             }
         }
         if !shadowed.is_empty() {
@@ -227,7 +226,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let pmem = &self.pool.pmem;
         if holds_records
             && flags & block_flags::IN_PLACE != 0
-            && self.pages.layout.checked
+            && self.pages.is_checked()
             && !pmem.skips(steps::MARK_PAGES)
         {
             self.mark_pages(block, true);
@@ -237,7 +236,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             return;
         }
         let tidied = if !holds_records && !pmem.skips(steps::RESET_INDEX) {
-            self.pages.reset_block(&self.pool, block)
+            self.pages.clear_block(&self.pool, block);
+            block_flags::change(&self.pool, block, 0, block_flags::KNOWN)
         } else if flags & block_flags::OWNED != 0 {
             block_flags::change(&self.pool, block, 0, block_flags::OWNED)
         } else {
@@ -247,15 +247,16 @@ impl<P: Pmem, W: Words> Viper<P, W> {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        self.blocks.leave(block, || self.pages.free_slots(&self.pool, block));
+        self.blocks.leave(block, || self.pages.room_in(&self.pool, block));
     }
 }
 
 /// What one thread needs to read blocks.
 #[derive(Default)]
 struct Buffers {
-    page: Vec<u8>,
-    found: Vec<(u64, Location, u64)>,
+    pages: PageBuffers,
+    /// Hash, location, version, bytes of the key.
+    found: Vec<(u64, Location, u64, usize)>,
     /// The keys of `found`, one after the other.
     keys: Vec<u8>,
 }

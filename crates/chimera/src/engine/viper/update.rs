@@ -6,11 +6,11 @@ use super::read::Existing;
 use super::{Client, Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
-use crate::records::vpage::{Place, sites};
+use crate::records::vpage::{Pages, Place, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
-impl<P: Pmem, W: Words> Viper<P, W> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
     /// `change` runs again when another session was faster.
     pub(crate) fn update(
@@ -19,7 +19,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         key: &[u8],
         mut change: impl FnMut(&mut Vec<u8>),
     ) -> Result<bool> {
-        self.check_key(key)?;
+        self.pages.check_key(key)?;
         self.poison.check()?;
         let hash = self.hash.of(key);
         let mut attempt = 0;
@@ -54,8 +54,8 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         expected: &[u8],
         new: &[u8],
     ) -> Result<Swap> {
-        self.check_key(key)?;
-        self.check_value(expected)?;
+        self.pages.check_key(key)?;
+        self.pages.check_value(expected)?;
         self.replace(client, self.hash.of(key), key, expected, new, self.verify_reads)
     }
 
@@ -70,16 +70,15 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         new: &[u8],
         verify: bool,
     ) -> Result<Swap> {
-        self.check_value(new)?;
+        self.pages.check_value(new)?;
         let booked = self.begin(Operation::Update, client);
         self.index.prefetch_to_change(hash);
         let _key = self.keys.lock(hash, &self.poison)?;
         let prefetch =
-            |place: &Place| self.pool.pmem.prefetch(self.pages.record(&self.pool, place));
+            |place: &Place| self.pool.pmem.prefetch(self.pages.whole(&self.pool, place, key.len()));
         let existing = self.find_locked(hash, key, prefetch)?;
         let Some(existing) = existing else { return Ok(Swap::Missing) };
-        let value = self.pages.value(&self.pool, &existing.place);
-        if !self.pool.pmem.compare(value, expected) {
+        if !self.pages.value_is(&self.pool, &existing.place, expected) {
             return Ok(Swap::Different);
         }
         let Existing { header, place, .. } = &existing;
@@ -109,20 +108,31 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        self.check_key(key)?;
-        let value_bytes = self.pages.value_bytes;
-        let end = at.checked_add(8).filter(|end| *end <= value_bytes);
-        let end = end.ok_or(Error::FieldOutOfRange { at, value_bytes })?;
+        self.pages.check_key(key)?;
+        if let Some(value_bytes) = self.pages.fixed_value_bytes()
+            && at.checked_add(8).is_none_or(|end| end > value_bytes)
+        {
+            return Err(Error::FieldOutOfRange { at, value_bytes });
+        }
         if !at.is_multiple_of(8) {
-            let mut previous = 0;
+            let (mut previous, mut outside) = (0, None);
             let found = self.update(client, key, |value| {
-                let field = &mut value[at..end];
+                let value_bytes = value.len();
+                let field = at.checked_add(8).and_then(|end| value.get_mut(at..end));
+                let Some(field) = field else {
+                    outside = Some(value_bytes);
+                    return;
+                };
+                outside = None;
                 previous = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
                 if let Some(new) = change(previous) {
                     field.copy_from_slice(&new.to_le_bytes());
                 }
             })?;
-            return Ok(found.then_some(previous));
+            return match outside {
+                Some(value_bytes) => Err(Error::FieldOutOfRange { at, value_bytes }),
+                None => Ok(found.then_some(previous)),
+            };
         }
         let _booked = self.begin(Operation::UpdateInPlace, client);
         let hash = self.hash.of(key);
@@ -130,7 +140,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         let _key = self.keys.lock(hash, &self.poison)?;
         let prefetch = |place: &Place| {
             prefetch_read(self.page_lock(place));
-            if let Some(word_at) = self.pages.value_word(place, at) {
+            if let Some(word_at) = self.pages.expected_word(place, key.len(), at) {
                 self.pool.pmem.prefetch_write(self.pool.extent(word_at, 8));
             }
         };
@@ -145,8 +155,10 @@ impl<P: Pmem, W: Words> Viper<P, W> {
 
     /// Offset of the word with bytes `at..at + 8` of a value.
     fn word_at(&self, existing: &Existing, at: usize) -> Result<u64> {
-        let value_bytes = self.pages.value_bytes;
-        self.pages.value_word(&existing.place, at).ok_or(Error::FieldOutOfRange { at, value_bytes })
+        self.pages.value_word(&self.pool, &existing.place, at).ok_or_else(|| {
+            let value_bytes = self.pages.value_bytes(&self.pool, &existing.place);
+            Error::FieldOutOfRange { at, value_bytes }
+        })
     }
 
     /// Stores a word of a value in place.
@@ -170,7 +182,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// Makes durable that values of the record's block are updated in place.
     #[inline]
     fn allow_in_place(&self, client: &Client, existing: &Existing) -> Result<()> {
-        if !self.pages.layout.checked || self.page_lock(&existing.place).has_mark() {
+        if !self.pages.is_checked() || self.page_lock(&existing.place).has_mark() {
             return Ok(());
         }
         let _booked = self.begin(Operation::BlockMark, client);
@@ -190,14 +202,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
 
     /// Tells readers whether the checksums of values in a block apply.
     pub(super) fn mark_pages(&self, block: u64, in_place: bool) {
-        for page in 0..self.pages.pages_per_block {
+        for page in 0..self.pages.pages_per_block() {
             let lock = self.blocks.page_lock(self.pages.page_number(block, page));
             lock.lock(&*self.pool.environment).set_mark(in_place);
         }
     }
 }
 
-/// How two values of the same length differ.
+/// How two values differ.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
     None,
@@ -211,6 +223,9 @@ enum Change {
 
 impl Change {
     fn between(old: &[u8], new: &[u8]) -> Self {
+        if old.len() != new.len() {
+            return Self::More;
+        }
         let differs = |number: &usize| {
             let end = (number * 8 + 8).min(old.len());
             old[number * 8..end] != new[number * 8..end]
@@ -247,5 +262,6 @@ mod tests {
         assert_eq!(changed(&[7, 8]), Change::More);
         assert_eq!(changed(&[17]), Change::More, "the last word is not whole");
         assert_eq!(Change::between(&[], &[]), Change::None);
+        assert_eq!(Change::between(&[0; 8], &[0; 9]), Change::More);
     }
 }

@@ -5,26 +5,23 @@ use chimera_pmem::{Operation, Pmem};
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{Place, RECORD_HEADER_BYTES, VPages, sites};
+use crate::records::vpage::{Pages, Place, RecordHeader, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
-/// Bytes of a record's header.
-const HEADER_BYTES: u64 = RECORD_HEADER_BYTES as u64;
-
-impl<P: Pmem, W: Words> Viper<P, W> {
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Stores `value` under `key`; tells whether the key is new.
     #[inline]
     pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.check_key(key)?;
-        self.check_value(value)?;
+        self.pages.check_key(key)?;
+        self.pages.check_value(value)?;
         // Before a block is looked for: where nobody may write, none may be made ready.
         self.poison.check()?;
         let booked = self.begin(Operation::Insert, client);
         let hash = self.hash.of(key);
         self.index.prefetch_to_change(hash);
         // A block, if one is needed, before the lock: others need not wait for it.
-        client.slot(self)?;
+        client.place(self, key.len(), value.len())?;
         let _key = self.keys.lock(hash, &self.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
         let existing = self.write(client, hash, key, value, None)?;
@@ -56,20 +53,20 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
         let (pool, pages) = (&*self.pool, &self.pages);
-        let place = client.slot(self)?;
+        let place = client.place(self, key.len(), value.len())?;
         let mut page = Some(self.page_lock(&place).lock(&*pool.environment));
         let value_checksum = pages.write_body(pool, &place, key, value);
         let version = client.tick(0)?;
-        pages.write_header(pool, &place, hash, version, value_checksum);
-        if pages.layout.checked {
+        pages.write_header(pool, &place, &RecordHeader::new(&place, hash, version, value_checksum));
+        if pages.is_checked() {
             page = None;
         }
-        pages.flush_record(pool, &place);
-        client.prefetch_next(self);
+        pages.flush_record(pool, &place, key, value);
+        client.prefetch_next(self, key.len(), value.len());
         let expected = known.map_or_else(|| self.index.peek(hash), |old| Some(old.location));
         if let Some(location) = expected {
             let old = pages.place_of(location);
-            pool.pmem.prefetch(pages.head(pool, &old));
+            pool.pmem.prefetch(pages.head(pool, &old, key.len()));
             self.prefetch_to_retire(&old);
         }
         pool.pmem.fence(sites::RECORD);
@@ -88,20 +85,20 @@ impl<P: Pmem, W: Words> Viper<P, W> {
                 self.outbid(client, &place, hash, value_checksum, old)?;
             }
         }
-        let location = VPages::location(&place);
-        let set_bit = || pages.set_bit(pool, &place);
+        let location = place.location();
+        let commit = || pages.commit(pool, &place, key, value);
         let entered = match &existing {
-            None => self.index.insert_after(hash, location, set_bit).map(|()| true),
-            Some(old) => self.index.swap_after(hash, old.location, location, set_bit),
+            None => self.index.insert_after(hash, location, commit).map(|()| true),
+            Some(old) => self.index.swap_after(hash, old.location, location, commit),
         };
         match entered {
             Ok(entered) => assert!(entered, "the entry of a key changed while the key was locked"),
             Err(damage) => {
-                client.abandon_word();
+                client.abandon(pages, key.len(), value.len());
                 return Err(damage);
             }
         }
-        client.consume(self);
+        client.consume(self, key.len(), value.len());
         if let Some(old) = &existing {
             self.retire(old)?;
         }
@@ -122,14 +119,14 @@ impl<P: Pmem, W: Words> Viper<P, W> {
         old: &Existing,
     ) -> Result<()> {
         let (pool, pages) = (&*self.pool, &self.pages);
-        if !pages.layout.checked {
+        if !pages.is_checked() {
             return Ok(());
         }
         let version = client.tick(old.header.version.max(self.clock.load(Ordering::Relaxed)))?;
         let page = self.page_lock(place).lock(&*pool.environment);
-        pages.write_header(pool, place, hash, version, value_checksum);
+        pages.write_header(pool, place, &RecordHeader::new(place, hash, version, value_checksum));
         drop(page);
-        pool.pmem.flush(pool.extent(place.record_at, HEADER_BYTES), sites::RECORD);
+        pages.flush_header(pool, place);
         pool.pmem.fence(sites::RECORD);
         Ok(())
     }
@@ -137,7 +134,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// Removes `key`; tells whether it was there.
     #[inline]
     pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
-        self.check_key(key)?;
+        self.pages.check_key(key)?;
         let _booked = self.begin(Operation::Delete, client);
         let hash = self.hash.of(key);
         self.index.prefetch_to_change(hash);
@@ -158,6 +155,7 @@ impl<P: Pmem, W: Words> Viper<P, W> {
     /// Clears the bit of a record durably: 1 line, 1 fence.
     #[inline(always)]
     fn retire(&self, old: &Existing) -> Result<()> {
-        self.pages.clear_bit(&self.pool, &old.place, || self.blocks.note_freed(old.place.block))
+        let retired = |units| self.blocks.note_freed(old.place.block, units);
+        self.pages.retire(&self.pool, &old.place, retired)
     }
 }

@@ -1,42 +1,42 @@
-//! VPages of fixed-size records (Viper, section 3.2.2).
+//! VPages (Viper, sections 3.2.2 and 3.2.3): pages of records, and the steps of which engines make their
+//! protocols.
 //!
-//! ```text
-//! byte 0   flags word: of the block, in its first page; zero in the others
-//! byte 8   bitset: one bit per slot; a set bit means a record
-//!          padding, chosen so that records touch the fewest lines
-//! slots    [check of place, version, key: 4 | check of place, value: 4 | version: 8] key value
-//! ```
-//! The part in brackets is there in the checked layout only. Keys and values are padded to 8 bytes
-//! each, so that every field of a value keeps its alignment.
+//! - `slotted`: records of one size, in slots, with a bitset;
+//! - `log`: records of any size, one after the other, each with its lengths in front.
 //!
-//! In the checked layout the flags and each 32 bits of the bitset have a check in the upper half of
-//! their word, changed together with them by one swap. The published layout has bits only, 64 to a
-//! word.
-//!
-//! The version lock of the paper's page header lives in DRAM, where a crash cannot leave it set.
+//! What both have in common is here: places, versions, checksums, and the trait [`Pages`]. A step says
+//! what it flushes; fences are the caller's unless it says so.
 
-mod pages;
+mod checksum;
+mod header;
+mod log;
+mod place;
+mod slotted;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use chimera_pmem::{Extent, Pmem};
 
-use crate::pool::checked_word;
-use crate::types::options::{Geometry, RecordLayout};
-pub(crate) use pages::{Place, RecordHeader, VERSION_MAX, VPages};
+use crate::pool::{Location, Pool};
+use crate::types::error::{Error, Result};
+pub(crate) use checksum::{key_checksum, value_checksum};
+pub(crate) use header::{RECORD_HEADER_BYTES, RecordHeader, VERSION_MAX};
+pub(crate) use log::LogPages;
+pub(crate) use place::Place;
+pub(crate) use slotted::{PageLayout, SlottedPages};
 
 /// The sites of pages.
 pub(crate) mod sites {
     chimera_pmem::sites! {
-        /// A record with its header, before its bit.
+        /// A record with its header, before it counts.
         RECORD = "vpage.record";
-        /// The bit that makes a record count.
-        BIT_SET = "vpage.bit_set";
-        /// The bit of a record that is deleted or has been replaced.
-        BIT_CLEAR = "vpage.bit_clear";
-        /// Bits that others cleared, before their slots are used again.
-        BITS_REUSED = "vpage.bits_reused";
+        /// The word that makes a record count.
+        COMMIT = "vpage.commit";
+        /// The word of a record that is deleted or has been replaced.
+        RETIRE = "vpage.retire";
         /// A word of a value, in place.
         VALUE_WORD = "vpage.value_word";
-        /// The bits of a block that held an index.
+        /// What others left in a page, before it is used again.
+        REUSE = "vpage.reuse";
+        /// Pages of a block that is made free.
         BLOCK_RESET = "vpage.block_reset";
     }
 }
@@ -44,8 +44,8 @@ pub(crate) mod sites {
 /// Checks that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::sites! {
-        /// The check of a word of the bitset.
-        BITS_CHECK = "vpage.step.bits_check";
+        /// The check of the word that makes records count.
+        COMMIT_CHECK = "vpage.step.commit_check";
         /// The checksum of a key and its version, at recovery.
         KEY_CHECK = "vpage.step.key_check";
         /// The checksum of a value, at recovery.
@@ -55,150 +55,276 @@ pub(crate) mod steps {
     }
 }
 
-/// Bytes before each record in the checked layout.
-pub(crate) const RECORD_HEADER_BYTES: u32 = 16;
+/// Kinds of pages that a session writes to.
+pub(crate) const POINTS: usize = 2;
 
-/// Where things are inside a page of fixed-size records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PageLayout {
-    pub(crate) slots: u32,
-    pub(crate) bitset_words: u32,
-    /// log2 of the slots that a word of the bitset stands for.
-    word_shift: u32,
-    pub(crate) first_slot: u32,
-    pub(crate) slot_bytes: u32,
-    /// From the start of a slot to its key.
-    pub(crate) key_at: u32,
-    /// From the start of a slot to its value.
-    pub(crate) value_at: u32,
-    pub(crate) checked: bool,
+/// What of a block holds no record that counts, in units.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) free: u32,
+    /// Of these, what a session can fill.
+    pub(crate) fillable: u32,
 }
 
-fn padded(bytes: u32) -> u32 {
-    bytes.next_multiple_of(8)
+/// Where the next record of a session goes. Which fields mean something depends on the pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InsertPoint {
+    pub(crate) block: Option<u64>,
+    /// The block was in use before.
+    pub(crate) is_reused: bool,
+    pub(crate) pages_left: u64,
+    pub(crate) page: u64,
+    pub(crate) page_at: u64,
+    /// Slotted: a word of the bitset, and the free slots in it, known to be durably free.
+    pub(crate) word: u32,
+    pub(crate) free: u64,
+    /// Log: from the start of the page to where the log ends, and to where it must.
+    pub(crate) tail: u64,
+    pub(crate) end: u64,
 }
 
-/// Lines that records of `slot_bytes` touch when the first starts at `first`.
-fn lines_touched(first: u32, slot_bytes: u32, slots: u32) -> u32 {
-    (0..slots)
-        .map(|slot| {
-            let start = first + slot * slot_bytes;
-            (start + slot_bytes - 1) / 64 - start / 64 + 1
-        })
-        .sum()
+/// What reading a page found.
+pub(crate) enum Scanned<'a> {
+    /// A record that counts, with its parts; the value only where it was asked for.
+    Record { place: Place, header: RecordHeader, key: &'a [u8], value: &'a [u8] },
+    /// Something that is not as it must be.
+    Damage { at: u64, what: &'static str },
 }
 
-impl PageLayout {
-    /// Bytes of one record with its header.
-    pub(crate) fn slot_bytes_of(layout: RecordLayout, key_bytes: u32, value_bytes: u32) -> u32 {
-        let header = if layout == RecordLayout::Checked { RECORD_HEADER_BYTES } else { 0 };
-        header + padded(key_bytes) + padded(value_bytes)
-    }
+/// Whether a place, a header and a key belong together.
+pub(crate) type IsSound<'a> = dyn Fn(&Place, &RecordHeader, &[u8]) -> bool + 'a;
 
-    /// The layout for these sizes, or `None` when not even one record fits a page.
-    pub(crate) fn new(
-        geometry: &Geometry,
-        layout: RecordLayout,
-        key_bytes: u32,
-        value_bytes: u32,
-    ) -> Option<Self> {
-        let checked = layout == RecordLayout::Checked;
-        let key_at = if checked { RECORD_HEADER_BYTES } else { 0 };
-        let slot_bytes = Self::slot_bytes_of(layout, key_bytes, value_bytes);
-        let word_shift = if checked { 5 } else { 6 };
-        let header = |slots: u32| 8 + 8 * slots.div_ceil(1 << word_shift);
-        let mut slots = (geometry.page_bytes / slot_bytes).min(u32::from(u16::MAX) - 1);
-        while slots > 0 && header(slots) + slots * slot_bytes > geometry.page_bytes {
-            slots -= 1;
-        }
-        if slots == 0 {
-            return None;
-        }
-        let slack = geometry.page_bytes - header(slots) - slots * slot_bytes;
-        let first_slot = (0..=slack / 8)
-            .map(|words| header(slots) + 8 * words)
-            .take(8)
-            .min_by_key(|first| lines_touched(*first, slot_bytes, slots))?;
-        Some(Self {
-            slots,
-            bitset_words: slots.div_ceil(1 << word_shift),
-            word_shift,
-            first_slot,
-            slot_bytes,
-            key_at,
-            value_at: key_at + padded(key_bytes),
-            checked,
-        })
-    }
+/// How to read the pages of a block.
+pub(crate) struct Scan<'a> {
+    /// The block's.
+    pub(crate) flags: u32,
+    /// Take what is found by, or behind, a damaged word as it is.
+    pub(crate) salvage: bool,
+    pub(crate) is_sound: &'a IsSound<'a>,
+}
 
-    /// Offset of a slot in its page.
+/// Buffers for reading pages.
+#[derive(Default)]
+pub(crate) struct PageBuffers {
+    page: Vec<u8>,
+}
+
+/// Pages of one kind.
+pub(crate) trait Pages: Copy + Send + Sync + 'static {
+    /// The pages of a pool, as its superblock says.
+    ///
+    /// # Errors
+    /// `Corrupted` when the superblock cannot be right.
+    fn of<P: Pmem>(pool: &Pool<P>) -> Result<Self>;
+
+    // ---- facts ---------------------------------------------------------------------------------
+
+    /// The place of a location that [`Place::location`] made.
+    fn place_of(&self, location: Location) -> Place;
+
+    /// Pages of a block.
+    fn pages_per_block(&self) -> u64;
+
+    /// Whether records have headers with checksums and versions.
+    fn is_checked(&self) -> bool;
+
+    /// Units of room in a block: what [`free_units`](Self::free_units) counts.
+    fn units_per_block(&self) -> u32;
+
+    /// A block nobody fills is worth filling again once one in so many of its units has become free.
+    const REUSED_AT_PART: u32;
+
+    /// Flags of blocks for each kind of page.
+    const FLAGS: [u32; POINTS];
+
+    /// All flags that tell the kinds of pages apart.
+    const KINDS: u32;
+
+    /// Which kind of page a record goes to.
+    fn point_of(&self, key_bytes: usize, value_bytes: usize) -> usize;
+
+    /// Units that a record takes.
+    fn units_of(&self, key_bytes: usize, value_bytes: usize) -> u32;
+
+    /// Where in a fresh block of a kind to begin, and how many pages come after that.
+    fn first_page(&self, which: usize, chance: u64) -> (u64, u64);
+
+    /// Records of a page and of a block, where that is known.
+    fn capacities(&self) -> (u32, u32);
+
+    /// # Errors
+    /// `KeySize` when these pages take no such key.
+    fn check_key(&self, key: &[u8]) -> Result<()>;
+
+    /// # Errors
+    /// `ValueSize` when these pages take no such value.
+    fn check_value(&self, value: &[u8]) -> Result<()>;
+
+    /// Bytes of every value, where they are all alike.
+    fn fixed_value_bytes(&self) -> Option<usize>;
+
+    // ---- reading -------------------------------------------------------------------------------
+
+    /// The start of a record, up to the end of a key of this length as far as that is known to lie in
+    /// the pool: for loading it ahead of use.
+    fn head<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key_bytes: usize) -> Extent;
+
+    /// As [`head`](Self::head), with the value as far as its size is known.
+    fn whole<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key_bytes: usize) -> Extent;
+
+    /// Whether the record at `place` has this key.
+    fn key_is<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8]) -> bool;
+
+    /// Reads a key; `false` when what is there is no record.
+    fn read_key<P: Pmem>(&self, pool: &Pool<P>, place: &Place, into: &mut Vec<u8>) -> bool;
+
+    /// Reads a value; `false` when what is there is no record.
+    fn read_value<P: Pmem>(&self, pool: &Pool<P>, place: &Place, into: &mut Vec<u8>) -> bool;
+
+    /// Whether the value at `place`, whose key's lock the caller holds, is this one.
+    fn value_is<P: Pmem>(&self, pool: &Pool<P>, place: &Place, value: &[u8]) -> bool;
+
+    /// Bytes of the value at `place`, whose key's lock the caller holds.
+    fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> usize;
+
+    /// Offset in the pool of the word with bytes `at..at + 8` of a value, if one word has them.
+    fn value_word<P: Pmem>(&self, pool: &Pool<P>, place: &Place, at: usize) -> Option<u64>;
+
+    /// Where that word will be, as far as can be told without reading: to start loading it.
+    fn expected_word(&self, place: &Place, key_bytes: usize, at: usize) -> Option<u64>;
+
+    /// The header of a record, where there is one.
+    fn header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> RecordHeader;
+
+    // ---- writing -------------------------------------------------------------------------------
+
+    /// Copies key and value to a place. Returns the value's checksum, where there is one.
+    fn write_body<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) -> u32;
+
+    /// Stores the header that completes a record, where there is one.
+    fn write_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place, header: &RecordHeader);
+
+    /// Flushes a header alone.
+    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place);
+
+    /// Flushes a whole record.
+    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]);
+
+    /// Whether a record counts.
+    ///
+    /// # Errors
+    /// `Corrupted` when the word that says so is damaged.
+    fn is_set<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool>;
+
+    /// Makes a record count, which is durable: 1 line, 1 fence.
+    ///
+    /// # Errors
+    /// `Corrupted`, with nothing changed, when the word that says so is damaged.
+    fn commit<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()>;
+
+    /// Makes a record not count any more, durably: 1 line, 1 fence. Calls `retired` with the units that
+    /// become free once that can be seen and before it is durable: what is atomic there need not wait
+    /// for the fence.
+    ///
+    /// # Errors
+    /// `Corrupted`, with nothing changed, when the word that says so is damaged.
+    fn retire<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        retired: impl FnOnce(u32),
+    ) -> Result<()>;
+
+    /// Starts loading the line that [`retire`](Self::retire) changes.
+    fn prefetch_retire<P: Pmem>(&self, pool: &Pool<P>, place: &Place);
+
+    // ---- where a session goes on ---------------------------------------------------------------
+
+    /// The place for a record, if it fits where the session is.
+    fn room(&self, point: &InsertPoint, key_bytes: usize, value_bytes: usize) -> Option<Place>;
+
+    /// The place that [`room`](Self::room) gave is in use.
+    fn consume(&self, point: &mut InsertPoint, key_bytes: usize, value_bytes: usize);
+
+    /// Goes on within the page; `false` when there is nothing more in it.
+    fn advance_in_page(&self, point: &mut InsertPoint) -> bool;
+
+    /// Looks at where the point is now, in a page or a part of it, and makes it ready for records.
+    fn enter<P: Pmem>(&self, pool: &Pool<P>, which: usize, point: &mut InsertPoint);
+
+    /// Nothing more goes to where the point is now.
+    fn abandon(&self, point: &mut InsertPoint);
+
+    /// Starts loading the lines of the place after the present one, for a record of the same size.
+    fn prefetch_next<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        point: &InsertPoint,
+        key_bytes: usize,
+        value_bytes: usize,
+    );
+
+    /// Starts loading the lines that the next record shares with the one before.
+    fn prefetch_shared<P: Pmem>(&self, pool: &Pool<P>, point: &InsertPoint);
+
+    // ---- whole blocks --------------------------------------------------------------------------
+
+    /// Whether a block of the pool, flags aside, is as a fresh one.
+    fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool;
+
+    /// Makes no record of a block count, durably, whatever is there.
+    fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64);
+
+    /// Makes durable that no record of a block counts: its kind may change after that.
+    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64);
+
+    /// Records of a block that count; those of damaged words do not.
+    fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32;
+
+    /// Whether no record of a block counts, and nothing in it is damaged.
+    fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool;
+
+    /// Whether a block has a place for a record of so many units.
+    fn has_room<P: Pmem>(&self, pool: &Pool<P>, block: u64, units: u32) -> bool;
+
+    /// What of a block holds no record that counts; what is damaged is no room.
+    fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room;
+
+    /// Hands the records of a block to `visit`.
+    fn scan<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        scan: &Scan<'_>,
+        block: u64,
+        buffers: &mut PageBuffers,
+        visit: &mut impl FnMut(Scanned<'_>),
+    );
+
+    /// Number of a page among all pages.
     #[inline(always)]
-    pub(crate) fn slot_at(&self, slot: u32) -> u64 {
-        u64::from(self.first_slot + slot * self.slot_bytes)
+    fn page_number(&self, block: u64, page: u64) -> u64 {
+        block * self.pages_per_block() + page
     }
 
-    /// Offset in its page of word `word` of the bitset.
-    #[inline(always)]
-    pub(crate) fn bitset_at(word: u32) -> u64 {
-        8 + 8 * u64::from(word)
-    }
-
-    /// The word of the bitset with a slot's bit, and the bit.
-    #[inline(always)]
-    pub(crate) fn bit_of(&self, slot: u32) -> (u32, u64) {
-        (slot >> self.word_shift, 1 << (slot & ((1 << self.word_shift) - 1)))
-    }
-
-    /// The slot of bit number `bit` of word `word`.
-    #[inline(always)]
-    pub(crate) fn slot_of(&self, word: u32, bit: u32) -> u32 {
-        (word << self.word_shift) + bit
-    }
-
-    /// The bits of bitset word `word` that stand for slots.
-    #[inline(always)]
-    pub(crate) fn bits_of_word(&self, word: u32) -> u64 {
-        let bits = (self.slots - (word << self.word_shift)).min(1 << self.word_shift);
-        u64::MAX >> (64 - bits)
-    }
-
-    /// The word that stands for these bits.
-    #[inline(always)]
-    pub(crate) fn encode_bits(&self, bits: u64) -> u64 {
-        if self.checked { checked_word::encode(bits as u32) } else { bits }
-    }
-
-    /// The bits of word number `word`, unless it is damaged.
-    #[inline(always)]
-    pub(crate) fn decode_bits(&self, word: u32, encoded: u64) -> Option<u64> {
-        let bits = if self.checked { u64::from(checked_word::decode(encoded)?) } else { encoded };
-        (bits & !self.bits_of_word(word) == 0).then_some(bits)
+    /// Offsets of the pages of a block, with their numbers.
+    fn pages_of<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        block: u64,
+    ) -> impl Iterator<Item = (u64, u64)> + use<Self, P> {
+        let start = pool.map.block_at(block);
+        let page_bytes = pool.map.page_bytes;
+        (0..self.pages_per_block()).map(move |page| (page, start + page * page_bytes))
     }
 }
 
-/// Checksum of a record's key, by its hash, and version at its place.
-#[inline]
-pub(crate) fn key_checksum(place: u64, version: u64, key_hash: u64) -> u32 {
-    let mixed = u128::from(key_hash ^ seed(place)) * u128::from(MULTIPLIER);
-    let folded = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(version);
-    let mixed = u128::from(folded ^ key_hash.rotate_left(32)) * u128::from(MULTIPLIER);
-    (mixed >> 64) as u32 ^ mixed as u32
+#[cold]
+fn damaged_word(at: u64) -> Error {
+    Error::corrupted("the word that tells which records count is damaged", at)
 }
-
-/// Checksum of a record's value at its place.
-#[inline]
-pub(crate) fn value_checksum(place: u64, value: &[u8]) -> u32 {
-    xxh3_64_with_seed(value, seed(place)) as u32
-}
-
-/// What a checksum starts from: different for any two places.
-#[inline(always)]
-fn seed(place: u64) -> u64 {
-    place.wrapping_mul(MULTIPLIER)
-}
-
-/// Odd, with well-mixed bits.
-const MULTIPLIER: u64 = 0x9fb2_1c65_1e98_df25;
-
-#[cfg(test)]
-mod tests;

@@ -25,7 +25,8 @@ impl Block {
             queue: Mutex::default(),
             damaged: Mutex::default(),
             is_starved: AtomicBool::new(false),
-            slots_per_block: slots,
+            units_per_block: slots,
+            reused_at_part: 4,
             pages_per_block: 1,
         };
         blocks.ensure(1).expect("room");
@@ -36,7 +37,7 @@ impl Block {
     fn free(&self, slot: u32) {
         let clear = |bits| Some(bits & !(1 << slot));
         self.bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, clear).expect("always");
-        self.blocks.note_freed(0);
+        self.blocks.note_freed(0, 1);
     }
 
     /// What a session does that has taken the block out of the queue: fills a slot, if there is one
@@ -54,11 +55,15 @@ impl Block {
     }
 
     fn leave(&self) {
-        self.blocks.leave(0, || self.free_slots());
+        let room = || {
+            let free = self.free_slots();
+            Room { free, fillable: free }
+        };
+        self.blocks.leave(0, room);
     }
 
     fn free_slots(&self) -> u32 {
-        self.blocks.slots_per_block - self.bits.load(Ordering::Acquire).count_ones()
+        self.blocks.units_per_block - self.bits.load(Ordering::Acquire).count_ones()
     }
 
     /// How often the block is in the queue.

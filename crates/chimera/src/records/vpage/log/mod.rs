@@ -1,0 +1,487 @@
+//! [`LogPages`]: VPages of records of any size, one after the other (section 3.2.3).
+//!
+//! ```text
+//! byte 0   flags word: of the block, in its first page; zero in the others
+//! byte 8   the log: records, each a multiple of 8 bytes
+//!
+//! record   [set: 1 bit | key length: 15 | value length: 16 | check: 32]
+//!          [check of place, version, key: 4 | check of place, value: 4] [version: 8] key value
+//! ```
+//! Keys and values are padded to 8 bytes each, so that every field of a value keeps its alignment. A
+//! record larger than a page lies in a block whose flag `LARGE` makes it one page.
+//!
+//! # Invariants
+//! 1. The first word of a record is stored once the rest of it is durable, and from then on only its
+//!    lowest bit, with the check, changes: so the log can be walked.
+//! 2. What follows the log in a page that a session writes to is zero, durably: so the log ends where
+//!    nobody has written yet, whatever a crash leaves of a record that was on its way.
+//! 3. Places are not used again before no record of the page counts.
+//!
+//! Where the log of a page ends, and how much of it is deleted, is in the page itself in the paper; here it
+//! follows from the log, and is looked for when a block is used again.
+
+mod lengths;
+mod walk;
+
+use chimera_pmem::{Extent, Pmem};
+
+use super::{
+    InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
+    damaged_word, sites, steps, value_checksum,
+};
+use crate::pool::{BlockMap, Location, Pool};
+use crate::records::block_flags;
+use crate::types::error::{Error, Result};
+use lengths::Entry;
+use walk::Part;
+
+/// Where the log begins in a page.
+const LOG_AT: u64 = 8;
+/// From the start of a record to its header, and to its key.
+const HEADER_AT: u64 = 8;
+const KEY_AT: u64 = 24;
+/// A page with less than one in so many of its bytes behind its log is full.
+const FULL_PART: u64 = 4;
+/// Bytes of a record of unknown size that are loaded ahead.
+const LOADED_AHEAD: u64 = 256;
+
+/// Bytes of a record.
+#[inline(always)]
+fn span(key_bytes: usize, value_bytes: usize) -> u64 {
+    KEY_AT + (key_bytes.next_multiple_of(8) + value_bytes.next_multiple_of(8)) as u64
+}
+
+/// The pages of a pool with records of any size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPages {
+    map: BlockMap,
+    pages_per_block: u64,
+    key_bytes_max: usize,
+    value_bytes_max: usize,
+}
+
+impl LogPages {
+    /// Largest block: a location has 16 bits for a place in it.
+    pub(crate) const BLOCK_BYTES_MAX: u64 = 8 * (u16::MAX as u64 - 1);
+
+    /// Longest key, where pages have so many bytes.
+    pub(crate) fn key_bytes_max(page_bytes: u64) -> usize {
+        (page_bytes as usize - 64).min(4096)
+    }
+
+    /// The lengths at a place, when they are those of a record that lies in its block.
+    #[inline(always)]
+    fn lengths<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Option<(usize, usize)> {
+        let Some(Entry::Record { key_bytes, value_bytes, .. }) =
+            Entry::decode(pool.pmem.load_u64(place.record_at))
+        else {
+            return None;
+        };
+        let (key_bytes, value_bytes) = (key_bytes as usize, value_bytes as usize);
+        let block_at = place.page_at - place.page * self.map.page_bytes;
+        let is_inside =
+            place.record_at + span(key_bytes, value_bytes) <= block_at + self.map.block_bytes;
+        is_inside.then_some((key_bytes, value_bytes))
+    }
+
+    #[inline(always)]
+    fn key_extent<P: Pmem>(pool: &Pool<P>, place: &Place, key_bytes: usize) -> Extent {
+        pool.extent(place.record_at + KEY_AT, key_bytes as u64)
+    }
+
+    /// Where a value begins.
+    #[inline(always)]
+    fn value_at(place: &Place, key_bytes: usize) -> u64 {
+        place.record_at + KEY_AT + key_bytes.next_multiple_of(8) as u64
+    }
+
+    /// Makes the rest of a page zero, durably.
+    fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
+        if from < part.length {
+            let rest = pool.extent(part.at + from, part.length - from);
+            pool.pmem.zero(rest, sites::REUSE);
+            pool.pmem.flush(rest, sites::REUSE);
+            pool.pmem.fence(sites::REUSE);
+        }
+    }
+
+    /// Makes a page without records that count an empty one.
+    fn clear_page<P: Pmem>(pool: &Pool<P>, part: Part) {
+        // First that it is empty: that its records were retired may not be durable yet.
+        let first = pool.extent(part.at + LOG_AT, 8);
+        pool.pmem.zero(first, sites::REUSE);
+        pool.pmem.flush(first, sites::REUSE);
+        pool.pmem.fence(sites::REUSE);
+        Self::clear_rest(pool, part, LOG_AT + 8);
+    }
+
+    fn room_of<P: Pmem>(pool: &Pool<P>, part: Part) -> u64 {
+        Self::walk(pool, part).tail.map_or(0, |tail| part.length - tail)
+    }
+}
+
+impl Pages for LogPages {
+    fn of<P: Pmem>(pool: &Pool<P>) -> Result<Self> {
+        let geometry = pool.superblock().geometry;
+        let key_bytes_max = Self::key_bytes_max(pool.map.page_bytes);
+        let whole = pool.map.block_bytes - LOG_AT;
+        if pool.map.block_bytes > Self::BLOCK_BYTES_MAX {
+            return Err(Error::corrupted("the superblock's blocks are too large for logs", 56));
+        }
+        let beside = whole - span(key_bytes_max, 0);
+        Ok(Self {
+            map: pool.map,
+            pages_per_block: u64::from(geometry.pages_per_block),
+            key_bytes_max,
+            value_bytes_max: beside.min(u64::from(lengths::VALUE_BYTES_MAX)) as usize & !7,
+        })
+    }
+
+    // ---- facts ---------------------------------------------------------------------------------
+
+    #[inline(always)]
+    fn place_of(&self, location: Location) -> Place {
+        Place::of(&self.map, location, |slot| 8 * u64::from(slot))
+    }
+
+    #[inline(always)]
+    fn pages_per_block(&self) -> u64 {
+        self.pages_per_block
+    }
+
+    #[inline(always)]
+    fn is_checked(&self) -> bool {
+        true
+    }
+
+    fn units_per_block(&self) -> u32 {
+        (self.map.block_bytes / 8) as u32
+    }
+
+    /// A page whose records were deleted is used again once its block holds none.
+    const REUSED_AT_PART: u32 = 1;
+    const FLAGS: [u32; POINTS] = [0, block_flags::LARGE];
+    const KINDS: u32 = block_flags::LARGE;
+
+    #[inline(always)]
+    fn point_of(&self, key_bytes: usize, value_bytes: usize) -> usize {
+        usize::from(LOG_AT + span(key_bytes, value_bytes) > self.map.page_bytes)
+    }
+
+    fn units_of(&self, key_bytes: usize, value_bytes: usize) -> u32 {
+        (span(key_bytes, value_bytes) / 8) as u32
+    }
+
+    fn first_page(&self, which: usize, chance: u64) -> (u64, u64) {
+        if which == 0 { (chance % self.pages_per_block, self.pages_per_block - 1) } else { (0, 0) }
+    }
+
+    fn capacities(&self) -> (u32, u32) {
+        (0, 0)
+    }
+
+    #[inline(always)]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        let (found, most) = (key.len(), self.key_bytes_max);
+        if (1..=most).contains(&found) { Ok(()) } else { Err(Error::KeyLength { found, most }) }
+    }
+
+    #[inline(always)]
+    fn check_value(&self, value: &[u8]) -> Result<()> {
+        let (found, most) = (value.len(), self.value_bytes_max);
+        if found <= most { Ok(()) } else { Err(Error::ValueLength { found, most }) }
+    }
+
+    #[inline(always)]
+    fn fixed_value_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    // ---- reading -------------------------------------------------------------------------------
+
+    #[inline(always)]
+    fn head<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key_bytes: usize) -> Extent {
+        pool.extent(place.record_at, KEY_AT + key_bytes as u64)
+    }
+
+    #[inline(always)]
+    fn whole<P: Pmem>(&self, pool: &Pool<P>, place: &Place, _key_bytes: usize) -> Extent {
+        pool.extent(place.record_at, LOADED_AHEAD)
+    }
+
+    #[inline(always)]
+    fn key_is<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8]) -> bool {
+        let lengths = self.lengths(pool, place);
+        lengths.is_some_and(|(key_bytes, _)| key_bytes == key.len())
+            && pool.pmem.compare(Self::key_extent(pool, place, key.len()), key)
+    }
+
+    fn read_key<P: Pmem>(&self, pool: &Pool<P>, place: &Place, into: &mut Vec<u8>) -> bool {
+        let Some((key_bytes, _)) = self.lengths(pool, place) else { return false };
+        into.resize(key_bytes, 0);
+        pool.pmem.read(Self::key_extent(pool, place, key_bytes), into);
+        true
+    }
+
+    #[inline(always)]
+    fn read_value<P: Pmem>(&self, pool: &Pool<P>, place: &Place, into: &mut Vec<u8>) -> bool {
+        let Some((key_bytes, value_bytes)) = self.lengths(pool, place) else { return false };
+        into.resize(value_bytes, 0);
+        let at = Self::value_at(place, key_bytes);
+        pool.pmem.read(pool.extent(at, value_bytes as u64), into);
+        true
+    }
+
+    fn value_is<P: Pmem>(&self, pool: &Pool<P>, place: &Place, value: &[u8]) -> bool {
+        let Some((key_bytes, value_bytes)) = self.lengths(pool, place) else { return false };
+        let at = Self::value_at(place, key_bytes);
+        value_bytes == value.len() && pool.pmem.compare(pool.extent(at, value_bytes as u64), value)
+    }
+
+    fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> usize {
+        self.lengths(pool, place).map_or(0, |(_, value_bytes)| value_bytes)
+    }
+
+    #[inline]
+    fn value_word<P: Pmem>(&self, pool: &Pool<P>, place: &Place, at: usize) -> Option<u64> {
+        let (key_bytes, value_bytes) = self.lengths(pool, place)?;
+        let is_inside = at.is_multiple_of(8) && at.checked_add(8)? <= value_bytes;
+        is_inside.then(|| Self::value_at(place, key_bytes) + at as u64)
+    }
+
+    #[inline]
+    fn expected_word(&self, place: &Place, key_bytes: usize, at: usize) -> Option<u64> {
+        let is_likely = at.is_multiple_of(8) && at < self.value_bytes_max;
+        is_likely.then(|| Self::value_at(place, key_bytes) + at as u64)
+    }
+
+    #[inline(always)]
+    fn header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> RecordHeader {
+        let first = pool.pmem.load_u64(place.record_at + HEADER_AT);
+        RecordHeader::from_words(first, pool.pmem.load_u64(place.record_at + HEADER_AT + 8))
+    }
+
+    // ---- writing -------------------------------------------------------------------------------
+
+    #[inline(always)]
+    fn write_body<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) -> u32 {
+        pool.pmem.copy(Self::key_extent(pool, place, key.len()), key, sites::RECORD);
+        let value_at = pool.extent(Self::value_at(place, key.len()), value.len() as u64);
+        pool.pmem.copy(value_at, value, sites::RECORD);
+        value_checksum(place.record_at, value)
+    }
+
+    #[inline(always)]
+    fn write_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place, header: &RecordHeader) {
+        let at = place.record_at + HEADER_AT;
+        pool.pmem.store_u64(at, header.first_word(), sites::RECORD);
+        pool.pmem.store_u64(at + 8, header.version, sites::RECORD);
+    }
+
+    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) {
+        let header = pool.extent(place.record_at + HEADER_AT, KEY_AT - HEADER_AT);
+        pool.pmem.flush(header, sites::RECORD);
+    }
+
+    #[inline(always)]
+    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) {
+        let length = span(key.len(), value.len()) - HEADER_AT;
+        pool.pmem.flush(pool.extent(place.record_at + HEADER_AT, length), sites::RECORD);
+    }
+
+    fn is_set<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool> {
+        match Entry::decode(pool.pmem.load_u64(place.record_at)) {
+            Some(Entry::Record { is_set, .. }) => Ok(is_set),
+            Some(Entry::End) => Ok(false),
+            None => Err(damaged_word(place.record_at)),
+        }
+    }
+
+    #[inline(always)]
+    fn commit<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let at = place.record_at;
+        if pool.pmem.load_u64(at) != 0 && !pool.pmem.skips(steps::COMMIT_CHECK) {
+            return Err(damaged_word(at));
+        }
+        let rest = pool.extent(at + HEADER_AT, span(key.len(), value.len()) - HEADER_AT);
+        let word = Entry::record(key.len(), value.len());
+        pool.pmem.publish(at, word, &[rest], sites::COMMIT);
+        pool.pmem.flush(pool.extent(at, 8), sites::COMMIT);
+        pool.pmem.fence(sites::COMMIT);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn retire<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        retired: impl FnOnce(u32),
+    ) -> Result<()> {
+        let at = place.record_at;
+        let mut found = pool.pmem.load_u64(at);
+        loop {
+            let Some(Entry::Record { key_bytes, value_bytes, .. }) = Entry::decode(found) else {
+                return Err(damaged_word(at));
+            };
+            match pool.pmem.cas_u64(at, found, Entry::retired(found), sites::RETIRE) {
+                Ok(_) => {
+                    retired(self.units_of(key_bytes as usize, value_bytes as usize));
+                    break;
+                }
+                Err(now) => found = now,
+            }
+        }
+        pool.pmem.flush(pool.extent(at, 8), sites::RETIRE);
+        pool.pmem.fence(sites::RETIRE);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn prefetch_retire<P: Pmem>(&self, pool: &Pool<P>, place: &Place) {
+        pool.pmem.prefetch_write(pool.extent(place.record_at, 8));
+    }
+
+    // ---- where a session goes on ---------------------------------------------------------------
+
+    #[inline(always)]
+    fn room(&self, point: &InsertPoint, key_bytes: usize, value_bytes: usize) -> Option<Place> {
+        (point.tail + span(key_bytes, value_bytes) <= point.end).then(|| Place {
+            block: point.block.unwrap_or_default(),
+            page: point.page,
+            slot: (point.tail / 8) as u32,
+            page_at: point.page_at,
+            record_at: point.page_at + point.tail,
+        })
+    }
+
+    #[inline(always)]
+    fn consume(&self, point: &mut InsertPoint, key_bytes: usize, value_bytes: usize) {
+        point.tail += span(key_bytes, value_bytes);
+    }
+
+    fn advance_in_page(&self, _point: &mut InsertPoint) -> bool {
+        false
+    }
+
+    fn enter<P: Pmem>(&self, pool: &Pool<P>, which: usize, point: &mut InsertPoint) {
+        let length = if which == 0 { self.map.page_bytes } else { self.map.block_bytes };
+        (point.tail, point.end) = (LOG_AT, length);
+        if !point.is_reused {
+            return;
+        }
+        let part = Part { number: point.page, at: point.page_at, length };
+        let walked = Self::walk(pool, part);
+        match walked.tail {
+            // What is damaged is left alone.
+            None => point.tail = point.end,
+            Some(_) if walked.live_records == 0 => Self::clear_page(pool, part),
+            Some(tail) => {
+                point.tail = tail;
+                Self::clear_rest(pool, part, tail);
+            }
+        }
+    }
+
+    fn abandon(&self, point: &mut InsertPoint) {
+        point.tail = point.end;
+    }
+
+    #[inline(always)]
+    fn prefetch_next<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        point: &InsertPoint,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) {
+        let length = span(key_bytes, value_bytes);
+        let at = point.tail + length;
+        // All but the line it may share with the present one, which is on its way out of the cache.
+        if length > 64 && at + length <= point.end {
+            pool.pmem.prefetch_write(pool.extent(point.page_at + at + 64, length - 64));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_shared<P: Pmem>(&self, pool: &Pool<P>, point: &InsertPoint) {
+        if point.tail < point.end {
+            pool.pmem.prefetch_write(pool.extent(point.page_at + point.tail, 8));
+        }
+    }
+
+    // ---- whole blocks --------------------------------------------------------------------------
+
+    fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
+        let start = self.map.block_at(block);
+        let mut words = (start..start + self.map.block_bytes).step_by(8);
+        words.all(|at| pool.pmem.load_u64(at) == 0)
+    }
+
+    fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
+        // First that its pages are empty, of whichever kind they are.
+        for length in [8, self.map.page_bytes - LOG_AT] {
+            for (_, page_at) in self.pages_of(pool, block) {
+                let log = pool.extent(page_at + LOG_AT, length);
+                pool.pmem.zero(log, sites::BLOCK_RESET);
+                pool.pmem.flush(log, sites::BLOCK_RESET);
+            }
+            pool.pmem.fence(sites::BLOCK_RESET);
+        }
+    }
+
+    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
+        self.clear_block(pool, block);
+    }
+
+    fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
+        self.parts_of(pool, block).map(|part| Self::walk(pool, part).live_records).sum()
+    }
+
+    fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
+        let mut parts = self.parts_of(pool, block).map(|part| Self::walk(pool, part));
+        parts.all(|walked| walked.tail.is_some() && walked.live_records == 0)
+    }
+
+    fn has_room<P: Pmem>(&self, pool: &Pool<P>, block: u64, units: u32) -> bool {
+        let need = 8 * u64::from(units);
+        self.parts_of(pool, block).any(|part| Self::room_of(pool, part) >= need)
+    }
+
+    fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room {
+        let (mut live, mut fillable) = (0, 0);
+        for part in self.parts_of(pool, block) {
+            let walked = Self::walk(pool, part);
+            live += walked.live_bytes;
+            let rest = walked.tail.map_or(0, |tail| part.length - tail);
+            if rest >= part.length / FULL_PART {
+                fillable += rest;
+            }
+            if walked.tail.is_none() {
+                // What follows damage is not known to be free.
+                live = self.map.block_bytes;
+            }
+        }
+        let free = self.map.block_bytes.saturating_sub(live);
+        Room { free: (free / 8) as u32, fillable: (fillable / 8) as u32 }
+    }
+
+    fn scan<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        scan: &Scan<'_>,
+        block: u64,
+        buffers: &mut PageBuffers,
+        visit: &mut impl FnMut(Scanned<'_>),
+    ) {
+        for part in self.parts(pool, block, scan.flags) {
+            Self::scan_part(pool, scan, block, part, &mut buffers.page, visit);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Reading whole blocks.
+
+use std::ops::Range;
+
+use chimera_pmem::Pmem;
+
+use super::{PageLayout, SlottedPages};
+use crate::pool::Pool;
+use crate::records::vpage::{Pages, Place, RecordHeader, Scan, Scanned};
+
+impl SlottedPages {
+    /// Hands the records of a block to `visit`. `page` is a buffer of the caller's.
+    pub(super) fn scan_block<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        scan: &Scan<'_>,
+        block: u64,
+        page: &mut Vec<u8>,
+        visit: &mut impl FnMut(Scanned<'_>),
+    ) {
+        page.resize(pool.map.page_bytes as usize, 0);
+        for (number, page_at) in self.pages_of(pool, block) {
+            let mut is_read = false;
+            for word in 0..self.layout.bitset_words {
+                let mut bits = self.bits(pool, page_at, word).unwrap_or_else(|_| {
+                    let what = "the bitset of a page is damaged";
+                    let at = page_at + PageLayout::bitset_at(word);
+                    visit(Scanned::Damage { at, what });
+                    if scan.salvage { self.raw_bits(pool, page_at, word) } else { 0 }
+                });
+                if bits != 0 && !is_read {
+                    pool.pmem.read(pool.extent(page_at, page.len() as u64), page);
+                    is_read = true;
+                }
+                while bits != 0 {
+                    let slot = self.layout.slot_of(word, bits.trailing_zeros());
+                    bits &= bits - 1;
+                    let record_at = page_at + self.layout.slot_at(slot);
+                    let place = Place { block, page: number, slot, page_at, record_at };
+                    let (key, value) = self.in_copy(slot);
+                    let header = self.header_in_copy(slot, page);
+                    let (key, value) = (&page[key], &page[value]);
+                    visit(Scanned::Record { place, header, key, value });
+                }
+            }
+        }
+    }
+
+    /// The bits of a damaged word, as they are.
+    fn raw_bits<P: Pmem>(&self, pool: &Pool<P>, page_at: u64, word: u32) -> u64 {
+        pool.pmem.load_u64(page_at + PageLayout::bitset_at(word)) & self.layout.bits_of_word(word)
+    }
+
+    /// The key and value of a slot inside a copy of its page.
+    fn in_copy(&self, slot: u32) -> (Range<usize>, Range<usize>) {
+        let start = self.layout.slot_at(slot) as usize;
+        let key = start + self.layout.key_at as usize;
+        let value = start + self.layout.value_at as usize;
+        (key..key + self.key_bytes, value..value + self.value_bytes)
+    }
+
+    fn header_in_copy(&self, slot: u32, page: &[u8]) -> RecordHeader {
+        if !self.layout.checked {
+            return RecordHeader::from_words(0, 0);
+        }
+        let start = self.layout.slot_at(slot) as usize;
+        let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("8 bytes"));
+        RecordHeader::from_words(word(start), word(start + 8))
+    }
+}
