@@ -1,8 +1,10 @@
-//! [`Port`]: a serial port whose bytes the host has before the next instruction runs.
+//! [`Port`]: a serial port whose bytes the host has before a call returns.
 //!
 //! The console of a guest lags behind; a byte written to the transmit register of an emulated PCI
-//! serial port is in the host's file when the write returns. The register is reached through sysfs,
-//! without unsafe code: a file `resource0` of ports takes writes of one byte.
+//! serial port goes to the host's file at once, or, when the host does not take it, as soon as it does. Until
+//! then the port says that its transmitter is not empty: it is asked, because two bytes that wait
+//! there would be lost with the machine. The registers are reached through sysfs, without unsafe code: a
+//! file `resource0` of ports takes reads and writes of one byte.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,6 +16,10 @@ use crate::dax_guest::plan::Message;
 
 /// Vendor and device number of the serial port.
 const NUMBERS: [(&str, &str); 2] = [("vendor", "0x1b36"), ("device", "0x0002")];
+
+/// The register that says how the line is, and its bit for an empty transmitter.
+const LINE_STATUS: u64 = 5;
+const TRANSMITTER_EMPTY: u8 = 1 << 6;
 
 /// The serial port.
 #[derive(Debug)]
@@ -30,7 +36,7 @@ impl Port {
                 if says(&device.join("enable"), "0") {
                     fs::write(device.join("enable"), "1")?;
                 }
-                let file = OpenOptions::new().write(true).open(device.join("resource0"))?;
+                let file = OpenOptions::new().read(true).write(true).open(device.join("resource0"))?;
                 return Ok(Self { registers: Mutex::new(file) });
             }
         }
@@ -52,8 +58,19 @@ impl Port {
     fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
         let registers = self.registers.lock().unwrap_or_else(PoisonError::into_inner);
         // One byte each: more would go to the registers behind.
-        bytes.iter().try_for_each(|&byte| registers.write_all_at(&[byte], 0))
+        bytes.iter().try_for_each(|&byte| {
+            registers.write_all_at(&[byte], 0)?;
+            wait_until_sent(&registers)
+        })
     }
+}
+
+fn wait_until_sent(registers: &File) -> io::Result<()> {
+    let mut status = [0];
+    while status[0] & TRANSMITTER_EMPTY == 0 {
+        registers.read_exact_at(&mut status, LINE_STATUS)?;
+    }
+    Ok(())
 }
 
 fn says(file: &Path, text: &str) -> bool {
