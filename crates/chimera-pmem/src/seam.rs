@@ -233,6 +233,13 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         let _ = operation;
     }
 
+    /// Tells tools that nothing in `range` is reachable any more, now and after a crash, whatever was
+    /// published there: something durable before it says so.
+    #[inline(always)]
+    fn withdrawn(&self, range: Extent) {
+        let _ = range;
+    }
+
     /// Tells tools that what the innermost operation of this thread has read so far counts for
     /// nothing: it reads again.
     #[inline(always)]

@@ -30,6 +30,10 @@ pub(crate) struct Lint {
 /// Stores into published records at these sites are the point of them.
 const IN_PLACE: [&str; 1] = ["vpage.value_word"];
 
+/// Stores at these sites change a part of a word that no lookup looks at: lengths stay when the bit beside
+/// them says that a record is retired.
+const NOT_LOOKED_AT: [&str; 1] = ["vpage.retire"];
+
 /// Flushes at these sites may find nothing to do: the line may have been flushed by whoever stored to
 /// it, or not yet, and nobody can tell; an index in persistent memory is flushed for what that costs.
 const MAY_BE_REDUNDANT: [&str; 2] = ["vpage.reuse", "viper.index.word"];
@@ -111,6 +115,10 @@ impl Linter {
             }
             Event::Publish { depends_on, site, .. } => self.publish(depends_on, site, media),
             Event::Store { word, value, site, .. } => self.store(word, value, site, media),
+            Event::Withdrawn { range } => {
+                let words = words_of(range);
+                self.published.retain(|published| !words.contains(&published.words.start));
+            }
             Event::Flush { line, thread, site } => self.flush(line, thread, site, media),
             Event::Fence { thread, site } => {
                 let thread = self.threads.entry(thread).or_default();
@@ -142,6 +150,7 @@ impl Linter {
         for (words, read) in ended.reads {
             if let Some(store) = media.pending_in(words, read)
                 && store.thread != thread
+                && !NOT_LOOKED_AT.contains(&store.site.name())
             {
                 let what = format!("a lookup returns word {}, which is not durable", store.word);
                 self.report("A3", store.site.name(), what);

@@ -110,6 +110,7 @@ impl Media {
             Event::MapFresh { first, count } => self.make_fresh(first, count),
             Event::File(change) => self.files.apply(change, &trace.changes),
             Event::Publish { .. }
+            | Event::Withdrawn { .. }
             | Event::Read { .. }
             | Event::Reread { .. }
             | Event::Begin { .. }

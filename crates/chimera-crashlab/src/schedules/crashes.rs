@@ -202,7 +202,9 @@ impl One {
         States::new(media).for_each(&mut Chance::new(seed), &mut |patch| {
             if chosen.contains(&number) && outcome.is_ok() {
                 crashes.states += 1;
-                outcome = self.state(patch, before, keys);
+                outcome = self
+                    .state(patch, before, keys)
+                    .map_err(|what| format!("after a crash: {what}"));
             }
             number += 1;
         });

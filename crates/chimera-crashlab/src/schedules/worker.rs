@@ -98,6 +98,17 @@ struct Shared {
     running: AtomicUsize,
 }
 
+impl Shared {
+    /// Bytes of a value with this number; where they may be any, from small ones to such as need a block.
+    fn value_bytes_of(&self, number: u64) -> usize {
+        const ANY: [usize; 6] = [16, 24, 24, 60, 150, 260];
+        match self.value_bytes {
+            0 => ANY[(number / PUT_STEP % ANY.len() as u64) as usize],
+            fixed => fixed,
+        }
+    }
+}
+
 struct Worker<P: Pmem> {
     number: u32,
     db: Db<P>,
@@ -180,7 +191,7 @@ impl<P: Pmem> Worker<P> {
     ) -> Result<Outcome, Error> {
         let shared = &self.shared;
         let bytes = key_of(key, shared.key_bytes);
-        let value = |number| value_of(key, number, shared.value_bytes);
+        let value = |number| value_of(key, number, shared.value_bytes_of(number));
         Ok(match operation {
             Operation::Put(new) => Outcome::WasNew(session.put(&bytes, &value(new))?),
             Operation::Get => {
@@ -194,7 +205,7 @@ impl<P: Pmem> Worker<P> {
                 let mut previous = FOREIGN;
                 let found = session.update(&bytes, |found| {
                     previous = number_of(key, found);
-                    found.copy_from_slice(&value(previous.wrapping_add(delta)));
+                    *found = value(previous.wrapping_add(delta));
                 })?;
                 Outcome::Previous(found.then_some(previous))
             }
@@ -209,8 +220,9 @@ impl<P: Pmem> Worker<P> {
     }
 }
 
-/// The bytes of a key.
+/// The bytes of a key; of any length when `bytes` is 0.
 fn key_of(key: u64, bytes: usize) -> Vec<u8> {
+    let bytes = if bytes == 0 { 8 + key as usize % 10 } else { bytes };
     (key + 1).to_le_bytes().into_iter().chain(std::iter::repeat(0)).take(bytes).collect()
 }
 

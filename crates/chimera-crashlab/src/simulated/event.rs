@@ -33,6 +33,8 @@ pub(crate) enum Event {
     Store { word: u32, value: u64, order: Order, thread: u8, site: Site },
     /// The store that follows makes `depends_on` reachable.
     Publish { depends_on: Extent, thread: u8, site: Site },
+    /// Nothing in the range is reachable any more.
+    Withdrawn { range: Extent },
     /// A line was flushed.
     Flush { line: u32, thread: u8, site: Site },
     /// What the thread flushed is durable.

@@ -222,6 +222,11 @@ impl Pmem for Simulated {
         self.machine.note(Event::Begin { thread, operation });
     }
 
+    fn withdrawn(&self, range: Extent) {
+        self.machine.step();
+        self.machine.note(Event::Withdrawn { range });
+    }
+
     fn operation_rereads(&self) {
         let thread = self.machine.step();
         self.machine.note(Event::Reread { thread });

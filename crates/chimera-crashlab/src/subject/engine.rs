@@ -48,6 +48,9 @@ pub(crate) enum IndexUse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineShape {
     pub(crate) engine: EngineName,
+    /// Records of any size.
+    #[serde(default)]
+    pub(crate) variable: bool,
     /// Without checksums.
     pub(crate) published_layout: bool,
     pub(crate) key_bytes: u32,
@@ -70,15 +73,17 @@ impl EngineShape {
             _ => IndexUse::Dram,
         };
         let needs_room = index != IndexUse::Dram;
+        let variable = !needs_room && chance.below(2) == 0;
         Self {
             engine: EngineName(engine),
-            published_layout: chance.below(8) == 0,
+            variable,
+            published_layout: !variable && chance.below(8) == 0,
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
             // So many that an index in persistent memory grows beyond the first page of its block.
             keys: if needs_room { 24 } else { 2 + chance.below(7) },
             blocks: if needs_room { 48 } else { 2 + chance.below(11) },
             // A page has no room for a segment of the index.
-            pages_per_block: if needs_room { 2 } else { 1 + chance.below(2) as u32 },
+            pages_per_block: if needs_room || variable { 2 } else { 1 + chance.below(2) as u32 },
             segment_bytes: 8192,
             index,
             index_segment_slots: 8 << chance.below(2),
@@ -108,14 +113,17 @@ impl Engine {
         let block_bytes = u64::from(geometry.page_bytes * geometry.pages_per_block);
         let options = Options::new()
             .engine(shape.engine.0)
-            .fixed_size(shape.key_bytes, VALUE_BYTES)
-            .layout(layout)
             .geometry(geometry)
             .capacity_bytes(shape.blocks * block_bytes)
             .populate_ahead_bytes(0)
             .recovery_threads(1)
             .huge_pages(false)
             .index_segment_slots(shape.index_segment_slots);
+        let options = if shape.variable {
+            options
+        } else {
+            options.fixed_size(shape.key_bytes, VALUE_BYTES).layout(layout)
+        };
         Self { shape: shape.clone(), options }
     }
 }
@@ -141,7 +149,12 @@ impl Engine {
         let options = options.clone().index(placement);
         let db = Db::open_on(Simulated::new(machine), environment, PATH, &options);
         let db = db.map_err(failure)?;
-        Ok(EngineStore { sessions: Vec::new(), key_bytes: self.shape.key_bytes as usize, db })
+        Ok(EngineStore {
+            sessions: Vec::new(),
+            key_bytes: self.shape.key_bytes as usize,
+            variable: self.shape.variable,
+            db,
+        })
     }
 }
 
@@ -189,6 +202,7 @@ pub(crate) struct EngineStore {
     // Before `db`: dropped first.
     sessions: Vec<Option<Session<Simulated>>>,
     key_bytes: usize,
+    variable: bool,
     db: Db<Simulated>,
 }
 
@@ -201,45 +215,61 @@ impl EngineStore {
         self.sessions[number].get_or_insert_with(|| self.db.session())
     }
 
-    /// The bytes of a key; the first `key_bytes` of them.
-    fn key(number: u64) -> [u8; 16] {
-        let mut key = [b'k'; 16];
-        key[..8].copy_from_slice(&number.to_le_bytes());
+    /// The bytes of a key. Where they may be of any length, that follows from its number.
+    fn key(&self, number: u64) -> Vec<u8> {
+        let length = if self.variable { 8 + number % 10 } else { self.key_bytes as u64 };
+        let mut key = number.to_le_bytes().to_vec();
+        key.resize(length as usize, b'k');
         key
     }
-}
 
-fn to_bytes(value: &Value) -> [u8; VALUE_BYTES as usize] {
-    let mut bytes = [0; VALUE_BYTES as usize];
-    for (chunk, word) in bytes.chunks_mut(8).zip(value) {
-        chunk.copy_from_slice(&word.to_le_bytes());
+    /// The bytes of a value, with some more where they may be of any length.
+    fn to_bytes(&self, value: &Value) -> Vec<u8> {
+        let mut bytes: Vec<u8> = value.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if self.variable {
+            let more = MORE_BYTES[(value[1] % MORE_BYTES.len() as u64) as usize];
+            bytes.extend((0..more).map(|at| filler(at, more)));
+        }
+        bytes
     }
-    bytes
 }
 
+/// Bytes after the words of a value: none, some, so many that a page has one record, and so many that a
+/// record needs a block.
+const MORE_BYTES: [usize; 8] = [0, 0, 0, 1, 13, 40, 150, 220];
+
+fn filler(at: usize, length: usize) -> u8 {
+    (at * 7 + length) as u8 | 1
+}
+
+/// The words of a value; of one that is torn something that nobody wrote.
 fn from_bytes(bytes: &[u8]) -> Value {
+    let (words, more) = bytes.split_at(bytes.len().min(VALUE_BYTES as usize));
     let mut value = [0; VALUE_WORDS];
-    for (word, chunk) in value.iter_mut().zip(bytes.chunks(8)) {
+    for (word, chunk) in value.iter_mut().zip(words.chunks_exact(8)) {
         *word = u64::from_le_bytes(chunk.try_into().expect("8 bytes"));
+    }
+    let is_filler = |(at, byte): (usize, &u8)| *byte == filler(at, more.len());
+    if words.len() < VALUE_BYTES as usize || !more.iter().enumerate().all(is_filler) {
+        return [u64::MAX; VALUE_WORDS];
     }
     value
 }
 
 impl Store for EngineStore {
     fn put(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure> {
-        let length = self.key_bytes;
-        let outcome = self.session(session).put(&Self::key(key)[..length], &to_bytes(value));
-        outcome.map_err(failure)
+        let (key, value) = (self.key(key), self.to_bytes(value));
+        self.session(session).put(&key, &value).map_err(failure)
     }
 
     fn get(&mut self, session: usize, key: u64) -> Result<Option<Value>, Failure> {
-        let length = self.key_bytes;
-        self.session(session).get_with(&Self::key(key)[..length], from_bytes).map_err(failure)
+        let key = self.key(key);
+        self.session(session).get_with(&key, from_bytes).map_err(failure)
     }
 
     fn delete(&mut self, session: usize, key: u64) -> Result<bool, Failure> {
-        let length = self.key_bytes;
-        self.session(session).delete(&Self::key(key)[..length]).map_err(failure)
+        let key = self.key(key);
+        self.session(session).delete(&key).map_err(failure)
     }
 
     fn add(
@@ -249,17 +279,14 @@ impl Store for EngineStore {
         word: usize,
         delta: u64,
     ) -> Result<Option<u64>, Failure> {
-        let length = self.key_bytes;
-        let session = self.session(session);
-        session.fetch_add_u64(&Self::key(key)[..length], 8 * word, delta).map_err(failure)
+        let key = self.key(key);
+        self.session(session).fetch_add_u64(&key, 8 * word, delta).map_err(failure)
     }
 
     fn replace(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure> {
-        let length = self.key_bytes;
-        let bytes = to_bytes(value);
-        let session = self.session(session);
-        let change = |old: &mut Vec<u8>| old.copy_from_slice(&bytes);
-        session.update(&Self::key(key)[..length], change).map_err(failure)
+        let (key, bytes) = (self.key(key), self.to_bytes(value));
+        let change = |old: &mut Vec<u8>| bytes.clone_into(old);
+        self.session(session).update(&key, change).map_err(failure)
     }
 
     fn end_session(&mut self, session: usize) {

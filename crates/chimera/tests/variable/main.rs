@@ -33,7 +33,8 @@ fn contents(db: &Db) -> Model {
 fn bytes(number: u64, length: usize) -> Vec<u8> {
     let mut state = number;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u8
     };
     (0..length).map(|_| next()).collect()
@@ -45,7 +46,9 @@ fn sizes_at_every_edge_come_back_after_reopening() {
     let mut model = Model::new();
     let db = Db::open(directory.path(), &small()).expect("a store");
     // Of a page, of a block that is one page, and around them; keys of every remainder of eight.
-    let edges = [0, 1, 7, 8, 9, 200, 440, 447, 448, 455, 456, 457, 463, 464, 472, 480, 500, 512, 1000, 1500];
+    let edges = [
+        0, 1, 7, 8, 9, 200, 440, 447, 448, 455, 456, 457, 463, 464, 472, 480, 500, 512, 1000, 1500,
+    ];
     for (number, length) in edges.into_iter().enumerate() {
         for key_bytes in [1, 2, 8, 15, 16, 100] {
             let mut key = bytes(number as u64, key_bytes);

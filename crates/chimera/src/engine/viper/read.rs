@@ -149,6 +149,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if is_sound || !self.index.leads_to(hash, location) {
             return Probe::NotThis;
         }
+        // A record in a log may have come into force here after it was looked at: its lengths are stored
+        // last, and not under the page's lock. Now that the index leads to it, it is whole.
+        let is_sound = self.stored_key_is_sound(place);
+        if is_sound || !lock.read_is_valid(version) || !self.index.leads_to(hash, location) {
+            return Probe::Retry;
+        }
         Probe::Found(Err(Unsound { at: place.record_at }))
     }
 

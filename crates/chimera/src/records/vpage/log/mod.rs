@@ -112,6 +112,7 @@ impl LogPages {
         pool.pmem.zero(first, sites::REUSE);
         pool.pmem.flush(first, sites::REUSE);
         pool.pmem.fence(sites::REUSE);
+        pool.pmem.withdrawn(pool.extent(part.at, part.length));
         Self::clear_rest(pool, part, LOG_AT + 8);
     }
 
@@ -425,15 +426,21 @@ impl Pages for LogPages {
     }
 
     fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
-        // First that its pages are empty, of whichever kind they are.
-        for length in [8, self.map.page_bytes - LOG_AT] {
-            for (_, page_at) in self.pages_of(pool, block) {
-                let log = pool.extent(page_at + LOG_AT, length);
-                pool.pmem.zero(log, sites::BLOCK_RESET);
-                pool.pmem.flush(log, sites::BLOCK_RESET);
-            }
-            pool.pmem.fence(sites::BLOCK_RESET);
+        // First that its pages are empty: that their records were retired may not be durable yet. In a
+        // block that is one page, other pages begin inside of records.
+        for part in self.parts_of(pool, block) {
+            let first = pool.extent(part.at + LOG_AT, 8);
+            pool.pmem.zero(first, sites::BLOCK_RESET);
+            pool.pmem.flush(first, sites::BLOCK_RESET);
         }
+        pool.pmem.fence(sites::BLOCK_RESET);
+        pool.pmem.withdrawn(pool.extent(self.map.block_at(block), self.map.block_bytes));
+        for (_, page_at) in self.pages_of(pool, block) {
+            let log = pool.extent(page_at + LOG_AT, self.map.page_bytes - LOG_AT);
+            pool.pmem.zero(log, sites::BLOCK_RESET);
+            pool.pmem.flush(log, sites::BLOCK_RESET);
+        }
+        pool.pmem.fence(sites::BLOCK_RESET);
     }
 
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
