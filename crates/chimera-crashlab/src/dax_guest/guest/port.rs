@@ -36,7 +36,8 @@ impl Port {
                 if says(&device.join("enable"), "0") {
                     fs::write(device.join("enable"), "1")?;
                 }
-                let file = OpenOptions::new().read(true).write(true).open(device.join("resource0"))?;
+                let file =
+                    OpenOptions::new().read(true).write(true).open(device.join("resource0"))?;
                 return Ok(Self { registers: Mutex::new(file) });
             }
         }
