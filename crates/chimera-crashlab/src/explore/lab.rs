@@ -19,8 +19,8 @@ use crate::subject::Subject;
 /// One in so many states is recovered twice.
 const TWICE_ONE_IN: u64 = 8;
 
-/// One in so many quiet moments is damaged.
-const DAMAGE_ONE_IN: u64 = 2;
+/// Times that each quiet moment is damaged.
+const DAMAGES: u64 = 2;
 
 /// What is wrong, and after which crash.
 #[derive(Clone, Debug)]
@@ -201,6 +201,8 @@ impl<'a, S: Subject> Lab<'a, S> {
         chance: &mut Chance,
     ) -> Result<u64, Violation> {
         let context = expectation.hash();
+        // So that what is damaged does not depend on how many states there are.
+        let mut damage_chance = Chance::new(!chance.clone().next());
         let mut count = 0;
         let mut violation = None;
         States::new(media).for_each(chance, &mut |patch| {
@@ -219,7 +221,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         });
         match violation {
             Some(violation) => Err(violation),
-            None => self.damage(media, expectation, event, chance).map(|()| count),
+            None => self.damage(media, expectation, event, &mut damage_chance).map(|()| count),
         }
     }
 
@@ -232,14 +234,16 @@ impl<'a, S: Subject> Lab<'a, S> {
         chance: &mut Chance,
     ) -> Result<(), Violation> {
         let is_quiet = media.lines.is_empty() && expectation.in_flight.is_none();
-        if !self.subject.finds_damage() || !is_quiet || chance.below(DAMAGE_ONE_IN) > 0 {
+        if !self.subject.finds_damage() || !is_quiet {
             return Ok(());
         }
-        self.counts.damages += 1;
+        self.counts.damages += DAMAGES;
         let (machine, environment) = (&self.durable, &self.recovery_environment);
         let tree = media.files.everything();
         let before = std::mem::replace(&mut machine.state().tree, tree);
-        let outcome = verify_damaged(self.subject, machine, environment, expectation, chance);
+        let outcome = (0..DAMAGES).try_for_each(|_| {
+            verify_damaged(self.subject, machine, environment, expectation, chance)
+        });
         machine.state().tree = before;
         outcome.map_err(|what| describe(&what, media, &Patch::default(), event))
     }

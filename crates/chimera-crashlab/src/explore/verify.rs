@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
+use super::case::value;
 use super::model::Expectation;
 use super::quiet;
 use super::record::unexpected;
@@ -42,6 +43,9 @@ pub(crate) fn verify<S: Subject>(
             machine.start(STEPS_PER_WORD_MAX * machine.len() as u64);
             machine.remember(Memory::Undo);
             look(subject, machine, environment, expectation, Some(&recovered))?;
+            machine.start(STEPS_PER_WORD_MAX * machine.len() as u64);
+            machine.remember(Memory::Undo);
+            use_it(subject, machine, environment)?;
         }
         Ok(())
     });
@@ -49,6 +53,45 @@ pub(crate) fn verify<S: Subject>(
     machine.undo();
     machine.state().tree = before;
     outcome.map_err(|failure| failure.to_string())
+}
+
+/// Writes to the recovered store: what it takes for free, and the versions it gives, must be right.
+fn use_it<S: Subject>(
+    subject: &S,
+    machine: &Arc<Machine>,
+    environment: &Arc<dyn Environment>,
+) -> Result<(), Failure> {
+    let mut store = subject.open(machine, environment)?;
+    let mut expected = Vec::new();
+    for key in 0..subject.keys() {
+        expected.push(store.get(0, key)?);
+    }
+    for (key, new) in [(0, value(key_seed(0))), (1, value(key_seed(1)))] {
+        match store.put(0, key, &new) {
+            Ok(_) => expected[key as usize] = Some(new),
+            Err(Failure::Full) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let last = subject.keys() - 1;
+    store.delete(0, last)?;
+    expected[last as usize] = None;
+    let mut records = 0;
+    for (key, expected) in (0..).zip(&expected) {
+        let found = store.get(0, key)?;
+        if found != *expected {
+            let what = format!("written to after recovery, key {key} holds something else");
+            return Err(Failure::Wrong(what));
+        }
+        records += u64::from(found.is_some());
+    }
+    store.check(records)?;
+    machine.remember(Memory::Off);
+    Ok(())
+}
+
+fn key_seed(key: u64) -> u64 {
+    !key
 }
 
 /// Which of the keys of an operation in flight took effect.

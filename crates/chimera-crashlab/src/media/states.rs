@@ -8,6 +8,8 @@ use crate::simulated::{Order, Tree};
 
 /// Most lines of which every subset is tried.
 const ALL_SUBSETS_MAX: usize = 5;
+/// Most combinations of parts of lines that are all tried.
+const PRODUCT_MAX: usize = 128;
 /// Subsets by chance, where there are more.
 const CHANCES: usize = 32;
 
@@ -69,6 +71,8 @@ impl<'a> States<'a> {
                 self.subset(chance.next() & everything, tree, visit);
             }
         }
+        self.cuts(tree, visit);
+        self.products(tree, visit);
         for (number, line) in lines.iter().enumerate() {
             for part in parts(line) {
                 self.with_part(number, part, false, tree, visit);
@@ -79,11 +83,50 @@ impl<'a> States<'a> {
         }
     }
 
-    /// Whole lines: those whose bits are set.
+    /// All stores up to any one, as if nothing were reordered; and the same without any one line.
+    fn cuts(&mut self, tree: &(Arc<Tree>, u64), visit: &mut dyn FnMut(&Patch)) {
+        let stores = self.media.lines.iter().flat_map(|line| &line.stores);
+        let sequences: Vec<u32> = stores.map(|store| store.sequence).collect();
+        for last in sequences {
+            let without = (0..self.media.lines.len()).map(Some).chain([None]);
+            for without in without {
+                self.patch.words.clear();
+                for (number, line) in self.media.lines.iter().enumerate() {
+                    if Some(number) != without {
+                        let length = line.stores.partition_point(|store| store.sequence <= last);
+                        self.add(line, Part::Prefix(length));
+                    }
+                }
+                self.visit(tree, visit);
+            }
+        }
+    }
+
+    /// Every combination of parts of lines, where there are few.
+    fn products(&mut self, tree: &(Arc<Tree>, u64), visit: &mut dyn FnMut(&Patch)) {
+        let lines = &self.media.lines;
+        let choices: Vec<Vec<Part>> = lines
+            .iter()
+            .map(|line| [Part::Prefix(0), Part::All].into_iter().chain(parts(line)).collect())
+            .collect();
+        let product = choices.iter().try_fold(1, |product: usize, choices| {
+            product.checked_mul(choices.len()).filter(|product| *product <= PRODUCT_MAX)
+        });
+        for mut number in 0..product.unwrap_or(0) {
+            self.patch.words.clear();
+            for (line, choices) in lines.iter().zip(&choices) {
+                self.add(line, choices[number % choices.len()]);
+                number /= choices.len();
+            }
+            self.visit(tree, visit);
+        }
+    }
+
+    /// Whole lines: those whose bits are set; of more than 64 each bit stands for several.
     fn subset(&mut self, lines: u64, tree: &(Arc<Tree>, u64), visit: &mut dyn FnMut(&Patch)) {
         self.patch.words.clear();
         for (number, line) in self.media.lines.iter().enumerate() {
-            if number >= 64 || lines >> number & 1 != 0 {
+            if lines >> (number % 64) & 1 != 0 {
                 self.add(line, Part::All);
             }
         }
@@ -180,6 +223,10 @@ fn parts(line: &Line) -> Vec<Part> {
         for one in at..end {
             parts.push(Part::PrefixAnd(at, one));
             parts.push(Part::PrefixWithout(one, end));
+            if stores[one].order == Order::NonTemporal {
+                // Not even what is ordered waits for it.
+                parts.extend((end + 1..=stores.len()).map(|end| Part::PrefixWithout(one, end)));
+            }
         }
         at = end;
     }

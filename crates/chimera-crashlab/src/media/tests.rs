@@ -82,8 +82,8 @@ fn words_of_a_copy_survive_in_any_order() {
 
 #[test]
 fn the_halves_of_a_wide_swap_can_be_torn() {
-    let left = left(&[ordered(2, 1), ordered(3, 2)]);
-    assert!(left.is_superset(&memories(&[&[], &[(2, 1)], &[(2, 1), (3, 2)]])));
+    let left = left(&[unordered(2, 1), unordered(3, 2)]);
+    assert_eq!(left, memories(&[&[], &[(2, 1)], &[(3, 2)], &[(2, 1), (3, 2)]]));
 }
 
 #[test]
@@ -97,6 +97,22 @@ fn lines_survive_independently_of_each_other() {
     let left = left(&[ordered(0, 1), ordered(LINE_WORDS, 2)]);
     let second = LINE_WORDS as usize;
     assert_eq!(left, memories(&[&[], &[(0, 1)], &[(second, 2)], &[(0, 1), (second, 2)]]));
+}
+
+#[test]
+fn a_cut_in_the_order_of_the_program_is_one_of_them() {
+    let (b, c) = (LINE_WORDS, 2 * LINE_WORDS);
+    let left = left(&[ordered(0, 1), ordered(b, 2), ordered(1, 3), ordered(c, 4)]);
+    let cut = [(0, 1), (b as usize, 2)];
+    assert!(left.is_superset(&memories(&[&cut])));
+    // Parts of two lines at a time: of three, two and two stores each, in order.
+    assert_eq!(left.len(), 3 * 2 * 2);
+}
+
+#[test]
+fn what_goes_past_the_cache_waits_for_nobody_and_nobody_for_it() {
+    let left = left(&[store(0, 1, Order::NonTemporal), ordered(1, 2)]);
+    assert_eq!(left, memories(&[&[], &[(0, 1)], &[(0, 1), (1, 2)], &[(1, 2)]]));
 }
 
 #[test]

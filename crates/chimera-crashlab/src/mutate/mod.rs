@@ -133,7 +133,8 @@ impl Matrix<'_> {
             lints.extend(crashes.lints);
             oracle = crashes.problem.map(|problem| problem.text);
         }
-        let lint = lints.first();
+        // A5 would say that the mutation made an impossible trace.
+        let lint = lints.iter().find(|lint| lint.rule != "A5");
         Mutant {
             mutation: mutation.to_string(),
             linter: lint.map(|lint| format!("{} at {}: {}", lint.rule, lint.site, lint.what)),

@@ -105,6 +105,12 @@ fn live(
     let mut survivors = Vec::new();
     for snapshot in &snapshots {
         findings.crash_points += 1;
+        if let Err(violation) = verify_killed(plan, snapshot, &history, chance, findings) {
+            findings.violations.push(format!(
+                "seed {}: killed before `{}` with {:?}: {violation}",
+                plan.seed, snapshot.before, snapshot.promise
+            ));
+        }
         for _ in 0..SURVIVORS {
             let left = snapshot.disk.survivor(chance);
             match verify(plan, snapshot, &left, &history, chance, findings) {
@@ -239,6 +245,38 @@ fn verify(
         }
     }
     Ok(state)
+}
+
+/// Recovers what the end of a process leaves, which is everything that was appended, with the power failing
+/// during that: what had not been synced may be lost then, and nothing else.
+fn verify_killed(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    history: &[State],
+    chance: &mut Chance,
+    findings: &mut Findings,
+) -> Result<(), String> {
+    let promise = snapshot.promise;
+    let options = plan.options();
+    let killed = snapshot.disk.killed();
+    let files = Arc::new(PlainFiles::new(killed, plan.lie, 1 + chance.below(3), chance.word()));
+    let store = open(&files, &options, chance.word())?;
+    expect(&store.verified()?, history, promise.acknowledged..=promise.begun)?;
+    drop(store);
+    let mut moments = files.take_snapshots();
+    for _ in 0..NESTED.min(moments.len()) {
+        let moment = moments.swap_remove(chance.below(moments.len() as u64) as usize);
+        findings.states += 1;
+        findings.nested += 1;
+        let left = moment.disk.survivor(chance);
+        let store = open(&Arc::new(PlainFiles::new(left, plan.lie, 0, 0)), &options, chance.word());
+        let state = store.and_then(|store| store.verified());
+        let allowed = promise.synced..=promise.begun;
+        state
+            .and_then(|state| expect(&state, history, allowed))
+            .map_err(|what| format!("then power failed before `{}`: {what}", moment.before))?;
+    }
+    Ok(())
 }
 
 /// What the store shows without writing; `None` when there is no store yet.

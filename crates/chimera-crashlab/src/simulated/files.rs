@@ -121,8 +121,14 @@ impl FileProvider for SimulatedFiles {
             (Some(Node::Directory), _) => return Err(io::ErrorKind::IsADirectory.into()),
             (Some(Node::File(inode)), _) => inode,
             (None, OpenMode::CreateNew) => {
-                state.next_inode += 1;
-                let inode = state.next_inode;
+                // The tree may be one that another machine made.
+                let inodes = state.tree.nodes.values().filter_map(|node| match node {
+                    Node::File(inode) => Some(*inode),
+                    Node::Directory => None,
+                });
+                let highest = inodes.chain(state.tree.lengths.keys().copied()).max();
+                let inode = state.next_inode.max(highest.unwrap_or_default()) + 1;
+                state.next_inode = inode;
                 state.change(Change::Create(name.into(), inode));
                 inode
             }

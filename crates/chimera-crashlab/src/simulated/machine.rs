@@ -215,11 +215,13 @@ impl Machine {
         let places = self.range(at, 8 * N as u64);
         // Held from looking to storing: others may be running.
         let mut state = self.state();
+        // Each half of a wide one may reach media without the other.
+        let order = if N == 1 { Order::Ordered } else { Order::Unordered };
         let found = std::array::from_fn(|number| places[number].load(Ordering::Relaxed));
         if found == current && self.memory() != Memory::Off as u8 {
             for (number, place) in places.iter().enumerate() {
                 let word = (at / 8) as u32 + number as u32;
-                state.note_store(word, found[number], new[number], Order::Ordered, thread, site);
+                state.note_store(word, found[number], new[number], order, thread, site);
                 place.store(new[number], Ordering::Relaxed);
             }
         }

@@ -172,10 +172,17 @@ impl Mutator {
                 MutationKind::AdvanceStore,
                 Event::Store { thread, site, .. } | Event::Publish { thread, site, .. },
             ) if is_site(site) => {
-                let fence = events.iter().rposition(
-                    |event| matches!(event, Event::Fence { thread: of, .. } if *of == thread),
-                );
-                events.insert(fence.unwrap_or(events.len()), event);
+                // Not out of its operation, and not past a store to the same word by anyone.
+                let place = events.iter().rposition(|before| match (before, event) {
+                    (Event::Fence { thread: of, .. } | Event::Begin { thread: of, .. }, _) => {
+                        *of == thread
+                    }
+                    (Event::Mark(_), _) => true,
+                    (Event::Store { word: of, .. }, Event::Store { word, .. }) => *of == word,
+                    _ => false,
+                });
+                let is_fence = |at: &usize| matches!(events[*at], Event::Fence { .. });
+                events.insert(place.filter(is_fence).unwrap_or(events.len()), event);
             }
             _ => events.push(event),
         }

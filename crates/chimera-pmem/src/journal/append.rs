@@ -106,6 +106,6 @@ impl Journal {
 
     /// Room behind the last entry.
     pub(super) fn free_bytes(&self) -> u64 {
-        self.header.capacity - self.pending_bytes()
+        self.header.capacity.saturating_sub(self.pending_bytes())
     }
 }

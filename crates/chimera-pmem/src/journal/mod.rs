@@ -199,7 +199,9 @@ impl Journal {
 
     /// Bytes of entries that a checkpoint has yet to bring home.
     pub fn pending_bytes(&self) -> u64 {
-        self.tail_at() - self.start_at()
+        // In this order: both only grow.
+        let start = self.start_at();
+        self.tail_at() - start
     }
 
     fn tail_at(&self) -> u64 {

@@ -16,6 +16,8 @@ const CHUNK_BYTES: usize = 512 << 10;
 pub struct Contents {
     header: Header,
     lines: Lines,
+    /// Where its entries end.
+    end: u64,
 }
 
 impl Contents {
@@ -32,7 +34,7 @@ impl Contents {
         let Some(header) = Header::read(file)? else { return Ok(None) };
         let mut lines = Lines::default();
         if header.is_closed {
-            return Ok(Some(Self { header, lines }));
+            return Ok(Some(Self { header, lines, end: header.start }));
         }
         let mut walk = Walk::new(file, header, header.start, header.start + header.capacity);
         while let Some(entry) = walk.next()? {
@@ -40,9 +42,10 @@ impl Contents {
                 lines.push(line, content);
             }
         }
+        let end = walk.position();
         walk.refuse_damage()?;
         lines.fold();
-        Ok(Some(Self { header, lines }))
+        Ok(Some(Self { header, lines, end }))
     }
 
     /// The pool it belongs to.
@@ -68,6 +71,27 @@ impl Contents {
     /// Gives out what it holds.
     pub fn into_lines(self) -> Lines {
         self.lines
+    }
+
+    /// Makes what was read durable, before anything of it may reach the homes: they must not be ahead of the
+    /// journal. After the end of a process it may be in the kernel's memory only; and after a sync that
+    /// failed even pages that the kernel takes for clean may be, so all are written again.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn make_durable(&self, file: &dyn File) -> io::Result<()> {
+        let capacity = self.header.capacity;
+        let mut chunk = Vec::new();
+        let mut position = self.header.start;
+        while position < self.end {
+            let at = position % capacity;
+            let count = (self.end - position).min(capacity - at).min(CHUNK_BYTES as u64);
+            chunk.resize(count as usize, 0);
+            file.read_at(DATA_AT + at, &mut chunk)?;
+            file.write_at(DATA_AT + at, &chunk)?;
+            position += count;
+        }
+        file.sync()
     }
 
     /// Empties the journal, once what it holds is durable elsewhere. No entry that is in the file now,

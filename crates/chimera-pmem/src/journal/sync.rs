@@ -34,10 +34,10 @@ impl Journal {
         self.refuse_failure()?;
         match self.policy {
             SyncPolicy::Immediate => {
-                let last = marks::with(&self.me, |marks| marks.last);
-                // An operation that wrote nothing is acknowledged for what it saw.
-                let seen = if last > self.durable() { last } else { self.tail_at() };
-                self.sync_to(seen)?;
+                // What it has written comes behind all that it saw. Without that it is acknowledged for what
+                // it saw.
+                let last = marks::with(&self.me, |marks| std::mem::take(&mut marks.last));
+                self.sync_to(if last > 0 { last } else { self.tail_at() })?;
             }
             SyncPolicy::Group { max_delay } => self.keep_pace(max_delay)?,
         }
@@ -47,6 +47,12 @@ impl Journal {
             self.wake_checkpointer();
         }
         Ok(())
+    }
+
+    /// Called instead of [`settle`](Self::settle) when the calling thread's operation is not acknowledged:
+    /// what it has written is not what the next one waits for.
+    pub fn forget(&self) {
+        marks::with(&self.me, |marks| marks.last = 0);
     }
 
     /// As [`settle`](Self::settle), for an operation that only read: where acknowledged means durable,
@@ -133,7 +139,9 @@ impl Journal {
         // Either the one who starts a sync sees this operation's entries, or the window it has closed is
         // seen here.
         fence(Ordering::SeqCst);
-        let (tail, covered) = (self.tail_at(), self.covered.load(Ordering::SeqCst));
+        // In this order: both only grow.
+        let covered = self.covered.load(Ordering::SeqCst);
+        let tail = self.tail_at();
         if tail == covered {
             return Ok(());
         }
@@ -177,7 +185,14 @@ impl Journal {
             log::error!("the journal: {error}");
         } else if self.tail_at() == self.covered.load(Ordering::SeqCst) {
             // Another sync has covered the operations of the window.
-            let _ = self.window.compare_exchange(opened, 0, Ordering::SeqCst, Ordering::SeqCst);
+            let closed =
+                self.window.compare_exchange(opened, 0, Ordering::SeqCst, Ordering::SeqCst);
+            // As in `sync_to`: who saw the window open before, and has appended, gets another one.
+            fence(Ordering::SeqCst);
+            if closed.is_ok() && self.tail_at() != self.covered.load(Ordering::SeqCst) {
+                let now = self.environment.now_ns().max(1);
+                let _ = self.window.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
+            }
         }
         TaskStep::Again
     }

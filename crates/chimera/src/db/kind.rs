@@ -134,7 +134,8 @@ impl<P: Pmem> Engine<P> {
             settled.is_ok() && take(key, value)
         };
         each!(self, engine => engine.for_each(client, safe))?;
-        settled
+        // Also for the keys that were not there any more.
+        settled.and_then(|()| self.pool().settle_read(journal))
     }
 
     /// Waits, where there is a journal, until a write may be acknowledged. One that failed is not.
@@ -142,7 +143,11 @@ impl<P: Pmem> Engine<P> {
     fn settled<T>(&self, outcome: Result<T>) -> Result<T> {
         match self.pool().pmem.journal() {
             Some(journal) if outcome.is_ok() => self.settle(journal).and(outcome),
-            _ => outcome,
+            Some(journal) => {
+                journal.forget();
+                outcome
+            }
+            None => outcome,
         }
     }
 
@@ -154,6 +159,9 @@ impl<P: Pmem> Engine<P> {
 
     pub(crate) fn end(&self, client: &mut Client) {
         each!(self, engine => engine.end(client));
+        if let Some(journal) = self.pool().pmem.journal() {
+            journal.forget();
+        }
     }
 
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {

@@ -94,6 +94,7 @@ impl JournalFile {
             let lines = contents.map(Contents::into_lines).unwrap_or_default();
             return pmem.overlay(lines).map_err(Error::io("read", &path));
         }
+        contents.make_durable(&**file).map_err(Error::io("sync", &path))?;
         homes.write(contents.lines()).map_err(Error::io("bring home", &path))?;
         contents.empty(&**file).map_err(Error::io("empty", &path))
     }

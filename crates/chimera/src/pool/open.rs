@@ -152,6 +152,9 @@ impl<P: Pmem> Pool<P> {
                 superblock.closing = self.open_state();
             });
         }
+        if let Some(journal) = self.pmem.journal() {
+            journal.forget();
+        }
     }
 }
 
