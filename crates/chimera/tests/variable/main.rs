@@ -78,7 +78,7 @@ fn what_is_too_long_or_empty_is_refused() {
         panic!("a long key was taken")
     };
     db.put(&vec![1; most], b"x").expect("the longest key");
-    let Err(Error::ValueLength { most, .. }) = db.put(b"k", &[1; 70_000]) else {
+    let Err(Error::ValueLength { most, .. }) = db.put(b"k", &vec![1; 70_000]) else {
         panic!("a long value was taken")
     };
     db.put(b"k", &vec![1; most]).expect("the longest value");

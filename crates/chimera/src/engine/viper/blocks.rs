@@ -166,7 +166,9 @@ impl Blocks {
         // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
         // clear is counted after.
         state.swap(OWNED, Ordering::AcqRel);
-        let Room { free, fillable } = count();
+        let Room { free, fillable, fillable_if_starved } = count();
+        let starved = self.is_starved.load(Ordering::Relaxed);
+        let fillable = if starved { fillable_if_starved } else { fillable };
         state.fetch_add(free.min(FREE / 2), Ordering::Relaxed);
         let became_free = (state.fetch_and(!OWNED, Ordering::AcqRel) & FREE).saturating_sub(free);
         let is_empty = free + became_free >= self.units_per_block;

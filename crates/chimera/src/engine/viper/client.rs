@@ -10,7 +10,11 @@ use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
 /// Blocks in the queue that a session looks at for one with room, before it takes a fresh one.
-const REUSED_TRIES: usize = 8;
+const REUSED_TRIES: u64 = 8;
+
+/// Times that a session looks at all of them, when there are no fresh ones, before the pool is full: others
+/// may be looking at the one it needs, or be about to leave one.
+const STARVED_TRIES: u32 = 16;
 
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
@@ -146,7 +150,12 @@ impl Client {
                 ..InsertPoint::default()
             };
         }
+        // What is cleared there may be looked at by somebody who found it long ago.
+        let number = pages.page_number(point.block.unwrap_or_default(), point.page);
+        let lock = (V::IS_LOG && point.is_reused).then(|| engine.blocks.page_lock(number));
+        let locked = lock.map(|lock| lock.lock(&*engine.pool.environment));
         pages.enter(&engine.pool, which, point);
+        drop(locked);
         pages.prefetch_shared(&engine.pool, point);
         Ok(())
     }
@@ -170,17 +179,19 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
     /// one. Tells whether it was in use before.
     fn take_block(&self, flags: u32, need: u32) -> Result<(u64, bool)> {
-        let mut tries = REUSED_TRIES;
+        let mut starved = 0;
         let block = loop {
+            let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
             if let Some(block) = self.take_reused(flags, need, tries) {
                 return Ok((block, true));
             }
             match self.pool.take_block() {
                 Ok(block) => break block,
                 Err(Error::PoolFull { .. })
-                    if tries < usize::MAX && self.blocks.starve(self.pool.used_blocks()) =>
+                    if starved < STARVED_TRIES && self.blocks.starve(self.pool.used_blocks()) =>
                 {
-                    tries = usize::MAX;
+                    self.pool.environment.relax(starved);
+                    starved += 1;
                 }
                 Err(error) => return Err(error),
             }
@@ -200,26 +211,18 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     }
 
     /// A block from the queue with room for a record of `need` units. Looks at `tries` blocks.
-    fn take_reused(&self, flags: u32, need: u32, tries: usize) -> Option<u64> {
-        let mut others = Vec::new();
-        let mut taken = None;
-        while others.len() < tries
-            && let Some(block) = self.blocks.take_queued()
-        {
+    fn take_reused(&self, flags: u32, need: u32, tries: u64) -> Option<u64> {
+        // Each at most once: those without enough room go to the end of the queue, if anywhere.
+        for _ in 0..self.blocks.queued().min(tries) {
+            let block = self.blocks.take_queued()?;
             match self.own_reused(block, flags, need) {
-                Ok(true) => {
-                    taken = Some(block);
-                    break;
-                }
-                Ok(false) => others.push(block),
+                Ok(true) => return Some(block),
+                Ok(false) => self.blocks.leave(block, || self.pages.room_in(&self.pool, block)),
                 // It stays out of use: neither owned nor queued by anyone.
                 Err(error) => log::warn!("block {block} is not used: {error}"),
             }
         }
-        for block in others {
-            self.blocks.leave(block, || self.pages.room_in(&self.pool, block));
-        }
-        taken
+        None
     }
 
     /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
@@ -239,7 +242,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         // No value is left that was updated in place, nor a record in pages of another kind. That must be
         // durable before the flags change, or a crash could bring back a value whose checksum does not
         // apply, or a record that is looked for in the wrong place.
-        self.pages.persist_empty(&self.pool, block);
+        {
+            let locks = (0..self.pages.pages_per_block())
+                .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));
+            let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.pool.environment)).collect();
+            self.pages.persist_empty(&self.pool, block);
+        }
         let clear = block_flags::IN_PLACE | V::KINDS & !flags;
         block_flags::change(&self.pool, block, block_flags::OWNED | flags, clear)?;
         self.mark_pages(block, false);

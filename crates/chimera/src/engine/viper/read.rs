@@ -118,17 +118,34 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             self.pool.pmem.operation_rereads();
             return Probe::Retry;
         }
-        if !is_record {
-            return Probe::Found(Err(Unsound { at: place.record_at }));
+        let is_sound = is_record
+            && header.is_none_or(|header| {
+                header.key_is_sound(&place, hash)
+                    && (VersionLock::is_marked(version) || header.value_is_sound(&place, into))
+            });
+        if is_sound || self.pool.pmem.skips(vpage::steps::READ_CHECK) {
+            return Probe::Found(Ok(()));
         }
-        let Some(header) = header else { return Probe::Found(Ok(())) };
-        let is_sound = header.key_is_sound(&place, hash)
-            && (VersionLock::is_marked(version) || header.value_is_sound(&place, into));
-        Probe::Found(if is_sound || self.pool.pmem.skips(vpage::steps::READ_CHECK) {
-            Ok(())
-        } else {
-            Err(Unsound { at: place.record_at })
-        })
+        self.suspect(hash, location, &place)
+    }
+
+    /// What to make of a record that looks damaged where the index leads. In a log the word that says its
+    /// lengths is stored last and not under the page's lock, so it may have come into force, or gone,
+    /// while it was read: whether it is damaged is decided while nobody can change it.
+    #[cold]
+    fn suspect(&self, hash: u64, location: Location, place: &Place) -> Probe<Result<(), Unsound>> {
+        self.pool.pmem.operation_rereads();
+        let _key = self.keys.lock_to_look(hash, &self.poison);
+        if !self.index.contains_exact(hash, location) {
+            return Probe::Retry;
+        }
+        let mut value = Vec::new();
+        let is_sound = self.stored_key_is_sound(place)
+            && self.pages.read_value(&self.pool, place, &mut value)
+            && (!self.verify_reads
+                || self.page_lock(place).has_mark()
+                || self.pages.header(&self.pool, place).value_is_sound(place, &value));
+        if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
     }
 
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
@@ -149,13 +166,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if is_sound || !self.index.leads_to(hash, location) {
             return Probe::NotThis;
         }
-        // A record in a log may have come into force here after it was looked at: its lengths are stored
-        // last, and not under the page's lock. Now that the index leads to it, it is whole.
-        let is_sound = self.stored_key_is_sound(place);
-        if is_sound || !lock.read_is_valid(version) || !self.index.leads_to(hash, location) {
-            return Probe::Retry;
-        }
-        Probe::Found(Err(Unsound { at: place.record_at }))
+        self.suspect(hash, location, place)
     }
 
     /// Whether the key and version stored at `place`, whichever they are, match their checksum.

@@ -52,16 +52,34 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         value: &[u8],
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
-        let (pool, pages) = (&*self.pool, &self.pages);
         let place = client.place(self, key.len(), value.len())?;
-        let mut page = Some(self.page_lock(&place).lock(&*pool.environment));
-        let value_checksum = pages.write_body(pool, &place, key, value);
+        let written = self.write_at(client, &place, hash, key, value, known);
+        if written.is_err() && V::IS_LOG {
+            // What was begun lies behind the log, where there must be zeros.
+            client.abandon(&self.pages, key.len(), value.len());
+        }
+        written
+    }
+
+    #[inline(always)]
+    fn write_at(
+        &self,
+        client: &mut Client,
+        place: &Place,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        known: Option<Existing>,
+    ) -> Result<Option<Existing>> {
+        let (pool, pages) = (&*self.pool, &self.pages);
+        let mut page = Some(self.page_lock(place).lock(&*pool.environment));
+        let value_checksum = pages.write_body(pool, place, key, value);
         let version = client.tick(0)?;
-        pages.write_header(pool, &place, &RecordHeader::new(&place, hash, version, value_checksum));
+        pages.write_header(pool, place, &RecordHeader::new(place, hash, version, value_checksum));
         if pages.is_checked() {
             page = None;
         }
-        pages.flush_record(pool, &place, key, value);
+        pages.flush_record(pool, place, key, value);
         client.prefetch_next(self, key.len(), value.len());
         let expected = known.map_or_else(|| self.index.peek(hash), |old| Some(old.location));
         if let Some(location) = expected {
@@ -82,11 +100,11 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             // A damaged word would refuse to retire the old record once the new one is in force.
             pages.is_set(pool, &old.place)?;
             if old.header.version >= version && !pool.pmem.skips(steps::OUTBID) {
-                self.outbid(client, &place, hash, value_checksum, old)?;
+                self.outbid(client, place, hash, value_checksum, old)?;
             }
         }
         let location = place.location();
-        let commit = || pages.commit(pool, &place, key, value);
+        let commit = || pages.commit(pool, place, key, value);
         let entered = match &existing {
             None => self.index.insert_after(hash, location, commit).map(|()| true),
             Some(old) => self.index.swap_after(hash, old.location, location, commit),

@@ -62,8 +62,9 @@ pub(crate) const POINTS: usize = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) free: u32,
-    /// Of these, what a session can fill.
+    /// Of these, what is worth to be filled while there are fresh blocks, and after that.
     pub(crate) fillable: u32,
+    pub(crate) fillable_if_starved: u32,
 }
 
 /// Where the next record of a session goes. Which fields mean something depends on the pages.
@@ -133,6 +134,10 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
 
     /// A block nobody fills is worth filling again once one in so many of its units has become free.
     const REUSED_AT_PART: u32;
+
+    /// Whether pages are logs: behind the last record there must be zeros, and pages are cleared when they
+    /// are used again, which readers must notice.
+    const IS_LOG: bool;
 
     /// Flags of blocks for each kind of page.
     const FLAGS: [u32; POINTS];

@@ -57,7 +57,7 @@ impl Block {
     fn leave(&self) {
         let room = || {
             let free = self.free_slots();
-            Room { free, fillable: free }
+            Room { free, fillable: free, fillable_if_starved: free }
         };
         self.blocks.leave(0, room);
     }

@@ -33,7 +33,7 @@ use crate::pool::{BlockMap, Location, Pool};
 use crate::records::block_flags;
 use crate::types::error::{Error, Result};
 use lengths::Entry;
-use walk::Part;
+use walk::{Part, Walked};
 
 /// Where the log begins in a page.
 const LOG_AT: u64 = 8;
@@ -78,10 +78,15 @@ impl LogPages {
             return None;
         };
         let (key_bytes, value_bytes) = (key_bytes as usize, value_bytes as usize);
-        let block_at = place.page_at - place.page * self.map.page_bytes;
-        let is_inside =
-            place.record_at + span(key_bytes, value_bytes) <= block_at + self.map.block_bytes;
-        is_inside.then_some((key_bytes, value_bytes))
+        let end = place.record_at + span(key_bytes, value_bytes);
+        (end <= self.block_end(place) && key_bytes <= self.key_bytes_max)
+            .then_some((key_bytes, value_bytes))
+    }
+
+    /// Where the block of a place ends.
+    #[inline(always)]
+    fn block_end(&self, place: &Place) -> u64 {
+        place.page_at - place.page * self.map.page_bytes + self.map.block_bytes
     }
 
     #[inline(always)]
@@ -116,8 +121,13 @@ impl LogPages {
         Self::clear_rest(pool, part, LOG_AT + 8);
     }
 
-    fn room_of<P: Pmem>(pool: &Pool<P>, part: Part) -> u64 {
-        Self::walk(pool, part).tail.map_or(0, |tail| part.length - tail)
+    /// Bytes that a session has for records in a page.
+    fn room_of(part: Part, walked: Walked) -> u64 {
+        match walked.tail {
+            None => 0,
+            Some(_) if walked.live_records == 0 => part.length - LOG_AT,
+            Some(tail) => part.length - tail,
+        }
     }
 }
 
@@ -163,6 +173,7 @@ impl Pages for LogPages {
     const REUSED_AT_PART: u32 = 1;
     const FLAGS: [u32; POINTS] = [0, block_flags::LARGE];
     const KINDS: u32 = block_flags::LARGE;
+    const IS_LOG: bool = true;
 
     #[inline(always)]
     fn point_of(&self, key_bytes: usize, value_bytes: usize) -> usize {
@@ -252,8 +263,9 @@ impl Pages for LogPages {
 
     #[inline]
     fn expected_word(&self, place: &Place, key_bytes: usize, at: usize) -> Option<u64> {
-        let is_likely = at.is_multiple_of(8) && at < self.value_bytes_max;
-        is_likely.then(|| Self::value_at(place, key_bytes) + at as u64)
+        let word_at = Self::value_at(place, key_bytes).checked_add(at as u64)?;
+        let is_likely = at.is_multiple_of(8) && word_at < self.block_end(place);
+        is_likely.then_some(word_at)
     }
 
     #[inline(always)]
@@ -378,7 +390,7 @@ impl Pages for LogPages {
             return;
         }
         let part = Part { number: point.page, at: point.page_at, length };
-        let walked = Self::walk(pool, part);
+        let walked = self.walk(pool, part);
         match walked.tail {
             // What is damaged is left alone.
             None => point.tail = point.end,
@@ -435,11 +447,10 @@ impl Pages for LogPages {
         }
         pool.pmem.fence(sites::BLOCK_RESET);
         pool.pmem.withdrawn(pool.extent(self.map.block_at(block), self.map.block_bytes));
-        for (_, page_at) in self.pages_of(pool, block) {
-            let log = pool.extent(page_at + LOG_AT, self.map.page_bytes - LOG_AT);
-            pool.pmem.zero(log, sites::BLOCK_RESET);
-            pool.pmem.flush(log, sites::BLOCK_RESET);
-        }
+        let log_at = self.map.block_at(block) + LOG_AT;
+        let all = pool.extent(log_at, self.map.block_bytes - LOG_AT);
+        pool.pmem.zero(all, sites::BLOCK_RESET);
+        pool.pmem.flush(all, sites::BLOCK_RESET);
         pool.pmem.fence(sites::BLOCK_RESET);
     }
 
@@ -448,27 +459,30 @@ impl Pages for LogPages {
     }
 
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
-        self.parts_of(pool, block).map(|part| Self::walk(pool, part).live_records).sum()
+        self.parts_of(pool, block).map(|part| self.walk(pool, part).live_records).sum()
     }
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
-        let mut parts = self.parts_of(pool, block).map(|part| Self::walk(pool, part));
+        let mut parts = self.parts_of(pool, block).map(|part| self.walk(pool, part));
         parts.all(|walked| walked.tail.is_some() && walked.live_records == 0)
     }
 
     fn has_room<P: Pmem>(&self, pool: &Pool<P>, block: u64, units: u32) -> bool {
         let need = 8 * u64::from(units);
-        self.parts_of(pool, block).any(|part| Self::room_of(pool, part) >= need)
+        self.parts_of(pool, block).any(|part| Self::room_of(part, self.walk(pool, part)) >= need)
     }
 
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room {
-        let (mut live, mut fillable) = (0, 0);
+        let (mut live, mut fillable, mut fillable_if_starved) = (0, 0, 0);
         for part in self.parts_of(pool, block) {
-            let walked = Self::walk(pool, part);
+            let walked = self.walk(pool, part);
             live += walked.live_bytes;
-            let rest = walked.tail.map_or(0, |tail| part.length - tail);
+            let rest = Self::room_of(part, walked);
             if rest >= part.length / FULL_PART {
                 fillable += rest;
+            }
+            if rest >= span(1, 1) {
+                fillable_if_starved += rest;
             }
             if walked.tail.is_none() {
                 // What follows damage is not known to be free.
@@ -476,7 +490,12 @@ impl Pages for LogPages {
             }
         }
         let free = self.map.block_bytes.saturating_sub(live);
-        Room { free: (free / 8) as u32, fillable: (fillable / 8) as u32 }
+        let units = |bytes: u64| (bytes / 8) as u32;
+        Room {
+            free: units(free),
+            fillable: units(fillable),
+            fillable_if_starved: units(fillable_if_starved),
+        }
     }
 
     fn scan<P: Pmem>(
@@ -488,7 +507,7 @@ impl Pages for LogPages {
         visit: &mut impl FnMut(Scanned<'_>),
     ) {
         for part in self.parts(pool, block, scan.flags) {
-            Self::scan_part(pool, scan, block, part, &mut buffers.page, visit);
+            self.scan_part(pool, scan, block, part, &mut buffers.page, visit);
         }
     }
 }

@@ -53,7 +53,7 @@ impl LogPages {
     }
 
     /// Goes through a page by its lengths alone.
-    pub(super) fn walk<P: Pmem>(pool: &Pool<P>, part: Part) -> Walked {
+    pub(super) fn walk<P: Pmem>(&self, pool: &Pool<P>, part: Part) -> Walked {
         let mut walked = Walked::default();
         let mut at = LOG_AT;
         while at < part.length {
@@ -61,7 +61,7 @@ impl LogPages {
                 Some(Entry::End) => break,
                 Some(Entry::Record { is_set, key_bytes, value_bytes }) => {
                     let bytes = span(key_bytes as usize, value_bytes as usize);
-                    if at + bytes > part.length {
+                    if at + bytes > part.length || key_bytes as usize > self.key_bytes_max {
                         return walked;
                     }
                     if is_set {
@@ -79,6 +79,7 @@ impl LogPages {
 
     /// Hands the records of a page to `visit`.
     pub(super) fn scan_part<P: Pmem>(
+        &self,
         pool: &Pool<P>,
         scan: &Scan<'_>,
         block: u64,
@@ -93,7 +94,8 @@ impl LogPages {
             match Entry::decode(word(page, at)) {
                 Some(Entry::End) => return,
                 Some(Entry::Record { is_set, key_bytes, value_bytes })
-                    if at + span(key_bytes as usize, value_bytes as usize) <= part.length =>
+                    if at + span(key_bytes as usize, value_bytes as usize) <= part.length
+                        && key_bytes as usize <= self.key_bytes_max =>
                 {
                     if is_set {
                         let found = record(page, block, part, at, key_bytes, value_bytes);

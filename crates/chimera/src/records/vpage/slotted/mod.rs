@@ -142,6 +142,7 @@ impl Pages for SlottedPages {
     const REUSED_AT_PART: u32 = 4;
     const FLAGS: [u32; POINTS] = [0; POINTS];
     const KINDS: u32 = 0;
+    const IS_LOG: bool = false;
 
     #[inline(always)]
     fn point_of(&self, _key_bytes: usize, _value_bytes: usize) -> usize {
@@ -422,7 +423,7 @@ impl Pages for SlottedPages {
 
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room {
         let free = self.free_slots(pool, block);
-        Room { free, fillable: free }
+        Room { free, fillable: free, fillable_if_starved: free }
     }
 
     fn scan<P: Pmem>(
