@@ -89,10 +89,12 @@ pub(super) fn exercise(setting: Setting, image: &Image, steps: &[Step]) {
     }
     let Ok(db) = setting.open(&files, false) else { return };
     let stats = db.stats();
+    // Damage may say that records have any size: then these will do.
+    let sizes = if stats.key_bytes == 0 { (8, 24) } else { (stats.key_bytes, stats.value_bytes) };
     let shape = Shape {
         hash_seed: image.shape().map_or(0, |shape| shape.hash_seed),
-        key_bytes: stats.key_bytes as usize,
-        value_bytes: stats.value_bytes as usize,
+        key_bytes: sizes.0 as usize,
+        value_bytes: sizes.1 as usize,
         ..super::image::BASES[0].shape
     };
     let mut model = Model::new(shape, setting.verify_at_open && !setting.salvage);

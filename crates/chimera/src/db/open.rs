@@ -206,7 +206,7 @@ fn geometry(options: &Options, slot_bytes: u32) -> Geometry {
 fn check_superblock(superblock: &Superblock, options: &Options) -> Result<()> {
     let Superblock { geometry, layout, key_bytes, value_bytes, .. } = superblock;
     let possible = if superblock.is_variable() {
-        check_variable(geometry, *layout, options.index).is_ok()
+        *value_bytes == 0 && check_variable(geometry, *layout, IndexPlacement::Dram).is_ok()
     } else {
         (1..=KEY_BYTES_MAX).contains(key_bytes)
             && *value_bytes <= VALUE_BYTES_MAX
@@ -214,6 +214,9 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<()> {
     };
     if !possible {
         return Err(Error::corrupted("the superblock's record sizes are not valid", 56));
+    }
+    if superblock.is_variable() {
+        check_variable(geometry, *layout, options.index).map_err(Error::InvalidOptions)?;
     }
     let mismatch = |what, found: String, wanted: String| {
         if found == wanted { Ok(()) } else { Err(Error::Mismatch { what, found, wanted }) }
