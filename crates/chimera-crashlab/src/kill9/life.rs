@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use chimera::{Db, Error, RecordLayout};
+use chimera::pmem::Medium;
+use chimera::{Db, Durability, Error, RecordLayout};
 use tempfile::TempDir;
 
 use super::model::Model;
@@ -40,6 +41,8 @@ pub(super) struct Life {
     model: Model,
     /// The store has been seen: it must not be missing any more.
     exists: bool,
+    /// What it lies on, once that has been seen.
+    medium: Option<Medium>,
     /// How long a writer takes from its start to an open store, roughly.
     opening: Duration,
 }
@@ -53,6 +56,7 @@ impl Life {
             layout,
             model: Model::default(),
             exists: false,
+            medium: None,
             opening: Duration::from_millis(2),
         }
     }
@@ -64,6 +68,15 @@ impl Life {
     /// Leaves the store where it is.
     pub(super) fn keep(self) -> PathBuf {
         self.directory.keep()
+    }
+
+    /// What the next process works with: on plain files with a journal and without one, in turn.
+    fn durability(&self, chance: &Chance) -> Durability {
+        match chance.below(4) {
+            0 | 1 => Durability::Auto,
+            2 if self.medium == Some(Medium::File) => Durability::Immediate,
+            _ => Durability::Process,
+        }
     }
 
     /// Starts a writer, kills it, and verifies what it leaves.
@@ -89,7 +102,8 @@ impl Life {
             _ => u64::MAX,
         };
         let Self { sessions, layout, .. } = *self;
-        let work = Work { sessions, layout, cycle: cycle + 1, operations };
+        let durability = self.durability(chance);
+        let work = Work { sessions, layout, durability, cycle: cycle + 1, operations };
         let received = Received::default();
         let status = self.run_writer(plan, &work, moment, &received)?;
         if let Err(text) = status {
@@ -145,7 +159,7 @@ impl Life {
         let in_flight = self.model.apply(work, received);
         outcome.in_flight += in_flight.len() as u64;
         let read_only = chance.below(2) == 0;
-        let options = options(self.layout).read_only(read_only);
+        let options = options(self.layout, self.durability(chance)).read_only(read_only);
         let db = match Db::open(self.store(), &options) {
             Ok(db) => db,
             Err(Error::NotFound { .. }) if !self.exists && self.model.is_empty() => return Ok(()),
@@ -154,6 +168,7 @@ impl Life {
         self.exists |= !read_only;
         let stats = db.stats();
         outcome.recoveries += u64::from(!stats.recovery.clean);
+        self.medium = Some(stats.medium);
         let medium = stats.medium.to_string();
         if !outcome.media.contains(&medium) {
             outcome.media.push(medium);

@@ -101,7 +101,7 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
-    use chimera::RecordLayout;
+    use chimera::{Durability, RecordLayout};
 
     use super::super::pipe::Message;
     use super::super::writer::options;
@@ -113,8 +113,14 @@ mod tests {
     fn store_and_messages(done: u64) -> (tempfile::TempDir, Db, Work, Received) {
         let directory = tempfile::tempdir().unwrap();
         let layout = RecordLayout::Checked;
-        let db = Db::open(directory.path(), &options(layout)).unwrap();
-        let work = Work { sessions: 1, layout, cycle: 7, operations: u64::MAX };
+        let db = Db::open(directory.path(), &options(layout, Durability::Auto)).unwrap();
+        let work = Work {
+            sessions: 1,
+            layout,
+            durability: Durability::Auto,
+            cycle: 7,
+            operations: u64::MAX,
+        };
         let mut bytes = Vec::new();
         let mut session = db.session();
         for (step, operation) in (1..=STEPS).zip(operations(0, 7)) {

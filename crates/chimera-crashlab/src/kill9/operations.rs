@@ -1,6 +1,6 @@
 //! What a session does: follows from a seed, so both processes know.
 
-use chimera::{RecordLayout, Result, Session};
+use chimera::{Durability, RecordLayout, Result, Session};
 
 use super::Chance;
 
@@ -18,6 +18,9 @@ pub(super) struct Work {
     /// What precedes each record
     #[arg(long)]
     pub(super) layout: RecordLayout,
+    /// What a finished operation survives
+    #[arg(long)]
+    pub(super) durability: Durability,
     /// Which operations
     #[arg(long)]
     pub(super) cycle: u64,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use chimera::{Db, Geometry, Options, RecordLayout};
+use chimera::{Db, Durability, Geometry, Options, RecordLayout};
 
 use super::operations::{KEY_BYTES, VALUE_BYTES, Work, operations};
 use super::pipe::Message;
@@ -19,8 +19,8 @@ pub struct Arguments {
 }
 
 /// How the stores are made: small blocks and segments, so that they grow often, with the background
-/// task at work, and the durability that the medium has by default.
-pub(super) fn options(layout: RecordLayout) -> Options {
+/// task at work.
+pub(super) fn options(layout: RecordLayout, durability: Durability) -> Options {
     let geometry = Geometry {
         page_bytes: 256,
         pages_per_block: 2,
@@ -31,6 +31,7 @@ pub(super) fn options(layout: RecordLayout) -> Options {
         .geometry(geometry)
         .fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32)
         .layout(layout)
+        .durability(durability)
         .populate_ahead_bytes(4096)
         .huge_pages(false)
         .index_segment_slots(64)
@@ -40,8 +41,8 @@ pub(super) fn options(layout: RecordLayout) -> Options {
 pub(super) fn command_line(store: &Path, work: &Work) -> Vec<String> {
     let layout = if work.layout == RecordLayout::Checked { "checked" } else { "published" };
     let words = format!(
-        "kill9 writer --sessions {} --layout {layout} --cycle {} --operations {} --store",
-        work.sessions, work.cycle, work.operations
+        "kill9 writer --sessions {} --layout {layout} --durability {} --cycle {} --operations {} --store",
+        work.sessions, work.durability, work.cycle, work.operations
     );
     let words = words.split(' ').map(str::to_owned);
     words.chain([store.display().to_string()]).collect()
@@ -53,7 +54,7 @@ pub(super) fn command_line(store: &Path, work: &Work) -> Vec<String> {
 /// What the store or the pipe says.
 pub fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let work = &arguments.work;
-    let db = Db::open(&arguments.store, &options(work.layout))?;
+    let db = Db::open(&arguments.store, &options(work.layout, work.durability))?;
     // Not the locked and buffered standard output: an acknowledgement goes out at once.
     let pipe = std::fs::File::options().write(true).open("/proc/self/fd/1")?;
     Message::Opened.send(&pipe)?;
