@@ -99,9 +99,9 @@ struct Shared {
 }
 
 impl Shared {
-    /// Bytes of a value with this number; where they may be any, from small ones to such as need a block.
+    /// Bytes of a value with this number; where they may be any, from small ones to such as need two blocks.
     fn value_bytes_of(&self, number: u64) -> usize {
-        const ANY: [usize; 6] = [16, 24, 24, 60, 150, 260];
+        const ANY: [usize; 8] = [16, 24, 24, 60, 150, 260, 24, 640];
         match self.value_bytes {
             0 => ANY[(number / PUT_STEP % ANY.len() as u64) as usize],
             fixed => fixed,

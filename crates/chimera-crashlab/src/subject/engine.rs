@@ -81,7 +81,8 @@ impl EngineShape {
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
             // So many that an index in persistent memory grows beyond the first page of its block.
             keys: if needs_room { 24 } else { 2 + chance.below(7) },
-            blocks: if needs_room { 48 } else { 2 + chance.below(11) },
+            // A large value takes up to three.
+            blocks: if needs_room { 48 } else { 2 + chance.below(if variable { 19 } else { 11 }) },
             // A page has no room for a segment of the index.
             pages_per_block: if needs_room || variable { 2 } else { 1 + chance.below(2) as u32 },
             segment_bytes: 8192,
@@ -234,9 +235,9 @@ impl EngineStore {
     }
 }
 
-/// Bytes after the words of a value: none, some, so many that a page has one record, and so many that a
-/// record needs a block.
-const MORE_BYTES: [usize; 8] = [0, 0, 0, 1, 13, 40, 150, 220];
+/// Bytes after the words of a value: none, some, so many that a page has one record, so many that a
+/// record needs a block, and so many that it needs several.
+const MORE_BYTES: [usize; 10] = [0, 0, 0, 1, 13, 40, 150, 220, 450, 700];
 
 fn filler(at: usize, length: usize) -> u8 {
     (at * 7 + length) as u8 | 1

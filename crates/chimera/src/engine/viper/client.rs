@@ -16,6 +16,12 @@ const REUSED_TRIES: u64 = 8;
 /// may be looking at the one it needs, or be about to leave one.
 const STARVED_TRIES: u32 = 16;
 
+/// The kind of pages that chunks of values go to.
+const CHUNKS: usize = POINTS - 1;
+
+/// A chunk has at least so many bytes of a value, unless it is the first one.
+const CHUNK_BYTES_MIN: usize = 64;
+
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
@@ -25,6 +31,8 @@ pub(crate) struct Client {
     clock: u64,
     /// Where its next records go, one for each kind of page.
     points: [InsertPoint; POINTS],
+    /// Blocks that are not to be given back yet, while there is something in them that does not count yet.
+    held: Option<Vec<u64>>,
     /// A value that was read; and one that is being changed.
     pub(super) value: Vec<u8>,
     pub(super) changed: Vec<u8>,
@@ -81,6 +89,36 @@ impl Client {
         }
         self.clock = last + 1;
         Ok(self.clock)
+    }
+
+    /// Keeps blocks that are filled until [`release_blocks`](Self::release_blocks).
+    pub(super) fn hold_blocks(&mut self) {
+        self.held = Some(Vec::new());
+    }
+
+    /// Gives back what was kept.
+    pub(super) fn release_blocks<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
+        for block in self.held.take().unwrap_or_default() {
+            engine.leave_block(block);
+        }
+    }
+
+    /// Where the next chunk goes: with room for more than a word. A block for it that was in use before
+    /// has `need` units free.
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no block to be had.
+    pub(super) fn point_for_chunk<P: Pmem, V: Pages, W: Words>(
+        &mut self,
+        engine: &Viper<P, V, W>,
+        need: u32,
+    ) -> Result<&mut InsertPoint> {
+        while self.points[CHUNKS].block.is_none()
+            || engine.pages.room_for_chunk(&self.points[CHUNKS]) < CHUNK_BYTES_MIN
+        {
+            self.advance(engine, CHUNKS, need)?;
+        }
+        Ok(&mut self.points[CHUNKS])
     }
 
     /// The place last given cannot be committed: nothing more is written around it.
@@ -152,7 +190,7 @@ impl Client {
         }
         // What is cleared there may be looked at by somebody who found it long ago.
         let number = pages.page_number(point.block.unwrap_or_default(), point.page);
-        let lock = (V::IS_LOG && point.is_reused).then(|| engine.blocks.page_lock(number));
+        let lock = V::IS_LOG.then(|| engine.blocks.page_lock(number));
         let locked = lock.map(|lock| lock.lock(&*engine.pool.environment));
         pages.enter(&engine.pool, which, point);
         drop(locked);
@@ -169,8 +207,10 @@ impl Client {
 
     fn leave_point<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>, which: usize) {
         engine.clock.fetch_max(self.clock, Ordering::Relaxed);
-        if let Some(block) = std::mem::take(&mut self.points[which]).block {
-            engine.leave_block(block);
+        let Some(block) = std::mem::take(&mut self.points[which]).block else { return };
+        match &mut self.held {
+            Some(held) => held.push(block),
+            None => engine.leave_block(block),
         }
     }
 }
@@ -199,7 +239,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         self.blocks.feed();
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
-        // A fresh block is all zeros, unless somebody has changed the file.
+        // In a fresh block no record counts, unless somebody has changed the file.
         let is_blank = matches!(block_flags::read(&self.pool, block), Ok(0))
             && self.pages.is_blank(&self.pool, block);
         if !is_blank {

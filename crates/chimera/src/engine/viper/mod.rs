@@ -62,6 +62,7 @@ pub(crate) mod steps {
 
 mod blocks;
 mod check;
+mod chunks;
 mod client;
 mod pmem_words;
 mod read;

@@ -52,7 +52,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             }
             Scanned::Damage { at, what } => visit(Finding::Damage { at, what }),
         };
-        let scan = vpage::Scan { flags, salvage: scan.salvage, is_sound: &is_sound };
+        let scan = vpage::Scan { flags, salvage: scan.salvage, values, is_sound: &is_sound };
         self.pages.scan(&self.pool, &scan, block, buffers, &mut visit);
     }
 

@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
 use crate::index::volatile::extendible_hash::Words;
-use crate::records::vpage::{Pages, Place, RecordHeader, sites};
+use crate::records::vpage::{DESCRIPTOR_BYTES, Pages, Place, RecordHeader, Stored, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
@@ -21,7 +21,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let hash = self.hash.of(key);
         self.index.prefetch_to_change(hash);
         // A block, if one is needed, before the lock: others need not wait for it.
-        client.place(self, key.len(), value.len())?;
+        client.place(self, key.len(), self.beside_bytes(value))?;
         let _key = self.keys.lock(hash, &self.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
         let existing = self.write(client, hash, key, value, None)?;
@@ -52,35 +52,47 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         value: &[u8],
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
-        let place = client.place(self, key.len(), value.len())?;
-        let written = self.write_at(client, &place, hash, key, value, known);
+        let beside_bytes = self.beside_bytes(value);
+        let place = client.place(self, key.len(), beside_bytes)?;
+        let written = if self.pages.is_elsewhere(value.len()) {
+            self.write_in_chunks(client, &place, hash, key, value, known)
+        } else {
+            let stored = Stored { value, beside: value, chunks: &[] };
+            self.write_at(client, &place, hash, key, &stored, known)
+        };
         if written.is_err() && V::IS_LOG {
             // What was begun lies behind the log, where there must be zeros.
-            client.abandon(&self.pages, key.len(), value.len());
+            client.abandon(&self.pages, key.len(), beside_bytes);
         }
         written
     }
 
+    /// Bytes beside the key of a record with this value.
     #[inline(always)]
-    fn write_at(
+    pub(super) fn beside_bytes(&self, value: &[u8]) -> usize {
+        if self.pages.is_elsewhere(value.len()) { DESCRIPTOR_BYTES } else { value.len() }
+    }
+
+    #[inline(always)]
+    pub(super) fn write_at(
         &self,
         client: &mut Client,
         place: &Place,
         hash: u64,
         key: &[u8],
-        value: &[u8],
+        stored: &Stored<'_>,
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
         let (pool, pages) = (&*self.pool, &self.pages);
         let mut page = Some(self.page_lock(place).lock(&*pool.environment));
-        let value_checksum = pages.write_body(pool, place, key, value);
+        let value_checksum = pages.write_body(pool, place, key, stored);
         let version = client.tick(0)?;
         pages.write_header(pool, place, &RecordHeader::new(place, hash, version, value_checksum));
         if pages.is_checked() {
             page = None;
         }
-        pages.flush_record(pool, place, key, value);
-        client.prefetch_next(self, key.len(), value.len());
+        pages.flush_record(pool, place, key, stored);
+        client.prefetch_next(self, key.len(), stored.beside.len());
         let expected = known.map_or_else(|| self.index.peek(hash), |old| Some(old.location));
         if let Some(location) = expected {
             let old = pages.place_of(location);
@@ -104,7 +116,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             }
         }
         let location = place.location();
-        let commit = || pages.commit(pool, place, key, value);
+        let commit = || pages.commit(pool, place, key, stored);
         let entered = match &existing {
             None => self.index.insert_after(hash, location, commit).map(|()| true),
             Some(old) => self.index.swap_after(hash, old.location, location, commit),
@@ -112,11 +124,11 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         match entered {
             Ok(entered) => assert!(entered, "the entry of a key changed while the key was locked"),
             Err(damage) => {
-                client.abandon(pages, key.len(), value.len());
+                client.abandon(pages, key.len(), stored.beside.len());
                 return Err(damage);
             }
         }
-        client.consume(self, key.len(), value.len());
+        client.consume(self, key.len(), stored.beside.len());
         if let Some(old) = &existing {
             self.retire(old)?;
         }
@@ -170,10 +182,16 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         Ok(true)
     }
 
-    /// Clears the bit of a record durably: 1 line, 1 fence.
+    /// Makes a record not count any more, durably: 1 line, 1 fence.
     #[inline(always)]
     fn retire(&self, old: &Existing) -> Result<()> {
         let retired = |units| self.blocks.note_freed(old.place.block, units);
-        self.pages.retire(&self.pool, &old.place, retired)
+        // Looked up before: once the record does not count, others may use its place, and the chunks'.
+        let chunks = self.pages.chunks(&self.pool, &old.place);
+        self.pages.retire(&self.pool, &old.place, retired)?;
+        for (block, units) in chunks {
+            self.blocks.note_freed(block, units);
+        }
+        Ok(())
     }
 }

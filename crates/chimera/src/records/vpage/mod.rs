@@ -92,6 +92,32 @@ pub(crate) enum Scanned<'a> {
     Damage { at: u64, what: &'static str },
 }
 
+/// Bytes beside the key of a record whose value lies elsewhere: they tell where.
+pub(crate) const DESCRIPTOR_BYTES: usize = 24;
+
+/// What is stored with a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored<'a> {
+    pub(crate) value: &'a [u8],
+    /// What lies beside the key: the value, or the descriptor of its chunks.
+    pub(crate) beside: &'a [u8],
+    /// The chunks, if there are any.
+    pub(crate) chunks: &'a [Extent],
+}
+
+/// A part of a value that no block has room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk<'a> {
+    /// Of the record.
+    pub(crate) record: &'a Place,
+    /// Of the value: a random number.
+    pub(crate) name: u64,
+    /// The chunk after this one, and how many there are after it.
+    pub(crate) next: Option<Location>,
+    pub(crate) position: u32,
+    pub(crate) bytes: &'a [u8],
+}
+
 /// Whether a place, a header and a key belong together.
 pub(crate) type IsSound<'a> = dyn Fn(&Place, &RecordHeader, &[u8]) -> bool + 'a;
 
@@ -101,6 +127,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) flags: u32,
     /// Take what is found by, or behind, a damaged word as it is.
     pub(crate) salvage: bool,
+    /// Values are asked for.
+    pub(crate) values: bool,
     pub(crate) is_sound: &'a IsSound<'a>,
 }
 
@@ -108,6 +136,7 @@ pub(crate) struct Scan<'a> {
 #[derive(Default)]
 pub(crate) struct PageBuffers {
     page: Vec<u8>,
+    value: Vec<u8>,
 }
 
 /// Pages of one kind.
@@ -203,8 +232,31 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
 
     // ---- writing -------------------------------------------------------------------------------
 
+    /// Whether a value is too long to lie beside its key.
+    fn is_elsewhere(&self, value_bytes: usize) -> bool;
+
+    /// Bytes of a value that a chunk at the point can take.
+    fn room_for_chunk(&self, point: &InsertPoint) -> usize;
+
+    /// Writes a chunk at the point, which has room for it, and flushes it. Returns where it is.
+    fn write_chunk<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        point: &mut InsertPoint,
+        chunk: &Chunk<'_>,
+    ) -> (Location, Extent);
+
+    /// Blocks of the chunks of the record at `place`, and the units they take there.
+    fn chunks<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Vec<(u64, u32)>;
+
     /// Copies key and value to a place. Returns the value's checksum, where there is one.
-    fn write_body<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) -> u32;
+    fn write_body<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        stored: &Stored<'_>,
+    ) -> u32;
 
     /// Stores the header that completes a record, where there is one.
     fn write_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place, header: &RecordHeader);
@@ -213,7 +265,7 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place);
 
     /// Flushes a whole record.
-    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]);
+    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], stored: &Stored<'_>);
 
     /// Whether a record counts.
     ///
@@ -230,7 +282,7 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
         pool: &Pool<P>,
         place: &Place,
         key: &[u8],
-        value: &[u8],
+        stored: &Stored<'_>,
     ) -> Result<()>;
 
     /// Makes a record not count any more, durably: 1 line, 1 fence. Calls `retired` with the units that

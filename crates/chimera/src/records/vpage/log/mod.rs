@@ -20,19 +20,22 @@
 //! Where the log of a page ends, and how much of it is deleted, is in the page itself in the paper; here it
 //! follows from the log, and is looked for when a block is used again.
 
+mod chunks;
+mod clear;
 mod lengths;
 mod walk;
 
 use chimera_pmem::{Extent, Pmem};
 
 use super::{
-    InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
-    damaged_word, sites, steps, value_checksum,
+    Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
+    Stored, damaged_word, sites, steps, value_checksum,
 };
 use crate::pool::{BlockMap, Location, Pool};
 use crate::records::block_flags;
 use crate::types::error::{Error, Result};
-use lengths::Entry;
+use chunks::chunk_span;
+use lengths::{Entry, Lengths};
 use walk::{Part, Walked};
 
 /// Where the log begins in a page.
@@ -51,13 +54,19 @@ fn span(key_bytes: usize, value_bytes: usize) -> u64 {
     KEY_AT + (key_bytes.next_multiple_of(8) + value_bytes.next_multiple_of(8)) as u64
 }
 
+#[inline(always)]
+fn span_of(lengths: Lengths) -> u64 {
+    span(lengths.key_bytes as usize, lengths.beside_bytes as usize)
+}
+
 /// The pages of a pool with records of any size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogPages {
     map: BlockMap,
     pages_per_block: u64,
     key_bytes_max: usize,
-    value_bytes_max: usize,
+    /// Of a value that lies beside its key.
+    beside_bytes_max: usize,
 }
 
 impl LogPages {
@@ -69,18 +78,19 @@ impl LogPages {
         (page_bytes as usize - 64).min(4096)
     }
 
+    /// Longest value.
+    pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
+
     /// The lengths at a place, when they are those of a record that lies in its block.
     #[inline(always)]
-    fn lengths<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Option<(usize, usize)> {
-        let Some(Entry::Record { key_bytes, value_bytes, .. }) =
+    fn lengths<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Option<Lengths> {
+        let Some(Entry::Record { lengths, .. }) =
             Entry::decode(pool.pmem.load_u64(place.record_at))
         else {
             return None;
         };
-        let (key_bytes, value_bytes) = (key_bytes as usize, value_bytes as usize);
-        let end = place.record_at + span(key_bytes, value_bytes);
-        (end <= self.block_end(place) && key_bytes <= self.key_bytes_max)
-            .then_some((key_bytes, value_bytes))
+        let is_inside = place.record_at + span_of(lengths) <= self.block_end(place);
+        (is_inside && lengths.key_bytes as usize <= self.key_bytes_max).then_some(lengths)
     }
 
     /// Where the block of a place ends.
@@ -94,38 +104,24 @@ impl LogPages {
         pool.extent(place.record_at + KEY_AT, key_bytes as u64)
     }
 
+    /// What lies beside a key.
+    #[inline(always)]
+    fn beside_extent<P: Pmem>(pool: &Pool<P>, place: &Place, lengths: Lengths) -> Extent {
+        let at = Self::value_at(place, lengths.key_bytes as usize);
+        pool.extent(at, u64::from(lengths.beside_bytes))
+    }
+
     /// Where a value begins.
     #[inline(always)]
     fn value_at(place: &Place, key_bytes: usize) -> u64 {
         place.record_at + KEY_AT + key_bytes.next_multiple_of(8) as u64
     }
 
-    /// Makes the rest of a page zero, durably.
-    fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
-        if from < part.length {
-            let rest = pool.extent(part.at + from, part.length - from);
-            pool.pmem.zero(rest, sites::REUSE);
-            pool.pmem.flush(rest, sites::REUSE);
-            pool.pmem.fence(sites::REUSE);
-        }
-    }
-
-    /// Makes a page without records that count an empty one.
-    fn clear_page<P: Pmem>(pool: &Pool<P>, part: Part) {
-        // First that it is empty: that its records were retired may not be durable yet.
-        let first = pool.extent(part.at + LOG_AT, 8);
-        pool.pmem.zero(first, sites::REUSE);
-        pool.pmem.flush(first, sites::REUSE);
-        pool.pmem.fence(sites::REUSE);
-        pool.pmem.withdrawn(pool.extent(part.at, part.length));
-        Self::clear_rest(pool, part, LOG_AT + 8);
-    }
-
     /// Bytes that a session has for records in a page.
     fn room_of(part: Part, walked: Walked) -> u64 {
         match walked.tail {
             None => 0,
-            Some(_) if walked.live_records == 0 => part.length - LOG_AT,
+            Some(_) if walked.live_bytes == 0 => part.length - LOG_AT,
             Some(tail) => part.length - tail,
         }
     }
@@ -144,7 +140,7 @@ impl Pages for LogPages {
             map: pool.map,
             pages_per_block: u64::from(geometry.pages_per_block),
             key_bytes_max,
-            value_bytes_max: beside.min(u64::from(lengths::VALUE_BYTES_MAX)) as usize & !7,
+            beside_bytes_max: beside.min(u64::from(lengths::VALUE_BYTES_MAX)) as usize & !7,
         })
     }
 
@@ -200,7 +196,7 @@ impl Pages for LogPages {
 
     #[inline(always)]
     fn check_value(&self, value: &[u8]) -> Result<()> {
-        let (found, most) = (value.len(), self.value_bytes_max);
+        let (found, most) = (value.len(), Self::VALUE_BYTES_MAX);
         if found <= most { Ok(()) } else { Err(Error::ValueLength { found, most }) }
     }
 
@@ -224,12 +220,13 @@ impl Pages for LogPages {
     #[inline(always)]
     fn key_is<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8]) -> bool {
         let lengths = self.lengths(pool, place);
-        lengths.is_some_and(|(key_bytes, _)| key_bytes == key.len())
+        lengths.is_some_and(|lengths| lengths.key_bytes as usize == key.len())
             && pool.pmem.compare(Self::key_extent(pool, place, key.len()), key)
     }
 
     fn read_key<P: Pmem>(&self, pool: &Pool<P>, place: &Place, into: &mut Vec<u8>) -> bool {
-        let Some((key_bytes, _)) = self.lengths(pool, place) else { return false };
+        let Some(lengths) = self.lengths(pool, place) else { return false };
+        let key_bytes = lengths.key_bytes as usize;
         into.resize(key_bytes, 0);
         pool.pmem.read(Self::key_extent(pool, place, key_bytes), into);
         true
@@ -237,28 +234,43 @@ impl Pages for LogPages {
 
     #[inline(always)]
     fn read_value<P: Pmem>(&self, pool: &Pool<P>, place: &Place, into: &mut Vec<u8>) -> bool {
-        let Some((key_bytes, value_bytes)) = self.lengths(pool, place) else { return false };
-        into.resize(value_bytes, 0);
-        let at = Self::value_at(place, key_bytes);
-        pool.pmem.read(pool.extent(at, value_bytes as u64), into);
+        let Some(lengths) = self.lengths(pool, place) else { return false };
+        if lengths.is_elsewhere {
+            return self.read_pieces(pool, place, lengths, into);
+        }
+        into.resize(lengths.beside_bytes as usize, 0);
+        pool.pmem.read(Self::beside_extent(pool, place, lengths), into);
         true
     }
 
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, place: &Place, value: &[u8]) -> bool {
-        let Some((key_bytes, value_bytes)) = self.lengths(pool, place) else { return false };
-        let at = Self::value_at(place, key_bytes);
-        value_bytes == value.len() && pool.pmem.compare(pool.extent(at, value_bytes as u64), value)
+        let Some(lengths) = self.lengths(pool, place) else { return false };
+        if lengths.is_elsewhere {
+            return self.pieces_are(pool, place, lengths, value);
+        }
+        lengths.beside_bytes as usize == value.len()
+            && pool.pmem.compare(Self::beside_extent(pool, place, lengths), value)
     }
 
     fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> usize {
-        self.lengths(pool, place).map_or(0, |(_, value_bytes)| value_bytes)
+        let Some(lengths) = self.lengths(pool, place) else { return 0 };
+        if lengths.is_elsewhere {
+            return Self::described_bytes(pool, place, lengths).unwrap_or_default();
+        }
+        lengths.beside_bytes as usize
     }
 
     #[inline]
     fn value_word<P: Pmem>(&self, pool: &Pool<P>, place: &Place, at: usize) -> Option<u64> {
-        let (key_bytes, value_bytes) = self.lengths(pool, place)?;
-        let is_inside = at.is_multiple_of(8) && at.checked_add(8)? <= value_bytes;
-        is_inside.then(|| Self::value_at(place, key_bytes) + at as u64)
+        let lengths = self.lengths(pool, place)?;
+        let end = at.checked_add(8).filter(|_| at.is_multiple_of(8))?;
+        if lengths.is_elsewhere {
+            // All chunks but the last have whole words.
+            return (end <= Self::described_bytes(pool, place, lengths)?)
+                .then(|| self.piece_byte(pool, place, lengths, at))?;
+        }
+        let value_at = Self::value_at(place, lengths.key_bytes as usize);
+        (end <= lengths.beside_bytes as usize).then_some(value_at + at as u64)
     }
 
     #[inline]
@@ -277,11 +289,48 @@ impl Pages for LogPages {
     // ---- writing -------------------------------------------------------------------------------
 
     #[inline(always)]
-    fn write_body<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) -> u32 {
+    fn is_elsewhere(&self, value_bytes: usize) -> bool {
+        value_bytes > self.beside_bytes_max
+    }
+
+    fn room_for_chunk(&self, point: &InsertPoint) -> usize {
+        Self::room_for_chunk(point)
+    }
+
+    fn write_chunk<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        point: &mut InsertPoint,
+        chunk: &Chunk<'_>,
+    ) -> (Location, Extent) {
+        Self::write_chunk(pool, point, chunk)
+    }
+
+    fn chunks<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Vec<(u64, u32)> {
+        let mut chunks = Vec::new();
+        if let Some(lengths) = self.lengths(pool, place).filter(|lengths| lengths.is_elsewhere) {
+            self.for_pieces(pool, place, lengths, |piece| {
+                let units = chunk_span(piece.length as u64) / 8;
+                chunks.push((piece.place.block, units as u32));
+                true
+            });
+        }
+        chunks
+    }
+
+    #[inline(always)]
+    fn write_body<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        stored: &Stored<'_>,
+    ) -> u32 {
         pool.pmem.copy(Self::key_extent(pool, place, key.len()), key, sites::RECORD);
-        let value_at = pool.extent(Self::value_at(place, key.len()), value.len() as u64);
-        pool.pmem.copy(value_at, value, sites::RECORD);
-        value_checksum(place.record_at, value)
+        let value_at = Self::value_at(place, key.len());
+        let beside = pool.extent(value_at, stored.beside.len() as u64);
+        pool.pmem.copy(beside, stored.beside, sites::RECORD);
+        value_checksum(place.record_at, stored.value)
     }
 
     #[inline(always)]
@@ -297,15 +346,21 @@ impl Pages for LogPages {
     }
 
     #[inline(always)]
-    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) {
-        let length = span(key.len(), value.len()) - HEADER_AT;
+    fn flush_record<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        stored: &Stored<'_>,
+    ) {
+        let length = span(key.len(), stored.beside.len()) - HEADER_AT;
         pool.pmem.flush(pool.extent(place.record_at + HEADER_AT, length), sites::RECORD);
     }
 
     fn is_set<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool> {
         match Entry::decode(pool.pmem.load_u64(place.record_at)) {
             Some(Entry::Record { is_set, .. }) => Ok(is_set),
-            Some(Entry::End) => Ok(false),
+            Some(Entry::End | Entry::Chunk { .. }) => Ok(false),
             None => Err(damaged_word(place.record_at)),
         }
     }
@@ -316,15 +371,21 @@ impl Pages for LogPages {
         pool: &Pool<P>,
         place: &Place,
         key: &[u8],
-        value: &[u8],
+        stored: &Stored<'_>,
     ) -> Result<()> {
         let at = place.record_at;
         if pool.pmem.load_u64(at) != 0 && !pool.pmem.skips(steps::COMMIT_CHECK) {
             return Err(damaged_word(at));
         }
-        let rest = pool.extent(at + HEADER_AT, span(key.len(), value.len()) - HEADER_AT);
-        let word = Entry::record(key.len(), value.len());
-        pool.pmem.publish(at, word, &[rest], sites::COMMIT);
+        let rest = pool.extent(at + HEADER_AT, span(key.len(), stored.beside.len()) - HEADER_AT);
+        if stored.chunks.is_empty() {
+            let word = Entry::record(key.len(), stored.beside.len());
+            pool.pmem.publish(at, word, &[rest], sites::COMMIT);
+        } else {
+            let depends_on = [&[rest], stored.chunks].concat();
+            let word = Entry::record_of_chunks(key.len());
+            pool.pmem.publish(at, word, &depends_on, sites::COMMIT);
+        }
         pool.pmem.flush(pool.extent(at, 8), sites::COMMIT);
         pool.pmem.fence(sites::COMMIT);
         Ok(())
@@ -340,12 +401,12 @@ impl Pages for LogPages {
         let at = place.record_at;
         let mut found = pool.pmem.load_u64(at);
         loop {
-            let Some(Entry::Record { key_bytes, value_bytes, .. }) = Entry::decode(found) else {
+            let Some(Entry::Record { lengths, .. }) = Entry::decode(found) else {
                 return Err(damaged_word(at));
             };
             match pool.pmem.cas_u64(at, found, Entry::retired(found), sites::RETIRE) {
                 Ok(_) => {
-                    retired(self.units_of(key_bytes as usize, value_bytes as usize));
+                    retired((span_of(lengths) / 8) as u32);
                     break;
                 }
                 Err(now) => found = now,
@@ -386,15 +447,12 @@ impl Pages for LogPages {
     fn enter<P: Pmem>(&self, pool: &Pool<P>, which: usize, point: &mut InsertPoint) {
         let length = if which == 0 { self.map.page_bytes } else { self.map.block_bytes };
         (point.tail, point.end) = (LOG_AT, length);
-        if !point.is_reused {
-            return;
-        }
         let part = Part { number: point.page, at: point.page_at, length };
         let walked = self.walk(pool, part);
         match walked.tail {
             // What is damaged is left alone.
             None => point.tail = point.end,
-            Some(_) if walked.live_records == 0 => Self::clear_page(pool, part),
+            Some(tail) if tail > LOG_AT && walked.live_bytes == 0 => self.clear_page(pool, part),
             Some(tail) => {
                 point.tail = tail;
                 Self::clear_rest(pool, part, tail);
@@ -432,26 +490,20 @@ impl Pages for LogPages {
     // ---- whole blocks --------------------------------------------------------------------------
 
     fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
-        let start = self.map.block_at(block);
-        let mut words = (start..start + self.map.block_bytes).step_by(8);
-        words.all(|at| pool.pmem.load_u64(at) == 0)
+        // What else there may be is cleared when a session comes to it.
+        let mut parts = self.parts(pool, block, 0);
+        parts.all(|part| pool.pmem.load_u64(part.at + LOG_AT) == 0)
     }
 
     fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
-        // First that its pages are empty: that their records were retired may not be durable yet. In a
-        // block that is one page, other pages begin inside of records.
         for part in self.parts_of(pool, block) {
-            let first = pool.extent(part.at + LOG_AT, 8);
-            pool.pmem.zero(first, sites::BLOCK_RESET);
-            pool.pmem.flush(first, sites::BLOCK_RESET);
+            self.persist_records_of_chunks(pool, part);
         }
-        pool.pmem.fence(sites::BLOCK_RESET);
+        // First that its pages are empty: that their records were retired may not be durable yet.
+        Self::clear_heads(pool, self.parts_of(pool, block), sites::BLOCK_RESET);
         pool.pmem.withdrawn(pool.extent(self.map.block_at(block), self.map.block_bytes));
-        let log_at = self.map.block_at(block) + LOG_AT;
-        let all = pool.extent(log_at, self.map.block_bytes - LOG_AT);
-        pool.pmem.zero(all, sites::BLOCK_RESET);
-        pool.pmem.flush(all, sites::BLOCK_RESET);
-        pool.pmem.fence(sites::BLOCK_RESET);
+        // In a block that is one page, other pages begin inside of records.
+        Self::clear_heads(pool, self.parts(pool, block, 0), sites::BLOCK_RESET);
     }
 
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
@@ -464,7 +516,7 @@ impl Pages for LogPages {
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
         let mut parts = self.parts_of(pool, block).map(|part| self.walk(pool, part));
-        parts.all(|walked| walked.tail.is_some() && walked.live_records == 0)
+        parts.all(|walked| walked.tail.is_some() && walked.live_bytes == 0)
     }
 
     fn has_room<P: Pmem>(&self, pool: &Pool<P>, block: u64, units: u32) -> bool {
@@ -507,7 +559,7 @@ impl Pages for LogPages {
         visit: &mut impl FnMut(Scanned<'_>),
     ) {
         for part in self.parts(pool, block, scan.flags) {
-            self.scan_part(pool, scan, block, part, &mut buffers.page, visit);
+            self.scan_part(pool, scan, block, part, buffers, visit);
         }
     }
 }

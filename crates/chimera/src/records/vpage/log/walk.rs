@@ -2,11 +2,12 @@
 
 use chimera_pmem::Pmem;
 
-use super::lengths::Entry;
-use super::{LOG_AT, LogPages, span};
+use super::chunks::chunk_span;
+use super::lengths::{Entry, Lengths};
+use super::{LOG_AT, LogPages, span_of};
 use crate::pool::Pool;
 use crate::records::block_flags;
-use crate::records::vpage::{IsSound, Place, RecordHeader, Scan, Scanned};
+use crate::records::vpage::{IsSound, PageBuffers, Place, RecordHeader, Scan, Scanned};
 
 /// A page, or a block that is one page.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub(super) struct Walked {
     /// Where the log ends; none when it is damaged before.
     pub(super) tail: Option<u64>,
     pub(super) live_records: u32,
-    /// Bytes of records that count.
+    /// Bytes of records and chunks that count.
     pub(super) live_bytes: u64,
 }
 
@@ -52,28 +53,54 @@ impl LogPages {
         flags.map(|flags| self.parts(pool, block, flags)).into_iter().flatten()
     }
 
-    /// Goes through a page by its lengths alone.
-    pub(super) fn walk<P: Pmem>(&self, pool: &Pool<P>, part: Part) -> Walked {
-        let mut walked = Walked::default();
+    /// Goes through a page by its lengths alone. Returns where its log ends, unless it is damaged before.
+    pub(super) fn for_entries<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        part: Part,
+        mut visit: impl FnMut(u64, Entry),
+    ) -> Option<u64> {
         let mut at = LOG_AT;
         while at < part.length {
-            match Entry::decode(pool.pmem.load_u64(part.at + at)) {
-                Some(Entry::End) => break,
-                Some(Entry::Record { is_set, key_bytes, value_bytes }) => {
-                    let bytes = span(key_bytes as usize, value_bytes as usize);
-                    if at + bytes > part.length || key_bytes as usize > self.key_bytes_max {
-                        return walked;
-                    }
-                    if is_set {
-                        walked.live_records += 1;
-                        walked.live_bytes += bytes;
-                    }
-                    at += bytes;
-                }
-                None => return walked,
+            let entry = Entry::decode(pool.pmem.load_u64(part.at + at))?;
+            if entry == Entry::End {
+                break;
             }
+            let bytes = self.span_inside(part, at, entry)?;
+            visit(at, entry);
+            at += bytes;
         }
-        walked.tail = Some(at);
+        Some(at)
+    }
+
+    /// Bytes of a record or chunk, if one of that size can lie there.
+    fn span_inside(&self, part: Part, at: u64, entry: Entry) -> Option<u64> {
+        let bytes = match entry {
+            Entry::End => 0,
+            Entry::Record { lengths, .. } if lengths.key_bytes as usize > self.key_bytes_max => {
+                return None;
+            }
+            Entry::Record { lengths, .. } => span_of(lengths),
+            Entry::Chunk { bytes } => chunk_span(u64::from(bytes)),
+        };
+        (at + bytes <= part.length).then_some(bytes)
+    }
+
+    /// What of a page counts, and where its log ends.
+    pub(super) fn walk<P: Pmem>(&self, pool: &Pool<P>, part: Part) -> Walked {
+        let mut walked = Walked::default();
+        walked.tail = self.for_entries(pool, part, |at, entry| match entry {
+            Entry::Record { is_set: true, lengths } => {
+                walked.live_records += 1;
+                walked.live_bytes += span_of(lengths);
+            }
+            Entry::Chunk { bytes }
+                if self.record_of_chunk(pool, part.at + at).is_some_and(|(_, counts)| counts) =>
+            {
+                walked.live_bytes += chunk_span(u64::from(bytes));
+            }
+            _ => {}
+        });
         walked
     }
 
@@ -84,34 +111,71 @@ impl LogPages {
         scan: &Scan<'_>,
         block: u64,
         part: Part,
-        page: &mut Vec<u8>,
+        buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Scanned<'_>),
     ) {
+        let PageBuffers { page, value } = buffers;
         page.resize(part.length as usize, 0);
         pool.pmem.read(pool.extent(part.at, part.length), page);
         let mut at = LOG_AT;
         while at < part.length {
-            match Entry::decode(word(page, at)) {
-                Some(Entry::End) => return,
-                Some(Entry::Record { is_set, key_bytes, value_bytes })
-                    if at + span(key_bytes as usize, value_bytes as usize) <= part.length
-                        && key_bytes as usize <= self.key_bytes_max =>
-                {
-                    if is_set {
-                        let found = record(page, block, part, at, key_bytes, value_bytes);
+            let entry = Entry::decode(word(page, at));
+            let bytes = entry.and_then(|entry| self.span_inside(part, at, entry));
+            match (entry, bytes) {
+                (Some(Entry::End), _) => return,
+                (Some(Entry::Record { is_set: true, lengths }), Some(_)) => {
+                    let found = record(page, block, part, at, lengths);
+                    if lengths.is_elsewhere {
+                        self.scan_elsewhere(pool, scan, &found, lengths, value, visit);
+                    } else {
                         visit(found);
                     }
-                    at += span(key_bytes as usize, value_bytes as usize);
                 }
-                _ => {
+                (_, Some(_)) => {}
+                (_, None) => {
                     let what =
                         "the lengths of a record are damaged: what follows in its page is lost";
                     visit(Scanned::Damage { at: part.at + at, what });
                     let next = scan.salvage.then(|| resume(scan.is_sound, page, block, part, at));
                     let Some(Some(next)) = next else { return };
                     at = next;
+                    continue;
                 }
             }
+            at += bytes.unwrap_or_default();
+        }
+    }
+
+    /// Hands a record with a value elsewhere to `visit`, with the value where it was asked for.
+    fn scan_elsewhere<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        scan: &Scan<'_>,
+        found: &Scanned<'_>,
+        lengths: Lengths,
+        value: &mut Vec<u8>,
+        visit: &mut impl FnMut(Scanned<'_>),
+    ) {
+        let Scanned::Record { place, header, key, .. } = *found else { return };
+        value.clear();
+        let is_whole = self.for_pieces(pool, &place, lengths, |piece| {
+            if scan.values {
+                let before = value.len();
+                value.resize(before + piece.length, 0);
+                pool.pmem.read(piece.bytes, &mut value[before..]);
+            }
+            true
+        });
+        // Chunks may go once the record does not count any more.
+        let counts = matches!(
+            Entry::decode(pool.pmem.load_u64(place.record_at)),
+            Some(Entry::Record { is_set: true, .. })
+        );
+        if is_whole {
+            visit(Scanned::Record { place, header, key, value });
+        } else if counts {
+            let what = "a part of a large value is missing or damaged";
+            visit(Scanned::Damage { at: place.record_at, what });
         }
     }
 }
@@ -119,14 +183,13 @@ impl LogPages {
 /// Where the next record begins that is beyond doubt one, behind a damaged length.
 fn resume(is_sound: &IsSound<'_>, page: &[u8], block: u64, part: Part, after: u64) -> Option<u64> {
     (after + 8..part.length).step_by(8).find(|at| {
-        let Some(Entry::Record { key_bytes, value_bytes, .. }) = Entry::decode(word(page, *at))
-        else {
+        let Some(Entry::Record { lengths, .. }) = Entry::decode(word(page, *at)) else {
             return false;
         };
-        if at + span(key_bytes as usize, value_bytes as usize) > part.length {
+        if at + span_of(lengths) > part.length {
             return false;
         }
-        match record(page, block, part, *at, key_bytes, value_bytes) {
+        match record(page, block, part, *at, lengths) {
             Scanned::Record { place, header, key, .. } => is_sound(&place, &header, key),
             Scanned::Damage { .. } => false,
         }
@@ -134,14 +197,7 @@ fn resume(is_sound: &IsSound<'_>, page: &[u8], block: u64, part: Part, after: u6
 }
 
 /// The record at `at` in a copy of its page.
-fn record(
-    page: &[u8],
-    block: u64,
-    part: Part,
-    at: u64,
-    key_bytes: u32,
-    value_bytes: u32,
-) -> Scanned<'_> {
+fn record(page: &[u8], block: u64, part: Part, at: u64, lengths: Lengths) -> Scanned<'_> {
     let place = Place {
         block,
         page: part.number,
@@ -150,10 +206,11 @@ fn record(
         record_at: part.at + at,
     };
     let header = RecordHeader::from_words(word(page, at + 8), word(page, at + 16));
-    let (key_at, key_bytes) = ((at + super::KEY_AT) as usize, key_bytes as usize);
+    let (key_bytes, beside_bytes) = (lengths.key_bytes as usize, lengths.beside_bytes as usize);
+    let key_at = (at + super::KEY_AT) as usize;
     let value_at = key_at + key_bytes.next_multiple_of(8);
     let key = &page[key_at..key_at + key_bytes];
-    let value = &page[value_at..value_at + value_bytes as usize];
+    let value = &page[value_at..value_at + beside_bytes];
     Scanned::Record { place, header, key, value }
 }
 

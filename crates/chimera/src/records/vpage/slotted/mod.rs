@@ -21,8 +21,8 @@ mod scan;
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{
-    InsertPoint, POINTS, PageBuffers, Pages, Place, RECORD_HEADER_BYTES, RecordHeader, Room, Scan,
-    Scanned, damaged_word, sites, steps, value_checksum,
+    Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RECORD_HEADER_BYTES, RecordHeader, Room,
+    Scan, Scanned, Stored, damaged_word, sites, steps, value_checksum,
 };
 use crate::pool::{BlockMap, Location, Pool, Superblock};
 use crate::types::error::{Error, Result};
@@ -240,10 +240,38 @@ impl Pages for SlottedPages {
     // ---- writing -------------------------------------------------------------------------------
 
     #[inline(always)]
-    fn write_body<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], value: &[u8]) -> u32 {
+    fn is_elsewhere(&self, _value_bytes: usize) -> bool {
+        false
+    }
+
+    fn room_for_chunk(&self, _point: &InsertPoint) -> usize {
+        0
+    }
+
+    fn write_chunk<P: Pmem>(
+        &self,
+        _pool: &Pool<P>,
+        _point: &mut InsertPoint,
+        _chunk: &Chunk<'_>,
+    ) -> (Location, Extent) {
+        unreachable!("every value lies beside its key")
+    }
+
+    fn chunks<P: Pmem>(&self, _pool: &Pool<P>, _place: &Place) -> Vec<(u64, u32)> {
+        Vec::new()
+    }
+
+    #[inline(always)]
+    fn write_body<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        stored: &Stored<'_>,
+    ) -> u32 {
         pool.pmem.copy(self.key(pool, place), key, sites::RECORD);
-        pool.pmem.copy(self.value(pool, place), value, sites::RECORD);
-        if self.layout.checked { value_checksum(place.record_at, value) } else { 0 }
+        pool.pmem.copy(self.value(pool, place), stored.value, sites::RECORD);
+        if self.layout.checked { value_checksum(place.record_at, stored.value) } else { 0 }
     }
 
     #[inline(always)]
@@ -260,7 +288,13 @@ impl Pages for SlottedPages {
     }
 
     #[inline(always)]
-    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, _key: &[u8], _value: &[u8]) {
+    fn flush_record<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        _key: &[u8],
+        _stored: &Stored<'_>,
+    ) {
         pool.pmem.flush(self.slot(pool, place), sites::RECORD);
     }
 
@@ -270,7 +304,13 @@ impl Pages for SlottedPages {
     }
 
     #[inline(always)]
-    fn commit<P: Pmem>(&self, pool: &Pool<P>, place: &Place, _: &[u8], _: &[u8]) -> Result<()> {
+    fn commit<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        _key: &[u8],
+        _stored: &Stored<'_>,
+    ) -> Result<()> {
         let (word, bit) = self.layout.bit_of(place.slot);
         let at = place.page_at + PageLayout::bitset_at(word);
         let depends_on = [self.slot(pool, place)];

@@ -1,0 +1,62 @@
+//! Making pages ready for new records.
+
+use chimera_pmem::{Pmem, Site};
+
+use super::lengths::Entry;
+use super::walk::Part;
+use super::{LOG_AT, LogPages, sites};
+use crate::pool::Pool;
+
+impl LogPages {
+    /// Makes the rest of a page zero, durably.
+    pub(super) fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
+        let mut words = (part.at + from..part.at + part.length).step_by(8);
+        if words.all(|at| pool.pmem.load_u64(at) == 0) {
+            return;
+        }
+        let rest = pool.extent(part.at + from, part.length - from);
+        pool.pmem.zero(rest, sites::REUSE);
+        pool.pmem.flush(rest, sites::REUSE);
+        pool.pmem.fence(sites::REUSE);
+    }
+
+    /// Makes a page without records that count an empty one.
+    pub(super) fn clear_page<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
+        self.persist_records_of_chunks(pool, part);
+        // First that it is empty: that its records were retired may not be durable yet.
+        Self::clear_heads(pool, [part], sites::REUSE);
+        pool.pmem.withdrawn(pool.extent(part.at, part.length));
+        Self::clear_rest(pool, part, LOG_AT);
+    }
+
+    /// Makes logs end where they begin, durably.
+    pub(super) fn clear_heads<P: Pmem>(
+        pool: &Pool<P>,
+        parts: impl IntoIterator<Item = Part>,
+        site: Site,
+    ) {
+        for part in parts {
+            let head = pool.extent(part.at + LOG_AT, 8);
+            pool.pmem.zero(head, site);
+            pool.pmem.flush(head, site);
+        }
+        pool.pmem.fence(site);
+    }
+
+    /// Makes durable that the records of a page's chunks do not count, before the chunks are gone: it can
+    /// be seen before.
+    pub(super) fn persist_records_of_chunks<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
+        let mut is_any = false;
+        self.for_entries(pool, part, |at, entry| {
+            if let Entry::Chunk { .. } = entry
+                && let Some((word_at, _)) = self.record_of_chunk(pool, part.at + at)
+            {
+                pool.pmem.flush(pool.extent(word_at, 8), sites::REUSE);
+                is_any = true;
+            }
+        });
+        if is_any {
+            pool.pmem.fence(sites::REUSE);
+        }
+    }
+}
