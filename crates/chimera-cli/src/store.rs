@@ -47,6 +47,7 @@ pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
         // One command writes little: it takes storage block by block, instead of 64 MiB ahead, and
         // in small pages: with huge ones the kernel allocates 2 MiB of the file at the first touch.
         .populate_ahead_bytes(0)
+        .reclaim_percent(0)
         .huge_pages(false)
 }
 

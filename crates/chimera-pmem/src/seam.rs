@@ -35,11 +35,13 @@ pub enum Operation {
     BlockMark,
     /// Recovery.
     Recovery,
+    /// Moving records out of blocks, so that the blocks become free.
+    Reclaim,
 }
 
 impl Operation {
     /// Every class, in order of its number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Other,
         Self::Insert,
         Self::Overwrite,
@@ -50,6 +52,7 @@ impl Operation {
         Self::BlockHandOut,
         Self::BlockMark,
         Self::Recovery,
+        Self::Reclaim,
     ];
 }
 

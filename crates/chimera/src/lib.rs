@@ -45,7 +45,7 @@ pub use types::error::{Error, Result};
 pub use types::options::{
     Durability, EngineKind, Geometry, IndexPlacement, Options, Progress, RecordLayout,
 };
-pub use types::stats::{RecoveryStats, Stats};
+pub use types::stats::{ReclaimStats, RecoveryStats, Stats};
 pub use types::swap::Swap;
 
 pub use chimera_pmem as pmem;

@@ -38,6 +38,10 @@ pub(crate) enum Action {
         session: u8,
     },
     Sync,
+    /// Blocks of which so many percent are free are emptied, and the last ones given back.
+    Compact {
+        percent: u8,
+    },
     Reopen,
 }
 
@@ -55,7 +59,7 @@ impl Action {
     pub(crate) fn random(chance: &mut Chance, keys: u64) -> Self {
         let session = chance.below(SESSIONS) as u8;
         let key = chance.below(keys) as u8;
-        match chance.below(100) {
+        match chance.below(105) {
             0..45 => Self::Put { session, key, value: chance.next() },
             45..65 => Self::Delete { session, key },
             65..80 => {
@@ -65,7 +69,8 @@ impl Action {
             88..92 => Self::Get { session, key },
             92..96 => Self::EndSession { session },
             96..98 => Self::Sync,
-            _ => Self::Reopen,
+            98..100 => Self::Reopen,
+            _ => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
         }
     }
 }

@@ -240,8 +240,9 @@ impl<'a, S: Subject> Lab<'a, S> {
         self.counts.damages += DAMAGES;
         let (machine, environment) = (&self.durable, &self.recovery_environment);
         let tree = media.files.everything();
-        let before = std::mem::replace(&mut machine.state().tree, tree);
+        let before = machine.state().tree.clone();
         let outcome = (0..DAMAGES).try_for_each(|_| {
+            machine.state().tree = tree.clone();
             verify_damaged(self.subject, machine, environment, expectation, chance)
         });
         machine.state().tree = before;

@@ -57,7 +57,9 @@ impl Model {
                 None => (None, Returned::Flag(false)),
                 Some(_) => (Some((key.into(), Some(value(number)))), Returned::Flag(true)),
             },
-            Action::EndSession { .. } | Action::Sync | Action::Reopen => (None, Returned::Nothing),
+            Action::EndSession { .. } | Action::Sync | Action::Compact { .. } | Action::Reopen => {
+                (None, Returned::Nothing)
+            }
         }
     }
 }

@@ -135,6 +135,10 @@ pub(crate) fn perform<S: Store>(store: &mut S, action: Action) -> Result<Returne
             store.sync()?;
             Returned::Nothing
         }
+        Action::Compact { percent } => {
+            store.compact(percent.into())?;
+            Returned::Nothing
+        }
         Action::Reopen => Returned::Nothing,
     })
 }

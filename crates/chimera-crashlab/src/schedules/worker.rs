@@ -144,11 +144,19 @@ impl<P: Pmem> Worker<P> {
                 0 => check(&self.db, &self.recorder),
                 // Sessions that end leave their blocks to others.
                 1..4 => session = self.db.session(),
+                4..6 => self.compact(),
                 _ => self.operate(&mut session),
             }
         }
         drop(session);
         self.shared.running.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn compact(&mut self) {
+        let percent = [1, 30, 50][self.below(3) as usize];
+        if let Err(error) = self.db.compact(percent, None) {
+            self.recorder.problem(format!("compaction: {error}"));
+        }
     }
 
     fn operate(&mut self, session: &mut Session<P>) {

@@ -53,6 +53,8 @@ pub(crate) struct State {
     /// Words and what was in them before.
     undo: Vec<(u32, u64)>,
     traces: bool,
+    /// The power is off: changes of files are lost.
+    is_off: bool,
     mutator: Mutator,
     skipped: Option<&'static str>,
     /// Sites of the steps that were made, and of those that could have been skipped.
@@ -99,7 +101,9 @@ impl Machine {
 
     /// Switches what is remembered.
     pub(crate) fn remember(&self, memory: Memory) {
-        self.state().traces = memory == Memory::Trace;
+        let mut state = self.state();
+        state.traces = memory == Memory::Trace;
+        state.is_off = memory == Memory::Off;
         self.memory.store(memory as u8, Ordering::Relaxed);
     }
 
@@ -323,6 +327,9 @@ impl State {
 
     /// Changes the files.
     pub(crate) fn change(&mut self, change: Change) {
+        if self.is_off {
+            return;
+        }
         change.apply(Arc::make_mut(&mut self.tree));
         self.note_change(change, FileChange::Made);
     }

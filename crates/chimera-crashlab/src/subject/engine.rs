@@ -117,6 +117,7 @@ impl Engine {
             .geometry(geometry)
             .capacity_bytes(shape.blocks * block_bytes)
             .populate_ahead_bytes(0)
+            .reclaim_percent(0)
             .recovery_threads(1)
             .huge_pages(false)
             .index_segment_slots(shape.index_segment_slots);
@@ -298,6 +299,10 @@ impl Store for EngineStore {
 
     fn sync(&mut self) -> Result<(), Failure> {
         self.db.sync().map_err(failure)
+    }
+
+    fn compact(&mut self, percent: u32) -> Result<(), Failure> {
+        self.db.compact(percent, None).map(drop).map_err(failure)
     }
 
     fn check_media(&mut self) -> Result<(), Failure> {

@@ -101,6 +101,10 @@ pub(crate) trait Store {
     fn end_session(&mut self, session: usize);
     /// Makes everything so far durable.
     fn sync(&mut self) -> Result<(), Failure>;
+    /// Empties blocks of which so many percent are free, where it can.
+    fn compact(&mut self, _percent: u32) -> Result<(), Failure> {
+        Ok(())
+    }
     /// Verifies the structure, of which so many records are known.
     fn check(&mut self, records: u64) -> Result<(), Failure>;
     /// Verifies every checksum.

@@ -4,12 +4,13 @@ use chimera_pmem::journal::Journal;
 use chimera_pmem::{Hardware, Pmem};
 
 use crate::engine::Poison;
-use crate::engine::viper::{Client, PmemWords, Sizes, Viper};
+use crate::engine::viper::{Client, PmemWords, Sizes, Step, Viper};
 use crate::pool::Pool;
 use crate::records::vpage::{LogPages, SlottedPages};
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::options::Progress;
+use crate::types::stats::ReclaimStats;
 use crate::types::swap::Swap;
 
 /// The engine of a store.
@@ -170,6 +171,24 @@ impl<P: Pmem> Engine<P> {
 
     pub(crate) fn sizes(&self) -> Sizes {
         each!(self, engine => engine.sizes())
+    }
+
+    /// One step of space reclamation. Nobody waits until it is durable: what is moved is there twice
+    /// until it is.
+    pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        let step = each!(self, engine => engine.reclaim_step(free_percent));
+        if let Some(journal) = self.pool().pmem.journal() {
+            journal.forget();
+        }
+        step
+    }
+
+    pub(crate) fn end_reclaim(&self) {
+        each!(self, engine => engine.end_reclaim());
+    }
+
+    pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
+        each!(self, engine => engine.reclaim_stats())
     }
 
     /// Closes the pool in order. A poisoned store stays marked as open.

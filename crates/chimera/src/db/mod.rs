@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Hardware, Pmem};
 
 use self::kind::Engine;
@@ -18,7 +19,7 @@ use crate::sync::{Mutex, lock};
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 use crate::types::options::{Durability, Options, Progress};
-use crate::types::stats::{RecoveryStats, Stats};
+use crate::types::stats::{ReclaimStats, RecoveryStats, Stats};
 use crate::types::swap::Swap;
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
@@ -55,7 +56,9 @@ pub struct Db<P: Pmem = Hardware> {
 
 /// What all handles and sessions of a store share.
 pub(crate) struct Inner<P: Pmem> {
-    engine: Engine<P>,
+    engine: Arc<Engine<P>>,
+    /// Reclaims space in the background.
+    reclaim: Option<Box<dyn Task>>,
     durability: Durability,
     recovery: RecoveryStats,
     /// Of sessions that `Db`'s own methods borrow.
@@ -206,6 +209,39 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.check(progress)
     }
 
+    /// Empties every block of which at least `free_percent` percent are free, then moves records from the
+    /// end of the pool to free space before it and gives the end back, whole files when the store is
+    /// closed. Sessions may go on; a block that one fills stays where it is, with all before it.
+    ///
+    /// # Errors
+    /// As [`Session::put`]; nothing is lost then, and what was freed stays free. A pool without room for
+    /// what is to be moved is no error: less is given back then.
+    ///
+    /// # Durability
+    /// At any time a crash leaves every record, at its old place or at its new one.
+    ///
+    /// # Cost
+    /// An overwrite for each record that is moved: see [`Stats::reclaim`](crate::Stats::reclaim).
+    pub fn compact(&self, free_percent: u32, progress: Option<&Progress>) -> Result<ReclaimStats> {
+        let engine = &self.inner.engine;
+        engine.poison().check()?;
+        let clients = std::mem::take(&mut *lock(&self.inner.clients));
+        for mut client in clients {
+            engine.end(&mut client);
+            lock(&self.inner.clients).push(client);
+        }
+        // One that has begun may have passed over what has become free since.
+        let before = engine.reclaim_stats();
+        while engine.reclaim_stats().passes < before.passes + 2 {
+            engine.reclaim_step(free_percent)?;
+            if let Some(progress) = progress {
+                let now = engine.reclaim_stats();
+                progress(before.debt_bytes.saturating_sub(now.debt_bytes), before.debt_bytes);
+            }
+        }
+        Ok(engine.reclaim_stats())
+    }
+
     /// Closes the store in order.
     ///
     /// # Errors
@@ -237,11 +273,21 @@ impl<P: Pmem> Inner<P> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
+        if let Some(task) = self.reclaim.take() {
+            task.stop();
+        }
+        self.engine.end_reclaim();
         let clients = std::mem::take(&mut *lock(&self.clients));
         for mut client in clients {
             self.engine.end(&mut client);
         }
         self.engine.close()
+    }
+
+    /// Processor time of space reclamation in the background.
+    fn reclaim_ns(&self) -> u64 {
+        let time = self.reclaim.as_ref().and_then(|task| task.processor_time());
+        time.map_or(0, |time| time.as_nanos() as u64)
     }
 
     fn stats(&self) -> Stats {
@@ -281,7 +327,8 @@ impl<P: Pmem> Inner<P> {
             dram_index_bytes: sizes.dram_index_bytes,
             dram_table_bytes: sizes.dram_table_bytes,
             dram_bytes_per_key: ratio(dram_bytes, sizes.records),
-            background_ns: pool.background_ns(),
+            background_ns: pool.background_ns() + self.reclaim_ns(),
+            reclaim: self.engine.reclaim_stats(),
             recovery: self.recovery.clone(),
         }
     }

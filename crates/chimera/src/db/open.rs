@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use chimera_pmem::environment::{Task, TaskStep};
 use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
 
 use super::kind::Engine;
 use super::{Db, HardwareFacts, Inner};
-use crate::engine::viper::{PmemWords, Viper, hash_geometry};
+use crate::engine::viper::{PmemWords, Step, Viper, hash_geometry};
 use crate::index::volatile::extendible_hash::DramWords;
 use crate::pool::{Closing, Pool, Superblock};
 use crate::records::vpage::{LogPages, PageLayout, SlottedPages};
@@ -17,6 +19,8 @@ use crate::types::error::{Error, Result};
 use crate::types::options::{Geometry, IndexPlacement, Options, RecordLayout};
 use crate::types::stats::RecoveryStats;
 
+/// From one pass of space reclamation to the next.
+const RECLAIM_EVERY: Duration = Duration::from_secs(1);
 /// Largest key, in bytes.
 const KEY_BYTES_MAX: u32 = 4096;
 /// Largest value of a fixed size, in bytes.
@@ -94,8 +98,12 @@ pub(super) fn on<P: Pmem>(
     };
     let medium = pool.pmem.medium();
     log::info!("{}: medium {medium}, durability {durability}, {recovery:?}", path.display());
+    let engine = Arc::new(engine);
+    let reclaim = start_reclaim(&engine, environment, options)
+        .map_err(Error::io("start a thread for", path))?;
     let inner = Inner {
         engine,
+        reclaim,
         durability,
         recovery,
         clients: Mutex::default(),
@@ -106,6 +114,34 @@ pub(super) fn on<P: Pmem>(
     // From here on dropping `inner` stops it.
     pool.start_background()?;
     Ok(Db { inner: Arc::new(inner) })
+}
+
+/// Starts the task that reclaims space, if there is to be one.
+fn start_reclaim<P: Pmem>(
+    engine: &Arc<Engine<P>>,
+    environment: &Arc<dyn Environment>,
+    options: &Options,
+) -> std::io::Result<Option<Box<dyn Task>>> {
+    if options.read_only || options.reclaim_percent == 0 {
+        return Ok(None);
+    }
+    let (percent, rate) = (options.reclaim_percent, options.reclaim_bytes_per_second);
+    let engine = Arc::downgrade(engine);
+    let step = move || {
+        let Some(engine) = engine.upgrade() else { return TaskStep::Done };
+        match engine.reclaim_step(percent) {
+            Ok(Step::More { moved_bytes: 0 }) => TaskStep::Again,
+            Ok(Step::More { moved_bytes }) => {
+                TaskStep::WaitAtMost(Duration::from_nanos(moved_bytes * 1_000_000_000 / rate))
+            }
+            Ok(Step::Done) => TaskStep::WaitAtMost(RECLAIM_EVERY),
+            Err(error) => {
+                log::warn!("space is not reclaimed any more: {error}");
+                TaskStep::Done
+            }
+        }
+    };
+    environment.spawn("chimera-reclaim", Box::new(step)).map(Some)
 }
 
 fn check_options(options: &Options) -> Result<()> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chimera_pmem::{Hardware, Pmem};
 
 use super::Inner;
+use super::kind::Engine;
 use crate::engine::viper::Client;
 use crate::types::error::Result;
 use crate::types::swap::Swap;
@@ -15,13 +16,15 @@ use crate::types::swap::Swap;
 /// A session owns the block it inserts into, and a buffer for values. It may move between threads.
 /// Its block is given back, for others to fill, when it is dropped.
 pub struct Session<P: Pmem = Hardware> {
-    inner: Arc<Inner<P>>,
+    /// Before `inner`, which is the last to let go of it.
+    engine: Arc<Engine<P>>,
+    _inner: Arc<Inner<P>>,
     client: Client,
 }
 
 impl<P: Pmem> Session<P> {
     pub(super) fn new(inner: Arc<Inner<P>>, client: Client) -> Self {
-        Self { inner, client }
+        Self { engine: inner.engine.clone(), _inner: inner, client }
     }
 
     /// Stores `value` under `key`; tells whether the key is new.
@@ -41,7 +44,7 @@ impl<P: Pmem> Session<P> {
     /// record (section 3.3.2). One to three cache misses beside.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.inner.engine.put(&mut self.client, key, value)
+        self.engine.put(&mut self.client, key, value)
     }
 
     /// A copy of the value of `key`.
@@ -71,7 +74,7 @@ impl<P: Pmem> Session<P> {
     /// As [`get`](Self::get), without the allocation.
     #[inline]
     pub fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        self.inner.engine.get_with(&mut self.client, key, take)
+        self.engine.get_with(&mut self.client, key, take)
     }
 
     /// Copies of the values of many keys, in order.
@@ -100,7 +103,7 @@ impl<P: Pmem> Session<P> {
         keys: &[K],
         take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.inner.engine.multi_get_with(&mut self.client, keys, take)
+        self.engine.multi_get_with(&mut self.client, keys, take)
     }
 
     /// Replaces the value of `key` by what `change` makes of a private copy of it, as one atomic step;
@@ -117,7 +120,7 @@ impl<P: Pmem> Session<P> {
     /// A change within one aligned word of 8 bytes is made in place: 1 line, 1 fence. Any other one
     /// costs a [`get`](Self::get) and a [`put`](Self::put) (section 3.3.4).
     pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.inner.engine.update(&mut self.client, key, change)
+        self.engine.update(&mut self.client, key, change)
     }
 
     /// Adds `delta`, wrapping, to the little-endian number in bytes `at..at + 8` of the value of
@@ -136,7 +139,7 @@ impl<P: Pmem> Session<P> {
     #[inline]
     pub fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
         let add = |old: u64| Some(old.wrapping_add(delta));
-        self.inner.engine.update_u64(&mut self.client, key, at, add)
+        self.engine.update_u64(&mut self.client, key, at, add)
     }
 
     /// Stores `new` in bytes `at..at + 8` of the value of `key`, little-endian, if `expected` is
@@ -159,7 +162,7 @@ impl<P: Pmem> Session<P> {
         new: u64,
     ) -> Result<Option<u64>> {
         let change = |old| (old == expected).then_some(new);
-        self.inner.engine.update_u64(&mut self.client, key, at, change)
+        self.engine.update_u64(&mut self.client, key, at, change)
     }
 
     /// Replaces the value of `key` by `new` if it is `expected`.
@@ -173,7 +176,7 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// As [`update`](Self::update).
     pub fn compare_and_swap(&mut self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.inner.engine.compare_and_swap(&mut self.client, key, expected, new)
+        self.engine.compare_and_swap(&mut self.client, key, expected, new)
     }
 
     /// Removes `key`; tells whether it was there.
@@ -189,7 +192,7 @@ impl<P: Pmem> Session<P> {
     /// 1 line, 1 fence (section 3.3.5).
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
-        self.inner.engine.delete(&mut self.client, key)
+        self.engine.delete(&mut self.client, key)
     }
 
     /// The number under which counters book this session.
@@ -200,7 +203,7 @@ impl<P: Pmem> Session<P> {
 
 impl<P: Pmem> Drop for Session<P> {
     fn drop(&mut self) {
-        self.inner.engine.end(&mut self.client);
+        self.engine.end(&mut self.client);
     }
 }
 

@@ -198,6 +198,15 @@ impl PoolFiles {
         Ok(Section { file, offset: 0 })
     }
 
+    /// Removes a segment that does not count any more.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn remove_segment(&self, index: u64) -> Result<()> {
+        let path = self.segment_path(index);
+        self.environment.remove(&path).map_err(Error::io("remove", &path))
+    }
+
     /// Creates a file with storage for `length` bytes at `offset`, which is where it ends; an orphan
     /// of an interrupted creation is replaced.
     ///

@@ -25,8 +25,8 @@ pub(super) struct Growth {
 }
 
 impl<P: Pmem> Pool<P> {
-    /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when a crash
-    /// took it back before its first fence.
+    /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when it was
+    ///     /// given back, or a crash took it back before its first fence.
     ///
     /// # Errors
     /// `PoolFull`, with nothing changed.
@@ -37,9 +37,25 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 1 line; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
+        self.take_block_below(self.unreserved_blocks)
+    }
+
+    /// As [`take_block`](Self::take_block), also one of the last, which are for making room.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn take_reserved_block(&self) -> Result<u64> {
+        self.take_block_below(u64::MAX)
+    }
+
+    fn take_block_below(&self, end: u64) -> Result<u64> {
         loop {
             let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
             let block = self.used.load(Ordering::Acquire);
+            if block >= end {
+                let reason = format!("{block} blocks are all that its capacity allows");
+                return Err(Error::PoolFull { reason });
+            }
             let ready = self.ready.load(Ordering::Acquire);
             if block < ready {
                 let word = self.extent(USED_BLOCKS_AT, 8);
@@ -58,6 +74,65 @@ impl<P: Pmem> Pool<P> {
             }
             drop(handing_out);
             self.grow_beyond(block)?;
+        }
+    }
+
+    /// Takes the last block back, which is the caller's and in which nothing counts; `false` when it is
+    /// not the last one.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// 1 line, 1 fence.
+    pub(crate) fn give_back(&self, block: u64) -> bool {
+        let _handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        if self.used.load(Ordering::Acquire) != block + 1 {
+            return false;
+        }
+        let word = checked_word::encode(block as u32);
+        self.pmem.store_u64(USED_BLOCKS_AT, word, sites::USED_BLOCKS);
+        self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::USED_BLOCKS);
+        self.pmem.fence(sites::USED_BLOCKS);
+        self.used.store(block, Ordering::Release);
+        true
+    }
+
+    /// Returns storage of blocks that were given back to the file system, but for those that are kept
+    /// ready ahead of use. What cannot be returned stays ready.
+    pub(crate) fn release_storage(&self) {
+        if self.files.device.is_some() || self.files.is_without_files() {
+            return;
+        }
+        let growth = lock_relaxing(&self.growth, &*self.environment);
+        let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let ready = self.ready.load(Ordering::Acquire);
+        let keep = self.used.load(Ordering::Acquire) + self.ahead_blocks.max(growth.step_blocks);
+        if ready < keep + growth.step_blocks {
+            return;
+        }
+        // From here on nobody is handed what is about to have no storage.
+        self.ready.store(keep, Ordering::Release);
+        drop(handing_out);
+        // A crash of a journaled pool goes back to what was synced last: there these blocks may be in use.
+        if self.is_journaled
+            && let Err(error) = self.sync()
+        {
+            log::warn!("storage of free blocks is kept: {error}");
+            return;
+        }
+        let mut block = keep;
+        while block < ready {
+            let segment = block / self.map.blocks_per_segment;
+            let end = ready.min((segment + 1) * self.map.blocks_per_segment);
+            let start = self.map.block_at(block);
+            let length = self.map.block_at(end - 1) + self.map.block_bytes - start;
+            let section = &growth.segments[segment as usize];
+            let in_file = start - (self.map.base + segment * self.map.segment_bytes);
+            if let Err(error) = section.file.punch(section.offset + in_file, length) {
+                log::debug!("storage of free blocks is kept: {error}");
+            }
+            block = end;
         }
     }
 

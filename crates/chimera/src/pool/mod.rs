@@ -2,7 +2,8 @@
 //!
 //! A pool is a directory with a file `superblock`, a file `lock`, and files `segment-000000`,
 //! `segment-000001`, ... of equal length. All are mapped one after the other into one address space:
-//! the superblock first. Nothing moves or goes away while the pool is open. On an ordinary file system a
+//! the superblock first. Nothing moves or goes away while the pool is open, but for storage behind blocks
+//! that are not in use; segments without blocks in use are removed when it is closed. On an ordinary file system a
 //! file `journal` may make it power-safe: see `journal`. On a DAX device the
 //! same parts lie on the device itself, one after the other (see `device`).
 //!
@@ -87,6 +88,8 @@ pub(crate) struct Pool<P: Pmem> {
     hand_out: Mutex<()>,
     /// Blocks to keep ready ahead of use.
     ahead_blocks: u64,
+    /// What is beyond these is for making room: a log has none without room.
+    unreserved_blocks: u64,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -157,9 +160,27 @@ impl<P: Pmem> Pool<P> {
         }
         self.stop_background();
         self.sync()?;
-        self.change_superblock(|superblock| superblock.closing = Closing::Clean);
+        let segments = self.superblock().segments;
+        let needed = self.segments_needed(segments);
+        if needed < segments {
+            // Twice, so that both copies say so before the files are gone.
+            self.change_superblock(|superblock| superblock.segments = needed);
+        }
+        self.change_superblock(|superblock| {
+            superblock.segments = needed;
+            superblock.closing = Closing::Clean;
+        });
         self.sync()?;
-        self.close_journal()
+        self.close_journal()?;
+        (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
+    }
+
+    /// Of `segments` segments those that blocks in use lie in; all where they are not files.
+    fn segments_needed(&self, segments: u64) -> u64 {
+        if self.files.device.is_some() || self.files.is_without_files() {
+            return segments;
+        }
+        self.used_blocks().div_ceil(self.map.blocks_per_segment).max(1).min(segments)
     }
 }
 

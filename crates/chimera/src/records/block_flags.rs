@@ -13,8 +13,10 @@ pub(crate) const IN_PLACE: u32 = 2;
 pub(crate) const INDEX: u32 = 4;
 /// The block is one page.
 pub(crate) const LARGE: u32 = 8;
+/// The block has been emptied: there is nothing to be found in it.
+pub(crate) const FREE: u32 = 16;
 /// Every flag there is.
-pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX | LARGE;
+pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | INDEX | LARGE | FREE;
 
 /// The sites of flags.
 pub(crate) mod sites {

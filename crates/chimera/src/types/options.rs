@@ -237,6 +237,8 @@ pub struct Options {
     pub(crate) verify_at_open: bool,
     pub(crate) recovery_threads: usize,
     pub(crate) populate_ahead_bytes: u64,
+    pub(crate) reclaim_percent: u32,
+    pub(crate) reclaim_bytes_per_second: u64,
     pub(crate) populate_at_open: bool,
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) index_segment_slots: u32,
@@ -264,6 +266,8 @@ impl Default for Options {
             verify_at_open: true,
             recovery_threads: 0,
             populate_ahead_bytes: 64 << 20,
+            reclaim_percent: 50,
+            reclaim_bytes_per_second: 64 << 20,
             populate_at_open: false,
             capacity_bytes: None,
             index_segment_slots: 1024,
@@ -421,6 +425,20 @@ impl Options {
     /// saves space in small stores; 0 leaves it to the inserting session, at up to 16 us per page.
     pub fn populate_ahead_bytes(mut self, bytes: u64) -> Self {
         self.populate_ahead_bytes = bytes;
+        self
+    }
+
+    /// Blocks of which at least so many percent are free are emptied in the background, and used again
+    /// or given back. Default 50; 0 switches it off, and leaves it to [`Db::compact`](crate::Db::compact).
+    /// See the paper, section 4.4.
+    pub fn reclaim_percent(mut self, percent: u32) -> Self {
+        self.reclaim_percent = percent;
+        self
+    }
+
+    /// How much the background task moves, at most, in bytes of keys and values. Default 64 MiB a second.
+    pub fn reclaim_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.reclaim_bytes_per_second = bytes.max(1);
         self
     }
 

@@ -54,8 +54,28 @@ pub struct Stats {
     pub dram_bytes_per_key: f64,
     /// Processor time of background work, in nanoseconds.
     pub background_ns: u64,
+    /// Space reclamation since the store was opened.
+    pub reclaim: ReclaimStats,
     /// What happened at open.
     pub recovery: RecoveryStats,
+}
+
+/// What space reclamation has done since the store was opened, and what there is to do.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct ReclaimStats {
+    /// Bytes of used blocks that hold no record that counts, roughly; not of blocks that sessions fill.
+    pub debt_bytes: u64,
+    /// Passes that ended.
+    pub passes: u64,
+    /// Records moved.
+    pub moved_records: u64,
+    /// Bytes of their keys and values.
+    pub moved_bytes: u64,
+    /// Blocks that were emptied, to be used again.
+    pub blocks_freed: u64,
+    /// Blocks at the end of the pool that were given back.
+    pub blocks_given_back: u64,
 }
 
 /// What happened when the store was opened.

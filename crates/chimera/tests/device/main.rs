@@ -24,7 +24,7 @@ fn small_device(segments: u64, byte: u8) -> Device {
 
 /// Options without sizes of pages and segments.
 fn by_default() -> Options {
-    Options::new().fixed_size(8, 24).populate_ahead_bytes(0)
+    Options::new().fixed_size(8, 24).populate_ahead_bytes(0).reclaim_percent(0)
 }
 
 #[test]

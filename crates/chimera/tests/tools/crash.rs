@@ -114,7 +114,7 @@ pub(crate) fn open_with(
     path: &Path,
     options: &Options,
 ) -> Db<CrashPmem> {
-    let options = options.clone().populate_ahead_bytes(0).recovery_threads(1);
+    let options = options.clone().populate_ahead_bytes(0).reclaim_percent(0).recovery_threads(1);
     Db::open_on(CrashPmem::new(&options), environment, path, &options).expect("the store opens")
 }
 

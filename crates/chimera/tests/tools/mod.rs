@@ -44,6 +44,7 @@ pub(crate) fn small() -> Options {
 pub(crate) fn small_with(geometry: Geometry) -> Options {
     Options::new()
         .geometry(geometry)
+        .reclaim_percent(0)
         .populate_ahead_bytes(
             2 * u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block),
         )

@@ -1,7 +1,7 @@
 //! [`Blocks`]: the volatile side of blocks: page locks, how much of a block is free, which blocks wait
 //! to be filled.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io;
 
 use chimera_pmem::prefetch_read;
@@ -14,8 +14,11 @@ use crate::sync::{Arena, Mutex, VersionLock, lock};
 const OWNED: u32 = 1 << 31;
 /// The block is in the queue.
 const QUEUED: u32 = 1 << 30;
+/// The block holds records, or may: some session has filled it. Not so a block that was just handed out, or
+/// one of an index.
+const KNOWN: u32 = 1 << 29;
 /// The number of free slots, roughly.
-const FREE: u32 = QUEUED - 1;
+const FREE: u32 = KNOWN - 1;
 
 /// A block that a session leaves, or that recovery finds, is queued from this part on: otherwise
 /// many short-lived sessions would waste much. Once the pool is full, every free slot counts.
@@ -31,7 +34,8 @@ const QUEUED_AT_LEFT_PART: u32 = 16;
 pub(super) struct Blocks {
     page_locks: Arena<VersionLock>,
     states: Arena<AtomicU32>,
-    queue: Mutex<VecDeque<u64>>,
+    /// The lowest are taken first, so that the highest become empty and can be given back.
+    queue: Mutex<BTreeSet<u64>>,
     /// Blocks in which recovery left damage. Empty but for salvage.
     damaged: Mutex<BTreeSet<u64>>,
     /// There are no fresh blocks any more: every free slot counts.
@@ -122,6 +126,11 @@ impl Blocks {
         true
     }
 
+    /// Whether there are no fresh blocks.
+    pub(super) fn is_starved(&self) -> bool {
+        self.is_starved.load(Ordering::Relaxed)
+    }
+
     /// There are fresh blocks again.
     pub(super) fn feed(&self) {
         if self.is_starved.load(Ordering::Relaxed) {
@@ -134,7 +143,7 @@ impl Blocks {
         let queue = |state| (state & (OWNED | QUEUED) == 0).then_some(state | QUEUED);
         // Another may have been faster to queue it, or to take it again.
         if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
-            lock(&self.queue).push_back(block);
+            lock(&self.queue).insert(block);
         }
     }
 
@@ -148,15 +157,40 @@ impl Blocks {
         lock(&self.damaged).contains(&block)
     }
 
-    /// Takes a block with free slots out of the queue, if there is one.
-    pub(super) fn take_queued(&self) -> Option<u64> {
-        lock(&self.queue).pop_front()
+    /// Takes the first block from `from` on out of the queue.
+    pub(super) fn take_queued(&self, from: u64) -> Option<u64> {
+        let mut queue = lock(&self.queue);
+        let block = *queue.range(from..).next()?;
+        queue.remove(&block).then_some(block)
+    }
+
+    /// Makes the caller the owner of a block of records, queued or not, if nobody else is.
+    pub(super) fn claim(&self, block: u64) -> bool {
+        let mut queue = lock(&self.queue);
+        let state = self.state(block).load(Ordering::Relaxed);
+        if state & QUEUED != 0 {
+            // Whoever has taken it out of the queue is about to own it.
+            let is_queued = queue.remove(&block);
+            if is_queued {
+                self.own(block);
+            }
+            return is_queued;
+        }
+        drop(queue);
+        let own = |state| (state & (OWNED | QUEUED | KNOWN) == KNOWN).then_some(OWNED | KNOWN);
+        self.state(block).fetch_update(Ordering::AcqRel, Ordering::Relaxed, own).is_ok()
+    }
+
+    /// Free units of a block of records that nobody fills, roughly.
+    pub(super) fn free_units(&self, block: u64) -> Option<u32> {
+        let state = self.states.get(block)?.load(Ordering::Relaxed);
+        (state & (OWNED | KNOWN) == KNOWN).then_some((state & FREE).min(self.units_per_block))
     }
 
     /// A session fills the block from now on.
     pub(super) fn own(&self, block: u64) {
         // Acquire: a bit whose clearing was counted before is seen clear from here on.
-        self.state(block).swap(OWNED, Ordering::AcqRel);
+        self.state(block).swap(OWNED | KNOWN, Ordering::AcqRel);
     }
 
     /// Nobody fills the block any more; `count` tells how many of its units are free, and how many of
@@ -165,7 +199,7 @@ impl Blocks {
         let state = self.state(block);
         // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
         // clear is counted after.
-        state.swap(OWNED, Ordering::AcqRel);
+        state.swap(OWNED | KNOWN, Ordering::AcqRel);
         let Room { free, fillable, fillable_if_starved } = count();
         let starved = self.is_starved.load(Ordering::Relaxed);
         let fillable = if starved { fillable_if_starved } else { fillable };

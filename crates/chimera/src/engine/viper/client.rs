@@ -22,6 +22,10 @@ const CHUNKS: usize = POINTS - 1;
 /// A chunk has at least so many bytes of a value, unless it is the first one.
 const CHUNK_BYTES_MIN: usize = 64;
 
+/// A block kept back, if there is one just now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spare(pub(super) Option<u64>);
+
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
@@ -31,6 +35,8 @@ pub(crate) struct Client {
     clock: u64,
     /// Where its next records go, one for each kind of page.
     points: [InsertPoint; POINTS],
+    /// Of whoever makes room for others: a block for when there is no other.
+    pub(super) spare: Option<Spare>,
     /// Blocks that are not to be given back yet, while there is something in them that does not count yet.
     held: Option<Vec<u64>>,
     /// A value that was read; and one that is being changed.
@@ -175,7 +181,8 @@ impl Client {
                 return Ok(());
             }
         } else {
-            let (block, is_reused) = engine.take_block(V::FLAGS[which], need)?;
+            let (block, is_reused) =
+                engine.take_block(V::FLAGS[which], need, self.spare.as_mut())?;
             self.clock = self.clock.max(engine.clock.fetch_max(self.clock, Ordering::Relaxed));
             let chance = engine.pool.environment.random_u64();
             let (page, pages_left) = pages.first_page(which, chance);
@@ -218,18 +225,30 @@ impl Client {
 impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
     /// one. Tells whether it was in use before.
-    fn take_block(&self, flags: u32, need: u32) -> Result<(u64, bool)> {
+    fn take_block(&self, flags: u32, need: u32, spare: Option<&mut Spare>) -> Result<(u64, bool)> {
         let mut starved = 0;
         let block = loop {
             let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
             if let Some(block) = self.take_reused(flags, need, tries) {
                 return Ok((block, true));
             }
+            if let Some(spare) = spare {
+                // Sessions are not to be starved by what makes room for them.
+                match self.pool.take_reserved_block() {
+                    Ok(block) => break block,
+                    Err(error) => {
+                        let block = spare.0.take().ok_or(error)?;
+                        self.empty(block, block_flags::OWNED | flags)?;
+                        return Ok((block, true));
+                    }
+                }
+            }
             match self.pool.take_block() {
                 Ok(block) => break block,
                 Err(Error::PoolFull { .. })
                     if starved < STARVED_TRIES && self.blocks.starve(self.pool.used_blocks()) =>
                 {
+                    self.make_mover_leave();
                     self.pool.environment.relax(starved);
                     starved += 1;
                 }
@@ -252,9 +271,11 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
 
     /// A block from the queue with room for a record of `need` units. Looks at `tries` blocks.
     fn take_reused(&self, flags: u32, need: u32, tries: u64) -> Option<u64> {
-        // Each at most once: those without enough room go to the end of the queue, if anywhere.
+        // Each at most once: those without enough room go back to the queue.
+        let mut from = 0;
         for _ in 0..self.blocks.queued().min(tries) {
-            let block = self.blocks.take_queued()?;
+            let block = self.blocks.take_queued(from)?;
+            from = block + 1;
             match self.own_reused(block, flags, need) {
                 Ok(true) => return Some(block),
                 Ok(false) => self.blocks.leave(block, || self.pages.room_in(&self.pool, block)),
@@ -276,26 +297,31 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         }
         let in_place = now & block_flags::IN_PLACE != 0;
         if !is_empty || !in_place && is_alike {
-            block_flags::change(&self.pool, block, block_flags::OWNED, 0)?;
+            block_flags::change(&self.pool, block, block_flags::OWNED, block_flags::FREE)?;
             return Ok(true);
         }
         // No value is left that was updated in place, nor a record in pages of another kind. That must be
         // durable before the flags change, or a crash could bring back a value whose checksum does not
         // apply, or a record that is looked for in the wrong place.
+        self.empty(block, block_flags::OWNED | flags)?;
+        Ok(true)
+    }
+
+    /// Makes an empty block of the caller one that was never used but for these flags, durably.
+    pub(super) fn empty(&self, block: u64, flags: u32) -> Result<()> {
         {
             let locks = (0..self.pages.pages_per_block())
                 .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));
             let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.pool.environment)).collect();
             self.pages.persist_empty(&self.pool, block);
         }
-        let clear = block_flags::IN_PLACE | V::KINDS & !flags;
-        block_flags::change(&self.pool, block, block_flags::OWNED | flags, clear)?;
+        block_flags::change(&self.pool, block, flags, block_flags::KNOWN & !flags)?;
         self.mark_pages(block, false);
-        Ok(true)
+        Ok(())
     }
 
     /// Ends a session's hold of a block.
-    fn leave_block(&self, block: u64) {
+    pub(super) fn leave_block(&self, block: u64) {
         if let Err(error) = block_flags::change(&self.pool, block, 0, block_flags::OWNED) {
             log::warn!("block {block} is not used again: {error}");
             return;

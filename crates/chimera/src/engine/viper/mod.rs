@@ -66,6 +66,7 @@ mod chunks;
 mod client;
 mod pmem_words;
 mod read;
+mod reclaim;
 mod recovery;
 mod scan;
 mod update;
@@ -88,6 +89,8 @@ use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
 pub(crate) use client::Client;
 pub(crate) use pmem_words::PmemWords;
+use reclaim::Reclaim;
+pub(crate) use reclaim::Step;
 
 /// The engine: one open store.
 pub(crate) struct Viper<P: Pmem, V: Pages, W: Words = DramWords> {
@@ -98,6 +101,7 @@ pub(crate) struct Viper<P: Pmem, V: Pages, W: Words = DramWords> {
     hash: KeyHash,
     keys: KeyLocks,
     blocks: Blocks,
+    reclaim: Reclaim,
     /// The highest version that sessions have told of. A session has a clock of its own, so that
     /// writers share nothing; it tells, and catches up, when it takes a block. It may lag behind: a
     /// session that meets a record with a higher version than its clock says goes beyond that.
@@ -131,6 +135,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             hash: KeyHash::new(superblock.hash_seed),
             keys: KeyLocks::new(environment),
             blocks: Blocks::new(&pages, options.huge_pages),
+            reclaim: Reclaim::default(),
             clock: AtomicU64::new(0),
             shadowed: OnceLock::new(),
             verify_reads: options.verify_reads && pages.is_checked(),

@@ -39,7 +39,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             // Whether values were updated in place is unknown: their checksums decide.
             0
         });
-        if flags & block_flags::INDEX != 0 {
+        if flags & (block_flags::INDEX | block_flags::FREE) != 0 {
             return;
         }
         let values = scan.values && flags & block_flags::IN_PLACE == 0;

@@ -180,6 +180,9 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// Units that a record takes.
     fn units_of(&self, key_bytes: usize, value_bytes: usize) -> u32;
 
+    /// Units that the record at `place` takes there.
+    fn units_at<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> u32;
+
     /// Where in a fresh block of a kind to begin, and how many pages come after that.
     fn first_page(&self, which: usize, chance: u64) -> (u64, u64);
 
@@ -343,6 +346,9 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
 
     /// Records of a block that count; those of damaged words do not.
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32;
+
+    /// Places of the records that count and have a part in a block, as far as nothing is damaged before.
+    fn places<P: Pmem>(&self, pool: &Pool<P>, block: u64, into: &mut Vec<Place>);
 
     /// Whether no record of a block counts, and nothing in it is damaged.
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool;

@@ -128,19 +128,23 @@ impl LogPages {
         found
     }
 
-    /// The word of the record that a chunk belongs to, and whether the chunk counts.
-    pub(super) fn record_of_chunk<P: Pmem>(&self, pool: &Pool<P>, at: u64) -> Option<(u64, bool)> {
+    /// The place of the record that a chunk belongs to, and whether the chunk counts.
+    pub(super) fn record_of_chunk<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        at: u64,
+    ) -> Option<(Place, bool)> {
         let pmem = &pool.pmem;
         let place = self.checked_place(pool, pmem.load_u64(at + RECORD_AT))?;
         let Some(Entry::Record { is_set, lengths }) = Entry::decode(pmem.load_u64(place.record_at))
         else {
-            return Some((place.record_at, false));
+            return Some((place, false));
         };
         let descriptor_at = Self::value_at(&place, lengths.key_bytes as usize);
         let is_alike = lengths.is_elsewhere
             && descriptor_at + DESCRIPTOR_BYTES as u64 <= self.block_end(&place)
             && pmem.load_u64(descriptor_at + 8) == pmem.load_u64(at + NAME_AT);
-        Some((place.record_at, is_set && is_alike))
+        Some((place, is_set && is_alike))
     }
 
     /// Reads a value that lies elsewhere; `false` when not all of it can be found.

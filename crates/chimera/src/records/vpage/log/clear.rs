@@ -49,9 +49,9 @@ impl LogPages {
         let mut is_any = false;
         self.for_entries(pool, part, |at, entry| {
             if let Entry::Chunk { .. } = entry
-                && let Some((word_at, _)) = self.record_of_chunk(pool, part.at + at)
+                && let Some((place, _)) = self.record_of_chunk(pool, part.at + at)
             {
-                pool.pmem.flush(pool.extent(word_at, 8), sites::REUSE);
+                pool.pmem.flush(pool.extent(place.record_at, 8), sites::REUSE);
                 is_any = true;
             }
         });

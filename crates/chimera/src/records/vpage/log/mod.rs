@@ -180,6 +180,10 @@ impl Pages for LogPages {
         (span(key_bytes, value_bytes) / 8) as u32
     }
 
+    fn units_at<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> u32 {
+        self.lengths(pool, place).map_or(0, |lengths| (span_of(lengths) / 8) as u32)
+    }
+
     fn first_page(&self, which: usize, chance: u64) -> (u64, u64) {
         if which == 0 { (chance % self.pages_per_block, self.pages_per_block - 1) } else { (0, 0) }
     }
@@ -512,6 +516,19 @@ impl Pages for LogPages {
 
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
         self.parts_of(pool, block).map(|part| self.walk(pool, part).live_records).sum()
+    }
+
+    fn places<P: Pmem>(&self, pool: &Pool<P>, block: u64, into: &mut Vec<Place>) {
+        for part in self.parts_of(pool, block) {
+            self.for_entries(pool, part, |at, entry| match entry {
+                Entry::Record { is_set: true, .. } => into.push(part.place(block, at)),
+                Entry::Chunk { .. } => {
+                    let record = self.record_of_chunk(pool, part.at + at);
+                    into.extend(record.filter(|(_, counts)| *counts).map(|(place, _)| place));
+                }
+                _ => {}
+            });
+        }
     }
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {

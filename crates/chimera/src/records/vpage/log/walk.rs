@@ -17,6 +17,19 @@ pub(super) struct Part {
     pub(super) length: u64,
 }
 
+impl Part {
+    /// The place of what begins at `at`.
+    pub(super) fn place(self, block: u64, at: u64) -> Place {
+        Place {
+            block,
+            page: self.number,
+            slot: (at / 8) as u32,
+            page_at: self.at,
+            record_at: self.at + at,
+        }
+    }
+}
+
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Walked {
@@ -198,13 +211,7 @@ fn resume(is_sound: &IsSound<'_>, page: &[u8], block: u64, part: Part, after: u6
 
 /// The record at `at` in a copy of its page.
 fn record(page: &[u8], block: u64, part: Part, at: u64, lengths: Lengths) -> Scanned<'_> {
-    let place = Place {
-        block,
-        page: part.number,
-        slot: (at / 8) as u32,
-        page_at: part.at,
-        record_at: part.at + at,
-    };
+    let place = part.place(block, at);
     let header = RecordHeader::from_words(word(page, at + 8), word(page, at + 16));
     let (key_bytes, beside_bytes) = (lengths.key_bytes as usize, lengths.beside_bytes as usize);
     let key_at = (at + super::KEY_AT) as usize;

@@ -153,6 +153,10 @@ impl Pages for SlottedPages {
         1
     }
 
+    fn units_at<P: Pmem>(&self, _pool: &Pool<P>, _place: &Place) -> u32 {
+        1
+    }
+
     fn first_page(&self, _which: usize, chance: u64) -> (u64, u64) {
         (chance % self.pages_per_block, self.pages_per_block - 1)
     }
@@ -451,6 +455,22 @@ impl Pages for SlottedPages {
 
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
         self.slots_per_block() - self.free_slots(pool, block)
+    }
+
+    fn places<P: Pmem>(&self, pool: &Pool<P>, block: u64, into: &mut Vec<Place>) {
+        for page in 0..self.pages_per_block {
+            for word in 0..self.layout.bitset_words {
+                let page_at = self.map.page_at(block, page);
+                let mut bits = self.bits(pool, page_at, word).unwrap_or_default();
+                bits &= self.layout.bits_of_word(word);
+                while bits != 0 {
+                    let slot = self.layout.slot_of(word, bits.trailing_zeros());
+                    let slot_at = |slot| self.layout.slot_at(slot);
+                    into.push(Place::new(&self.map, block, page, slot, slot_at));
+                    bits &= bits - 1;
+                }
+            }
+        }
     }
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {

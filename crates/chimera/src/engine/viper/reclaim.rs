@@ -1,0 +1,299 @@
+//! Space reclamation: records are moved out of blocks that are mostly free, so that the blocks become
+//! free, and the last blocks are given back (section 4.4).
+//!
+//! A pass has two parts. First each block with enough free in it is emptied, from the lowest on; what is
+//! moved goes where sessions put new records, to the lowest block with room. Then the last block of the
+//! pool is emptied and given back, again and again, as long as there is room for its records below.
+//!
+//! A record is moved under its key's lock, as an overwrite with the value that is there: what a crash
+//! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::{Client, Viper};
+use crate::index::volatile::extendible_hash::Words;
+use crate::records::vpage::{Pages, Place};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, lock_relaxing};
+use crate::types::error::{Error, Result};
+use crate::types::stats::ReclaimStats;
+
+/// When there are no fresh blocks, a block is emptied when so much of it is free, in percent, at least.
+const STARVED_PERCENT: u32 = 10;
+
+/// A block with slots is emptied when so much of it is free, in percent, at least.
+const SLOTTED_PERCENT_MIN: u64 = 50;
+
+/// What a pass is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// Between two passes.
+    #[default]
+    Idle,
+    /// Blocks from this one on are looked at.
+    Sweep { next: u64 },
+    /// The last blocks; so many units are free below.
+    Tail { room: u64 },
+}
+
+/// What one step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// There is more to do; so many bytes were moved.
+    More { moved_bytes: u64 },
+    /// The pass is over.
+    Done,
+}
+
+/// Who moves records: one at a time.
+#[derive(Default)]
+pub(super) struct Mover {
+    part: Part,
+    client: Client,
+    places: Vec<Place>,
+    key: Vec<u8>,
+}
+
+/// Space reclamation of a store.
+#[derive(Default)]
+pub(super) struct Reclaim {
+    mover: Mutex<Mover>,
+    passes: AtomicU64,
+    moved_records: AtomicU64,
+    moved_bytes: AtomicU64,
+    blocks_freed: AtomicU64,
+    blocks_given_back: AtomicU64,
+}
+
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+    fn mover(&self) -> MutexGuard<'_, Mover> {
+        lock_relaxing(&self.reclaim.mover, &*self.pool.environment)
+    }
+
+    /// One step of a pass over blocks of which at least so much is free: empties one block at most.
+    ///
+    /// # Errors
+    /// What writing says. The pass is over then; nothing is lost.
+    pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        let mut mover = self.mover();
+        mover.client.spare.get_or_insert_default();
+        let free_percent =
+            if self.blocks.is_starved() { free_percent.min(STARVED_PERCENT) } else { free_percent };
+        let _booked = self.begin(Operation::Reclaim, &mover.client);
+        let before = self.reclaim.moved_bytes.load(Ordering::Relaxed);
+        let outcome = match mover.part {
+            Part::Idle => {
+                mover.part = Part::Sweep { next: 0 };
+                Ok(true)
+            }
+            Part::Sweep { next } => self.sweep(&mut mover, next, u64::from(free_percent)),
+            Part::Tail { room } => self.shrink(&mut mover, room),
+        };
+        let goes_on = match outcome {
+            Ok(goes_on) => goes_on,
+            // Sessions come first.
+            Err(Error::PoolFull { .. }) => false,
+            Err(error) => {
+                self.end_pass(&mut mover);
+                return Err(error);
+            }
+        };
+        if !goes_on {
+            self.end_pass(&mut mover);
+            self.pool.release_storage();
+            return Ok(Step::Done);
+        }
+        let moved_bytes = self.reclaim.moved_bytes.load(Ordering::Relaxed) - before;
+        Ok(Step::More { moved_bytes })
+    }
+
+    /// Makes the mover, unless it is at work, give back the block it fills: there is no other.
+    pub(super) fn make_mover_leave(&self) {
+        if let Ok(mut mover) = self.reclaim.mover.try_lock() {
+            mover.client.leave(self);
+        }
+    }
+
+    fn end_pass(&self, mover: &mut Mover) {
+        mover.client.leave(self);
+        mover.part = Part::Idle;
+        self.reclaim.passes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives back what the mover holds.
+    pub(crate) fn end_reclaim(&self) {
+        let mut mover = self.mover();
+        mover.client.leave(self);
+        self.leave_spare(&mut mover);
+        mover.part = Part::Idle;
+    }
+
+    /// Empties the next block that is worth it.
+    fn sweep(&self, mover: &mut Mover, next: u64, free_percent: u64) -> Result<bool> {
+        let units = self.units_of_block();
+        // Free slots are used again where they are.
+        let percent = if V::IS_LOG { free_percent } else { free_percent.max(SLOTTED_PERCENT_MIN) };
+        let is_worth_it = |block: &u64| {
+            let free = self.blocks.free_units(*block).map_or(0, u64::from);
+            free < units && free * 100 >= units * percent
+        };
+        let used = self.pool.used_blocks();
+        let Some(block) = (next..used).find(is_worth_it) else {
+            mover.client.leave(self);
+            let room = self.free_room();
+            mover.part = Part::Tail { room };
+            return Ok(room * 100 >= used * units * free_percent);
+        };
+        mover.part = Part::Sweep { next: block + 1 };
+        if self.blocks.claim(block) {
+            let moved = self.empty_block(mover, block);
+            self.leave_or_keep(mover, block);
+            moved?;
+        }
+        Ok(true)
+    }
+
+    /// Gives a block to whoever needs one, the mover first: a log has no room for what is moved unless
+    /// there is an empty block.
+    fn leave_or_keep(&self, mover: &mut Mover, block: u64) {
+        let spare = mover.client.spare.get_or_insert_default();
+        if V::IS_LOG && spare.0.is_none() && self.pages.is_empty(&self.pool, block) {
+            spare.0 = Some(block);
+        } else {
+            self.leave_block(block);
+        }
+    }
+
+    fn leave_spare(&self, mover: &mut Mover) {
+        if let Some(block) = mover.client.spare.take().and_then(|spare| spare.0) {
+            self.leave_block(block);
+        }
+    }
+
+    /// Units for records of the last blocks: what is free in the others.
+    fn free_room(&self) -> u64 {
+        let units = self.pages.units_per_block();
+        let room = |block| match self.blocks.free_units(block) {
+            Some(free) if !V::IS_LOG || free == units => u64::from(free),
+            _ => 0,
+        };
+        (0..self.pool.used_blocks()).map(room).sum()
+    }
+
+    /// Gives the last block back, if its records have room elsewhere.
+    fn shrink(&self, mover: &mut Mover, room: u64) -> Result<bool> {
+        let Some(last) = self.pool.used_blocks().checked_sub(1) else { return Ok(false) };
+        let own_room = self.blocks.free_units(last).map_or(0, u64::from);
+        let own_room = if V::IS_LOG && own_room < self.units_of_block() { 0 } else { own_room };
+        if mover.client.spare.is_some_and(|spare| spare.0 == Some(last)) {
+            self.leave_spare(mover);
+        }
+        if !self.blocks.claim(last) {
+            return Ok(false);
+        }
+        mover.places.clear();
+        self.pages.places(&self.pool, last, &mut mover.places);
+        let need: u64 = mover.places.iter().map(|place| self.units_at(place)).sum();
+        // Two blocks more, for both kinds of pages.
+        let left = room.saturating_sub(own_room);
+        if need > 0 && left < need + 2 * self.units_of_block() {
+            self.leave_block(last);
+            return Ok(false);
+        }
+        let moved = self.empty_block(mover, last);
+        if moved.is_err() || !self.give_back(last) {
+            self.leave_block(last);
+            return moved.map(|()| false);
+        }
+        mover.part = Part::Tail { room: left - need };
+        Ok(true)
+    }
+
+    fn units_of_block(&self) -> u64 {
+        u64::from(self.pages.units_per_block())
+    }
+
+    /// Units of the record at a place, with all its chunks.
+    fn units_at(&self, place: &Place) -> u64 {
+        let chunks = self.pages.chunks(&self.pool, place);
+        let of_chunks: u64 = chunks.iter().map(|(_, units)| u64::from(*units)).sum();
+        of_chunks + u64::from(self.pages.units_at(&self.pool, place))
+    }
+
+    /// Moves the records of a block that the mover has claimed, and marks it as free if none is left.
+    fn empty_block(&self, mover: &mut Mover, block: u64) -> Result<()> {
+        let mut places = std::mem::take(&mut mover.places);
+        places.clear();
+        self.pages.places(&self.pool, block, &mut places);
+        let moved = places.iter().try_for_each(|place| self.move_record(mover, place));
+        mover.places = places;
+        moved?;
+        if self.pages.is_empty(&self.pool, block) && !self.blocks.is_damaged(block) {
+            self.empty(block, crate::records::block_flags::FREE)?;
+            self.reclaim.blocks_freed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes the record at a place anew, if the index leads to it.
+    fn move_record(&self, mover: &mut Mover, place: &Place) -> Result<()> {
+        let Mover { client, key, .. } = mover;
+        if !self.pages.read_key(&self.pool, place, key) {
+            return Ok(());
+        }
+        // Whatever was read: only the index says whether it is a key of this place.
+        let hash = self.hash.of(key);
+        let _key = self.keys.lock(hash, &self.poison)?;
+        if !self.index.contains_exact(hash, place.location()) {
+            return Ok(());
+        }
+        let Some(existing) = self.find_locked(hash, key, |_| {})? else { return Ok(()) };
+        let mut value = std::mem::take(&mut client.value);
+        // A damaged value must not get a checksum that is right.
+        let is_sound = existing.place == *place
+            && self.pages.read_value(&self.pool, place, &mut value)
+            && (!self.pages.is_checked()
+                || self.page_lock(place).has_mark()
+                || existing.header.value_is_sound(place, &value));
+        let moved = if is_sound {
+            self.write(client, hash, key, &value, Some(existing)).map(drop)
+        } else {
+            Ok(())
+        };
+        let bytes = (key.len() + value.len()) as u64;
+        client.value = value;
+        moved?;
+        if is_sound {
+            self.reclaim.moved_records.fetch_add(1, Ordering::Relaxed);
+            self.reclaim.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Gives an empty block back to the pool, if it is the last one; `false` when it stays.
+    fn give_back(&self, block: u64) -> bool {
+        let is_back = self.pages.is_empty(&self.pool, block)
+            && !self.blocks.is_damaged(block)
+            && self.empty(block, 0).is_ok()
+            && self.pool.give_back(block);
+        self.reclaim.blocks_given_back.fetch_add(u64::from(is_back), Ordering::Relaxed);
+        is_back
+    }
+
+    /// What reclamation has done, and what there is to do.
+    pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let blocks = 0..self.pool.used_blocks();
+        let free: u64 =
+            blocks.filter_map(|block| self.blocks.free_units(block)).map(u64::from).sum();
+        let debt_bytes = free * self.pool.map.block_bytes / self.units_of_block();
+        ReclaimStats {
+            debt_bytes,
+            passes: of(&self.reclaim.passes),
+            moved_records: of(&self.reclaim.moved_records),
+            moved_bytes: of(&self.reclaim.moved_bytes),
+            blocks_freed: of(&self.reclaim.blocks_freed),
+            blocks_given_back: of(&self.reclaim.blocks_given_back),
+        }
+    }
+}
