@@ -37,7 +37,7 @@ pub(crate) use blocks::BlockMap;
 pub use location::Location;
 pub(crate) use superblock::{Closing, Superblock};
 
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
@@ -80,6 +80,8 @@ pub(crate) struct Pool<P: Pmem> {
     files: PoolFiles,
     /// Whether a journal makes the pool power-safe.
     is_journaled: bool,
+    /// The pool is being made as a copy and lacks records.
+    is_incomplete: AtomicBool,
     superblock: Mutex<Superblock>,
     /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
@@ -147,7 +149,13 @@ impl<P: Pmem> Pool<P> {
         self.pmem.sync(sites::SYNC).map_err(failed)
     }
 
-    /// Marks the pool as closed in order, after everything else is durable.
+    /// The pool has all its records: it may be closed in order.
+    pub(crate) fn complete(&self) {
+        self.is_incomplete.store(false, Ordering::Release);
+    }
+
+    /// Marks the pool as closed in order, after everything else is durable. One that lacks records stays
+    /// marked as such.
     ///
     /// # Errors
     /// When the medium fails; the pool then stays marked as open.
@@ -156,9 +164,18 @@ impl<P: Pmem> Pool<P> {
             return Ok(());
         }
         self.stop_background();
+        if self.is_incomplete.load(Ordering::Acquire) {
+            return Ok(());
+        }
         self.sync()?;
+        let was_incomplete = self.superblock().closing == Closing::Incomplete;
         self.change_superblock(|superblock| superblock.closing = Closing::Clean);
         self.sync()?;
+        if was_incomplete {
+            // In the other copy, too: either one alone must be enough.
+            self.change_superblock(|_| {});
+            self.sync()?;
+        }
         self.close_journal()
     }
 }

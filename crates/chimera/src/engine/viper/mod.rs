@@ -64,6 +64,8 @@ mod blocks;
 mod check;
 mod chunks;
 mod client;
+mod inspect;
+mod list;
 mod pmem_words;
 mod read;
 mod recovery;
@@ -87,6 +89,7 @@ use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
 pub(crate) use client::Client;
+pub(crate) use list::Listed;
 pub(crate) use pmem_words::PmemWords;
 
 /// The engine: one open store.
