@@ -7,7 +7,7 @@ use chimera_pmem::Pmem;
 
 use super::format::Header;
 use super::reader::Verified;
-use super::writer::StreamWriter;
+use super::writer::{Reached, StreamWriter};
 use crate::db::Db;
 use crate::types::error::{Error, Result};
 use crate::types::options::Progress;
@@ -46,7 +46,7 @@ impl ExportOptions {
     }
 
     /// Go on with a stream that was interrupted: write what follows its first
-    /// [`bytes`](Verified::bytes) bytes.
+    /// [`bytes`](Verified::bytes) bytes. Nothing, when it is complete.
     pub fn resume(mut self, verified: Verified) -> Self {
         self.resume = Some(verified);
         self
@@ -99,7 +99,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// [`Error::StreamIo`] when `to` fails; [`Error::Corrupted`] for a damaged record. The stream is then
     /// not complete, and says so when it is read; its whole frames can be imported.
-    /// [`Error::StreamMismatch`] when the stream to go on with is complete, or not of this store.
+    /// [`Error::StreamMismatch`] when the stream to go on with is not of this store.
     ///
     /// # Durability
     /// What is written is as durable as an acknowledged write was. Syncing `to` is the caller's.
@@ -116,9 +116,12 @@ impl<P: Pmem> Db<P> {
                 let header = Header { kind: self.kind(), pool_id, stream_id };
                 StreamWriter::begin(to, &header, frame_bytes)?
             }
-            Some(Verified { header, reached, .. }) => {
-                self.check_resumable(options.resume.as_ref(), pool_id)?;
-                StreamWriter::go_on(to, header, *reached, frame_bytes)
+            Some(verified) => {
+                self.check_resumable(verified)?;
+                if verified.is_complete() {
+                    return Ok(report(&verified.reached, verified.records()));
+                }
+                StreamWriter::go_on(to, &verified.header, verified.reached, frame_bytes)
             }
         };
         let before = writer.reached.records;
@@ -138,29 +141,28 @@ impl<P: Pmem> Db<P> {
         if let Some(progress) = &options.progress {
             progress(reached.records, reached.records);
         }
-        Ok(ExportReport {
-            records: reached.records,
-            records_written: reached.records - before,
-            frames: reached.frames,
-            bytes: reached.bytes,
-        })
+        Ok(report(&reached, before))
     }
 
-    /// Whether a stream comes from this store and is not complete.
-    fn check_resumable(&self, verified: Option<&Verified>, pool_id: u64) -> Result<()> {
-        let mismatch = |what: &str| Err(Error::StreamMismatch(what.to_owned()));
-        match verified {
-            Some(verified) if verified.is_complete() => {
-                mismatch("the stream is complete: there is nothing to go on with")
-            }
-            Some(verified)
-                if verified.header.pool_id != pool_id || verified.kind() != self.kind() =>
-            {
-                mismatch(
-                    "the stream was begun from another store: go on from that one, or begin anew",
-                )
-            }
-            _ => Ok(()),
+    /// Whether an export of this store can go on with a stream.
+    ///
+    /// # Errors
+    /// [`Error::StreamMismatch`] when the stream was begun from another store.
+    pub fn check_resumable(&self, verified: &Verified) -> Result<()> {
+        let pool_id = self.pool().superblock().pool_id;
+        if verified.header.pool_id == pool_id && verified.kind() == self.kind() {
+            return Ok(());
         }
+        let what = "the stream was begun from another store: go on from that one, or begin anew";
+        Err(Error::StreamMismatch(what.to_owned()))
+    }
+}
+
+fn report(reached: &Reached, before: u64) -> ExportReport {
+    ExportReport {
+        records: reached.records,
+        records_written: reached.records - before,
+        frames: reached.frames,
+        bytes: reached.bytes,
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use zerocopy::FromBytes;
 
 use super::format::{
-    CONTENT_BYTES_MAX, End, FRAME_HEAD_BYTES, Frame, FrameKind, HEADER_BYTES, Header,
+    CONTENT_BYTES_MAX, End, FRAME_HEAD_BYTES, Frame, FrameKind, HEADER_BYTES, Header, MAGIC,
     content_checksum, take_record,
 };
 use super::writer::Reached;
@@ -39,7 +39,8 @@ impl<R: Read> StreamReader<R> {
     pub fn new(mut from: R) -> Result<Self> {
         let mut bytes = [0; HEADER_BYTES];
         let found = read_up_to(&mut from, &mut bytes)?;
-        if found < HEADER_BYTES {
+        let begun = &bytes[..found.min(MAGIC.len())];
+        if found < HEADER_BYTES && MAGIC.starts_with(begun) {
             return Err(Error::StreamTruncated { at: found as u64 });
         }
         let header = Header::decode(&bytes)?;
