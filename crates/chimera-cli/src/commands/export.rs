@@ -118,7 +118,7 @@ fn write(db: &Db, to: &mut dyn Write, options: ExportOptions) -> Result<ExportRe
         Some(bar) => options.progress(bar.callback()),
         None => options,
     };
-    Ok(db.export(to, options)?)
+    Ok(db.export(to, &options)?)
 }
 
 fn failed(action: &'static str) -> impl FnOnce(io::Error) -> Failure {

@@ -117,14 +117,14 @@ impl Import {
         if created {
             context.output.line(format!("created store `{}`", self.store.store.display()))?;
         }
-        let mut line = format!("imported {} records", count(report.records));
-        if report.replaced > 0 {
-            line += &format!(", {} of which replaced others", count(report.replaced));
-        }
-        if report.skipped > 0 {
-            line += &format!("; {} were passed over", count(report.skipped));
-        }
-        context.output.line(line)
+        let part = |records: u64, before: &str, after: &str| match records {
+            0 => String::new(),
+            records => format!("{before}{}{after}", count(records)),
+        };
+        let replaced = part(report.replaced, ", ", " of which replaced others");
+        let skipped = part(report.skipped, "; ", " were passed over");
+        let records = count(report.records);
+        context.output.line(format!("imported {records} records{replaced}{skipped}"))
     }
 }
 

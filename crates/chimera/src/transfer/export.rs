@@ -86,7 +86,7 @@ impl<P: Pmem> Db<P> {
     /// let db = Db::open(&one, &Options::new().segment_bytes(1 << 20))?;
     /// db.put(b"greeting", b"hello")?;
     /// let mut stream = Vec::new();
-    /// db.export(&mut stream, ExportOptions::new())?;
+    /// db.export(&mut stream, &ExportOptions::new())?;
     ///
     /// let mut reader = StreamReader::new(&stream[..])?;
     /// let copy = Db::open(&other, &reader.kind().options().segment_bytes(1 << 20))?;
@@ -107,7 +107,7 @@ impl<P: Pmem> Db<P> {
     /// # Cost
     /// Reads every record once, as [`get`](Self::get) does, and a checksum more; memory for a frame and
     /// the longest value. No lock is held while `to` is written.
-    pub fn export(&self, to: &mut dyn Write, options: ExportOptions) -> Result<ExportReport> {
+    pub fn export(&self, to: &mut dyn Write, options: &ExportOptions) -> Result<ExportReport> {
         let frame_bytes = options.frame_bytes;
         let pool_id = self.pool().superblock().pool_id;
         let mut writer = match &options.resume {

@@ -208,7 +208,9 @@ pub(super) fn content_checksum(stream_id: u64, parts: &[&[u8]]) -> u64 {
         return xxh3_64_with_seed(only, stream_id);
     }
     let mut hasher = Xxh3::with_seed(stream_id);
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     hasher.digest()
 }
 

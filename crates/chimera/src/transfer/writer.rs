@@ -85,7 +85,9 @@ impl<'a> StreamWriter<'a> {
             // A frame of its own, without a copy.
             return self.write(FrameKind::Records, &parts);
         }
-        parts.iter().for_each(|part| self.content.extend_from_slice(part));
+        for part in parts {
+            self.content.extend_from_slice(part);
+        }
         Ok(())
     }
 

@@ -27,7 +27,7 @@ fn any_size() -> Options {
 /// A stream of all records, in frames of so many bytes.
 fn exported(db: &Db, frame_bytes: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let report = db.export(&mut bytes, ExportOptions::new().frame_bytes(frame_bytes));
+    let report = db.export(&mut bytes, &ExportOptions::new().frame_bytes(frame_bytes));
     let report = report.expect("an export");
     assert_eq!(report.bytes, bytes.len() as u64);
     assert_eq!(report.records, report.records_written);

@@ -11,7 +11,7 @@ use crate::{any_size, exported, import, store_of};
 fn resume(db: &Db, stream: &mut Vec<u8>, frame_bytes: usize) -> Result<ExportReport> {
     let verified = StreamReader::new(&stream[..])?.verify()?;
     stream.truncate(verified.bytes() as usize);
-    db.export(stream, ExportOptions::new().frame_bytes(frame_bytes).resume(verified))
+    db.export(stream, &ExportOptions::new().frame_bytes(frame_bytes).resume(verified))
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn an_export_goes_on_after_the_store_has_changed() {
     let db = open(&path, &small());
     fill(&mut db.session(), 0..300, 1);
     let mut full = Full { bytes: Vec::new(), room: 5000 };
-    let outcome = db.export(&mut full, ExportOptions::new().frame_bytes(300));
+    let outcome = db.export(&mut full, &ExportOptions::new().frame_bytes(300));
     assert!(matches!(outcome, Err(Error::StreamIo { .. })), "{outcome:?}");
     fill(&mut db.session(), 300..3000, 1);
     fill(&mut db.session(), 0..100, 2);

@@ -36,9 +36,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     fn inspect_block(&self, block: u64, report: &mut InspectReport) {
         let blocks = &mut report.blocks;
         blocks.used += 1;
-        let flags = match block_flags::read(&self.pool, block) {
-            Ok(flags) => flags,
-            Err(_) => return blocks.damaged += 1,
+        let Ok(flags) = block_flags::read(&self.pool, block) else {
+            return blocks.damaged += 1;
         };
         match flags {
             flags if flags & block_flags::INDEX != 0 => return blocks.index += 1,
