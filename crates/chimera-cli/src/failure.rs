@@ -82,6 +82,9 @@ impl Failure {
             Error::NotFound { .. } => {
                 Some("another directory is named by --path DIR or by the variable CHIMERA_PATH")
             }
+            Error::AlreadyExists { .. } => {
+                Some("an export that was interrupted goes on with --resume; a backup is made anew")
+            }
             Error::Corrupted { .. } | Error::PowerLost { .. } => {
                 Some("`chimera check` says what is left; --salvage opens the store all the same")
             }
@@ -122,6 +125,14 @@ fn kind_of(error: &Error) -> &'static str {
         Error::ReadOnly => "read_only",
         Error::Poisoned { .. } => "poisoned",
         Error::StillInUse { .. } => "still_in_use",
+        Error::AlreadyExists { .. } => "already_exists",
+        Error::Incomplete { .. } => "incomplete",
+        Error::StreamIo { .. } => "stream_io",
+        Error::NewerStream { .. } => "newer_stream",
+        Error::StreamTruncated { .. } => "stream_truncated",
+        Error::StreamDamaged { .. } => "stream_damaged",
+        Error::StreamMismatch(_) => "stream_mismatch",
+        Error::ImportStopped { .. } => "import_stopped",
         _ => "other",
     }
 }

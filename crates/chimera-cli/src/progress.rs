@@ -17,17 +17,18 @@ pub(crate) struct Bar {
 
 struct Shared {
     what: &'static str,
+    unit: &'static str,
     started: Instant,
     bar: OnceLock<ProgressBar>,
 }
 
 impl Bar {
-    /// A bar for `what`, such as "checking"; `None` when standard error is no terminal.
-    pub(crate) fn new(what: &'static str) -> Option<Self> {
+    /// A bar for `what`, such as "checking", of so many `unit`, such as "blocks"; `None` when standard error is no terminal.
+    pub(crate) fn new(what: &'static str, unit: &'static str) -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
         }
-        let shared = Shared { what, started: Instant::now(), bar: OnceLock::new() };
+        let shared = Shared { what, unit, started: Instant::now(), bar: OnceLock::new() };
         Some(Self { shared: Arc::new(shared) })
     }
 
@@ -44,8 +45,9 @@ impl Shared {
             return;
         }
         let bar = self.bar.get_or_init(|| {
-            let template = "{msg} [{wide_bar}] {percent:>3}% of {human_len} blocks, {eta} left";
-            let style = ProgressStyle::with_template(template)
+            let of = format!("{{human_len}} {}", self.unit);
+            let template = format!("{{msg}} [{{wide_bar}}] {{percent:>3}}% of {of}, {{eta}} left");
+            let style = ProgressStyle::with_template(&template)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
                 .progress_chars("=> ");
             ProgressBar::new(whole).with_style(style).with_message(self.what)

@@ -21,7 +21,7 @@ const SUPERBLOCK_BYTES: usize = 8192;
 /// # Errors
 /// As [`Db::open`].
 pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> {
-    let bar = Bar::new("opening");
+    let bar = Bar::new("opening", "blocks");
     let options = match &bar {
         Some(bar) => options.progress(bar.callback()),
         None => options,
@@ -34,8 +34,15 @@ pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> 
 /// # Errors
 /// As [`Db::open`].
 pub(crate) fn open_to_read(arguments: &StoreArguments) -> Result<Db, Failure> {
-    let options = Options::new().read_only(true).salvage(arguments.salvage);
-    Ok(open(&arguments.place.path, options)?)
+    open_to_read_at(&arguments.place.path, arguments.salvage)
+}
+
+/// As [`open_to_read`].
+///
+/// # Errors
+/// As [`Db::open`].
+pub(crate) fn open_to_read_at(path: &Path, salvage: bool) -> Result<Db, Failure> {
+    Ok(open(path, Options::new().read_only(true).salvage(salvage))?)
 }
 
 /// How a store is opened for the writes of one command.

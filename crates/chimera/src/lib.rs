@@ -20,6 +20,7 @@
 //! ```
 //!
 //! # Rooms (each uses only those below it)
+//! - [`transfer`]: records out of a store and into one: streams, backups.
 //! - [`db`]: what a user sees: [`Db`], [`Session`], [`TypedDb`].
 //! - `engine`: how records and an index are joined: the order of writes, flushes and index changes.
 //! - `index`: where a key's record is; never touches a record.
@@ -35,17 +36,23 @@ pub mod index;
 mod pool;
 mod records;
 mod sync;
+pub mod transfer;
 mod types;
 
 pub use db::{Db, Session, TypedDb, TypedSession};
 pub use engine::sites;
 pub use pool::Location;
+pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
 pub use types::error::{Error, Result};
+pub use types::inspect::{
+    BlockCounts, ByteCounts, FillHistogram, IndexReport, InspectReport, PageCounts,
+};
 pub use types::options::{
     Durability, EngineKind, Geometry, IndexPlacement, Options, Progress, RecordLayout,
 };
 pub use types::stats::{ReclaimStats, RecoveryStats, Stats};
+pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind, StreamPosition};
 pub use types::swap::Swap;
 
 pub use chimera_pmem as pmem;

@@ -107,7 +107,7 @@ fn examine(path: &Path) -> Result<Report, Failure> {
 }
 
 fn check(db: &Db) -> CheckReport {
-    let bar = Bar::new("checking");
+    let bar = Bar::new("checking", "blocks");
     db.check(bar.as_ref().map(Bar::callback).as_ref())
 }
 

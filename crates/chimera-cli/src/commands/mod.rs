@@ -1,10 +1,14 @@
 //! The commands, one module for each.
 
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod delete;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod get;
+pub(crate) mod import;
+pub(crate) mod inspect;
 pub(crate) mod list_keys;
 pub(crate) mod put;
 pub(crate) mod stats;
@@ -14,6 +18,9 @@ use crate::arguments::{Command, Global};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::text::Form;
+
+/// What stands for standard input and output in place of a file.
+pub(crate) const STANDARD_STREAM: &str = "-";
 
 /// What every command works with.
 pub(crate) struct Context {
@@ -55,6 +62,10 @@ impl Command {
             Self::Stats(stats) => stats.run(context),
             Self::Doctor(doctor) => doctor.run(context),
             Self::Check(check) => check.run(context),
+            Self::Inspect(inspect) => inspect.run(context),
+            Self::Export(export) => export.run(context),
+            Self::Import(import) => import.run(context),
+            Self::Backup(backup) => backup.run(context),
             Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
             Self::Completion(completion) => completion.run(context),
         }

@@ -9,14 +9,12 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::WriteArguments;
-use crate::commands::Context;
+use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human;
 use crate::store;
 use crate::text::{JsonRecord, fit};
 
-/// What stands for standard input.
-const STANDARD_INPUT: &str = "-";
 /// Most bytes read from standard input: more than any value has, in hexadecimal, too.
 const INPUT_BYTES_MAX: u64 = 4 << 20;
 
@@ -99,7 +97,7 @@ impl Put {
     }
 
     fn value_bytes(&self) -> Result<Vec<u8>, Failure> {
-        if self.value != STANDARD_INPUT {
+        if self.value != STANDARD_STREAM {
             return Ok(self.value.as_bytes().to_vec());
         }
         let mut bytes = Vec::new();

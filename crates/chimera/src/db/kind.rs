@@ -4,11 +4,12 @@ use chimera_pmem::journal::Journal;
 use chimera_pmem::{Hardware, Pmem};
 
 use crate::engine::Poison;
-use crate::engine::viper::{Client, PmemWords, Sizes, Step, Viper};
+use crate::engine::viper::{Client, Listed, PmemWords, Sizes, Step, Viper};
 use crate::pool::Pool;
 use crate::records::vpage::{LogPages, SlottedPages};
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
+use crate::types::inspect::InspectReport;
 use crate::types::options::Progress;
 use crate::types::stats::ReclaimStats;
 use crate::types::swap::Swap;
@@ -121,20 +122,21 @@ impl<P: Pmem> Engine<P> {
         self.settled(each!(self, engine => engine.delete(client, key)))
     }
 
-    pub(crate) fn for_each(
+    pub(crate) fn list(
         &self,
         client: &mut Client,
-        mut take: impl FnMut(&[u8], &[u8]) -> bool,
+        from: u64,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
         let Some(journal) = self.pool().pmem.journal() else {
-            return each!(self, engine => engine.for_each(client, take));
+            return each!(self, engine => engine.list(client, from, take));
         };
         let mut settled = Ok(());
-        let safe = |key: &[u8], value: &[u8]| {
+        let safe = |listed: &Listed<'_>| {
             settled = self.pool().settle_read(journal);
-            settled.is_ok() && take(key, value)
+            settled.is_ok() && take(listed)
         };
-        each!(self, engine => engine.for_each(client, safe))?;
+        each!(self, engine => engine.list(client, from, safe))?;
         // Also for the keys that were not there any more.
         settled.and_then(|()| self.pool().settle_read(journal))
     }
@@ -167,6 +169,10 @@ impl<P: Pmem> Engine<P> {
 
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         each!(self, engine => engine.check(progress))
+    }
+
+    pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
+        each!(self, engine => engine.inspect(progress))
     }
 
     pub(crate) fn sizes(&self) -> Sizes {

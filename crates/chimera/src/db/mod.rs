@@ -13,13 +13,16 @@ use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Hardware, Pmem};
 
 use self::kind::Engine;
-use crate::engine::viper::Client;
+use crate::engine::viper::{Client, Listed};
+use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
+use crate::types::inspect::InspectReport;
 use crate::types::options::{Durability, Options, Progress};
 use crate::types::stats::{ReclaimStats, RecoveryStats, Stats};
+use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
@@ -168,13 +171,18 @@ impl<P: Pmem> Db<P> {
         self.with_client(|engine, client| engine.compare_and_swap(client, key, expected, new))
     }
 
-    /// Hands every record to `take`, in no order, until it says `false`. A key that is there from
-    /// beginning to end comes at least once, and exactly once while nobody writes.
+    /// Hands every record to `take`, in no order that means anything, until it says `false`. A key that
+    /// is there from beginning to end comes exactly once, with a value that it has meanwhile.
     ///
     /// # Errors
     /// [`Error::Corrupted`] when a record does not match its checksums.
-    pub fn for_each(&self, take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        self.with_client(|engine, client| engine.for_each(client, take))
+    pub fn for_each(&self, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.list(0, |listed| take(listed.key, listed.value))
+    }
+
+    /// As [`for_each`](Self::for_each), from a position on, in the order of positions.
+    pub(crate) fn list(&self, from: u64, take: impl FnMut(&Listed<'_>) -> bool) -> Result<()> {
+        self.with_client(|engine, client| engine.list(client, from, take))
     }
 
     /// Makes everything acknowledged so far survive as much as the medium can give: a power loss, but in
@@ -240,6 +248,45 @@ impl<P: Pmem> Db<P> {
             }
         }
         Ok(engine.reclaim_stats())
+    }
+
+    /// Says what the store is made of: blocks by kind and state, pages, where the bytes are, how the index
+    /// has grown. Other sessions may go on.
+    ///
+    /// # Cost
+    /// Reads the words that tell which records count, of every page, in one thread. No checksum of a
+    /// record is verified.
+    pub fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
+        self.inner.engine.inspect(progress)
+    }
+
+    pub(crate) fn pool(&self) -> &Pool<P> {
+        self.inner.engine.pool()
+    }
+
+    /// Records, roughly while others write.
+    pub(crate) fn records(&self) -> u64 {
+        self.inner.engine.sizes().records
+    }
+
+    /// What kind of records the store has.
+    pub(crate) fn kind(&self) -> StreamKind {
+        let superblock = self.pool().superblock();
+        StreamKind { key_bytes: superblock.key_bytes, value_bytes: superblock.value_bytes }
+    }
+
+    /// Ends the making of a store that was opened as [`Options::incomplete`], and closes it.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close), and when an earlier failure left the store in doubt: it then stays
+    /// incomplete.
+    pub(crate) fn complete(self) -> Result<()> {
+        self.sync()?;
+        if let Some(reason) = self.inner.engine.poison().failure() {
+            return Err(Error::Poisoned { reason });
+        }
+        self.pool().complete();
+        self.close()
     }
 
     /// Closes the store in order.

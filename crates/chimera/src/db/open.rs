@@ -199,7 +199,7 @@ fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Su
         value_bytes,
         sequence: 0,
         segments: 0,
-        closing: Closing::Open,
+        closing: if options.incomplete { Closing::Incomplete } else { Closing::Open },
         boot_id: 0,
     })
 }

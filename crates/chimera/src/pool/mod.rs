@@ -38,7 +38,7 @@ pub(crate) use blocks::BlockMap;
 pub use location::Location;
 pub(crate) use superblock::{Closing, Superblock};
 
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
@@ -81,6 +81,8 @@ pub(crate) struct Pool<P: Pmem> {
     files: PoolFiles,
     /// Whether a journal makes the pool power-safe.
     is_journaled: bool,
+    /// The pool is being made as a copy and lacks records.
+    is_incomplete: AtomicBool,
     superblock: Mutex<Superblock>,
     /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
@@ -150,7 +152,13 @@ impl<P: Pmem> Pool<P> {
         self.pmem.sync(sites::SYNC).map_err(failed)
     }
 
-    /// Marks the pool as closed in order, after everything else is durable.
+    /// The pool has all its records: it may be closed in order.
+    pub(crate) fn complete(&self) {
+        self.is_incomplete.store(false, Ordering::Release);
+    }
+
+    /// Marks the pool as closed in order, after everything else is durable. One that lacks records stays
+    /// marked as such.
     ///
     /// # Errors
     /// When the medium fails; the pool then stays marked as open.
@@ -159,18 +167,22 @@ impl<P: Pmem> Pool<P> {
             return Ok(());
         }
         self.stop_background();
-        self.sync()?;
-        let segments = self.superblock().segments;
-        let needed = self.segments_needed(segments);
-        if needed < segments {
-            // Twice, so that both copies say so before the files are gone.
-            self.change_superblock(|superblock| superblock.segments = needed);
+        if self.is_incomplete.load(Ordering::Acquire) {
+            return Ok(());
         }
+        self.sync()?;
+        let Superblock { segments, closing, .. } = self.superblock();
+        let needed = self.segments_needed(segments);
         self.change_superblock(|superblock| {
             superblock.segments = needed;
             superblock.closing = Closing::Clean;
         });
         self.sync()?;
+        if closing == Closing::Incomplete || needed < segments {
+            // In the other copy, too: either one alone must be enough.
+            self.change_superblock(|_| {});
+            self.sync()?;
+        }
         self.close_journal()?;
         (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
     }

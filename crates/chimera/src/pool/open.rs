@@ -18,7 +18,7 @@ use super::{
     store_superblock,
 };
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 
@@ -57,6 +57,9 @@ impl<P: Pmem> Pool<P> {
         let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, || {
             Ok(fitted(new()?, &files, options))
         })?;
+        if options.incomplete && !created {
+            return Err(Error::AlreadyExists { path: path.to_owned() });
+        }
         options.effective_durability(pmem.medium())?;
         let geometry = &superblock.geometry;
         let fits = |device: &Device| device.check_segment_bytes(geometry.segment_bytes);
@@ -104,6 +107,7 @@ impl<P: Pmem> Pool<P> {
             read_only: options.read_only,
             files,
             is_journaled,
+            is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
             hand_out: Mutex::new(()),
@@ -143,7 +147,11 @@ impl<P: Pmem> Pool<P> {
 
     /// What the superblock says while the pool is open and in order.
     fn open_state(&self) -> Closing {
-        if self.is_journaled { Closing::OpenJournaled } else { Closing::Open }
+        match self.is_incomplete.load(Ordering::Acquire) {
+            true => Closing::Incomplete,
+            false if self.is_journaled => Closing::OpenJournaled,
+            false => Closing::Open,
+        }
     }
 
     /// Ties the pool to this start of the machine: its records are in order.
@@ -268,6 +276,11 @@ fn found_or_new(
     new: impl FnOnce() -> Result<Superblock>,
 ) -> Result<(Superblock, bool)> {
     match found {
+        Some(Superblock { closing: Closing::Incomplete, .. })
+            if !(options.salvage && options.read_only) =>
+        {
+            Err(Error::Incomplete { path: files.path.clone() })
+        }
         Some(superblock) => Ok((superblock, false)),
         None if !options.create || options.read_only => {
             Err(Error::NotFound { path: files.path.clone() })

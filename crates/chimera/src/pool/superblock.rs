@@ -29,6 +29,8 @@ pub(crate) enum Closing {
     Open,
     /// Open with a journal, or ended without closing: with the journal everything is in order.
     OpenJournaled,
+    /// Being made as a copy of another store, or left like that: it lacks records.
+    Incomplete,
 }
 
 /// What a pool is.
@@ -92,6 +94,7 @@ impl Superblock {
             Closing::Clean => 1,
             Closing::Open => 2,
             Closing::OpenJournaled => 3,
+            Closing::Incomplete => 4,
         };
         words[11] = self.boot_id;
         words[WORDS - 1] = checksum(&words[..WORDS - 1]);
@@ -138,6 +141,7 @@ impl Superblock {
                 1 => Closing::Clean,
                 2 => Closing::Open,
                 3 => Closing::OpenJournaled,
+                4 => Closing::Incomplete,
                 _ => return Err(bad("state", 10)),
             },
             boot_id: words[11],

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::stream::StreamPosition;
+
 /// Result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -153,6 +155,76 @@ pub enum Error {
     Poisoned {
         /// The failure.
         reason: String,
+    },
+    /// There is something where a new store is to be made.
+    #[error("`{}` is there already: give a path where nothing is", path.display())]
+    AlreadyExists {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The store is a backup that was not finished.
+    #[error(
+        "`{}` is a backup that was interrupted, and holds a part of the records: remove it, and make \
+         it again; or open it read-only with salvage to read that part",
+        path.display()
+    )]
+    Incomplete {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A stream cannot be read or written.
+    #[error("cannot {action} the stream: {source}")]
+    StreamIo {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The stream was written by a newer version of this software.
+    #[error(
+        "the stream has format version {found}, this program reads up to {supported}: use a newer \
+         program"
+    )]
+    NewerStream {
+        /// Version of the stream.
+        found: u32,
+        /// Newest version this program reads.
+        supported: u32,
+    },
+    /// A stream ends before its last frame does.
+    #[error("the stream ends at byte {at}, before it is complete: get the rest of it")]
+    StreamTruncated {
+        /// Its length, in bytes.
+        at: u64,
+    },
+    /// Something in a stream is not what it must be.
+    #[error("the stream is damaged at byte {at}: {what}; get another copy")]
+    StreamDamaged {
+        /// What is wrong.
+        what: String,
+        /// Offset in the stream, in bytes.
+        at: u64,
+    },
+    /// A stream does not belong to what it is used with.
+    #[error("{0}")]
+    StreamMismatch(String),
+    /// An import ended before the stream did. What it stored before is there, durably.
+    #[error(
+        "the import stopped at byte {at} of the stream, before frame {frame} was stored whole: {why}; \
+         {records} records were stored and are kept; to go on from there, resume at {position}"
+    )]
+    ImportStopped {
+        /// Where the frame begins, in bytes.
+        at: u64,
+        /// Number of the frame, from 0.
+        frame: u64,
+        /// Records that this import stored.
+        records: u64,
+        /// Where to go on.
+        position: StreamPosition,
+        /// What was wrong.
+        #[source]
+        why: Box<Error>,
     },
     /// Sessions or other handles are still there.
     #[error(

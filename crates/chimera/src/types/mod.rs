@@ -2,6 +2,8 @@
 
 pub(crate) mod check;
 pub(crate) mod error;
+pub(crate) mod inspect;
 pub(crate) mod options;
 pub(crate) mod stats;
+pub(crate) mod stream;
 pub(crate) mod swap;

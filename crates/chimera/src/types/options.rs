@@ -244,6 +244,8 @@ pub struct Options {
     pub(crate) index_segment_slots: u32,
     pub(crate) journal_bytes: Option<u64>,
     pub(crate) progress: Option<Progress>,
+    /// The store is a new one, and incomplete until [`complete`](crate::Db::complete) says otherwise.
+    pub(crate) incomplete: bool,
 }
 
 impl Default for Options {
@@ -273,6 +275,7 @@ impl Default for Options {
             index_segment_slots: 1024,
             journal_bytes: None,
             progress: None,
+            incomplete: false,
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Keys that were crafted to have one 64-bit hash.
 
-use std::path::Path;
-
 use chimera::{Error, RecordLayout};
 
-use crate::tools::media::{SUPERBLOCK, forge_superblock, word};
+use crate::tools::media::{crafted, forge_superblock, hash_seed};
 use crate::tools::{assert_fails, assert_sound, contents, key_of, open, scratch, small_with};
 
 /// Bytes of keys and values.
@@ -15,20 +13,6 @@ const MANY: u64 = 5000;
 fn options() -> chimera::Options {
     let geometry = chimera::Geometry { segment_bytes: 1 << 20, ..crate::tools::SMALL };
     small_with(geometry).fixed_size(SIZES.0, SIZES.1)
-}
-
-/// A key of 32 bytes whose XXH3 with this seed does not depend on `number`: its first 8 bytes make a
-/// factor zero, whose other factor is made of the next 8 bytes.
-fn crafted(seed: u64, number: u64) -> Vec<u8> {
-    const SECRET: u64 = u64::from_le_bytes([0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe]);
-    let mut key = vec![0x5a; 32];
-    key[..8].copy_from_slice(&SECRET.wrapping_add(seed).to_le_bytes());
-    key[8..16].copy_from_slice(&number.to_le_bytes());
-    key
-}
-
-fn hash_seed(path: &Path) -> u64 {
-    word(path, SUPERBLOCK, 24)
 }
 
 #[test]

@@ -99,8 +99,18 @@ type Hook = Arc<dyn Fn(&str) + Send + Sync>;
 /// Mapped memory that can be photographed.
 pub(crate) struct CrashPmem {
     inner: Hardware,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     hook: Mutex<Option<Hook>>,
+}
+
+/// What is photographed of memory that somebody else has.
+pub(crate) struct Film(Arc<Mutex<State>>);
+
+impl Film {
+    /// All of it so far.
+    pub(crate) fn images(&self) -> Vec<Image> {
+        std::mem::take(&mut self.0.lock().expect("no step panics").images)
+    }
 }
 
 /// Opens a store whose steps can be photographed. Nothing runs in the background.
@@ -121,7 +131,7 @@ pub(crate) fn open_with(
 impl CrashPmem {
     pub(crate) fn new(options: &Options) -> Self {
         let inner = Hardware::new(options.hardware_options()).expect("address space");
-        Self { inner, state: Mutex::default(), hook: Mutex::default() }
+        Self { inner, state: Arc::default(), hook: Mutex::default() }
     }
 
     /// Calls `hook` before each step from now on, and with "prefetch" or "read" before each of these.
@@ -164,6 +174,12 @@ impl CrashPmem {
     /// Bytes touched ahead of their use so far.
     pub(crate) fn populated_bytes(&self) -> u64 {
         self.state().populated.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Photographs every step from now on, for who gives the memory away.
+    pub(crate) fn film(&self) -> Film {
+        self.start();
+        Film(self.state.clone())
     }
 
     /// Starts photographing; for steps inside of an open that has no end in sight.

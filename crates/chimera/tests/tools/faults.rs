@@ -66,10 +66,14 @@ impl Faults {
 
 /// Opens a store in an environment with these faults.
 pub(crate) fn open(faults: &Arc<Faults>, path: &Path, options: &Options) -> Result<Db> {
-    let environment: Arc<dyn Environment> =
-        Arc::new(FaultyEnvironment { real: RealEnvironment::new(), faults: Arc::clone(faults) });
+    let environment = environment(faults);
     let pmem = Hardware::new(options.hardware_options()).expect("address space");
     Db::open_on(pmem, &environment, path, options)
+}
+
+/// The real environment with these faults.
+pub(crate) fn environment(faults: &Arc<Faults>) -> Arc<dyn Environment> {
+    Arc::new(FaultyEnvironment { real: RealEnvironment::new(), faults: Arc::clone(faults) })
 }
 
 #[derive(Debug)]

@@ -92,3 +92,18 @@ pub(crate) fn find(path: &Path, name: &str, bytes: &[u8]) -> usize {
     assert!(places.next().is_none(), "the bytes are there more than once");
     at
 }
+
+/// The seed of a store's key hash.
+pub(crate) fn hash_seed(path: &Path) -> u64 {
+    word(path, SUPERBLOCK, 24)
+}
+
+/// A key of 32 bytes whose XXH3 with this seed does not depend on `number`: its first 8 bytes make a
+/// factor zero, whose other factor is made of the next 8 bytes.
+pub(crate) fn crafted(seed: u64, number: u64) -> Vec<u8> {
+    const SECRET: u64 = u64::from_le_bytes([0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe]);
+    let mut key = vec![0x5a; 32];
+    key[..8].copy_from_slice(&SECRET.wrapping_add(seed).to_le_bytes());
+    key[8..16].copy_from_slice(&number.to_le_bytes());
+    key
+}

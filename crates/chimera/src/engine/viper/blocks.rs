@@ -24,6 +24,16 @@ const FREE: u32 = KNOWN - 1;
 /// many short-lived sessions would waste much. Once the pool is full, every free slot counts.
 const QUEUED_AT_LEFT_PART: u32 = 16;
 
+/// Who has a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// A session that fills it.
+    Session,
+    /// The queue, for the next session that needs one.
+    Queue,
+    Nobody,
+}
+
 /// Page locks and block states in DRAM, and the queue of blocks with free slots.
 ///
 /// The number of free slots is a hint: whoever fills a block counts on the bitsets only.
@@ -209,6 +219,16 @@ impl Blocks {
         let free = if is_empty { self.units_per_block } else { fillable + became_free };
         if free >= self.worth_queueing(QUEUED_AT_LEFT_PART) {
             self.enqueue(block);
+        }
+    }
+
+    /// Who has the block now.
+    pub(super) fn whose(&self, block: u64) -> Whose {
+        // Blocks of an index in persistent memory have no state.
+        match self.states.get(block).map_or(0, |state| state.load(Ordering::Relaxed)) {
+            state if state & OWNED != 0 => Whose::Session,
+            state if state & QUEUED != 0 => Whose::Queue,
+            _ => Whose::Nobody,
         }
     }
 

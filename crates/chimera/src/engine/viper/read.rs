@@ -14,13 +14,13 @@ use crate::types::error::{Error, Result};
 const GROUP: usize = 16;
 
 /// What a reader found wrong with a record.
-struct Unsound {
-    at: u64,
+pub(super) struct Unsound {
+    pub(super) at: u64,
 }
 
 impl Unsound {
     #[cold]
-    fn into_error(self) -> Error {
+    pub(super) fn into_error(self) -> Error {
         Error::corrupted("a record does not match its checksum", self.at)
     }
 }
@@ -219,56 +219,6 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             Probe::Found(if is_sound { Ok(existing) } else { Err(Unsound { at: place.record_at }) })
         });
         existing.transpose().map_err(Unsound::into_error)
-    }
-
-    /// Hands every record to `take`: keys that are there all the time at least once, and exactly once
-    /// while nobody writes. Ends early when `take` says `false`.
-    pub(crate) fn for_each(
-        &self,
-        client: &mut Client,
-        mut take: impl FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<()> {
-        let mut key = Vec::new();
-        let mut outcome = Ok(());
-        let mut goes_on = true;
-        self.index.for_each(|hash, location| {
-            if !goes_on || outcome.is_err() {
-                return;
-            }
-            match self.read_listed(client, hash, location, &mut key) {
-                Ok(true) => goes_on = take(&key, &client.value),
-                Ok(false) => {}
-                Err(error) => outcome = Err(error),
-            }
-        });
-        outcome
-    }
-
-    /// Reads the record that the index listed at `location`, or wherever it has moved since. `false`
-    /// when it is gone.
-    fn read_listed(
-        &self,
-        client: &mut Client,
-        hash: u64,
-        listed: Location,
-        key: &mut Vec<u8>,
-    ) -> Result<bool> {
-        let read_key = |location: Location, key: &mut Vec<u8>| {
-            let place = self.pages.place_of(location);
-            let lock = self.page_lock(&place);
-            let Some(version) = lock.read_begin() else { return Probe::Retry };
-            let is_record = self.pages.read_key(&self.pool, &place, key);
-            match lock.read_is_valid(version) {
-                false => Probe::Retry,
-                true if is_record && self.hash.of(key) == hash => Probe::Found(()),
-                true => Probe::NotThis,
-            }
-        };
-        let still_there = matches!(read_key(listed, key), Probe::Found(()));
-        if still_there || self.index.find(hash, |location| read_key(location, key)).is_some() {
-            return self.read_hashed(client, hash, key);
-        }
-        Ok(false)
     }
 }
 

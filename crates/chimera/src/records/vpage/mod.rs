@@ -67,6 +67,21 @@ pub(crate) struct Room {
     pub(crate) fillable_if_starved: u32,
 }
 
+/// What the pages of a block hold, in bytes where nothing else is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) pages: u64,
+    /// Pages with something that counts, and pages with a damaged word.
+    pub(crate) pages_filled: u64,
+    pub(crate) pages_damaged: u64,
+    pub(crate) live_records: u64,
+    /// What counts, with its headers.
+    pub(crate) live_bytes: u64,
+    /// What neither counts nor is room.
+    pub(crate) dead_bytes: u64,
+    pub(crate) room_bytes: u64,
+}
+
 /// Where the next record of a session goes. Which fields mean something depends on the pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InsertPoint {
@@ -358,6 +373,9 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
 
     /// What of a block holds no record that counts; what is damaged is no room.
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room;
+
+    /// What the pages of a block hold.
+    fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage;
 
     /// Hands the records of a block to `visit`.
     fn scan<P: Pmem>(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::Blocks;
+use crate::records::vpage::Room;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::under_loom::model;
 use crate::sync::{Arena, Mutex};

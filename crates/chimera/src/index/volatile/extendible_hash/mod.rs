@@ -44,8 +44,8 @@
 //! 5. An entry that is moved (displaced, brought home, split off) is copied first and removed from
 //!    its old place afterwards. While it is in two segments, both are locked.
 //! 6. Locks are taken in the order: segment, a segment with a higher number, growth or overflow.
-//!    The second segment is always a new one that only [`ExtendibleHash::for_each`] may hold, for a
-//!    bounded time, so there is no cycle. Closures of the caller run outside of all locks, except
+//!    The second segment is always a new one that nobody else may hold before the directory leads
+//!    there, so there is no cycle. Closures of the caller run outside of all locks, except
 //!    those of [`ExtendibleHash::upsert_with`] and of the changes named `.._after`, which run with the
 //!    segment locked and must not use the table.
 //!
@@ -112,6 +112,7 @@ mod displacement;
 mod geometry;
 mod growth;
 mod header;
+mod listing;
 mod lookup;
 #[cfg(all(test, loom))]
 mod models;
@@ -130,10 +131,10 @@ use self::directory::Directory;
 pub use self::geometry::HashGeometry;
 use self::growth::Growth;
 use self::header::SegmentHeader;
+pub use self::listing::position_of;
 use self::overflow::Overflow;
 pub use self::words::{DramWords, Words};
 use crate::index::OutOfSpace;
-use crate::pool::Location;
 use crate::sync::{Arena, VersionGuard};
 
 /// Headers in the first chunk of memory.
@@ -152,6 +153,19 @@ pub struct ExtendibleHash<W: Words = DramWords> {
     overflow: Overflow,
     growth: Growth,
     environment: Arc<dyn Environment>,
+}
+
+/// How a table has grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Segments given out.
+    pub segments: u64,
+    /// Slots of each.
+    pub slots_per_segment: u32,
+    /// log2 of the entries of the directory.
+    pub directory_depth: u32,
+    /// Entries that have no place in their segment.
+    pub overflow: u64,
 }
 
 /// A segment whose lock is held.
@@ -215,24 +229,6 @@ impl<W: Words> ExtendibleHash<W> {
         Ok(table)
     }
 
-    /// Hands out every entry. One that is there all the time comes at least once, and exactly once
-    /// when nothing else changes the table. No lock is held while `take` runs.
-    pub fn for_each(&self, mut take: impl FnMut(u64, Location)) {
-        let mut batch = Vec::with_capacity(self.geometry.slots_per_segment() as usize);
-        let mut segment = 0;
-        // A split moves entries to a segment with a higher number, so they are not missed.
-        while segment < self.growth.segments() {
-            let locked = self.lock_segment(segment);
-            locked.slots.for_each(|entry| batch.push((entry.hash, entry.location)));
-            drop(locked);
-            batch.drain(..).for_each(|(hash, location)| take(hash, location));
-            segment += 1;
-        }
-        for (hash, location) in self.overflow.to_vec() {
-            take(hash, location);
-        }
-    }
-
     /// The number of entries; while others change the table, roughly.
     ///
     /// # Cost
@@ -251,6 +247,16 @@ impl<W: Words> ExtendibleHash<W> {
     pub fn bytes(&self) -> u64 {
         let headers = self.headers.count() * size_of::<SegmentHeader>() as u64;
         self.words.bytes() + headers + self.directory.bytes() + self.overflow.bytes()
+    }
+
+    /// How the table has grown.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            segments: self.growth.segments(),
+            slots_per_segment: self.geometry.slots_per_segment(),
+            directory_depth: self.directory.depth(),
+            overflow: self.overflow.len(),
+        }
     }
 
     #[inline(always)]

@@ -9,8 +9,10 @@
 //! covers them as well, and stay here until removed.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::PoisonError;
 
+use super::listing::{hash_at, position_of};
 use crate::pool::Location;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -21,6 +23,7 @@ pub(super) const ALIKE_MAX: usize = 64;
 /// The same while a table is rebuilt: those that had a slot in one of two buckets may have none now.
 pub(super) const ALIKE_REBUILT_MAX: usize = ALIKE_MAX + 8;
 
+/// By position in a listing, so that the entries of a segment are next to each other.
 type Entries = BTreeMap<u64, Vec<Location>>;
 
 #[derive(Debug, Default)]
@@ -48,18 +51,18 @@ impl Overflow {
         if self.is_empty() {
             return Vec::new();
         }
-        self.read().get(&hash).cloned().unwrap_or_default()
+        self.read().get(&position_of(hash)).cloned().unwrap_or_default()
     }
 
     /// Whether there are fewer than `limit` entries of a hash.
     #[inline(always)]
     pub(super) fn has_fewer(&self, limit: usize, hash: u64) -> bool {
-        self.is_empty() || self.read().get(&hash).is_none_or(|all| all.len() < limit)
+        self.is_empty() || self.read().get(&position_of(hash)).is_none_or(|all| all.len() < limit)
     }
 
     pub(super) fn insert(&self, hash: u64, location: Location) {
         let mut entries = self.write();
-        entries.entry(hash).or_default().push(location);
+        entries.entry(position_of(hash)).or_default().push(location);
         self.count.fetch_add(1, Ordering::Release);
     }
 
@@ -69,7 +72,8 @@ impl Overflow {
             return false;
         }
         let mut entries = self.write();
-        let found = entries.get_mut(&hash).and_then(|all| all.iter_mut().find(|at| **at == old));
+        let all = entries.get_mut(&position_of(hash));
+        let found = all.and_then(|all| all.iter_mut().find(|at| **at == old));
         found.map(|at| *at = new).is_some()
     }
 
@@ -79,20 +83,24 @@ impl Overflow {
             return false;
         }
         let mut entries = self.write();
-        let Some(all) = entries.get_mut(&hash) else { return false };
+        let Some(all) = entries.get_mut(&position_of(hash)) else { return false };
         let Some(position) = all.iter().position(|&at| at == location) else { return false };
         all.swap_remove(position);
         if all.is_empty() {
-            entries.remove(&hash);
+            entries.remove(&position_of(hash));
         }
         self.count.fetch_sub(1, Ordering::Release);
         true
     }
 
-    /// All entries.
-    pub(super) fn to_vec(&self) -> Vec<(u64, Location)> {
-        let entries = self.read();
-        entries.iter().flat_map(|(&hash, all)| all.iter().map(move |&at| (hash, at))).collect()
+    /// Adds the entries at these positions of a listing to `into`.
+    pub(super) fn list(&self, positions: RangeInclusive<u64>, into: &mut Vec<(u64, Location)>) {
+        if self.is_empty() {
+            return;
+        }
+        for (&position, all) in self.read().range(positions) {
+            into.extend(all.iter().map(|&at| (hash_at(position), at)));
+        }
     }
 
     /// Bytes in use, roughly.

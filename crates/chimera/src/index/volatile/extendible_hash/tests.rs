@@ -13,6 +13,7 @@ use chimera_pmem::RealEnvironment;
 
 use super::*;
 use crate::index::{Probe, Resolve, TooManyAlike};
+use crate::pool::Location;
 
 /// A well-mixed, reversible hash.
 pub(super) fn mix(key: u64) -> u64 {
@@ -155,6 +156,49 @@ fn for_each_and_len_agree_with_what_was_entered() {
     table.for_each(|hash, location| assert!(seen.insert((hash, location)), "{hash} twice"));
     assert_eq!(seen, expected);
     assert_eq!(table.len(), expected.len() as u64);
+}
+
+/// Two tables that have grown differently are listed in the same order, from any position on; entries in
+/// the overflow have their place in it.
+#[test]
+fn listings_follow_the_hashes_alone() {
+    let alike = |table: &ExtendibleHash| {
+        for number in 0..20 {
+            let location = place_of(1_000_000 + number);
+            assert_eq!(table.upsert_with(mix(5), location, |_| Resolve::OtherKey), Ok(None));
+        }
+        assert!(!table.overflow.is_empty());
+    };
+    let all = |table: &ExtendibleHash, from: u64| {
+        let mut listed = Vec::new();
+        let mut next = Some(from);
+        while let Some(from) = next {
+            let mut batch = Vec::new();
+            next = table.list(from, &mut batch);
+            batch.sort_unstable_by_key(|&(hash, location)| (position_of(hash), location.raw()));
+            let bound = next.map_or(u64::MAX, |next| next - 1);
+            let inside = from..=bound;
+            assert!(batch.iter().all(|(hash, _)| inside.contains(&position_of(*hash))));
+            listed.extend(batch);
+        }
+        listed
+    };
+    let (small, large) = (table(16), table(1024));
+    insert_keys(&small, 0..5000);
+    alike(&small);
+    alike(&large);
+    insert_keys(&large, 0..5000);
+    let expected = all(&small, 0);
+    assert_eq!(expected.len(), 5020);
+    assert!(expected.is_sorted_by_key(|(hash, _)| position_of(*hash)));
+    assert!(all(&large, 0) == expected);
+    for from in [1, expected.len() / 2, expected.len() - 1] {
+        let position = position_of(expected[from].0);
+        let first = expected.partition_point(|(hash, _)| position_of(*hash) < position);
+        assert!(all(&small, position) == expected[first..]);
+        assert!(all(&large, position) == expected[first..]);
+    }
+    assert_eq!(all(&small, u64::MAX), []);
 }
 
 #[test]

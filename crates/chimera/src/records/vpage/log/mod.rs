@@ -29,7 +29,7 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::{
     Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
-    Stored, damaged_word, sites, steps, value_checksum,
+    Stored, Usage, damaged_word, sites, steps, value_checksum,
 };
 use crate::pool::{BlockMap, Location, Pool};
 use crate::records::block_flags;
@@ -565,6 +565,10 @@ impl Pages for LogPages {
             fillable: units(fillable),
             fillable_if_starved: units(fillable_if_starved),
         }
+    }
+
+    fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
+        self.usage_of(pool, block)
     }
 
     fn scan<P: Pmem>(

@@ -7,7 +7,7 @@ use super::lengths::{Entry, Lengths};
 use super::{LOG_AT, LogPages, span_of};
 use crate::pool::Pool;
 use crate::records::block_flags;
-use crate::records::vpage::{IsSound, PageBuffers, Place, RecordHeader, Scan, Scanned};
+use crate::records::vpage::{IsSound, PageBuffers, Place, RecordHeader, Scan, Scanned, Usage};
 
 /// A page, or a block that is one page.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +115,24 @@ impl LogPages {
             _ => {}
         });
         walked
+    }
+
+    /// What the pages of a block hold.
+    pub(super) fn usage_of<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
+        let mut usage = Usage::default();
+        for part in self.parts_of(pool, block) {
+            let walked = self.walk(pool, part);
+            let room = Self::room_of(part, walked);
+            usage.pages += 1;
+            usage.pages_filled += u64::from(walked.live_bytes > 0);
+            usage.pages_damaged += u64::from(walked.tail.is_none());
+            usage.live_records += u64::from(walked.live_records);
+            usage.live_bytes += walked.live_bytes;
+            usage.room_bytes += room;
+            // Beside writers a record may have been retired after it was counted.
+            usage.dead_bytes += (part.length - LOG_AT).saturating_sub(walked.live_bytes + room);
+        }
+        usage
     }
 
     /// Hands the records of a page to `visit`.

@@ -22,7 +22,7 @@ use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{
     Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RECORD_HEADER_BYTES, RecordHeader, Room,
-    Scan, Scanned, Stored, damaged_word, sites, steps, value_checksum,
+    Scan, Scanned, Stored, Usage, damaged_word, sites, steps, value_checksum,
 };
 use crate::pool::{BlockMap, Location, Pool, Superblock};
 use crate::types::error::{Error, Result};
@@ -484,6 +484,31 @@ impl Pages for SlottedPages {
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room {
         let free = self.free_slots(pool, block);
         Room { free, fillable: free, fillable_if_starved: free }
+    }
+
+    fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
+        let mut usage = Usage::default();
+        let slot_bytes = u64::from(self.layout.slot_bytes);
+        for (_, page_at) in self.pages_of(pool, block) {
+            let (mut live, mut known, mut is_damaged) = (0, 0, false);
+            for word in 0..self.layout.bitset_words {
+                match self.bits(pool, page_at, word) {
+                    Ok(bits) => {
+                        live += u64::from(bits.count_ones());
+                        known += u64::from(self.layout.bits_of_word(word).count_ones());
+                    }
+                    Err(_) => is_damaged = true,
+                }
+            }
+            usage.pages += 1;
+            usage.pages_filled += u64::from(live > 0);
+            usage.pages_damaged += u64::from(is_damaged);
+            usage.live_records += live;
+            usage.live_bytes += live * slot_bytes;
+            usage.room_bytes += (known - live) * slot_bytes;
+            usage.dead_bytes += (u64::from(self.layout.slots) - known) * slot_bytes;
+        }
+        usage
     }
 
     fn scan<P: Pmem>(

@@ -1,0 +1,50 @@
+//! `chimera backup`.
+
+use std::path::PathBuf;
+
+use chimera::BackupOptions;
+use clap::{Args, ValueHint};
+
+use crate::arguments::NamedStore;
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::human::{count, size};
+use crate::progress::Bar;
+use crate::store;
+
+const EXAMPLES: &str = "\
+Examples:
+  chimera backup users /mnt/backups/users-monday
+
+The backup is a store. Until it is durable whoever opens it is told that it is not complete; one
+that was interrupted is removed and made again. A program makes a backup of a store that it has
+open, beside its writers, with `Db::backup`.";
+
+/// Make a new store with the records, layout and sizes of this one
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Backup {
+    #[command(flatten)]
+    store: NamedStore,
+    /// Where the new store goes: nothing, or an empty directory, is there yet
+    #[arg(value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+}
+
+impl Backup {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let db = store::open_to_read_at(&self.store.store, self.store.salvage)?;
+        let bar = Bar::new("copying", "records");
+        let mut options = BackupOptions::new();
+        if let Some(bar) = &bar {
+            options = options.progress(bar.callback());
+        }
+        let report = db.backup(&self.directory, &options)?;
+        drop(bar);
+        if context.json {
+            return context.output.json(&report);
+        }
+        let (records, path) = (count(report.records), self.directory.display());
+        context.output.line(format!("{records} records in `{path}`, {}", size(report.bytes)))
+    }
+}

@@ -1,0 +1,144 @@
+//! `chimera import`.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::PathBuf;
+
+use chimera::{
+    Db, Durability, Error, ImportOptions, ImportReport, Options, StreamPosition, StreamReader,
+};
+use clap::{Args, ValueHint};
+use serde_json::json;
+
+use crate::arguments::NamedStore;
+use crate::commands::{Context, STANDARD_STREAM};
+use crate::failure::Failure;
+use crate::human::{self, count};
+use crate::progress::Bar;
+use crate::store;
+
+/// Bytes read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+
+const EXAMPLES: &str = "\
+Examples:
+  chimera import users users.stream
+  chimera export users - | chimera import copy -
+
+Keys that are there already get the values of the stream. When the stream is damaged or ends too
+soon, what came before is kept, and the message says where to go on: with the whole stream and
+--resume POSITION, or without, which stores everything again and does no harm.";
+
+/// Store the records of a stream that `export` wrote; creates the store if there is none
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Import {
+    #[command(flatten)]
+    store: NamedStore,
+    /// File to read; `-` is standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Pass over what an import stored before it stopped, given where it said to go on
+    #[arg(long, value_name = "POSITION")]
+    resume: Option<StreamPosition>,
+    /// What a write survives: auto, immediate, group:MILLISECONDS or process
+    #[arg(long, value_name = "MODE", default_value = "auto")]
+    durability: Durability,
+    /// Size of each of the store's segments, when it is created, such as 64MiB [default: 1GiB; on a
+    /// device, what fills it]
+    #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
+    segment_size: Option<u64>,
+}
+
+impl Import {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.file.as_os_str() == STANDARD_STREAM {
+            return self.import(context, io::stdin().lock(), 0);
+        }
+        let failed = |source| Failure::Io { action: "open the file", source };
+        let file = File::open(&self.file).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        self.import(context, file, bytes)
+    }
+
+    fn import(&self, context: &mut Context, from: impl Read, bytes: u64) -> Result<(), Failure> {
+        let mut reader = StreamReader::new(BufReader::with_capacity(BUFFER_BYTES, from))?;
+        let created = store::is_absent(&self.store.store)?;
+        let db = self.open(created.then(|| reader.kind().options()))?;
+        let bar = Bar::new("importing", "bytes");
+        let mut options = ImportOptions::new();
+        if let Some(bar) = bar.as_ref().filter(|_| bytes > 0) {
+            options = options.progress(bar.callback(), bytes);
+        }
+        if let Some(position) = self.resume {
+            options = options.resume(position);
+        }
+        let outcome = db.import(&mut reader, &options);
+        drop(bar);
+        // What was stored stays, whatever came then.
+        db.close()?;
+        match outcome {
+            Ok(report) => self.say(context, &report, created),
+            Err(error) => {
+                if context.json {
+                    context.output.json(&stopped(&error))?;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Opens the store, or makes it as the stream's kind wants it.
+    fn open(&self, kind: Option<Options>) -> Result<Db, Failure> {
+        let create = kind.is_some();
+        let mut options = kind
+            .unwrap_or_default()
+            .create(create)
+            .salvage(self.store.salvage)
+            .durability(self.durability);
+        if let Some(bytes) = self.segment_size {
+            options = options.segment_bytes(bytes);
+        }
+        Ok(store::open(&self.store.store, options)?)
+    }
+
+    fn say(
+        &self,
+        context: &mut Context,
+        report: &ImportReport,
+        created: bool,
+    ) -> Result<(), Failure> {
+        if context.json {
+            let mut all = json!(report);
+            all["complete"] = true.into();
+            all["created_store"] = created.into();
+            return context.output.json(&all);
+        }
+        if created {
+            context.output.line(format!("created store `{}`", self.store.store.display()))?;
+        }
+        let part = |records: u64, before: &str, after: &str| match records {
+            0 => String::new(),
+            records => format!("{before}{}{after}", count(records)),
+        };
+        let replaced = part(report.replaced, ", ", " of which replaced others");
+        let skipped = part(report.skipped, "; ", " were passed over");
+        let records = count(report.records);
+        context.output.line(format!("imported {records} records{replaced}{skipped}"))
+    }
+}
+
+/// How far an import came, for programs.
+fn stopped(error: &Error) -> serde_json::Value {
+    match error {
+        Error::ImportStopped { at, frame, records, position, why } => json!({
+            "complete": false,
+            "records": records,
+            "at": at,
+            "frame": frame,
+            "position": position,
+            "why": why.to_string(),
+        }),
+        _ => json!({ "complete": false, "records": 0 }),
+    }
+}

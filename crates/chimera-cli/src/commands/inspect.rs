@@ -1,0 +1,99 @@
+//! `chimera inspect`.
+
+use chimera::InspectReport;
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::NamedStore;
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::human::{count, size};
+use crate::progress::Bar;
+use crate::store;
+
+/// Signs of the longest bar.
+const BAR: u64 = 40;
+
+/// Print what the store is made of: blocks, pages, how full they are, the index
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  chimera inspect users\n  chimera inspect users --json")]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    store: NamedStore,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    path: &'a std::path::Path,
+    #[serde(flatten)]
+    report: InspectReport,
+}
+
+impl Inspect {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let db = store::open_to_read_at(&self.store.store, self.store.salvage)?;
+        let bar = Bar::new("inspecting", "blocks");
+        let report = db.inspect(bar.as_ref().map(Bar::callback).as_ref());
+        drop(bar);
+        if context.json {
+            return context.output.json(&Report { path: &self.store.store, report });
+        }
+        for (name, value) in rows(&report) {
+            context.output.line(format!("{name:22}{value}"))?;
+        }
+        for line in histogram(&report) {
+            context.output.line(line)?;
+        }
+        Ok(())
+    }
+}
+
+fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
+    let InspectReport { blocks, pages, bytes, index, .. } = report;
+    let mut rows = vec![
+        ("records", count(report.records)),
+        ("blocks", format!("{} of {}", count(blocks.used), size(report.block_bytes))),
+        ("  of pages", format!("{} of {}", count(blocks.paged), size(report.page_bytes))),
+        ("  that are one page", count(blocks.large)),
+        ("  of an index", count(blocks.index)),
+        ("  damaged", count(blocks.damaged)),
+        ("blocks of records", count(blocks.paged + blocks.large)),
+        ("  in use by a session", count(blocks.owned)),
+        ("  waiting to be filled", count(blocks.queued)),
+        ("  resting", count(blocks.resting)),
+        ("  without a record", count(blocks.empty)),
+        ("pages", count(pages.pages)),
+        ("  with records", count(pages.filled)),
+    ];
+    if pages.damaged > 0 {
+        rows.push(("  damaged", count(pages.damaged)));
+    }
+    rows.extend([
+        ("bytes of records", size(bytes.live)),
+        ("bytes that are dead", size(bytes.dead)),
+        ("bytes of room", size(bytes.room)),
+        ("bytes of overhead", size(bytes.overhead)),
+        ("entries of the index", count(index.entries)),
+        ("  in the overflow", count(index.overflow)),
+        ("segments of the index", count(index.segments)),
+        ("  load", format!("{:.1} %", 100.0 * index.load)),
+        ("  depth of directory", index.directory_depth.to_string()),
+        ("  bytes of DRAM", size(index.bytes)),
+    ]);
+    rows
+}
+
+/// Blocks by the part of them that live records take.
+fn histogram(report: &InspectReport) -> Vec<String> {
+    let fill = &report.fill;
+    let parts = (1_u64..).zip(fill.tenths).map(|(tenth, blocks)| (10 * tenth, blocks));
+    let all: Vec<_> = std::iter::once((0, fill.empty)).chain(parts).collect();
+    let most = all.iter().map(|(_, blocks)| *blocks).max().unwrap_or_default().max(1);
+    let line = |(percent, blocks): &(u64, u64)| {
+        let bar =
+            "#".repeat((u128::from(*blocks) * u128::from(BAR)).div_ceil(most.into()) as usize);
+        format!("  up to {percent:>3} % {:>14}  {bar}", count(*blocks)).trim_end().to_owned()
+    };
+    let heading = "blocks of records by how much of them live records take".to_owned();
+    std::iter::once(heading).chain(all.iter().map(line)).collect()
+}

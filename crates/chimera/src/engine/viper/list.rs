@@ -1,0 +1,145 @@
+//! Listings: every record, in an order that stays the same for as long as the store lives.
+//!
+//! The order is that of the index, which follows from the keys' hashes and so from the superblock's seed.
+//! A *position* is a place in it; each key has one, and hardly ever two keys the same.
+
+use chimera_pmem::Pmem;
+
+use super::read::Unsound;
+use super::{Client, Viper};
+use crate::index::Probe;
+use crate::index::volatile::extendible_hash::{Words, position_of};
+use crate::pool::Location;
+use crate::records::vpage::Pages;
+use crate::types::error::Result;
+
+/// A record as a listing gives it.
+pub(crate) struct Listed<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// What comes before this position has been handed out, this record included unless another one is
+    /// at the same.
+    pub(crate) done_below: u64,
+}
+
+impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+    /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
+    /// there all the time exactly once, with a value that they have at that moment. Ends early when
+    /// `take` says `false`. Nothing is locked while `take` runs.
+    pub(crate) fn list(
+        &self,
+        client: &mut Client,
+        from: u64,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        let (mut batch, mut key) = (Vec::new(), Vec::new());
+        let mut next = Some(from);
+        while let Some(from) = next {
+            batch.clear();
+            next = self.index.list(from, &mut batch);
+            batch.sort_unstable_by_key(|(hash, _)| position_of(*hash));
+            for alike in batch.chunk_by(|one, other| one.0 == other.0) {
+                let goes_on = match alike {
+                    [(hash, listed)] => {
+                        let done_below = position_of(*hash).saturating_add(1);
+                        !self.read_listed(client, *hash, *listed, &mut key)?
+                            || take(&Listed { key: &key, value: &client.value, done_below })
+                    }
+                    _ => self.list_alike(client, alike, &mut take)?,
+                };
+                if !goes_on {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the record that the index listed at `location`, or wherever it has moved since. `false`
+    /// when it is gone.
+    fn read_listed(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        listed: Location,
+        key: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let still_there = matches!(self.read_listed_key(hash, listed, key), Probe::Found(()));
+        if still_there
+            || self.index.find(hash, |location| self.read_listed_key(hash, location, key)).is_some()
+        {
+            return self.read_hashed(client, hash, key);
+        }
+        self.is_gone(hash, listed).map(|()| false)
+    }
+
+    /// Nothing, when what was listed at `location` and not found is gone or has moved.
+    ///
+    /// # Errors
+    /// `Corrupted` when it is there, with another key than the index says.
+    #[cold]
+    fn is_gone(&self, hash: u64, location: Location) -> Result<()> {
+        let _key = self.keys.lock_to_look(hash, &self.poison);
+        let mut key = Vec::new();
+        let place = self.pages.place_of(location);
+        let is_damaged = self.index.contains_exact(hash, location)
+            && !(self.pages.read_key(&self.pool, &place, &mut key) && self.hash.of(&key) == hash);
+        if is_damaged { Err(Unsound { at: place.record_at }.into_error()) } else { Ok(()) }
+    }
+
+    fn read_listed_key(&self, hash: u64, location: Location, key: &mut Vec<u8>) -> Probe<()> {
+        let place = self.pages.place_of(location);
+        let lock = self.page_lock(&place);
+        let Some(version) = lock.read_begin() else { return Probe::Retry };
+        let is_record = self.pages.read_key(&self.pool, &place, key);
+        match lock.read_is_valid(version) {
+            false => Probe::Retry,
+            true if is_record && self.hash.of(key) == hash => Probe::Found(()),
+            true => Probe::NotThis,
+        }
+    }
+
+    /// As [`list`](Self::list), for keys of one hash. Which of them have moved since they were listed is
+    /// not known: so what is found elsewhere counts only if its key was not found yet.
+    #[cold]
+    fn list_alike(
+        &self,
+        client: &mut Client,
+        alike: &[(u64, Location)],
+        take: &mut impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<bool> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut key = Vec::new();
+        for (hash, listed) in alike {
+            let found = matches!(self.read_listed_key(*hash, *listed, &mut key), Probe::Found(()));
+            if !found {
+                self.is_gone(*hash, *listed)?;
+            } else if !keys.contains(&key) {
+                keys.push(key.clone());
+            }
+        }
+        let hash = alike[0].0;
+        for _ in keys.len()..alike.len() {
+            let found = self.index.find(hash, |location| {
+                match self.read_listed_key(hash, location, &mut key) {
+                    Probe::Found(()) if keys.contains(&key) => Probe::NotThis,
+                    probe => probe,
+                }
+            });
+            if found.is_some() {
+                keys.push(key.clone());
+            }
+        }
+        let position = position_of(hash);
+        for (number, key) in keys.iter().enumerate() {
+            let is_last = number + 1 == keys.len();
+            let done_below = if is_last { position.saturating_add(1) } else { position };
+            if self.read_hashed(client, hash, key)?
+                && !take(&Listed { key, value: &client.value, done_below })
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
