@@ -7,9 +7,9 @@ use chimera_bench::command::BenchCommand;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::commands::{
-    backup::Backup, check::Check, completion::Completion, delete::Delete, doctor::Doctor,
-    export::Export, get::Get, import::Import, inspect::Inspect, list_keys::ListKeys, put::Put,
-    stats::Stats, update_u64::UpdateU64,
+    backup::Backup, check::Check, compact::Compact, completion::Completion, delete::Delete,
+    doctor::Doctor, export::Export, get::Get, import::Import, inspect::Inspect,
+    list_keys::ListKeys, put::Put, stats::Stats, update_u64::UpdateU64,
 };
 
 const EXAMPLES_AND_EXIT_CODES: &str = "\
@@ -19,8 +19,8 @@ Examples:
   chimera list-keys --values --limit 10
   chimera update-u64 --create visitors 1
   chimera check
-  chimera export chimera-data records.stream
-  chimera backup chimera-data copy
+  chimera export records.stream
+  chimera backup copy
   chimera doctor                         what this machine and this directory can do
 
 Exit codes:
@@ -67,6 +67,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Check(Check),
     Inspect(Inspect),
+    Compact(Compact),
     Export(Export),
     Import(Import),
     Backup(Backup),
@@ -85,17 +86,6 @@ pub(crate) struct StorePath {
     #[arg(long, value_name = "DIR", env = "CHIMERA_PATH", default_value = "chimera-data")]
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) path: PathBuf,
-}
-
-/// The store of a command that carries all of it from one place to another, or looks at all of it.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct NamedStore {
-    /// Directory of the store, or a DAX device such as /dev/dax0.0
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(crate) store: PathBuf,
-    /// Open in spite of damage, or after a power loss; damaged records are left out
-    #[arg(long)]
-    pub(crate) salvage: bool,
 }
 
 /// How to open the store.

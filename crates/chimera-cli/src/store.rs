@@ -1,5 +1,6 @@
 //! Opening a store the way a command needs it.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -105,8 +106,31 @@ pub(crate) fn is_absent(path: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// The sizes of a store's keys and values.
-pub(crate) fn sizes(db: &Db) -> (u32, u32) {
-    let stats = db.stats();
-    (stats.key_bytes, stats.value_bytes)
+/// Bytes of every key and of every value; none where they may be any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sizes {
+    pub(crate) key: Option<u32>,
+    pub(crate) value: Option<u32>,
+}
+
+impl Sizes {
+    /// Of an open store.
+    pub(crate) fn of(db: &Db) -> Self {
+        let stats = db.stats();
+        match stats.key_bytes {
+            0 => Self::default(),
+            key => Self { key: Some(key), value: Some(stats.value_bytes) },
+        }
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.key, self.value) {
+            (Some(key), Some(value)) => {
+                write!(f, "keys of {key} bytes, values of {value} bytes")
+            }
+            _ => f.write_str("keys and values of any size"),
+        }
+    }
 }

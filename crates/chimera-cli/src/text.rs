@@ -99,11 +99,16 @@ struct Done {
     outcome: Value,
 }
 
-/// `bytes` with zeros up to `size` bytes.
+/// `bytes` with zeros up to `size` bytes; as they are where any number will do.
 ///
 /// # Errors
 /// `TooLong` when there are more.
-pub(crate) fn fit(what: &'static str, mut bytes: Vec<u8>, size: u32) -> Result<Vec<u8>, Failure> {
+pub(crate) fn fit(
+    what: &'static str,
+    mut bytes: Vec<u8>,
+    size: Option<u32>,
+) -> Result<Vec<u8>, Failure> {
+    let Some(size) = size else { return Ok(bytes) };
     if bytes.len() > size as usize {
         return Err(Failure::TooLong { what, found: bytes.len(), size });
     }
@@ -183,13 +188,13 @@ mod tests {
 
     #[test]
     fn zeros_are_added_and_left_out() {
-        let padded = fit("key", b"ab".to_vec(), 4).unwrap();
+        let padded = fit("key", b"ab".to_vec(), Some(4)).unwrap();
         assert_eq!(padded, b"ab\0\0");
         assert_eq!(Form::Text.show(&padded), b"ab");
         assert_eq!(Form::Hex.show(&padded), b"61620000");
         assert_eq!(trimmed(b"\0a\0\0"), b"\0a");
         assert!(trimmed(&[0; 8]).is_empty());
-        assert!(fit("key", b"abcde".to_vec(), 4).is_err());
+        assert!(fit("key", b"abcde".to_vec(), Some(4)).is_err());
     }
 
     #[test]

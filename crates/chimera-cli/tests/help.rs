@@ -30,6 +30,7 @@ fn every_command_has_a_description() {
         "doctor",
         "check",
         "inspect",
+        "compact",
         "export",
         "import",
         "backup",

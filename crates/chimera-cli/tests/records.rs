@@ -134,7 +134,7 @@ fn sizes_are_chosen_at_creation_and_kept() {
 #[test]
 fn a_record_that_cannot_fit_creates_no_store() {
     let place = Place::new();
-    place.run(["put", "a-key-of-more-than-16-bytes", "v"]).expect(3);
+    place.run(["put", "--value-size", "9", "a-key-of-more-than-16-bytes", "v"]).expect(3);
     place.run(["put", "--value-size", "1", "k", "vv"]).expect(3);
     assert!(!place.store().exists());
 }
@@ -165,4 +165,45 @@ fn the_path_is_an_option_or_a_variable() {
     command.env_remove("CHIMERA_PATH").args(["put", "k", "by default"]).stdout(Stdio::null());
     assert!(spawn(&mut command).wait().expect("it ends").success());
     assert!(place.directory.path().join("chimera-data/superblock").exists());
+}
+
+#[test]
+fn a_store_made_without_sizes_takes_any() {
+    let place = Place::new();
+    let out = place.run(["put", "k", "v"]).ok();
+    assert!(out.contains("keys and values of any size"), "{out}");
+    let key = "a key of more than sixteen bytes".repeat(20);
+    let large = vec![b'x'; 3 << 20];
+    place.run_with_input(&["put", &key, "-"], &large);
+    let found = place.run(["get", &key]).ok();
+    assert!(found.trim_end().as_bytes() == large);
+    assert_eq!(
+        place.run(["put", &"k".repeat(5000), "v", "--json"]).expect(3).error_kind(),
+        "key_length"
+    );
+    place.run(["update-u64", "--create", "--at", "800", "counter", "5"]).ok();
+    assert_eq!(place.run(["update-u64", "--at", "800", "counter", "1"]).ok(), "5 -> 6\n");
+    let other = place.run(["put", "--key-size", "16", "k", "v", "--json"]).expect(3);
+    assert_eq!(other.error_kind(), "mismatch");
+    assert!(place.run(["stats"]).ok().contains("of any size"));
+    assert!(place.run(["check"]).ok().ends_with("sound\n"));
+}
+
+#[test]
+fn compaction_gives_space_back() {
+    let place = Place::new();
+    place.run(["put", "k", "v"]).ok();
+    for number in 0..40 {
+        place.run_with_input(&["put", &format!("large {number}"), "-"], &vec![7; 40_000]);
+    }
+    for number in (0..40).filter(|number| number % 4 > 0) {
+        place.run(["delete", &format!("large {number}")]).ok();
+    }
+    let report = place.run(["compact", "--json"]).json();
+    let bytes = |name: &str| report[name].as_u64().expect("a number");
+    assert!(bytes("bytes_after") < bytes("bytes_before") / 2, "{report:#}");
+    assert!(place.run(["compact"]).ok().contains("in use instead of"));
+    assert!(place.run(["check"]).ok().ends_with("sound\n"));
+    assert_eq!(place.run(["get", "large 4"]).ok().len(), 40_001);
+    place.run(["compact", "--free-percent", "0"]).expect(2);
 }

@@ -19,20 +19,21 @@ fn records(place: &Place, store: &str) -> Vec<String> {
 fn a_store_goes_through_a_file_into_a_new_one() {
     let place = Place::new();
     place.fill(1000);
-    let out = place.run(["export", "store", "records.stream"]).ok();
+    let out = place.run(["export", "--path", "store", "records.stream"]).ok();
     assert!(out.starts_with("exported 1,000 records, in 1 frames: "), "{out}");
-    let out = place.run(["import", "copy", "records.stream", "--segment-size", "4MiB"]).ok();
+    let out =
+        place.run(["import", "--path", "copy", "records.stream", "--segment-size", "4MiB"]).ok();
     assert_eq!(out, "created store `copy`\nimported 1,000 records\n");
     assert_eq!(records(&place, "copy"), records(&place, "store"));
     assert_eq!(records(&place, "copy").len(), 1000);
     assert!(place.run(["check", "--path", "copy"]).ok().ends_with("sound\n"));
-    let out = place.run(["import", "copy", "records.stream"]).ok();
+    let out = place.run(["import", "--path", "copy", "records.stream"]).ok();
     assert_eq!(out, "imported 1,000 records, 1,000 of which replaced others\n");
-    let report = place.run(["--json", "import", "copy", "records.stream"]).json();
+    let report = place.run(["--json", "import", "--path", "copy", "records.stream"]).json();
     assert_eq!((&report["complete"], &report["replaced"]), (&true.into(), &1000.into()));
     assert_eq!(report["created_store"], false);
     // A file that is there is not written over.
-    let run = place.run(["export", "store", "records.stream"]).expect(3);
+    let run = place.run(["export", "--path", "store", "records.stream"]).expect(3);
     assert!(run.err.contains("--resume"), "{run:?}");
 }
 
@@ -43,12 +44,12 @@ fn a_store_goes_through_a_pipe() {
     let mut export = place.command();
     let mut export = spawn(
         export
-            .args(["export", "store", "-", "--json"])
+            .args(["export", "--path", "store", "-", "--json"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped()),
     );
     let mut import = place.command();
-    import.args(["import", "copy", "-", "--segment-size", "4MiB"]);
+    import.args(["import", "--path", "copy", "-", "--segment-size", "4MiB"]);
     import.stdin(Stdio::from(export.stdout.take().expect("piped"))).stdout(Stdio::piped());
     let imported = spawn(&mut import).wait_with_output().expect("it ends");
     let exported = export.wait_with_output().expect("it ends");
@@ -64,25 +65,28 @@ fn an_interrupted_export_goes_on_in_its_file() {
     // More than a frame.
     place.fill(12_000);
     let file = place.directory.path().join("records.stream");
-    place.run(["export", "store", "records.stream"]).ok();
+    place.run(["export", "--path", "store", "records.stream"]).ok();
     let whole = fs::read(&file).expect("a stream");
     assert!(whole.len() > 2 << 20);
     for length in [0, 30, 64, 1 << 20, whole.len() - 1, whole.len()] {
         fs::write(&file, &whole[..length]).expect("writable");
-        let report =
-            place.run(["export", "--json", "--resume", "store", "records.stream"]).expect(0).json();
+        let report = place
+            .run(["export", "--json", "--resume", "--path", "store", "records.stream"])
+            .expect(0)
+            .json();
         assert_eq!(report["records"], 12_000, "{length} bytes");
         let written = report["records_written"].as_u64().expect("a number");
         assert_eq!(written == 0, length >= whole.len() - 1, "{length} bytes");
         let now = fs::read(&file).expect("a stream");
         assert!(length < 64 || now == whole, "{length} bytes");
         fs::remove_dir_all(place.directory.path().join("copy")).ok();
-        place.run(["import", "copy", "records.stream", "--segment-size", "4MiB"]).ok();
+        place.run(["import", "--path", "copy", "records.stream", "--segment-size", "4MiB"]).ok();
         assert_eq!(records(&place, "copy").len(), 12_000, "{length} bytes");
     }
     // What is no stream is left alone.
     fs::write(&file, "dear reader").expect("writable");
-    let run = place.run(["--json", "export", "--resume", "store", "records.stream"]).expect(3);
+    let run =
+        place.run(["--json", "export", "--resume", "--path", "store", "records.stream"]).expect(3);
     assert_eq!(run.error_kind(), "stream_damaged");
     assert_eq!(fs::read(&file).expect("readable"), b"dear reader");
 }
@@ -92,12 +96,13 @@ fn an_import_that_stops_says_where_to_go_on() {
     let place = Place::new();
     place.fill(12_000);
     let file = place.directory.path().join("records.stream");
-    place.run(["export", "store", "records.stream"]).ok();
+    place.run(["export", "--path", "store", "records.stream"]).ok();
     let whole = fs::read(&file).expect("a stream");
     let mut damaged = whole.clone();
     damaged[3 << 19] ^= 1;
     fs::write(&file, &damaged).expect("writable");
-    let arguments = ["--json", "import", "copy", "records.stream", "--segment-size", "4MiB"];
+    let arguments =
+        ["--json", "import", "--path", "copy", "records.stream", "--segment-size", "4MiB"];
     let run = place.run(arguments).expect(3);
     assert_eq!(run.error_kind(), "import_stopped");
     let report = run.json();
@@ -105,14 +110,15 @@ fn an_import_that_stops_says_where_to_go_on() {
     let kept = report["records"].as_u64().expect("a number");
     assert_eq!(records(&place, "copy").len() as u64, kept);
     let position = report["position"].as_str().expect("a position").to_owned();
-    let run = place.run(["import", "copy", "records.stream", "--resume", &position]).expect(3);
+    let run =
+        place.run(["import", "--path", "copy", "records.stream", "--resume", &position]).expect(3);
     assert!(run.err.contains("does not match its checksum") && run.err.contains(&position));
 
     fs::write(&file, &whole).expect("writable");
-    let out = place.run(["import", "copy", "records.stream", "--resume", &position]).ok();
+    let out = place.run(["import", "--path", "copy", "records.stream", "--resume", &position]).ok();
     assert!(out.contains("were passed over"), "{out}");
     assert_eq!(records(&place, "copy"), records(&place, "store"));
-    place.run(["import", "copy", "records.stream", "--resume", "nonsense"]).expect(2);
+    place.run(["import", "--path", "copy", "records.stream", "--resume", "nonsense"]).expect(2);
 }
 
 #[test]
@@ -120,16 +126,16 @@ fn nothing_is_made_of_what_is_no_stream_or_no_store() {
     let place = Place::new();
     let file = place.directory.path().join("letter");
     fs::write(&file, "x".repeat(1000)).expect("writable");
-    let run = place.run(["--json", "import", "copy", "letter"]).expect(3);
+    let run = place.run(["--json", "import", "--path", "copy", "letter"]).expect(3);
     assert_eq!(run.error_kind(), "stream_damaged");
-    place.run(["import", "copy", "missing"]).expect(3);
+    place.run(["import", "--path", "copy", "missing"]).expect(3);
     assert_eq!(
-        place.run(["--json", "export", "copy", "file"]).expect(3).error_kind(),
+        place.run(["--json", "export", "--path", "copy", "file"]).expect(3).error_kind(),
         "store_not_found"
     );
-    place.run(["export", "copy", "-", "--resume"]).expect(2);
-    place.run(["backup", "copy", "other"]).expect(3);
-    place.run(["inspect", "copy"]).expect(3);
+    place.run(["export", "--path", "copy", "-", "--resume"]).expect(2);
+    place.run(["backup", "--path", "copy", "other"]).expect(3);
+    place.run(["inspect", "--path", "copy"]).expect(3);
     for name in ["copy", "other", "file"] {
         assert!(!place.directory.path().join(name).exists(), "{name}");
     }
@@ -139,13 +145,13 @@ fn nothing_is_made_of_what_is_no_stream_or_no_store() {
 fn a_backup_is_a_store_of_its_own() {
     let place = Place::new();
     place.fill(500);
-    let report = place.run(["--json", "backup", "store", "copy"]).expect(0).json();
+    let report = place.run(["--json", "backup", "--path", "store", "copy"]).expect(0).json();
     assert_eq!(report["records"], 500);
     assert_eq!(records(&place, "copy"), records(&place, "store"));
     assert!(place.run(["check", "--path", "copy"]).ok().ends_with("sound\n"));
     place.run(["put", "--path", "copy", "key-1", "changed"]).ok();
     assert_eq!(place.run(["get", "key-1"]).ok(), "value-1\n");
-    let run = place.run(["--json", "backup", "store", "copy"]).expect(3);
+    let run = place.run(["--json", "backup", "--path", "store", "copy"]).expect(3);
     assert_eq!(run.error_kind(), "already_exists");
     assert_eq!(place.run(["get", "--path", "copy", "key-1"]).ok(), "changed\n");
 }
@@ -154,7 +160,7 @@ fn a_backup_is_a_store_of_its_own() {
 fn what_a_store_is_made_of_is_printed() {
     let place = Place::new();
     place.fill(500);
-    let report = place.run(["--json", "inspect", "store"]).json();
+    let report = place.run(["--json", "inspect", "--path", "store"]).json();
     assert_eq!(report["records"], 500);
     assert_eq!(report["path"], "store");
     assert_eq!(report["index"]["entries"], 500);
@@ -163,7 +169,7 @@ fn what_a_store_is_made_of_is_printed() {
     assert_eq!(blocks, 5);
     let tenths = report["fill"]["tenths"].as_array().expect("a histogram");
     assert_eq!(tenths.iter().filter_map(serde_json::Value::as_u64).sum::<u64>(), blocks);
-    let text = place.run(["inspect", "store"]).ok();
+    let text = place.run(["inspect", "--path", "store"]).ok();
     assert!(text.contains("records               500\n"), "{text}");
     assert!(text.contains("up to 100 %"), "{text}");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chimera::BackupOptions;
 use clap::{Args, ValueHint};
 
-use crate::arguments::NamedStore;
+use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
@@ -14,7 +14,7 @@ use crate::store;
 
 const EXAMPLES: &str = "\
 Examples:
-  chimera backup users /mnt/backups/users-monday
+  chimera backup --path users /mnt/backups/users-monday
 
 The backup is a store. Until it is durable whoever opens it is told that it is not complete; one
 that was interrupted is removed and made again. A program makes a backup of a store that it has
@@ -25,7 +25,7 @@ open, beside its writers, with `Db::backup`.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Backup {
     #[command(flatten)]
-    store: NamedStore,
+    store: StoreArguments,
     /// Where the new store goes: nothing, or an empty directory, is there yet
     #[arg(value_hint = ValueHint::DirPath)]
     directory: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct Backup {
 
 impl Backup {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_read_at(&self.store.store, self.store.salvage)?;
+        let db = store::open_to_read(&self.store)?;
         let bar = Bar::new("copying", "records");
         let mut options = BackupOptions::new();
         if let Some(bar) = &bar {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::arguments::WriteArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::store;
+use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
 /// Remove a key and its value
@@ -25,7 +25,7 @@ impl Delete {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let key = context.form.read_key(&self.key)?;
         let db = store::open_to_write(&self.write)?;
-        let key = fit("key", key, store::sizes(&db).0)?;
+        let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;
         db.close()?;
         if !was_there {

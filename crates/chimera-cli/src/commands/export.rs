@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chimera::{Db, Error, ExportOptions, ExportReport, StreamReader};
 use clap::{Args, ValueHint};
 
-use crate::arguments::NamedStore;
+use crate::arguments::StoreArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{count, size};
@@ -17,9 +17,9 @@ use crate::store;
 
 const EXAMPLES: &str = "\
 Examples:
-  chimera export users users.stream
-  chimera export --resume users users.stream          goes on where an interrupted export ended
-  chimera export users - | ssh other chimera import users -
+  chimera export --path users users.stream
+  chimera export --path users users.stream --resume   goes on where an interrupted export ended
+  chimera export --path users - | ssh other chimera import --path users -
 
 The stream has checksums, and says when it is complete: `chimera import` keeps what is right of
 one that is not. Its format is described in docs/STREAM.md.";
@@ -29,7 +29,7 @@ one that is not. Its format is described in docs/STREAM.md.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Export {
     #[command(flatten)]
-    store: NamedStore,
+    store: StoreArguments,
     /// File to write, which is not there yet; `-` is standard output
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
@@ -42,7 +42,7 @@ impl Export {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         if self.file.as_os_str() == STANDARD_STREAM {
             self.refuse_standard_output()?;
-            let db = store::open_to_read_at(&self.store.store, self.store.salvage)?;
+            let db = store::open_to_read(&self.store)?;
             let out = &mut BufWriter::new(io::stdout().lock());
             let report = write(&db, out, ExportOptions::new())?;
             // Standard output is the stream.
@@ -68,7 +68,7 @@ impl Export {
 
     fn to_file(&self, path: &Path) -> Result<ExportReport, Failure> {
         // First, so that no file is left where there is no store.
-        let db = store::open_to_read_at(&self.store.store, self.store.salvage)?;
+        let db = store::open_to_read(&self.store)?;
         let mut options = ExportOptions::new();
         let mut file = match self.open(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

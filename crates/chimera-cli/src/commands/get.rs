@@ -7,7 +7,7 @@ use clap::Args;
 use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::store;
+use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
 const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ impl Get {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let key = context.form.read_key(&self.key)?;
         let db = store::open_to_read(&self.store)?;
-        let key = fit("key", key, store::sizes(&db).0)?;
+        let key = fit("key", key, Sizes::of(&db).key)?;
         let Some(value) = db.get(&key)? else {
             return Err(context.key_not_found(&key));
         };

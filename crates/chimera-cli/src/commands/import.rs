@@ -10,7 +10,7 @@ use chimera::{
 use clap::{Args, ValueHint};
 use serde_json::json;
 
-use crate::arguments::NamedStore;
+use crate::arguments::StoreArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{self, count};
@@ -22,8 +22,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 const EXAMPLES: &str = "\
 Examples:
-  chimera import users users.stream
-  chimera export users - | chimera import copy -
+  chimera import --path users users.stream
+  chimera export --path users - | chimera import --path copy -
 
 Keys that are there already get the values of the stream. When the stream is damaged or ends too
 soon, what came before is kept, and the message says where to go on: with the whole stream and
@@ -34,7 +34,7 @@ soon, what came before is kept, and the message says where to go on: with the wh
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {
     #[command(flatten)]
-    store: NamedStore,
+    store: StoreArguments,
     /// File to read; `-` is standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
@@ -63,7 +63,7 @@ impl Import {
 
     fn import(&self, context: &mut Context, from: impl Read, bytes: u64) -> Result<(), Failure> {
         let mut reader = StreamReader::new(BufReader::with_capacity(BUFFER_BYTES, from))?;
-        let created = store::is_absent(&self.store.store)?;
+        let created = store::is_absent(&self.store.place.path)?;
         let db = self.open(created.then(|| reader.kind().options()))?;
         let bar = Bar::new("importing", "bytes");
         let mut options = ImportOptions::new();
@@ -99,7 +99,7 @@ impl Import {
         if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        Ok(store::open(&self.store.store, options)?)
+        Ok(store::open(&self.store.place.path, options)?)
     }
 
     fn say(
@@ -115,7 +115,7 @@ impl Import {
             return context.output.json(&all);
         }
         if created {
-            context.output.line(format!("created store `{}`", self.store.store.display()))?;
+            context.output.line(format!("created store `{}`", self.store.place.path.display()))?;
         }
         let part = |records: u64, before: &str, after: &str| match records {
             0 => String::new(),

@@ -4,7 +4,7 @@ use chimera::InspectReport;
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::NamedStore;
+use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
@@ -16,10 +16,12 @@ const BAR: u64 = 40;
 
 /// Print what the store is made of: blocks, pages, how full they are, the index
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  chimera inspect users\n  chimera inspect users --json")]
+#[command(
+    after_help = "Examples:\n  chimera inspect --path users\n  chimera inspect --path users --json"
+)]
 pub(crate) struct Inspect {
     #[command(flatten)]
-    store: NamedStore,
+    store: StoreArguments,
 }
 
 #[derive(Serialize)]
@@ -31,12 +33,12 @@ struct Report<'a> {
 
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_read_at(&self.store.store, self.store.salvage)?;
+        let db = store::open_to_read(&self.store)?;
         let bar = Bar::new("inspecting", "blocks");
         let report = db.inspect(bar.as_ref().map(Bar::callback).as_ref());
         drop(bar);
         if context.json {
-            return context.output.json(&Report { path: &self.store.store, report });
+            return context.output.json(&Report { path: &self.store.place.path, report });
         }
         for (name, value) in rows(&report) {
             context.output.line(format!("{name:22}{value}"))?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod check;
+pub(crate) mod compact;
 pub(crate) mod completion;
 pub(crate) mod delete;
 pub(crate) mod doctor;
@@ -63,6 +64,7 @@ impl Command {
             Self::Doctor(doctor) => doctor.run(context),
             Self::Check(check) => check.run(context),
             Self::Inspect(inspect) => inspect.run(context),
+            Self::Compact(compact) => compact.run(context),
             Self::Export(export) => export.run(context),
             Self::Import(import) => import.run(context),
             Self::Backup(backup) => backup.run(context),

@@ -12,13 +12,13 @@ use crate::arguments::WriteArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human;
-use crate::store;
+use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
 /// Most bytes read from standard input: more than any value has, in hexadecimal, too.
-const INPUT_BYTES_MAX: u64 = 4 << 20;
+const INPUT_BYTES_MAX: u64 = 3 << 30;
 
-/// Sizes of keys and values of a store made without saying any, in bytes.
+/// Sizes of keys and values of a store made with one of them said, in bytes.
 const DEFAULT_SIZES: (u32, u32) = (16, 200);
 /// Segments of a store made without saying a size. The library's default of 1 GiB suits servers;
 /// these files are small enough to copy with any tool. Storage is taken block by block either way.
@@ -42,17 +42,17 @@ file system 256 KiB for its journal, although its segment file looks as large as
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Put {
-    /// Key; shorter ones get zero bytes at their end
+    /// Key; where keys have a fixed size, shorter ones get zero bytes at their end
     key: OsString,
     /// Value; `-` reads it from standard input
     #[arg(allow_hyphen_values = true)]
     value: OsString,
     #[command(flatten)]
     write: WriteArguments,
-    /// Bytes of every key, when the store is created [default: 16]
+    /// Bytes of every key, when the store is created [default: any; 16 with --value-size]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=4096))]
     key_size: Option<u32>,
-    /// Bytes of every value, when the store is created [default: 200]
+    /// Bytes of every value, when the store is created [default: any; 200 with --key-size]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=524_288))]
     value_size: Option<u32>,
     /// Size of each of the store's segments, when it is created, such as 1GiB [default: 64MiB; on a
@@ -67,9 +67,9 @@ impl Put {
         let value = context.form.read("value", &self.value_bytes()?)?;
         let created = store::is_absent(&self.write.store.place.path)?;
         let db = if created { self.create(&key, &value)? } else { self.open()? };
-        let (key_size, value_size) = store::sizes(&db);
-        let key = fit("key", key, key_size)?;
-        let value = fit("value", value, value_size)?;
+        let sizes = Sizes::of(&db);
+        let key = fit("key", key, sizes.key)?;
+        let value = fit("value", value, sizes.value)?;
         let is_new = db.put(&key, &value)?;
         let durability = db.effective_durability();
         let medium = db.stats().medium;
@@ -85,10 +85,7 @@ impl Put {
         }
         if created {
             let path = self.write.store.place.path.display();
-            let line = format!(
-                "created store `{path}`: keys of {key_size} bytes, values of {value_size} bytes"
-            );
-            context.output.line(line)?;
+            context.output.line(format!("created store `{path}`: {sizes}"))?;
         }
         let done = if is_new { "inserted" } else { "replaced" };
         let detail =
@@ -112,16 +109,17 @@ impl Put {
 
     /// Makes a store that holds records such as this one.
     fn create(&self, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
-        let key_size = self.key_size.unwrap_or(DEFAULT_SIZES.0);
-        let value_size = self.value_size.unwrap_or(DEFAULT_SIZES.1);
-        // Before anything is made: the record must fit.
-        fit("key", key.to_vec(), key_size)?;
-        fit("value", value.to_vec(), value_size)?;
         let path = &self.write.store.place.path;
-        let mut options = store::options_to_write(&self.write)
-            .create(true)
-            .fixed_size(key_size, value_size)
-            .journal_bytes(JOURNAL_BYTES);
+        let mut options =
+            store::options_to_write(&self.write).create(true).journal_bytes(JOURNAL_BYTES);
+        if self.key_size.is_some() || self.value_size.is_some() {
+            let key_size = self.key_size.unwrap_or(DEFAULT_SIZES.0);
+            let value_size = self.value_size.unwrap_or(DEFAULT_SIZES.1);
+            // Before anything is made: the record must fit.
+            fit("key", key.to_vec(), Some(key_size))?;
+            fit("value", value.to_vec(), Some(value_size))?;
+            options = options.fixed_size(key_size, value_size);
+        }
         // On a device the library chooses segments that fill it.
         let default = (!store::is_device(path)).then_some(DEFAULT_SEGMENT_BYTES);
         if let Some(bytes) = self.segment_size.or(default) {
@@ -137,17 +135,18 @@ impl Put {
             options = options.segment_bytes(bytes);
         }
         let db = store::open(&self.write.store.place.path, options)?;
-        let (key_size, value_size) = store::sizes(&db);
-        expect("a key size of", key_size, self.key_size)?;
-        expect("a value size of", value_size, self.value_size)?;
+        let sizes = Sizes::of(&db);
+        expect("a key size of", sizes.key, self.key_size)?;
+        expect("a value size of", sizes.value, self.value_size)?;
         Ok(db)
     }
 }
 
-fn expect(what: &'static str, found: u32, wanted: Option<u32>) -> Result<(), Error> {
+fn expect(what: &'static str, found: Option<u32>, wanted: Option<u32>) -> Result<(), Error> {
     match wanted {
-        Some(wanted) if wanted != found => {
-            let (found, wanted) = (found.to_string(), wanted.to_string());
+        Some(wanted) if Some(wanted) != found => {
+            let found = found.map_or_else(|| "any".to_owned(), |found| found.to_string());
+            let wanted = wanted.to_string();
             Err(Error::Mismatch { what, found, wanted })
         }
         _ => Ok(()),

@@ -41,12 +41,19 @@ impl Stats {
     }
 }
 
+fn sizes(stats: &chimera::Stats) -> String {
+    match stats.key_bytes {
+        0 => "of any size".to_owned(),
+        key_bytes => format!("{key_bytes} and {} bytes", stats.value_bytes),
+    }
+}
+
 fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
     let recovery = &stats.recovery;
     let mut rows = vec![
         ("path", path.display().to_string()),
         ("engine", stats.engine.to_string()),
-        ("keys, values", format!("{} and {} bytes", stats.key_bytes, stats.value_bytes)),
+        ("keys, values", sizes(stats)),
         ("record layout", format!("{:?}", stats.layout).to_lowercase()),
         ("medium", stats.medium.to_string()),
         ("durability", stats.durability.to_string()),
@@ -55,17 +62,20 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
         ("records", count(stats.records)),
         ("segments", count(stats.segments)),
         ("blocks in use", count(stats.blocks_used)),
-        ("records per page", count(stats.records_per_page.into())),
-        ("records per block", count(stats.records_per_block.into())),
-        ("keys and values", size(stats.user_bytes)),
         ("persistent memory", size(stats.pmem_bytes)),
-        ("space amplification", format!("{:.2}", stats.space_amplification)),
+        ("of it free", size(stats.reclaim.debt_bytes)),
         ("DRAM of the index", size(stats.dram_index_bytes)),
         ("DRAM of tables", size(stats.dram_table_bytes)),
         ("DRAM per key", format!("{:.1} bytes", stats.dram_bytes_per_key)),
         ("closed in order", if recovery.clean { "yes" } else { "no" }.to_owned()),
         ("opened in", duration(recovery.duration_ns)),
     ];
+    if stats.key_bytes > 0 {
+        rows.push(("records per page", count(stats.records_per_page.into())));
+        rows.push(("records per block", count(stats.records_per_block.into())));
+        rows.push(("keys and values", size(stats.user_bytes)));
+        rows.push(("space amplification", format!("{:.2}", stats.space_amplification)));
+    }
     if recovery.duplicates_cleared > 0 {
         rows.push(("interrupted overwrites", count(recovery.duplicates_cleared)));
     }

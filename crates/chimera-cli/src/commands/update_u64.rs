@@ -8,8 +8,11 @@ use serde_json::json;
 use crate::arguments::WriteArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::store;
+use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
+
+/// Longest value.
+const VALUE_BYTES_MAX: usize = 1 << 30;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,13 +46,15 @@ impl UpdateU64 {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let key = context.form.read_key(&self.key)?;
         let db = store::open_to_write(&self.write)?;
-        let (key_size, value_size) = store::sizes(&db);
-        let key = fit("key", key, key_size)?;
+        let sizes = Sizes::of(&db);
+        let key = fit("key", key, sizes.key)?;
         let mut old = db.fetch_add_u64(&key, self.at, self.delta)?;
         // Nobody else has the store open: no other value can come in between.
         let created = old.is_none() && self.create;
         if created {
-            db.put(&key, &vec![0; value_size as usize])?;
+            // Where it may have any, the value has what the number needs.
+            let value_bytes = sizes.value.map_or(self.at.saturating_add(8), |size| size as usize);
+            db.put(&key, &vec![0; value_bytes.min(VALUE_BYTES_MAX)])?;
             old = db.fetch_add_u64(&key, self.at, self.delta)?;
         }
         db.close()?;

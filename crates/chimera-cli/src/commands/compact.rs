@@ -1,0 +1,72 @@
+//! `chimera compact`.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::WriteArguments;
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::human::{count, size};
+use crate::progress::Bar;
+use crate::store;
+
+const EXAMPLES: &str = "\
+Examples:
+  chimera compact
+  chimera compact --free-percent 50 --path users
+
+Records are moved as overwrites: a crash at any time leaves each of them. A store that a program has
+open reclaims space by itself, in the background; this command is for one that nobody has open.";
+
+/// Empty blocks that are partly free, and give what they leave back to the file system
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Compact {
+    #[command(flatten)]
+    write: WriteArguments,
+    /// Least free part of a block that is emptied, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    free_percent: u32,
+}
+
+#[derive(Serialize)]
+struct Report {
+    bytes_before: u64,
+    bytes_after: u64,
+    free_bytes_after: u64,
+    moved_records: u64,
+    moved_bytes: u64,
+    blocks_freed: u64,
+    blocks_given_back: u64,
+}
+
+impl Compact {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let db = store::open_to_write(&self.write)?;
+        let bytes_before = db.stats().pmem_bytes;
+        let bar = Bar::new("compacting", "bytes");
+        let done = db.compact(self.free_percent, bar.as_ref().map(Bar::callback).as_ref())?;
+        let after = db.stats();
+        db.close()?;
+        let report = Report {
+            bytes_before,
+            bytes_after: after.pmem_bytes,
+            free_bytes_after: after.reclaim.debt_bytes,
+            moved_records: done.moved_records,
+            moved_bytes: done.moved_bytes,
+            blocks_freed: done.blocks_freed,
+            blocks_given_back: done.blocks_given_back,
+        };
+        if context.json {
+            return context.output.json(&report);
+        }
+        context.output.line(format!(
+            "{} in use instead of {}, {} of it free; moved {} records",
+            size(report.bytes_after),
+            size(report.bytes_before),
+            size(report.free_bytes_after),
+            count(report.moved_records),
+        ))
+    }
+}
