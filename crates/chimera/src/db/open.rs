@@ -6,9 +6,11 @@ use std::sync::Arc;
 use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
 
 use super::kind::Engine;
-use super::{Db, HardwareFacts, Inner};
+use super::publish::publisher;
+use super::{Db, HardwareFacts, Inner, Lease};
 use crate::engine::viper::{PmemWords, Viper, hash_geometry};
 use crate::index::volatile::extendible_hash::DramWords;
+use crate::metrics::Registry;
 use crate::pool::{Closing, Pool, Superblock};
 use crate::records::vpage::{LogPages, PageLayout, SlottedPages};
 use crate::sync::Mutex;
@@ -94,18 +96,23 @@ pub(super) fn on<P: Pmem>(
     };
     let medium = pool.pmem.medium();
     log::info!("{}: medium {medium}, durability {durability}, {recovery:?}", path.display());
-    let inner = Inner {
+    let is_published = pool.directory().is_some() && !options.read_only;
+    let inner = Arc::new(Inner {
         engine,
         durability,
         recovery,
         clients: Mutex::default(),
         next_client: AtomicU32::new(0),
         hardware,
-        is_closed: false,
-    };
-    // From here on dropping `inner` stops it.
+        metrics: Registry::new(environment.clone(), options.latency_sampling),
+        opened_ns: environment.now_ns(),
+        published_every: options.publish_metrics.filter(|_| is_published),
+    });
+    // From here on dropping `lease` stops it.
+    let mut lease = Lease { inner: inner.clone(), publisher: None, is_closed: false };
     pool.start_background()?;
-    Ok(Db { inner: Arc::new(inner) })
+    lease.publisher = publisher(&inner)?;
+    Ok(Db { inner, lease: Arc::new(lease) })
 }
 
 fn check_options(options: &Options) -> Result<()> {
@@ -121,6 +128,9 @@ fn check_options(options: &Options) -> Result<()> {
     let bounded = options.capacity_bytes.or(options.anonymous_bytes).is_some();
     if options.populate_at_open && !bounded {
         return invalid("populating at open needs a capacity");
+    }
+    if options.publish_metrics.is_some_and(|every| every < Options::PUBLISH_EVERY_MIN) {
+        return invalid("metrics are published every 10 ms at most");
     }
     if let Some(bytes) = options.journal_bytes {
         let possible = Options::JOURNAL_BYTES_MIN..=Options::JOURNAL_BYTES_MAX;

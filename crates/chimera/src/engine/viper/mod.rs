@@ -86,7 +86,7 @@ use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
-pub(crate) use client::Client;
+pub(crate) use client::{Client, Written};
 pub(crate) use pmem_words::PmemWords;
 
 /// The engine: one open store.
