@@ -128,7 +128,7 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 }
 
 /// A value of a sample.
-pub(crate) trait Number {
+pub(crate) trait Number: Copy {
     /// As the format wants it.
     fn shown(&self) -> String;
 }
