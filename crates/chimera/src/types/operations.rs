@@ -17,7 +17,8 @@ macro_rules! counts {
 
         /// What one session, or all of a store's, has done since the store was opened.
         ///
-        /// An operation that fails is counted under its error and nowhere else.
+        /// An operation that fails is counted under its error and nowhere else, but for the keys and
+        /// records that it had handed out by then.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
         #[non_exhaustive]
         pub struct OperationStats {
