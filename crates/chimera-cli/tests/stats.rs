@@ -94,8 +94,8 @@ fn how_to_publish_is_said_where_nothing_is() {
 fn a_watch_shows_rates_and_latencies_of_each_interval() {
     let place = Place::new();
     let db = publishing(&place);
+    let arguments = ["stats", "--watch", "--every", "0.1", "--rounds", "4", "--json"];
     let watched = std::thread::scope(|scope| {
-        let arguments = ["stats", "--watch", "--every", "0.1", "--rounds", "4", "--json"];
         let watch = scope.spawn(|| place.run(arguments).ok());
         while !watch.is_finished() {
             assert!(db.get(&[1; 16]).expect("sound").is_some());
