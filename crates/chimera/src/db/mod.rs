@@ -235,7 +235,7 @@ impl<P: Pmem> Db<P> {
     /// names and what they mean are listed in docs/METRICS.md.
     ///
     /// # Cost
-    /// As [`stats`](Self::stats), and some 30 KB of text.
+    /// As [`stats`](Self::stats), and some 40 KB of text.
     pub fn metrics_text(&self) -> String {
         self.inner.metrics_text()
     }
