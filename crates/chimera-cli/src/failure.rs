@@ -76,6 +76,8 @@ impl Failure {
             Self::TooLong { what: "key", .. } => "key_size",
             Self::TooLong { .. } => "value_size",
             Self::Store(error) => kind_of(error),
+            // As of every other command: that somebody has the store is what matters.
+            Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
             Self::NotMetrics(_) => "not_metrics",
             Self::Bench(_) => "bench",

@@ -47,6 +47,8 @@ fn a_store_that_nobody_has_open_is_opened() {
     assert_eq!(metrics.value("chimera_records", &[]), Some(7.0));
     let unpublished = place.run(["stats", "--watch"]).expect(3);
     assert!(unpublished.err.contains("no metrics are published in"), "{unpublished:?}");
+    let unpublished = place.run(["stats", "--watch", "--json"]).expect(3);
+    assert_eq!(unpublished.error_kind(), "unpublished");
 }
 
 #[test]
@@ -74,7 +76,7 @@ fn how_to_publish_is_said_where_nothing_is() {
     let run = place.run(["stats"]).expect(3);
     assert!(run.err.contains("does not publish its metrics"), "{run:?}");
     assert!(run.err.contains("hint: ") && run.err.contains("Options::publish_metrics"), "{run:?}");
-    assert_eq!(place.run(["stats", "--json"]).expect(3).error_kind(), "unpublished");
+    assert_eq!(place.run(["stats", "--json"]).expect(3).error_kind(), "locked");
     // What somebody else has left there long ago is not this process's.
     let file = place.store().join(FILE);
     std::fs::write(
@@ -84,7 +86,7 @@ fn how_to_publish_is_said_where_nothing_is() {
     .expect("room");
     let old = std::fs::File::options().write(true).open(&file).expect("there");
     old.set_modified(std::time::UNIX_EPOCH).expect("a time");
-    assert_eq!(place.run(["stats", "--json"]).expect(3).error_kind(), "unpublished");
+    assert_eq!(place.run(["stats", "--json"]).expect(3).error_kind(), "locked");
     std::fs::write(&file, "# TYPE").expect("room");
     assert_eq!(place.run(["stats", "--json"]).expect(3).error_kind(), "not_metrics");
     close(db);
