@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
+use std::path::{Path, PathBuf};
+
 use chimera::Error;
+use chimera::metrics::NotMetrics;
 use chimera_bench::BenchError;
 
 /// Why a command did not succeed.
@@ -21,6 +24,10 @@ pub(crate) enum Failure {
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]
     Store(#[from] Error),
+    #[error("{}", unpublished(path, holder.as_deref()))]
+    Unpublished { path: PathBuf, holder: Option<String> },
+    #[error("the file that metrics are published in holds something else: {0}")]
+    NotMetrics(NotMetrics),
     #[error(transparent)]
     Bench(BenchError),
     #[error("cannot {action}: {source}")]
@@ -69,6 +76,10 @@ impl Failure {
             Self::TooLong { what: "key", .. } => "key_size",
             Self::TooLong { .. } => "value_size",
             Self::Store(error) => kind_of(error),
+            // As of every other command: that somebody has the store is what matters.
+            Self::Unpublished { holder: Some(_), .. } => "locked",
+            Self::Unpublished { .. } => "unpublished",
+            Self::NotMetrics(_) => "not_metrics",
             Self::Bench(_) => "bench",
             Self::Io { .. } => "io",
             Self::OutputClosed => "output_closed",
@@ -77,6 +88,12 @@ impl Failure {
 
     /// What the user of this command can do, where the library's message speaks to programs.
     fn hint(&self) -> Option<&'static str> {
+        if matches!(self, Self::Unpublished { .. }) {
+            return Some(
+                "the process that opens the store publishes with Options::publish_metrics, a benchmark \
+                 with --publish-metrics",
+            );
+        }
         let Self::Store(error) = self else { return None };
         match error {
             Error::NotFound { .. } => {
@@ -103,6 +120,19 @@ impl From<BenchError> for Failure {
             }
             other => Self::Bench(other),
         }
+    }
+}
+
+/// Why there are no figures of a store that is not to be opened.
+fn unpublished(path: &Path, holder: Option<&str>) -> String {
+    match holder {
+        Some(holder) => {
+            format!("the store is in use by {holder}, which does not publish its metrics")
+        }
+        None => format!(
+            "no metrics are published in `{}`: no process has the store open, or it does not publish them",
+            path.display()
+        ),
     }
 }
 

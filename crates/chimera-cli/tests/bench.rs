@@ -35,3 +35,14 @@ fn a_store_is_not_overwritten_unless_told_so() {
     let run = place.run(tiny(path, &["--threads", "0", "--json"])).expect(2);
     assert_eq!(run.error_kind(), "usage");
 }
+
+#[test]
+fn what_is_published_meanwhile_is_gone_at_the_end() {
+    let place = Place::new();
+    let path = place.directory.path().join("bench");
+    let path = path.to_str().expect("text");
+    let more = ["--publish-metrics", "0.01", "--latency-sampling", "1", "--no-counters"];
+    place.run(tiny(path, &more)).ok();
+    assert!(!std::path::Path::new(path).exists(), "the store is removed at the end");
+    place.run(tiny(path, &["--publish-metrics", "0"])).expect(2);
+}

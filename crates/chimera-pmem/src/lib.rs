@@ -44,5 +44,5 @@ pub use hardware::{FlushChoice, Hardware, HardwareOptions};
 pub use instrumented::Instrumented;
 pub use medium::Medium;
 pub use prefetch::prefetch_read;
-pub use seam::{CACHE_LINE, Operation, Pmem};
+pub use seam::{CACHE_LINE, Operation, PersistenceCounts, Pmem};
 pub use site::Site;

@@ -56,6 +56,15 @@ impl Operation {
     ];
 }
 
+/// What was done to make stores durable, since the backend was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct PersistenceCounts {
+    /// Cache lines flushed, each time.
+    pub lines_flushed: u64,
+    /// Fences.
+    pub fences: u64,
+}
+
 /// Persistent memory as a flat space of bytes starting at offset 0.
 ///
 /// # Contract
@@ -247,6 +256,11 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// nothing: it reads again.
     #[inline(always)]
     fn operation_rereads(&self) {}
+
+    /// What was flushed and fenced so far, where that is counted.
+    fn persistence_counts(&self) -> Option<PersistenceCounts> {
+        None
+    }
 
     /// Whether a tool wants this check, comparison or step of recovery to be left out, to see whether
     /// any test notices. Never, but in such tools.

@@ -27,12 +27,14 @@
 //! - `records`: where record bytes live; never knows which index points at them.
 //! - `pool`: superblock, segments, blocks, [`Location`].
 //! - `types`: plain data that every room speaks of: [`Options`], [`Error`], [`Stats`].
+//! - [`metrics`]: what sessions count and time; metrics as text.
 //! - `sync`: the facade of locks and atomics that tests can replace.
 #![forbid(unsafe_code)]
 
 pub mod db;
 mod engine;
 pub mod index;
+pub mod metrics;
 mod pool;
 mod records;
 mod sync;
@@ -48,6 +50,7 @@ pub use types::error::{Error, Result};
 pub use types::inspect::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, InspectReport, PageCounts,
 };
+pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::options::{
     Durability, EngineKind, Geometry, IndexPlacement, Options, Progress, RecordLayout,
 };

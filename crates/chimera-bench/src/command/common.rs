@@ -58,6 +58,13 @@ pub struct Common {
     /// Let the pool grow while it is measured
     #[arg(long, help_heading = "Store")]
     pub growing: bool,
+    /// Publish the store's metrics every so often, for `chimera stats --watch --path DIRECTORY`
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(help_heading = "Store")]
+    pub publish_metrics: Option<f64>,
+    /// Time one operation in so many for the store's own metrics; 0 for none [default: the store's]
+    #[arg(long, value_name = "N", help_heading = "Store")]
+    pub latency_sampling: Option<u32>,
 
     /// Records loaded before what is measured [default: 1000000]
     #[arg(long, value_name = "N", help_heading = "Work")]
@@ -123,6 +130,8 @@ impl Common {
             medium: self.medium,
             durability: self.durability,
             growing: self.growing,
+            publish_metrics: self.publish_metrics.map(duration).transpose()?,
+            latency_sampling: self.latency_sampling,
             flush: true,
             block_shift_bytes: 0,
             counters: !self.no_counters,

@@ -28,6 +28,8 @@ pub(crate) fn setup() -> Setup {
         medium: MediumChoice::Path,
         durability: Durability::Auto,
         growing: false,
+        publish_metrics: None,
+        latency_sampling: None,
         flush: true,
         block_shift_bytes: 0,
         counters: true,

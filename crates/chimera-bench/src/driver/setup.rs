@@ -46,6 +46,8 @@ pub(crate) struct Setup {
     pub(crate) medium: MediumChoice,
     pub(crate) durability: Durability,
     pub(crate) growing: bool,
+    pub(crate) publish_metrics: Option<Duration>,
+    pub(crate) latency_sampling: Option<u32>,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
     pub(crate) counters: bool,
@@ -126,6 +128,14 @@ impl Setup {
             .index(self.index)
             .durability(self.durability)
             .flush(self.flush);
+        let options = match self.publish_metrics {
+            Some(every) => options.publish_metrics(every),
+            None => options,
+        };
+        let options = match self.latency_sampling {
+            Some(every) => options.latency_sampling(every),
+            None => options,
+        };
         match self.index {
             IndexPlacement::Dram => options,
             IndexPlacement::Pmem => options.index_segment_slots(PMEM_INDEX_SEGMENT_SLOTS),

@@ -171,7 +171,9 @@ fn remove_store(store: &Path) -> Result<()> {
         let entry = entry.map_err(BenchError::io("list", store))?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if matches!(&*name, "superblock" | "lock" | "journal") || name.starts_with("segment-") {
+        let is_alone =
+            matches!(&*name, "superblock" | "lock" | "journal" | "metrics" | "metrics.new");
+        if is_alone || name.starts_with("segment-") {
             let path = entry.path();
             fs::remove_file(&path).map_err(BenchError::io("remove", &path))?;
         }

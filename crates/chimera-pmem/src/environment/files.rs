@@ -22,6 +22,11 @@ pub trait FileProvider: Send + Sync + fmt::Debug + 'static {
     fn is_directory(&self, path: &Path) -> io::Result<Option<bool>>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Gives the file `from` the name `to`. Not supported unless said otherwise.
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Makes creations and removals in a directory survive a power loss.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 }

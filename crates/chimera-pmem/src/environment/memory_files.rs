@@ -159,6 +159,23 @@ impl FileProvider for MemoryFiles {
         }
     }
 
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (normal(from), normal(to));
+        let mut nodes = lock(&self.nodes);
+        match (nodes.get(&from), nodes.get(&to)) {
+            (None, _) => return Err(io::ErrorKind::NotFound.into()),
+            (Some(Node::Directory), _) | (_, Some(Node::Directory)) => {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            _ if !Self::parent_exists(&nodes, &to) => return Err(io::ErrorKind::NotFound.into()),
+            _ => {}
+        }
+        if let Some(file) = nodes.remove(&from) {
+            nodes.insert(to, file);
+        }
+        Ok(())
+    }
+
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         match self.is_directory(path)? {
             Some(true) => Ok(()),

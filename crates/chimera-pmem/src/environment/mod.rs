@@ -179,6 +179,15 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// As the operating system says.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Gives the file `from` the name `to`, in the same directory; whatever file had that name is gone.
+    /// Whoever opens `to` meanwhile finds either file, whole. Nothing a store's content depends on.
+    ///
+    /// # Errors
+    /// As the operating system says; `Unsupported` where files cannot be renamed.
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Makes creations and removals in a directory survive a power loss (fsync of the directory).
     ///
     /// # Errors

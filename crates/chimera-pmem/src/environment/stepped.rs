@@ -163,6 +163,10 @@ impl Environment for SteppedEnvironment {
         self.files.remove(path)
     }
 
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.files.replace(from, to)
+    }
+
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         self.files.sync_directory(path)
     }

@@ -10,7 +10,7 @@ use super::pace::Charge;
 use super::recorder::{Models, Recorder};
 use crate::environment::File;
 use crate::journal::{Journal, Lines};
-use crate::{CACHE_LINE, Extent, Medium, Operation, Pmem, Site};
+use crate::{CACHE_LINE, Extent, Medium, Operation, PersistenceCounts, Pmem, Site};
 
 /// The lines of `length` bytes at `offset`, whole words.
 fn lines(offset: u64, length: usize) -> Range<u64> {
@@ -68,6 +68,12 @@ impl<P: Pmem> Pmem for Instrumented<P> {
 
     fn journal(&self) -> Option<&Arc<Journal>> {
         self.inner.journal()
+    }
+
+    fn persistence_counts(&self) -> Option<PersistenceCounts> {
+        let total = self.options.counters.then(|| self.snapshot().total())?;
+        let lines_flushed = total.lines_flushed + total.lines_reflushed;
+        Some(PersistenceCounts { lines_flushed, fences: total.fences })
     }
 
     fn overlay(&self, lines: Lines) -> io::Result<()> {

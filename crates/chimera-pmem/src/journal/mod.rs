@@ -76,6 +76,21 @@ pub enum SyncPolicy {
     },
 }
 
+/// What a journal has done, and has yet to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct JournalFigures {
+    /// Bytes it holds at most.
+    pub capacity_bytes: u64,
+    /// Bytes of entries appended since it was taken into use.
+    pub appended_bytes: u64,
+    /// Bytes of entries that no sync has covered yet.
+    pub unsynced_bytes: u64,
+    /// Bytes of entries that a checkpoint has yet to bring home.
+    pub pending_bytes: u64,
+    /// Syncs that made entries durable.
+    pub syncs: u64,
+}
+
 /// A journal in use.
 pub struct Journal {
     /// For the marks of threads.
@@ -101,6 +116,8 @@ pub struct Journal {
     checkpoint: Mutex<Scratch>,
     /// The first entry that counts.
     start: AtomicU64,
+    /// Syncs of the file that succeeded, those of checkpoints not among them.
+    syncs: AtomicU64,
     homes: Mutex<Vec<Home>>,
     has_failed: AtomicBool,
     syncer: OnceLock<Box<dyn Task>>,
@@ -164,6 +181,7 @@ impl Journal {
             window: AtomicU64::new(0),
             checkpoint: Mutex::default(),
             start: start(),
+            syncs: AtomicU64::new(0),
             homes: Mutex::default(),
             has_failed: AtomicBool::new(false),
             syncer: OnceLock::new(),
@@ -202,6 +220,21 @@ impl Journal {
         // In this order: both only grow.
         let start = self.start_at();
         self.tail_at() - start
+    }
+
+    /// What the journal has done since it was taken into use, and what is left to do.
+    pub fn figures(&self) -> JournalFigures {
+        // In this order: all three only grow, and none overtakes the next.
+        let start = self.start_at();
+        let durable = self.durable();
+        let tail = self.tail_at();
+        JournalFigures {
+            capacity_bytes: self.header.capacity,
+            appended_bytes: tail - self.header.start,
+            unsynced_bytes: tail - durable,
+            pending_bytes: tail - start,
+            syncs: self.syncs.load(Ordering::Relaxed),
+        }
     }
 
     fn tail_at(&self) -> u64 {

@@ -107,6 +107,7 @@ impl Journal {
             let done = self.file.sync();
             if done.is_ok() {
                 self.durable.fetch_max(target, Ordering::AcqRel);
+                self.syncs.fetch_add(1, Ordering::Relaxed);
             }
             syncing = lock(&self.syncing);
             syncing.is_running = false;

@@ -1,25 +1,32 @@
 //! What a user sees: [`Db`], [`Session`], [`TypedDb`].
 
 mod kind;
+mod metered;
+mod metrics_text;
 mod open;
+mod publish;
 pub mod session;
 pub mod typed;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Hardware, Pmem};
 
 use self::kind::Engine;
+use self::metered::Metered;
 use crate::engine::viper::{Client, Listed};
+use crate::metrics::Registry;
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 use crate::types::inspect::InspectReport;
+use crate::types::operations::SessionStats;
 use crate::types::options::{Durability, Options, Progress};
 use crate::types::stats::{ReclaimStats, RecoveryStats, Stats};
 use crate::types::stream::StreamKind;
@@ -55,21 +62,36 @@ pub use typed::{TypedDb, TypedSession};
 /// ```
 pub struct Db<P: Pmem = Hardware> {
     inner: Arc<Inner<P>>,
+    /// Dropped last.
+    lease: Arc<Lease<P>>,
 }
 
-/// What all handles and sessions of a store share.
+/// Held by every handle and session: the last one closes the store. Background tasks do not hold it, so that
+/// none of them is ever the last.
+pub(crate) struct Lease<P: Pmem> {
+    inner: Arc<Inner<P>>,
+    /// Publishes metrics.
+    publisher: Option<Box<dyn Task>>,
+    is_closed: bool,
+}
+
+/// What all handles, sessions and tasks of a store share.
 pub(crate) struct Inner<P: Pmem> {
-    engine: Arc<Engine<P>>,
+    engine: Engine<P>,
     /// Reclaims space in the background.
-    reclaim: Option<Box<dyn Task>>,
+    reclaim: OnceLock<Box<dyn Task>>,
     durability: Durability,
     recovery: RecoveryStats,
     /// Of sessions that `Db`'s own methods borrow.
-    clients: Mutex<Vec<Client>>,
+    clients: Mutex<Vec<Metered>>,
     next_client: AtomicU32,
     /// Facts of the hardware for [`Stats`], if it is known.
     hardware: Option<fn(&P) -> HardwareFacts>,
-    is_closed: bool,
+    metrics: Arc<Registry>,
+    /// When the store was open, by the environment's clock.
+    opened_ns: u64,
+    /// How often metrics are published, if they are.
+    published_every: Option<Duration>,
 }
 
 /// What only the backend knows.
@@ -118,7 +140,7 @@ impl<P: Pmem> Db<P> {
 
     /// A session: the way for a thread to read and write.
     pub fn session(&self) -> Session<P> {
-        Session::new(self.inner.clone(), self.inner.new_client())
+        Session::new(self.inner.clone(), self.lease.clone(), self.inner.new_client())
     }
 
     /// Stores `value` under `key`. See [`Session::put`].
@@ -126,7 +148,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::put`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.with_client(|engine, client| engine.put(client, key, value))
+        self.with_client(|engine, client| client.put(engine, key, value))
     }
 
     /// The value of `key`. See [`Session::get`].
@@ -134,7 +156,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::get`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with_client(|engine, client| engine.get_with(client, key, <[u8]>::to_vec))
+        self.with_client(|engine, client| client.get_with(engine, key, <[u8]>::to_vec))
     }
 
     /// Removes `key`. See [`Session::delete`].
@@ -142,7 +164,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::delete`].
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        self.with_client(|engine, client| engine.delete(client, key))
+        self.with_client(|engine, client| client.delete(engine, key))
     }
 
     /// Replaces the value of `key` by what `change` makes of it. See [`Session::update`].
@@ -150,7 +172,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::update`].
     pub fn update(&self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.with_client(|engine, client| engine.update(client, key, change))
+        self.with_client(|engine, client| client.update(engine, key, change))
     }
 
     /// Adds to a number inside a value. See [`Session::fetch_add_u64`].
@@ -159,7 +181,7 @@ impl<P: Pmem> Db<P> {
     /// As [`Session::fetch_add_u64`].
     pub fn fetch_add_u64(&self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
         self.with_client(|engine, client| {
-            engine.update_u64(client, key, at, |old| Some(old.wrapping_add(delta)))
+            client.update_u64(engine, key, at, |old| Some(old.wrapping_add(delta)))
         })
     }
 
@@ -168,7 +190,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::compare_and_swap`].
     pub fn compare_and_swap(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.with_client(|engine, client| engine.compare_and_swap(client, key, expected, new))
+        self.with_client(|engine, client| client.compare_and_swap(engine, key, expected, new))
     }
 
     /// Hands every record to `take`, in no order that means anything, until it says `false`. A key that
@@ -182,7 +204,7 @@ impl<P: Pmem> Db<P> {
 
     /// As [`for_each`](Self::for_each), from a position on, in the order of positions.
     pub(crate) fn list(&self, from: u64, take: impl FnMut(&Listed<'_>) -> bool) -> Result<()> {
-        self.with_client(|engine, client| engine.list(client, from, take))
+        self.with_client(|engine, client| client.list(engine, from, take))
     }
 
     /// Makes everything acknowledged so far survive as much as the medium can give: a power loss, but in
@@ -204,9 +226,28 @@ impl<P: Pmem> Db<P> {
     /// What the store says of itself.
     ///
     /// # Cost
-    /// Some microseconds per million records; more where the kernel is asked for huge pages.
+    /// Some microseconds per million records and for each session; more where the kernel is asked for
+    /// huge pages. Sessions are not disturbed.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
+    }
+
+    /// What each open session has done, those that `Db`'s own methods borrow included. See
+    /// [`Session::stats`].
+    ///
+    /// # Cost
+    /// Some microseconds for each session. Sessions are not disturbed.
+    pub fn session_stats(&self) -> Vec<SessionStats> {
+        self.inner.metrics.sessions()
+    }
+
+    /// All that [`stats`](Self::stats) knows, as OpenMetrics text, with histograms of latencies. The
+    /// names and what they mean are listed in docs/METRICS.md.
+    ///
+    /// # Cost
+    /// As [`stats`](Self::stats), and some 40 KB of text.
+    pub fn metrics_text(&self) -> String {
+        self.inner.metrics_text()
     }
 
     /// Verifies every checksum and that index and records agree. Other sessions may go on.
@@ -235,7 +276,7 @@ impl<P: Pmem> Db<P> {
         engine.poison().check()?;
         let clients = std::mem::take(&mut *lock(&self.inner.clients));
         for mut client in clients {
-            engine.end(&mut client);
+            client.end(engine);
             lock(&self.inner.clients).push(client);
         }
         // One that has begun may have passed over what has become free since.
@@ -295,13 +336,18 @@ impl<P: Pmem> Db<P> {
     /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open until
     /// the last of them is dropped. When the medium fails.
     pub fn close(self) -> Result<()> {
-        match Arc::try_unwrap(self.inner) {
-            Ok(mut inner) => inner.close(),
-            Err(inner) => Err(Error::StillInUse { others: Arc::strong_count(&inner) - 1 }),
+        let Self { inner, lease } = self;
+        drop(inner);
+        match Arc::try_unwrap(lease) {
+            Ok(mut lease) => lease.close(),
+            Err(lease) => Err(Error::StillInUse { others: Arc::strong_count(&lease) - 1 }),
         }
     }
 
-    fn with_client<T>(&self, work: impl FnOnce(&Engine<P>, &mut Client) -> Result<T>) -> Result<T> {
+    fn with_client<T>(
+        &self,
+        work: impl FnOnce(&Engine<P>, &mut Metered) -> Result<T>,
+    ) -> Result<T> {
         let client = lock(&self.inner.clients).pop();
         let mut client = client.unwrap_or_else(|| self.inner.new_client());
         let outcome = work(&self.inner.engine, &mut client);
@@ -310,30 +356,38 @@ impl<P: Pmem> Db<P> {
     }
 }
 
-impl<P: Pmem> Inner<P> {
-    fn new_client(&self) -> Client {
-        Client::new(self.next_client.fetch_add(1, Ordering::Relaxed))
-    }
-
+impl<P: Pmem> Lease<P> {
     /// Ends everything in order, once: by `close` or by the drop of the last handle.
     fn close(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        if let Some(task) = self.reclaim.take() {
+        let inner = &self.inner;
+        if let Some(task) = inner.reclaim.get() {
             task.stop();
         }
-        self.engine.end_reclaim();
-        let clients = std::mem::take(&mut *lock(&self.clients));
-        for mut client in clients {
-            self.engine.end(&mut client);
+        inner.engine.end_reclaim();
+        if let Some(publisher) = self.publisher.take() {
+            publisher.stop();
+            inner.withdraw();
         }
-        self.engine.close()
+        let clients = std::mem::take(&mut *lock(&inner.clients));
+        for mut client in clients {
+            client.end(&inner.engine);
+        }
+        inner.engine.close()
+    }
+}
+
+impl<P: Pmem> Inner<P> {
+    fn new_client(&self) -> Metered {
+        let number = self.next_client.fetch_add(1, Ordering::Relaxed);
+        Metered::new(Client::new(number), self.metrics.meter(number))
     }
 
     /// Processor time of space reclamation in the background.
     fn reclaim_ns(&self) -> u64 {
-        let time = self.reclaim.as_ref().and_then(|task| task.processor_time());
+        let time = self.reclaim.get().and_then(|task| task.processor_time());
         time.map_or(0, |time| time.as_nanos() as u64)
     }
 
@@ -377,6 +431,9 @@ impl<P: Pmem> Inner<P> {
             background_ns: pool.background_ns() + self.reclaim_ns(),
             reclaim: self.engine.reclaim_stats(),
             recovery: self.recovery.clone(),
+            operations: self.metrics.totals().stats(),
+            journal: pool.pmem.journal().map(|journal| journal.figures()),
+            persistence: pool.pmem.persistence_counts(),
         }
     }
 }
@@ -386,7 +443,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-impl<P: Pmem> Drop for Inner<P> {
+impl<P: Pmem> Drop for Lease<P> {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
             log::error!("the store was not closed in order: {error}");
@@ -396,7 +453,7 @@ impl<P: Pmem> Drop for Inner<P> {
 
 impl<P: Pmem> Clone for Db<P> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone() }
+        Self { inner: self.inner.clone(), lease: self.lease.clone() }
     }
 }
 

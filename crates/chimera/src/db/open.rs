@@ -1,16 +1,18 @@
 //! Opening a store: from options and a superblock to an engine.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use chimera_pmem::environment::{Task, TaskStep};
+use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
 
 use super::kind::Engine;
-use super::{Db, HardwareFacts, Inner};
+use super::publish::publisher;
+use super::{Db, HardwareFacts, Inner, Lease};
 use crate::engine::viper::{PmemWords, Step, Viper, hash_geometry};
 use crate::index::volatile::extendible_hash::DramWords;
+use crate::metrics::Registry;
 use crate::pool::{Closing, Pool, Superblock};
 use crate::records::vpage::{LogPages, PageLayout, SlottedPages};
 use crate::sync::Mutex;
@@ -98,38 +100,37 @@ pub(super) fn on<P: Pmem>(
     };
     let medium = pool.pmem.medium();
     log::info!("{}: medium {medium}, durability {durability}, {recovery:?}", path.display());
-    let engine = Arc::new(engine);
-    let reclaim = start_reclaim(&engine, environment, options)
-        .map_err(Error::io("start a thread for", path))?;
-    let inner = Inner {
+    let is_published = pool.directory().is_some() && !options.read_only;
+    let inner = Arc::new(Inner {
         engine,
-        reclaim,
+        reclaim: OnceLock::new(),
         durability,
         recovery,
         clients: Mutex::default(),
         next_client: AtomicU32::new(0),
         hardware,
-        is_closed: false,
-    };
-    // From here on dropping `inner` stops it.
+        metrics: Registry::new(environment.clone(), options.latency_sampling),
+        opened_ns: environment.now_ns(),
+        published_every: options.publish_metrics.filter(|_| is_published),
+    });
+    // From here on dropping `lease` stops it.
+    let mut lease = Lease { inner: inner.clone(), publisher: None, is_closed: false };
     pool.start_background()?;
-    Ok(Db { inner: Arc::new(inner) })
+    lease.publisher = publisher(&inner)?;
+    start_reclaim(&inner, options).map_err(Error::io("start a thread for", path))?;
+    Ok(Db { inner, lease: Arc::new(lease) })
 }
 
 /// Starts the task that reclaims space, if there is to be one.
-fn start_reclaim<P: Pmem>(
-    engine: &Arc<Engine<P>>,
-    environment: &Arc<dyn Environment>,
-    options: &Options,
-) -> std::io::Result<Option<Box<dyn Task>>> {
+fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>, options: &Options) -> std::io::Result<()> {
     if options.read_only || options.reclaim_percent == 0 {
-        return Ok(None);
+        return Ok(());
     }
     let (percent, rate) = (options.reclaim_percent, options.reclaim_bytes_per_second);
-    let engine = Arc::downgrade(engine);
+    let reclaiming = Arc::downgrade(inner);
     let step = move || {
-        let Some(engine) = engine.upgrade() else { return TaskStep::Done };
-        match engine.reclaim_step(percent) {
+        let Some(inner) = reclaiming.upgrade() else { return TaskStep::Done };
+        match inner.engine.reclaim_step(percent) {
             Ok(Step::More { moved_bytes: 0 }) => TaskStep::Again,
             Ok(Step::More { moved_bytes }) => {
                 TaskStep::WaitAtMost(Duration::from_nanos(moved_bytes * 1_000_000_000 / rate))
@@ -141,7 +142,11 @@ fn start_reclaim<P: Pmem>(
             }
         }
     };
-    environment.spawn("chimera-reclaim", Box::new(step)).map(Some)
+    let environment = &inner.engine.pool().environment;
+    let task = environment.spawn("chimera-reclaim", Box::new(step))?;
+    // Only ever started once.
+    inner.reclaim.get_or_init(|| task);
+    Ok(())
 }
 
 fn check_options(options: &Options) -> Result<()> {
@@ -157,6 +162,9 @@ fn check_options(options: &Options) -> Result<()> {
     let bounded = options.capacity_bytes.or(options.anonymous_bytes).is_some();
     if options.populate_at_open && !bounded {
         return invalid("populating at open needs a capacity");
+    }
+    if options.publish_metrics.is_some_and(|every| every < Options::PUBLISH_EVERY_MIN) {
+        return invalid("metrics are published every 10 ms at most");
     }
     if let Some(bytes) = options.journal_bytes {
         let possible = Options::JOURNAL_BYTES_MIN..=Options::JOURNAL_BYTES_MAX;

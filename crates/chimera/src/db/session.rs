@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use chimera_pmem::{Hardware, Pmem};
 
-use super::Inner;
-use super::kind::Engine;
-use crate::engine::viper::Client;
+use super::metered::Metered;
+use super::{Inner, Lease};
 use crate::types::error::Result;
+use crate::types::operations::OperationStats;
 use crate::types::swap::Swap;
 
 /// How a thread reads and writes a store: Viper's "client" (section 3.3.1).
@@ -16,15 +16,15 @@ use crate::types::swap::Swap;
 /// A session owns the block it inserts into, and a buffer for values. It may move between threads.
 /// Its block is given back, for others to fill, when it is dropped.
 pub struct Session<P: Pmem = Hardware> {
-    /// Before `inner`, which is the last to let go of it.
-    engine: Arc<Engine<P>>,
-    _inner: Arc<Inner<P>>,
-    client: Client,
+    inner: Arc<Inner<P>>,
+    client: Metered,
+    /// Dropped last.
+    _lease: Arc<Lease<P>>,
 }
 
 impl<P: Pmem> Session<P> {
-    pub(super) fn new(inner: Arc<Inner<P>>, client: Client) -> Self {
-        Self { engine: inner.engine.clone(), _inner: inner, client }
+    pub(super) fn new(inner: Arc<Inner<P>>, lease: Arc<Lease<P>>, client: Metered) -> Self {
+        Self { inner, client, _lease: lease }
     }
 
     /// Stores `value` under `key`; tells whether the key is new.
@@ -44,7 +44,7 @@ impl<P: Pmem> Session<P> {
     /// record (section 3.3.2). One to three cache misses beside.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.engine.put(&mut self.client, key, value)
+        self.client.put(&self.inner.engine, key, value)
     }
 
     /// A copy of the value of `key`.
@@ -74,7 +74,7 @@ impl<P: Pmem> Session<P> {
     /// As [`get`](Self::get), without the allocation.
     #[inline]
     pub fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        self.engine.get_with(&mut self.client, key, take)
+        self.client.get_with(&self.inner.engine, key, take)
     }
 
     /// Copies of the values of many keys, in order.
@@ -103,7 +103,7 @@ impl<P: Pmem> Session<P> {
         keys: &[K],
         take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.engine.multi_get_with(&mut self.client, keys, take)
+        self.client.multi_get_with(&self.inner.engine, keys, take)
     }
 
     /// Replaces the value of `key` by what `change` makes of a private copy of it, as one atomic step;
@@ -120,7 +120,7 @@ impl<P: Pmem> Session<P> {
     /// A change within one aligned word of 8 bytes is made in place: 1 line, 1 fence. Any other one
     /// costs a [`get`](Self::get) and a [`put`](Self::put) (section 3.3.4).
     pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.engine.update(&mut self.client, key, change)
+        self.client.update(&self.inner.engine, key, change)
     }
 
     /// Adds `delta`, wrapping, to the little-endian number in bytes `at..at + 8` of the value of
@@ -139,7 +139,7 @@ impl<P: Pmem> Session<P> {
     #[inline]
     pub fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
         let add = |old: u64| Some(old.wrapping_add(delta));
-        self.engine.update_u64(&mut self.client, key, at, add)
+        self.client.update_u64(&self.inner.engine, key, at, add)
     }
 
     /// Stores `new` in bytes `at..at + 8` of the value of `key`, little-endian, if `expected` is
@@ -162,7 +162,7 @@ impl<P: Pmem> Session<P> {
         new: u64,
     ) -> Result<Option<u64>> {
         let change = |old| (old == expected).then_some(new);
-        self.engine.update_u64(&mut self.client, key, at, change)
+        self.client.update_u64(&self.inner.engine, key, at, change)
     }
 
     /// Replaces the value of `key` by `new` if it is `expected`.
@@ -176,7 +176,7 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// As [`update`](Self::update).
     pub fn compare_and_swap(&mut self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.engine.compare_and_swap(&mut self.client, key, expected, new)
+        self.client.compare_and_swap(&self.inner.engine, key, expected, new)
     }
 
     /// Removes `key`; tells whether it was there.
@@ -192,23 +192,33 @@ impl<P: Pmem> Session<P> {
     /// 1 line, 1 fence (section 3.3.5).
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
-        self.engine.delete(&mut self.client, key)
+        self.client.delete(&self.inner.engine, key)
+    }
+
+    /// What this session has done since it was opened. Other threads ask
+    /// [`Db::session_stats`](super::Db::session_stats); what it has done stays in
+    /// [`Db::stats`](super::Db::stats) when it ends.
+    ///
+    /// # Cost
+    /// Some microseconds.
+    pub fn stats(&self) -> OperationStats {
+        self.client.stats()
     }
 
     /// The number under which counters book this session.
     pub fn number(&self) -> u32 {
-        self.client.number
+        self.client.number()
     }
 }
 
 impl<P: Pmem> Drop for Session<P> {
     fn drop(&mut self) {
-        self.engine.end(&mut self.client);
+        self.client.end(&self.inner.engine);
     }
 }
 
 impl<P: Pmem> fmt::Debug for Session<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("number", &self.client.number).finish_non_exhaustive()
+        f.debug_struct("Session").field("number", &self.client.number()).finish_non_exhaustive()
     }
 }

@@ -120,6 +120,11 @@ impl PoolFiles {
         self.lock.is_none()
     }
 
+    /// Whether the pool is a directory of files.
+    pub(super) fn is_in_directory(&self) -> bool {
+        !self.is_without_files() && self.device.is_none()
+    }
+
     pub(super) fn superblock_path(&self) -> PathBuf {
         self.path.join("superblock")
     }

@@ -29,6 +29,7 @@ mod segment;
 mod storage;
 mod superblock;
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::Task;
@@ -107,6 +108,11 @@ impl<P: Pmem> Pool<P> {
 
     fn lock_superblock(&self) -> MutexGuard<'_, Superblock> {
         lock_relaxing(&self.superblock, &*self.environment)
+    }
+
+    /// The directory of the pool's files; none on a device and in anonymous memory.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.files.is_in_directory().then_some(&*self.files.path)
     }
 
     /// Blocks handed out so far.

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod error;
 pub(crate) mod inspect;
+pub(crate) mod operations;
 pub(crate) mod options;
 pub(crate) mod stats;
 pub(crate) mod stream;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::operations::OperationStats;
 use crate::{Durability, EngineKind, RecordLayout};
 
 /// What a store says of itself. Sizes are in bytes.
@@ -58,6 +59,12 @@ pub struct Stats {
     pub reclaim: ReclaimStats,
     /// What happened at open.
     pub recovery: RecoveryStats,
+    /// What its sessions have done since then.
+    pub operations: OperationStats,
+    /// The journal, where there is one.
+    pub journal: Option<chimera_pmem::journal::JournalFigures>,
+    /// Flushes and fences, where the backend counts them.
+    pub persistence: Option<chimera_pmem::PersistenceCounts>,
 }
 
 /// What space reclamation has done since the store was opened, and what there is to do.

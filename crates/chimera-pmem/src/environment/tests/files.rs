@@ -53,6 +53,27 @@ fn a_file_keeps_what_is_written() {
 }
 
 #[test]
+fn a_file_takes_the_place_of_another() {
+    on_both(|files, directory| {
+        let (new, path) = (directory.join("new"), directory.join("file"));
+        assert_eq!(kind(files.replace(&new, &path)), ErrorKind::NotFound);
+        let write = |text: &[u8]| {
+            let file = files.open(&new, OpenMode::CreateNew).unwrap();
+            file.write_at(0, text).unwrap();
+            files.replace(&new, &path).unwrap();
+        };
+        write(b"one");
+        let old = files.open(&path, OpenMode::Read).unwrap();
+        write(b"three");
+        assert_eq!(files.list(directory).unwrap(), [Path::new("file")]);
+        assert_eq!(files.open(&path, OpenMode::Read).unwrap().length().unwrap(), 5);
+        let mut bytes = [0; 3];
+        old.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"one", "whoever has the old one open keeps it");
+    });
+}
+
+#[test]
 fn allocating_grows_and_keeps() {
     on_both(|files, directory| {
         let file = files.open(&directory.join("file"), OpenMode::CreateNew).unwrap();

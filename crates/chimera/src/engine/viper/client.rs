@@ -26,11 +26,23 @@ const CHUNK_BYTES_MIN: usize = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spare(pub(super) Option<u64>);
 
+/// How a session's last update that found its key was carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There was nothing to change.
+    #[default]
+    Nothing,
+    InPlace,
+    Anew,
+}
+
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     /// For counters.
     pub(crate) number: u32,
+    /// For metrics.
+    pub(crate) written: Written,
     /// The highest version this session has given or met: see [`Viper::clock`].
     clock: u64,
     /// Where its next records go, one for each kind of page.
@@ -47,6 +59,11 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(number: u32) -> Self {
         Self { number, ..Self::default() }
+    }
+
+    /// Bytes of the value that was last written anew by an update.
+    pub(crate) fn changed_bytes(&self) -> u64 {
+        self.changed.len() as u64
     }
 
     /// The place for a record of these sizes; the same one until [`consume`](Self::consume).

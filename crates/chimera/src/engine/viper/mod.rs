@@ -89,7 +89,7 @@ use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
-pub(crate) use client::Client;
+pub(crate) use client::{Client, Written};
 pub(crate) use list::Listed;
 pub(crate) use pmem_words::PmemWords;
 use reclaim::Reclaim;

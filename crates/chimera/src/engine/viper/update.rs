@@ -3,7 +3,7 @@
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::read::Existing;
-use super::{Client, Viper, steps};
+use super::{Client, Viper, Written, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::{Pages, Place, sites};
@@ -85,17 +85,19 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if verify && !self.page_lock(place).has_mark() && !header.value_is_sound(place, expected) {
             return Err(Error::corrupted("a record does not match its checksum", place.record_at));
         }
-        match Change::between(expected, new) {
-            Change::None => {}
+        client.written = match Change::between(expected, new) {
+            Change::None => Written::Nothing,
             Change::Word { at, word } => {
                 booked.is(Operation::UpdateInPlace);
                 let at = self.word_at(&existing, at)?;
                 self.store_word(client, &existing, at, word)?;
+                Written::InPlace
             }
             Change::More => {
                 self.write(client, hash, key, new, Some(existing))?;
+                Written::Anew
             }
-        }
+        };
         Ok(Swap::Swapped)
     }
 
@@ -147,8 +149,10 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let Some(existing) = self.find_locked(hash, key, prefetch)? else { return Ok(None) };
         let word_at = self.word_at(&existing, at)?;
         let previous = self.pool.pmem.load_u64(word_at);
+        client.written = Written::Nothing;
         if let Some(new) = change(previous) {
             self.store_word(client, &existing, word_at, new)?;
+            client.written = Written::InPlace;
         }
         Ok(Some(previous))
     }

@@ -1,23 +1,12 @@
-//! `chimera stats`.
+//! The figures of a store that nobody has open for writing.
 
 use std::path::Path;
 
-use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, duration, size};
-use crate::store;
-
-/// Print what the store says of itself: records, sizes, medium, durability, recovery
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  chimera stats\n  chimera stats --json")]
-pub(crate) struct Stats {
-    #[command(flatten)]
-    store: StoreArguments,
-}
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -26,19 +15,18 @@ struct Report<'a> {
     stats: chimera::Stats,
 }
 
-impl Stats {
-    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_read(&self.store)?;
-        let path = &self.store.place.path;
-        let stats = db.stats();
-        if context.json {
-            return context.output.json(&Report { path, stats });
-        }
-        for (name, value) in rows(path, &stats) {
-            context.output.line(format!("{name:22}{value}"))?;
-        }
-        Ok(())
+pub(super) fn show(
+    context: &mut Context,
+    path: &Path,
+    stats: chimera::Stats,
+) -> Result<(), Failure> {
+    if context.json {
+        return context.output.json(&Report { path, stats });
     }
+    for (name, value) in rows(path, &stats) {
+        context.output.line(format!("{name:22}{value}"))?;
+    }
+    Ok(())
 }
 
 fn sizes(stats: &chimera::Stats) -> String {

@@ -1,0 +1,227 @@
+//! [`Metered`]: a session's client, with what it counts: each operation is counted, and some are timed.
+
+use chimera_pmem::Pmem;
+
+use super::kind::Engine;
+use crate::engine::viper::{Client, Listed, Written};
+use crate::metrics::{Meter, Started};
+use crate::types::error::Result;
+use crate::types::operations::{Count, OperationStats, Timed};
+use crate::types::swap::Swap;
+
+/// Bytes that an update in place writes.
+const IN_PLACE_BYTES: u64 = 8;
+
+/// What a session keeps between operations.
+#[derive(Debug)]
+pub(super) struct Metered {
+    client: Client,
+    meter: Meter,
+}
+
+impl Metered {
+    pub(super) fn new(client: Client, meter: Meter) -> Self {
+        Self { client, meter }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.client.number
+    }
+
+    pub(super) fn stats(&self) -> OperationStats {
+        self.meter.totals().stats()
+    }
+
+    #[inline]
+    pub(super) fn put<P: Pmem>(
+        &mut self,
+        engine: &Engine<P>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        let started = self.meter.begin();
+        let outcome = engine.put(&mut self.client, key, value);
+        match &outcome {
+            Ok(is_new) => {
+                let (count, timed) = match is_new {
+                    true => (Count::Inserts, Timed::Insert),
+                    false => (Count::Overwrites, Timed::Overwrite),
+                };
+                self.meter.count(count);
+                self.meter.count_many(Count::ValueBytesWritten, value.len() as u64);
+                self.meter.end(started, timed);
+            }
+            Err(error) => self.meter.failed(error),
+        }
+        outcome
+    }
+
+    #[inline]
+    pub(super) fn get_with<P: Pmem, T>(
+        &mut self,
+        engine: &Engine<P>,
+        key: &[u8],
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let started = self.meter.begin();
+        let mut bytes = 0;
+        let outcome = engine.get_with(&mut self.client, key, |value| {
+            bytes = value.len() as u64;
+            take(value)
+        });
+        match &outcome {
+            Ok(Some(_)) => {
+                self.meter.count(Count::GetHits);
+                self.meter.count_many(Count::ValueBytesRead, bytes);
+                self.meter.end(started, Timed::Get);
+            }
+            Ok(None) => {
+                self.meter.count(Count::GetMisses);
+                self.meter.end(started, Timed::Get);
+            }
+            Err(error) => self.meter.failed(error),
+        }
+        outcome
+    }
+
+    pub(super) fn multi_get_with<P: Pmem, K: AsRef<[u8]>>(
+        &mut self,
+        engine: &Engine<P>,
+        keys: &[K],
+        mut take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        let started = self.meter.begin();
+        let (mut hits, mut misses, mut bytes) = (0, 0, 0);
+        let outcome = engine.multi_get_with(&mut self.client, keys, |number, value| {
+            match value {
+                Some(value) => (hits, bytes) = (hits + 1, bytes + value.len() as u64),
+                None => misses += 1,
+            }
+            take(number, value);
+        });
+        self.meter.count_many(Count::MultiGetHits, hits);
+        self.meter.count_many(Count::MultiGetMisses, misses);
+        self.meter.count_many(Count::ValueBytesRead, bytes);
+        self.ended(started, &outcome, Count::MultiGets, Some(Timed::MultiGet));
+        outcome
+    }
+
+    pub(super) fn update<P: Pmem>(
+        &mut self,
+        engine: &Engine<P>,
+        key: &[u8],
+        mut change: impl FnMut(&mut Vec<u8>),
+    ) -> Result<bool> {
+        let started = self.meter.begin();
+        let mut bytes = 0;
+        let outcome = engine.update(&mut self.client, key, |value| {
+            change(value);
+            bytes = value.len() as u64;
+        });
+        match &outcome {
+            Ok(true) => self.updated(started, bytes),
+            _ => self.ended(started, &outcome, Count::UpdateMisses, Some(Timed::Update)),
+        }
+        outcome
+    }
+
+    #[inline]
+    pub(super) fn update_u64<P: Pmem>(
+        &mut self,
+        engine: &Engine<P>,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        let started = self.meter.begin();
+        let outcome = engine.update_u64(&mut self.client, key, at, change);
+        match &outcome {
+            // Where it is not in place, the record is written anew with the value as the client has it.
+            Ok(Some(_)) => self.updated(started, self.client.changed_bytes()),
+            _ => self.ended(started, &outcome, Count::UpdateMisses, Some(Timed::Update)),
+        }
+        outcome
+    }
+
+    pub(super) fn compare_and_swap<P: Pmem>(
+        &mut self,
+        engine: &Engine<P>,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        let started = self.meter.begin();
+        let outcome = engine.compare_and_swap(&mut self.client, key, expected, new);
+        let timed = Some(Timed::Update);
+        match &outcome {
+            Ok(Swap::Swapped) => self.updated(started, new.len() as u64),
+            Ok(Swap::Different) => self.ended(started, &outcome, Count::SwapsRefused, timed),
+            _ => self.ended(started, &outcome, Count::UpdateMisses, timed),
+        }
+        outcome
+    }
+
+    #[inline]
+    pub(super) fn delete<P: Pmem>(&mut self, engine: &Engine<P>, key: &[u8]) -> Result<bool> {
+        let started = self.meter.begin();
+        let outcome = engine.delete(&mut self.client, key);
+        let count = match &outcome {
+            Ok(true) => Count::Deletes,
+            _ => Count::DeleteMisses,
+        };
+        self.ended(started, &outcome, count, Some(Timed::Delete));
+        outcome
+    }
+
+    pub(super) fn list<P: Pmem>(
+        &mut self,
+        engine: &Engine<P>,
+        from: u64,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        let started = self.meter.begin();
+        let (mut records, mut bytes) = (0, 0);
+        let outcome = engine.list(&mut self.client, from, |listed| {
+            records += 1;
+            bytes += listed.value.len() as u64;
+            take(listed)
+        });
+        self.meter.count_many(Count::RecordsListed, records);
+        self.meter.count_many(Count::ValueBytesRead, bytes);
+        // How long it takes says more of the caller than of the store.
+        self.ended(started, &outcome, Count::Listings, None);
+        outcome
+    }
+
+    /// Gives back what the client holds.
+    pub(super) fn end<P: Pmem>(&mut self, engine: &Engine<P>) {
+        engine.end(&mut self.client);
+    }
+
+    /// An update or swap has found what it looked for; a record written anew has `bytes` of value.
+    #[inline(always)]
+    fn updated(&self, started: Started, bytes: u64) {
+        let (count, timed, bytes) = match self.client.written {
+            Written::InPlace => (Count::UpdatesInPlace, Timed::UpdateInPlace, IN_PLACE_BYTES),
+            Written::Anew => (Count::Updates, Timed::Update, bytes),
+            Written::Nothing => (Count::UpdatesUnchanged, Timed::Update, 0),
+        };
+        self.meter.count(count);
+        self.meter.count_many(Count::ValueBytesWritten, bytes);
+        self.meter.end(started, timed);
+    }
+
+    /// An operation has ended: counted under `count`, unless it failed.
+    #[inline(always)]
+    fn ended<T>(&self, started: Started, outcome: &Result<T>, count: Count, timed: Option<Timed>) {
+        match outcome {
+            Ok(_) => {
+                self.meter.count(count);
+                if let Some(timed) = timed {
+                    self.meter.end(started, timed);
+                }
+            }
+            Err(error) => self.meter.failed(error),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Publishing metrics: a background task writes them to a file in the store's directory.
+//!
+//! # Protocol
+//! The text goes to a file under another name, which then takes the place of the one before. So whoever
+//! reads finds one text or the other, whole. Nothing is synced: what is lost with the machine is worth
+//! nothing afterwards. Opening a store never looks at the file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chimera_pmem::environment::{OpenMode, Task, TaskStep};
+use chimera_pmem::{Environment, Pmem};
+
+use super::Inner;
+use crate::metrics::FILE;
+use crate::types::error::{Error, Result};
+
+/// The name while it is being written.
+const NEW_FILE: &str = "metrics.new";
+
+/// Starts the task, if metrics are to be published.
+///
+/// # Errors
+/// When no thread can be had.
+pub(super) fn publisher<P: Pmem>(inner: &Arc<Inner<P>>) -> Result<Option<Box<dyn Task>>> {
+    let Some((every, directory)) = inner.published_every.zip(inner.engine.pool().directory())
+    else {
+        return Ok(None);
+    };
+    let inner = inner.clone();
+    let environment = inner.engine.pool().environment.clone();
+    let path = directory.to_owned();
+    let mut is_failing = false;
+    let publishing = inner.clone();
+    let step = move || {
+        let text = publishing.metrics_text();
+        let pool = publishing.engine.pool();
+        match replace(&*pool.environment, &path, text.as_bytes()) {
+            Err(error) if !is_failing => {
+                is_failing = true;
+                log::warn!("cannot publish metrics in {}: {error}", path.display());
+            }
+            outcome => is_failing = outcome.is_err(),
+        }
+        TaskStep::WaitAtMost(every)
+    };
+    let started = environment.spawn("chimera-metrics", Box::new(step));
+    let path = inner.engine.pool().directory().unwrap_or(Path::new(""));
+    started.map(Some).map_err(Error::io("start a thread for", path))
+}
+
+/// Puts `text` in the place of what is published in `directory`.
+fn replace(environment: &dyn Environment, directory: &Path, text: &[u8]) -> io::Result<()> {
+    let new = directory.join(NEW_FILE);
+    let file = match environment.open(&new, OpenMode::CreateNew) {
+        // Of a process that was killed here.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            environment.remove(&new)?;
+            environment.open(&new, OpenMode::CreateNew)?
+        }
+        other => other?,
+    };
+    file.write_at(0, text)?;
+    drop(file);
+    environment.replace(&new, &directory.join(FILE))
+}
+
+impl<P: Pmem> Inner<P> {
+    /// Removes what was published.
+    pub(super) fn withdraw(&self) {
+        let pool = self.engine.pool();
+        let Some(directory) = pool.directory() else { return };
+        let files: [PathBuf; 2] = [FILE, NEW_FILE].map(|name| directory.join(name));
+        for file in files {
+            // What was never there need not be removed.
+            let _ = pool.environment.remove(&file);
+        }
+    }
+}
