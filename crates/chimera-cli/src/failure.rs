@@ -147,6 +147,8 @@ fn kind_of(error: &Error) -> &'static str {
         Error::InvalidOptions(_) => "invalid_options",
         Error::KeySize { .. } => "key_size",
         Error::ValueSize { .. } => "value_size",
+        Error::KeyLength { .. } => "key_length",
+        Error::ValueLength { .. } => "value_length",
         Error::KeyCollisions => "key_collisions",
         Error::FieldOutOfRange { .. } => "field_out_of_range",
         Error::PoolFull { .. } => "pool_full",

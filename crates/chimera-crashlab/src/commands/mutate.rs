@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 300_000)]
     states: u64,
     /// Histories of several sessions for the mutants that no state has killed
-    #[arg(long, default_value_t = 3_000)]
+    #[arg(long, default_value_t = 10_000)]
     histories: u64,
     /// Only mutants whose name contains this, for example `drop-fence`
     #[arg(long)]

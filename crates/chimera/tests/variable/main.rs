@@ -3,6 +3,8 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
+mod damage;
+
 use std::collections::BTreeMap;
 
 use chimera::{Db, Error, Geometry, Options, Swap};

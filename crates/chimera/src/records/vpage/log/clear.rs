@@ -1,6 +1,6 @@
 //! Making pages ready for new records.
 
-use chimera_pmem::{Pmem, Site};
+use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
 use super::lengths::Entry;
 use super::walk::Part;
@@ -14,9 +14,14 @@ impl LogPages {
         if words.all(|at| pool.pmem.load_u64(at) == 0) {
             return;
         }
-        let rest = pool.extent(part.at + from, part.length - from);
-        pool.pmem.zero(rest, sites::REUSE);
-        pool.pmem.flush(rest, sites::REUSE);
+        pool.pmem.zero(pool.extent(part.at + from, part.length - from), sites::REUSE);
+        // The line in which the log ends, and those behind it.
+        let next_line = (from + 1).next_multiple_of(CACHE_LINE).min(part.length);
+        pool.pmem.flush(pool.extent(part.at + from, next_line - from), sites::REUSE);
+        if next_line < part.length {
+            let rest = pool.extent(part.at + next_line, part.length - next_line);
+            pool.pmem.flush(rest, sites::REUSE);
+        }
         pool.pmem.fence(sites::REUSE);
     }
 

@@ -1,0 +1,123 @@
+//! Words of records, descriptors and chunks that are not what was written.
+
+use std::path::Path;
+
+use chimera::{Db, Error, Options};
+
+use super::{contents, small};
+use crate::tools::scratch;
+
+/// Filler of values: words that are all like this are not damaged here.
+const FILLER: u64 = 0xabab_abab_abab_abab;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key {number}").into_bytes()
+}
+
+/// Short, as long as a page, as long as a block, and as long as some.
+fn value(number: u64) -> Vec<u8> {
+    let mut value = vec![0xab; [40, 400, 1600, 5000, 9000][number as usize % 5]];
+    value[..8].copy_from_slice(&number.to_le_bytes());
+    value
+}
+
+const KEYS: u64 = 10;
+
+/// Makes a store, closed in order.
+fn make(path: &Path) {
+    let db = Db::open(path, &small()).expect("a store");
+    for number in 0..KEYS {
+        db.put(&key(number), &value(number)).expect("room");
+    }
+    for number in 0..KEYS {
+        // Nobody's chunks, too.
+        db.put(&key(number), &value(number)).expect("room");
+    }
+    db.close().expect("closing");
+}
+
+/// Whether the store says what is wrong, and whatever it says besides is right.
+fn is_noticed(path: &Path, options: &Options) -> bool {
+    let db = match Db::open(path, options) {
+        Ok(db) => db,
+        Err(Error::Corrupted { .. }) => return true,
+        Err(error) => panic!("{error}"),
+    };
+    let mut is_missed = db.stats().records_damaged > 0;
+    for number in 0..KEYS {
+        match db.get(&key(number)) {
+            Ok(Some(found)) => assert!(found == value(number), "key {number} has another value"),
+            Ok(None) | Err(Error::Corrupted { .. }) => is_missed = true,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    is_missed || !db.check(None).is_sound()
+}
+
+/// Every word that is not a value's filler is made zero, another one, and the one of the chunk or record
+/// before: chains are cut, go in circles, go elsewhere.
+#[test]
+fn any_damaged_word_is_noticed_or_means_nothing() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    make(&path);
+    let file = path.join("segment-000000");
+    let sound = std::fs::read(&file).expect("a file");
+    let word = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().expect("8 bytes"));
+    let used = sound.len() - 4096;
+    let words: Vec<usize> =
+        (0..used).step_by(8).filter(|at| ![0, FILLER].contains(&word(*at))).collect();
+    assert!(words.len() > 200, "{}", words.len());
+    let (mut noticed, mut tried) = (0, 0);
+    for (number, at) in words.iter().enumerate() {
+        let before = word(words[number.saturating_sub(5)]);
+        for new in [0, !word(*at), before, word(*at) ^ 1] {
+            if new == word(*at) {
+                continue;
+            }
+            let mut bytes = sound.clone();
+            bytes[*at..*at + 8].copy_from_slice(&new.to_le_bytes());
+            std::fs::write(&file, &bytes).expect("room");
+            let read_only = small().read_only(true);
+            tried += 1;
+            noticed += u32::from(is_noticed(&path, &read_only));
+            is_noticed(&path, &read_only.salvage(true));
+        }
+    }
+    // Not so: records that were replaced, chunks of theirs, and what `check` of a place cannot tell.
+    assert!(noticed * 3 > tried, "{noticed} of {tried}");
+    std::fs::write(&file, &sound).expect("room");
+    let db = Db::open(&path, &small()).expect("it is whole again");
+    assert_eq!(contents(&db).len() as u64, KEYS);
+}
+
+/// What is damaged is left where it is, and all else can be used.
+#[test]
+fn a_store_with_a_cut_chain_can_be_salvaged_and_written() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    make(&path);
+    let file = path.join("segment-000000");
+    let mut bytes = std::fs::read(&file).expect("a file");
+    // Names of values are in descriptors and chunks; the last value's chunks were written last.
+    let descriptor = key(9);
+    let at = (0..bytes.len() - descriptor.len())
+        .rev()
+        .find(|at| bytes[*at..].starts_with(&descriptor))
+        .expect("the key of the last record");
+    let name_at = at + 16;
+    bytes[name_at] ^= 0x10;
+    std::fs::write(&file, &bytes).expect("room");
+    assert!(matches!(Db::open(&path, &small()), Err(Error::Corrupted { .. })));
+    let db = Db::open(&path, &small().salvage(true)).expect("the others are there");
+    assert_eq!(db.stats().records_damaged, 1);
+    for number in 0..KEYS {
+        let found = db.get(&key(number)).expect("it is left out");
+        assert_eq!(found.is_some(), number != 9, "key {number}");
+        db.put(&key(number), &value(number + 5)).expect("room");
+    }
+    db.compact(1, None).expect("compaction");
+    for number in 0..KEYS {
+        assert!(db.get(&key(number)).expect("a read").expect("it was put") == value(number + 5));
+    }
+}
