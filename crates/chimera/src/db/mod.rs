@@ -274,6 +274,7 @@ impl<P: Pmem> Db<P> {
     pub fn compact(&self, free_percent: u32, progress: Option<&Progress>) -> Result<ReclaimStats> {
         let engine = &self.inner.engine;
         engine.poison().check()?;
+        let free_percent = free_percent.min(100);
         let clients = std::mem::take(&mut *lock(&self.inner.clients));
         for mut client in clients {
             client.end(engine);
@@ -419,7 +420,7 @@ impl<P: Pmem> Inner<P> {
             segments: superblock.segments,
             segment_bytes: superblock.geometry.segment_bytes,
             blocks_used: used_blocks,
-            blocks_ready: ready_blocks - used_blocks + sizes.blocks_queued,
+            blocks_ready: ready_blocks.saturating_sub(used_blocks) + sizes.blocks_queued,
             records_per_page: sizes.records_per_page,
             records_per_block: sizes.records_per_block,
             pmem_bytes,

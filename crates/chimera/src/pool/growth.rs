@@ -108,7 +108,8 @@ impl<P: Pmem> Pool<P> {
     /// Returns storage of blocks that were given back to the file system, but for those that are kept
     /// ready ahead of use. What cannot be returned stays ready.
     pub(crate) fn release_storage(&self) {
-        if self.files.device.is_some() || self.files.is_without_files() {
+        // What a journal still brings home would take the storage back.
+        if self.files.device.is_some() || self.files.is_without_files() || self.is_journaled {
             return;
         }
         let growth = lock_relaxing(&self.growth, &*self.environment);
@@ -121,13 +122,6 @@ impl<P: Pmem> Pool<P> {
         // From here on nobody is handed what is about to have no storage.
         self.ready.store(keep, Ordering::Release);
         drop(handing_out);
-        // A crash of a journaled pool goes back to what was synced last: there these blocks may be in use.
-        if self.is_journaled
-            && let Err(error) = self.sync()
-        {
-            log::warn!("storage of free blocks is kept: {error}");
-            return;
-        }
         let mut block = keep;
         while block < ready {
             let segment = block / self.map.blocks_per_segment;
@@ -288,7 +282,7 @@ impl<P: Pmem> Pool<P> {
         // In this order: in the other one there could be more used than ready ones.
         let used = self.used_blocks();
         let ready = self.ready_blocks();
-        if ready - used >= self.ahead_blocks {
+        if ready.saturating_sub(used) >= self.ahead_blocks {
             return TaskStep::Wait;
         }
         match self.grow_beyond(ready) {

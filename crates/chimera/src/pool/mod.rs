@@ -179,6 +179,12 @@ impl<P: Pmem> Pool<P> {
         self.sync()?;
         let Superblock { segments, closing, .. } = self.superblock();
         let needed = self.segments_needed(segments);
+        if let Some(journal) = self.pmem.journal().filter(|_| needed < segments) {
+            // From here on no entry names a byte of a segment that will not count any more.
+            journal
+                .checkpoint()
+                .map_err(Error::io("bring home the journal of", &self.files.path))?;
+        }
         self.change_superblock(|superblock| {
             superblock.segments = needed;
             superblock.closing = Closing::Clean;

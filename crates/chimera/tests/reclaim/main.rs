@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chimera::{Db, Error, Geometry, Options};
 
-use tools::{Chance, assert_sound, scratch};
+use tools::{Chance, assert_sound, scratch, scratch_on_disk};
 
 const GEOMETRY: Geometry =
     Geometry { page_bytes: 512, pages_per_block: 4, block_shift_bytes: 0, segment_bytes: 64 << 10 };
@@ -81,6 +81,33 @@ fn a_third_deleted_is_given_back() {
             db.put(&key(number), &value(number, 2)).expect("what was given back is there again");
         }
         assert_eq!(contents(&db).len(), 9000);
+        assert_sound(&db);
+    }
+}
+
+/// On a plain file system: what the journal still holds for segments that go must not be in the way.
+#[test]
+fn a_journaled_store_gives_segments_back() {
+    for (name, options) in both() {
+        let directory = scratch_on_disk();
+        let db = Db::open(directory.path(), &options).expect("a store");
+        let mut session = db.session();
+        for number in 0..4000 {
+            session.put(&key(number), &value(number, 1)).expect("room");
+        }
+        for number in (0..4000).filter(|number| number % 10 > 0) {
+            session.delete(&key(number)).expect("a delete");
+        }
+        drop(session);
+        let before = db.stats();
+        let model = contents(&db);
+        db.compact(10, None).expect("compaction");
+        let after = db.stats();
+        assert!(after.pmem_bytes < before.pmem_bytes / 3, "{name}: {after:?}");
+        db.close().expect("nobody else has it");
+        let db = Db::open(directory.path(), &options).expect("a store");
+        assert!(db.stats().segments + 3 < before.segments, "{name}: {:?}", db.stats());
+        assert_eq!(contents(&db), model, "{name}");
         assert_sound(&db);
     }
 }

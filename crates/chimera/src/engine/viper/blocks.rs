@@ -177,8 +177,9 @@ impl Blocks {
     /// Makes the caller the owner of a block of records, queued or not, if nobody else is.
     pub(super) fn claim(&self, block: u64) -> bool {
         let mut queue = lock(&self.queue);
-        let state = self.state(block).load(Ordering::Relaxed);
-        if state & QUEUED != 0 {
+        // Whoever takes a fresh block makes room for its state only then.
+        let Some(state) = self.states.get(block) else { return false };
+        if state.load(Ordering::Relaxed) & QUEUED != 0 {
             // Whoever has taken it out of the queue is about to own it.
             let is_queued = queue.remove(&block);
             if is_queued {
@@ -188,7 +189,7 @@ impl Blocks {
         }
         drop(queue);
         let own = |state| (state & (OWNED | QUEUED | KNOWN) == KNOWN).then_some(OWNED | KNOWN);
-        self.state(block).fetch_update(Ordering::AcqRel, Ordering::Relaxed, own).is_ok()
+        state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, own).is_ok()
     }
 
     /// Free units of a block of records that nobody fills, roughly.

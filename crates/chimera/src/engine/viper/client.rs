@@ -222,6 +222,11 @@ impl Client {
         Ok(())
     }
 
+    /// Whether it fills any block.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.points.iter().any(|point| point.block.is_some())
+    }
+
     /// Gives the blocks back, for others to fill.
     pub(crate) fn leave<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
         for which in 0..self.points.len() {
@@ -263,9 +268,10 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             match self.pool.take_block() {
                 Ok(block) => break block,
                 Err(Error::PoolFull { .. })
-                    if starved < STARVED_TRIES && self.blocks.starve(self.pool.used_blocks()) =>
+                    if starved < STARVED_TRIES
+                        && (self.make_mover_leave()
+                            | self.blocks.starve(self.pool.used_blocks())) =>
                 {
-                    self.make_mover_leave();
                     self.pool.environment.relax(starved);
                     starved += 1;
                 }
@@ -326,6 +332,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
 
     /// Makes an empty block of the caller one that was never used but for these flags, durably.
     pub(super) fn empty(&self, block: u64, flags: u32) -> Result<()> {
+        // Before anything is touched.
+        block_flags::read(&self.pool, block)?;
         {
             let locks = (0..self.pages.pages_per_block())
                 .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));

@@ -108,10 +108,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     }
 
     /// Makes the mover, unless it is at work, give back the block it fills: there is no other.
-    pub(super) fn make_mover_leave(&self) {
-        if let Ok(mut mover) = self.reclaim.mover.try_lock() {
-            mover.client.leave(self);
-        }
+    /// Whether there is a reason to look again: it did, or is at work.
+    pub(super) fn make_mover_leave(&self) -> bool {
+        let Ok(mut mover) = self.reclaim.mover.try_lock() else { return true };
+        let has_blocks = mover.client.has_blocks();
+        mover.client.leave(self);
+        has_blocks
     }
 
     fn end_pass(&self, mover: &mut Mover) {
@@ -193,6 +195,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         }
         mover.places.clear();
         self.pages.places(&self.pool, last, &mut mover.places);
+        // A record with several chunks here comes once for each.
+        mover.places.dedup();
         let need: u64 = mover.places.iter().map(|place| self.units_at(place)).sum();
         // Two blocks more, for both kinds of pages.
         let left = room.saturating_sub(own_room);

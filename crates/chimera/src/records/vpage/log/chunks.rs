@@ -16,6 +16,7 @@ use super::lengths::{Entry, Lengths, VALUE_BYTES_MAX};
 use super::{LOG_AT, LogPages, sites};
 use crate::pool::{Location, Pool, checked_word};
 use crate::records::vpage::{Chunk, DESCRIPTOR_BYTES, InsertPoint, Pages, Place};
+use crate::sync::atomic::{Ordering, fence};
 
 /// From the start of a chunk to its fields and to its bytes.
 const NAME_AT: u64 = 8;
@@ -39,10 +40,10 @@ pub(super) struct Piece {
 impl LogPages {
     /// The place of a location read from media, if a record can begin there.
     fn checked_place<P: Pmem>(&self, pool: &Pool<P>, raw: u64) -> Option<Place> {
-        let location = Location::from_raw(raw).filter(|_| raw & 0xffff != 0)?;
+        let is_in_use = raw & 0xffff != 0 && raw >> 19 < pool.used_blocks();
+        let location = Location::from_raw(raw).filter(|_| is_in_use)?;
         let place = self.place_of(location);
-        let is_inside = place.block < pool.used_blocks()
-            && place.page < self.pages_per_block
+        let is_inside = place.page < self.pages_per_block
             && place.record_at + BYTES_AT <= self.block_end(&place);
         is_inside.then_some(place)
     }
@@ -62,18 +63,25 @@ impl LogPages {
         let Some(bytes) = checked_word::decode(pmem.load_u64(descriptor_at + 16)) else {
             return false;
         };
+        if bytes as usize > Self::VALUE_BYTES_MAX {
+            return false;
+        }
         let (mut left, mut next) = (u64::from(bytes), pmem.load_u64(descriptor_at));
         // Counts down, so a chain cannot come back to where it was.
         let mut position = None;
         while left > 0 {
-            let Some(piece) = self.piece(pool, next, name) else { return false };
+            let Some(piece) = self.piece(pool, next, place, name) else { return false };
             let at = piece.place.record_at;
             let Some(now) = checked_word::decode(pmem.load_u64(at + POSITION_AT)) else {
                 return false;
             };
             let length = piece.length as u64;
             let is_in_order = position.is_none_or(|before: u32| before.checked_sub(1) == Some(now));
-            if !is_in_order || length > left || (left == length) != (now == 0) || !visit(&piece) {
+            // All but the last have whole words.
+            let is_aligned = now == 0 || length.is_multiple_of(8);
+            let is_last = left == length;
+            let is_right = is_in_order && is_aligned && length <= left && is_last == (now == 0);
+            if !is_right || !visit(&piece) {
                 return false;
             }
             left -= length;
@@ -83,14 +91,21 @@ impl LogPages {
         bytes > 0
     }
 
-    /// The chunk at a location, if it has this name.
-    fn piece<P: Pmem>(&self, pool: &Pool<P>, location: u64, name: u64) -> Option<Piece> {
+    /// The chunk at a location, if it is one of this record and has this name.
+    fn piece<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        location: u64,
+        record: &Place,
+        name: u64,
+    ) -> Option<Piece> {
         let place = self.checked_place(pool, location)?;
         let at = place.record_at;
         let Some(Entry::Chunk { bytes }) = Entry::decode(pool.pmem.load_u64(at)) else {
             return None;
         };
         let is_right = at + chunk_span(u64::from(bytes)) <= self.block_end(&place)
+            && pool.pmem.load_u64(at + RECORD_AT) == record.location().raw()
             && pool.pmem.load_u64(at + NAME_AT) == name;
         is_right.then(|| Piece {
             place,
@@ -157,12 +172,21 @@ impl LogPages {
         into: &mut Vec<u8>,
     ) -> bool {
         into.clear();
-        self.for_pieces(pool, place, lengths, |piece| {
+        let is_whole = self.for_pieces(pool, place, lengths, |piece| {
             let before = into.len();
             into.resize(before + piece.length, 0);
             pool.pmem.read(piece.bytes, &mut into[before..]);
             true
-        })
+        });
+        is_whole && Self::still_counts(pool, place, lengths)
+    }
+
+    /// Whether a record counts after its chunks were read. One that is being deleted is retired before the
+    /// index knows, and its chunks may be used again from then on.
+    pub(super) fn still_counts<P: Pmem>(pool: &Pool<P>, place: &Place, lengths: Lengths) -> bool {
+        fence(Ordering::Acquire);
+        let entry = Entry::decode(pool.pmem.load_u64(place.record_at));
+        entry == Some(Entry::Record { is_set: true, lengths })
     }
 
     /// Whether a value that lies elsewhere is this one.

@@ -533,7 +533,9 @@ impl Pages for LogPages {
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
         let mut parts = self.parts_of(pool, block).map(|part| self.walk(pool, part));
-        parts.all(|walked| walked.tail.is_some() && walked.live_bytes == 0)
+        // What is in a block with damaged flags cannot be told.
+        block_flags::read(pool, block).is_ok()
+            && parts.all(|walked| walked.tail.is_some() && walked.live_bytes == 0)
     }
 
     fn has_room<P: Pmem>(&self, pool: &Pool<P>, block: u64, units: u32) -> bool {

@@ -198,13 +198,12 @@ impl LogPages {
             true
         });
         // Chunks may go once the record does not count any more.
-        let counts = matches!(
-            Entry::decode(pool.pmem.load_u64(place.record_at)),
-            Some(Entry::Record { is_set: true, .. })
-        );
+        if !Self::still_counts(pool, &place, lengths) {
+            return;
+        }
         if is_whole {
             visit(Scanned::Record { place, header, key, value });
-        } else if counts {
+        } else {
             let what = "a part of a large value is missing or damaged";
             visit(Scanned::Damage { at: place.record_at, what });
         }
