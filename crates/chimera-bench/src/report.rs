@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::driver::backend::Backend;
 use crate::driver::series::{Results, Series, median, ratio, spread};
 use crate::driver::setup::Setup;
+use crate::driver::worker::Data;
 pub use machine::Machine;
 pub use table::number;
 
@@ -237,16 +238,17 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Of an open store, and of what it said of itself once it was loaded.
-    pub(crate) fn of<B: Backend>(db: &Db<B>, loaded: &Stats) -> Self {
+    /// Of an open store, and of what it said of itself once it was loaded with records of `data`.
+    pub(crate) fn of<B: Backend>(db: &Db<B>, loaded: &Stats, data: &Data) -> Self {
         let hardware = db.pmem().hardware();
+        let user_bytes = loaded.records as f64 * data.record_bytes();
         Self {
             medium: hardware.medium().to_string(),
             durability: db.effective_durability().to_string(),
             flush_instruction: hardware.flush_instruction().to_string(),
             huge_pages: hardware.uses_huge_pages(),
             dram_bytes_per_key: loaded.dram_bytes_per_key,
-            space_amplification: loaded.space_amplification,
+            space_amplification: ratio(loaded.pmem_bytes as f64, user_bytes),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Benchmark for FloorArguments {
                 let capacity = capacity_bytes(setup, &phases, cores().max(*threads));
                 let path = workspace.path();
                 let finished = plan.create::<B>(path, capacity, pass, &mut results, &progress)?;
-                facts = Some(Facts::of(&finished.db, &finished.loaded));
+                facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
                 if floor.is_none() {
                     let index_bytes = finished.loaded.dram_index_bytes;
                     floor = Some(floor_beside(setup, &data, &workspace, index_bytes)?);

@@ -64,7 +64,7 @@ impl Benchmark for GrowthArguments {
                     if growing && measure == Measure::Throughput {
                         let last = results.find(row, *threads).and_then(|it| it.throughputs.last());
                         background.add(&finished.db.stats(), last.copied().unwrap_or_default());
-                        facts = Some(Facts::of(&finished.db, &finished.loaded));
+                        facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
                     }
                     finished.discard(&workspace)?;
                 }

@@ -92,7 +92,7 @@ impl Benchmark for MemoryArguments {
                 resident_bytes_per_key: (!setup.is_anonymous()).then_some(resident),
             });
         }
-        let facts = Facts::of(&db, &db.stats());
+        let facts = Facts::of(&db, &db.stats(), &data);
         discard(db, &workspace, workspace.path())?;
         let per_key: Vec<_> = samples.iter().map(|sample| sample.dram_bytes_per_key).collect();
         let memory = Memory {

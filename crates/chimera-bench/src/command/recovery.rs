@@ -98,7 +98,7 @@ impl RecoveryArguments {
         let mut results = Results::default();
         let pass = Pass { number: 0, threads: 1, measure: Measure::Throughput };
         let finished = plan.run::<B>(path, pass, &mut results, progress)?;
-        let facts = Facts::of(&finished.db, &finished.loaded);
+        let facts = Facts::of(&finished.db, &finished.loaded, &data);
         finished.db.close()?;
         progress.step(&format!("reopening {} records", setup.records));
         let all = Reopening::measure::<B>(setup, path, &self.threads(), setup.repetitions)?;

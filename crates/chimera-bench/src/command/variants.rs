@@ -83,7 +83,7 @@ impl Benchmark for VariantsArguments {
                     let pass = Pass { number, threads: *threads, measure };
                     let finished = plan.run::<B>(&path, pass, &mut results, &progress)?;
                     if *name == "viper" {
-                        facts = Some(Facts::of(&finished.db, &finished.loaded));
+                        facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
                     }
                     finished.discard(&workspace)?;
                 }

@@ -55,7 +55,7 @@ pub(crate) fn conclude<B: Backend>(
     progress: &Progress,
 ) -> Result<Conclusion> {
     let Finished { db, ledger, loaded, path } = finished;
-    let facts = Facts::of(&db, &loaded);
+    let facts = Facts::of(&db, &loaded, plan.data);
     let setup = plan.setup;
     if setup.is_anonymous() {
         progress.step("verifying");

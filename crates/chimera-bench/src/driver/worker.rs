@@ -34,6 +34,11 @@ impl Data {
         }
     }
 
+    /// Bytes of a key and its value, on average.
+    pub(crate) fn record_bytes(&self) -> f64 {
+        (self.key_bytes + self.values.value_bytes()) as f64
+    }
+
     /// The same records, `records` of them drawn by Zipf's law with exponent `theta`.
     pub(crate) fn with_zipfian(self, records: u64, theta: f64) -> Self {
         Self { zipfian: Arc::new(Zipfian::new(records, theta)), ..self }

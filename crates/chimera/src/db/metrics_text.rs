@@ -7,7 +7,7 @@ use super::Inner;
 use crate::metrics::Kind::{Counter, Gauge, Histogram, Info};
 use crate::metrics::{Exposition, Totals, seconds};
 use crate::types::operations::{OperationStats, Timed};
-use crate::types::stats::{RecoveryStats, Stats};
+use crate::types::stats::{ReclaimStats, RecoveryStats, Stats};
 
 impl<P: Pmem> Inner<P> {
     /// See [`Db::metrics_text`](super::Db::metrics_text).
@@ -24,6 +24,7 @@ impl<P: Pmem> Inner<P> {
         let help = "Sessions opened since the store was.";
         text.single("chimera_sessions_opened", Counter, help, opened);
         write_sizes(&mut text, &stats);
+        write_reclaim(&mut text, &stats.reclaim);
         write_recovery(&mut text, &stats.recovery);
         if let Some(journal) = &stats.journal {
             write_journal(&mut text, journal);
@@ -145,7 +146,7 @@ fn write_sizes(text: &mut Exposition, stats: &Stats) {
         ("chimera_segments", "Segments mapped.", stats.segments),
         ("chimera_segment_bytes", "Size of a segment.", stats.segment_bytes),
         ("chimera_pmem_bytes", "Persistent memory of blocks in use.", stats.pmem_bytes),
-        ("chimera_user_bytes", "Keys and values of live records.", stats.user_bytes),
+        ("chimera_free_bytes", "Of these what holds no record, roughly.", stats.reclaim.debt_bytes),
     ];
     for (name, help, value) in gauges {
         text.single(name, Gauge, help, value);
@@ -156,10 +157,29 @@ fn write_sizes(text: &mut Exposition, stats: &Stats) {
     text.family("chimera_dram_bytes", Gauge, "DRAM of the index, and of locks and block states.")
         .sample(&[("part", "index")], stats.dram_index_bytes)
         .sample(&[("part", "tables")], stats.dram_table_bytes);
-    let help = "Persistent memory in use over keys and values.";
-    text.single("chimera_space_amplification_ratio", Gauge, help, stats.space_amplification);
-    let help = "Processor time of the task that makes blocks ready.";
+    if let Some(user_bytes) = stats.user_bytes {
+        let help = "Keys and values of live records, which all have the same size.";
+        text.single("chimera_user_bytes", Gauge, help, user_bytes);
+    }
+    if let Some(ratio) = stats.space_amplification {
+        let help = "Persistent memory in use over keys and values.";
+        text.single("chimera_space_amplification_ratio", Gauge, help, ratio);
+    }
+    let help = "Processor time of the tasks that make blocks ready and reclaim space.";
     text.single("chimera_background_seconds", Counter, help, seconds(stats.background_ns));
+}
+
+fn write_reclaim(text: &mut Exposition, reclaim: &ReclaimStats) {
+    let counters = [
+        ("chimera_reclaim_passes", "Passes of space reclamation.", reclaim.passes),
+        ("chimera_reclaim_moved_records", "Records moved.", reclaim.moved_records),
+        ("chimera_reclaim_moved_bytes", "Keys and values moved.", reclaim.moved_bytes),
+        ("chimera_reclaim_freed_blocks", "Blocks emptied.", reclaim.blocks_freed),
+        ("chimera_reclaim_returned_blocks", "Blocks given back.", reclaim.blocks_given_back),
+    ];
+    for (name, help, count) in counters {
+        text.single(name, Counter, help, count);
+    }
 }
 
 fn write_recovery(text: &mut Exposition, recovery: &RecoveryStats) {

@@ -402,7 +402,7 @@ impl<P: Pmem> Inner<P> {
         let ready_blocks = pool.ready_blocks();
         let pmem_bytes = used_blocks * pool.map.block_bytes;
         let record_bytes = u64::from(superblock.key_bytes) + u64::from(superblock.value_bytes);
-        let user_bytes = sizes.records * record_bytes;
+        let user_bytes = (!superblock.is_variable()).then_some(sizes.records * record_bytes);
         let dram_bytes = sizes.dram_index_bytes + sizes.dram_table_bytes;
         Stats {
             engine: superblock.engine,
@@ -425,7 +425,7 @@ impl<P: Pmem> Inner<P> {
             records_per_block: sizes.records_per_block,
             pmem_bytes,
             user_bytes,
-            space_amplification: ratio(pmem_bytes, user_bytes),
+            space_amplification: user_bytes.map(|user_bytes| ratio(pmem_bytes, user_bytes)),
             dram_index_bytes: sizes.dram_index_bytes,
             dram_table_bytes: sizes.dram_table_bytes,
             dram_bytes_per_key: ratio(dram_bytes, sizes.records),

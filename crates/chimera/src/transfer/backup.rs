@@ -104,7 +104,8 @@ impl<P: Pmem> Db<P> {
             .geometry(superblock.geometry)
             .durability(Durability::Process)
             .huge_pages(false)
-            .populate_ahead_bytes(AHEAD_BYTES);
+            .populate_ahead_bytes(AHEAD_BYTES)
+            .reclaim_percent(0);
         if !superblock.is_variable() {
             options = options.fixed_size(superblock.key_bytes, superblock.value_bytes);
         }

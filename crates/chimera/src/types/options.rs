@@ -444,7 +444,7 @@ impl Options {
     /// or given back. Default 50; 0 switches it off, and leaves it to [`Db::compact`](crate::Db::compact).
     /// See the paper, section 4.4.
     pub fn reclaim_percent(mut self, percent: u32) -> Self {
-        self.reclaim_percent = percent;
+        self.reclaim_percent = percent.min(100);
         self
     }
 

@@ -13,7 +13,7 @@ pub struct Stats {
     pub engine: EngineKind,
     /// Record layout.
     pub layout: RecordLayout,
-    /// Key size.
+    /// Key size; 0 where keys and values may have any.
     pub key_bytes: u32,
     /// Value size.
     pub value_bytes: u32,
@@ -43,10 +43,10 @@ pub struct Stats {
     pub records_per_block: u32,
     /// Persistent memory in use: used blocks.
     pub pmem_bytes: u64,
-    /// Keys and values of live records.
-    pub user_bytes: u64,
+    /// Keys and values of live records; none where they may have any size: nobody adds them up.
+    pub user_bytes: Option<u64>,
     /// `pmem_bytes` over `user_bytes`.
-    pub space_amplification: f64,
+    pub space_amplification: Option<f64>,
     /// DRAM of the index.
     pub dram_index_bytes: u64,
     /// DRAM of page locks and block states.

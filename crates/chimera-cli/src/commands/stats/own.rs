@@ -61,8 +61,10 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
     if stats.key_bytes > 0 {
         rows.push(("records per page", count(stats.records_per_page.into())));
         rows.push(("records per block", count(stats.records_per_block.into())));
-        rows.push(("keys and values", size(stats.user_bytes)));
-        rows.push(("space amplification", format!("{:.2}", stats.space_amplification)));
+    }
+    if let (Some(bytes), Some(ratio)) = (stats.user_bytes, stats.space_amplification) {
+        rows.push(("keys and values", size(bytes)));
+        rows.push(("space amplification", format!("{ratio:.2}")));
     }
     if recovery.duplicates_cleared > 0 {
         rows.push(("interrupted overwrites", count(recovery.duplicates_cleared)));

@@ -22,6 +22,10 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let mut buffers = PageBuffers::default();
         let blocks = self.pool.used_blocks();
         for block in 0..blocks {
+            if block >= self.pool.used_blocks() {
+                // Given back since.
+                break;
+            }
             self.check_block(block, &mut buffers, &mut report);
             report.blocks += 1;
             if let (Some(progress), 0) = (progress, block % 64) {

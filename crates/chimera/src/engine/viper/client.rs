@@ -139,7 +139,14 @@ impl Client {
         while self.points[CHUNKS].block.is_none()
             || engine.pages.room_for_chunk(&self.points[CHUNKS]) < CHUNK_BYTES_MIN
         {
-            self.advance(engine, CHUNKS, need)?;
+            match self.advance(engine, CHUNKS, need) {
+                // Then any room will do.
+                Err(Error::PoolFull { .. }) => {
+                    let least = engine.pages.units_of(1, CHUNK_BYTES_MIN);
+                    self.advance(engine, CHUNKS, least)?;
+                }
+                other => other?,
+            }
         }
         Ok(&mut self.points[CHUNKS])
     }
@@ -332,14 +339,23 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
 
     /// Makes an empty block of the caller one that was never used but for these flags, durably.
     pub(super) fn empty(&self, block: u64, flags: u32) -> Result<()> {
+        self.empty_pages(block)?;
+        self.reset_flags(block, flags)
+    }
+
+    /// Makes durable that a block of the caller is empty.
+    pub(super) fn empty_pages(&self, block: u64) -> Result<()> {
         // Before anything is touched.
         block_flags::read(&self.pool, block)?;
-        {
-            let locks = (0..self.pages.pages_per_block())
-                .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));
-            let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.pool.environment)).collect();
-            self.pages.persist_empty(&self.pool, block);
-        }
+        let locks = (0..self.pages.pages_per_block())
+            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));
+        let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.pool.environment)).collect();
+        self.pages.persist_empty(&self.pool, block);
+        Ok(())
+    }
+
+    /// Makes these the flags of a block of the caller that is durably empty, durably.
+    pub(super) fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
         block_flags::change(&self.pool, block, flags, block_flags::KNOWN & !flags)?;
         self.mark_pages(block, false);
         Ok(())

@@ -89,6 +89,10 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
 
     fn read_listed_key(&self, hash: u64, location: Location, key: &mut Vec<u8>) -> Probe<()> {
         let place = self.pages.place_of(location);
+        if place.block >= self.pool.used_blocks() {
+            // Given back since it was listed: there may be no storage any more.
+            return Probe::NotThis;
+        }
         let lock = self.page_lock(&place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         let is_record = self.pages.read_key(&self.pool, &place, key);

@@ -278,7 +278,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     fn give_back(&self, block: u64) -> bool {
         let is_back = self.pages.is_empty(&self.pool, block)
             && !self.blocks.is_damaged(block)
-            && self.pool.give_back(block, || self.empty(block, 0));
+            && self.empty_pages(block).is_ok()
+            && self.pool.give_back(block, || self.reset_flags(block, 0));
         self.reclaim.blocks_given_back.fetch_add(u64::from(is_back), Ordering::Relaxed);
         is_back
     }

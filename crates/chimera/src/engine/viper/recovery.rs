@@ -222,6 +222,9 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     fn tidy_block(&self, block: u64) {
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = block_flags::read(&self.pool, block) else { return };
+        if self.blocks.is_damaged(block) && flags & (block_flags::FREE | block_flags::INDEX) != 0 {
+            return;
+        }
         let holds_records = flags & block_flags::INDEX == 0;
         let pmem = &self.pool.pmem;
         if holds_records

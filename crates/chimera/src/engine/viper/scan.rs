@@ -39,7 +39,17 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             // Whether values were updated in place is unknown: their checksums decide.
             0
         });
-        if flags & (block_flags::INDEX | block_flags::FREE) != 0 {
+        let at = self.pool.map.block_at(block);
+        if flags & block_flags::FREE != 0 {
+            if !self.pages.is_blank(&self.pool, block) {
+                visit(Finding::Damage { at, what: "a block that is marked as free holds records" });
+            }
+            return;
+        }
+        if flags & block_flags::INDEX != 0 {
+            if V::IS_LOG {
+                visit(Finding::Damage { at, what: "a block is marked as one of an index" });
+            }
             return;
         }
         let values = scan.values && flags & block_flags::IN_PLACE == 0;
@@ -62,7 +72,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         place: Place,
         header: RecordHeader,
         key: &'a [u8],
-        value: &[u8],
+        value: Option<&[u8]>,
         verify_value: bool,
     ) -> Finding<'a> {
         let at = place.record_at;
@@ -72,14 +82,22 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if checked && !header.key_is_sound(&place, hash) && !pmem.skips(steps::KEY_CHECK) {
             return Finding::Damage { at, what: "the key of a record does not match its checksum" };
         }
-        if checked
-            && verify_value
-            && !header.value_is_sound(&place, value)
-            && !pmem.skips(steps::VALUE_CHECK)
-        {
+        let damage = match value {
+            None => Some("a part of a large value is missing or damaged"),
+            Some(value)
+                if checked
+                    && verify_value
+                    && !header.value_is_sound(&place, value)
+                    && !pmem.skips(steps::VALUE_CHECK) =>
+            {
+                Some("a value does not match its checksum")
+            }
+            Some(_) => None,
+        };
+        if let Some(what) = damage {
             // Whatever is written next must win against it, should it ever count again.
             self.clock.fetch_max(header.version, Ordering::Relaxed);
-            return Finding::Damage { at, what: "a value does not match its checksum" };
+            return Finding::Damage { at, what };
         }
         Finding::Record { place, header, hash, key, value_unchecked: checked && !verify_value }
     }

@@ -101,8 +101,9 @@ pub(crate) struct InsertPoint {
 
 /// What reading a page found.
 pub(crate) enum Scanned<'a> {
-    /// A record that counts, with its parts; the value only where it was asked for.
-    Record { place: Place, header: RecordHeader, key: &'a [u8], value: &'a [u8] },
+    /// A record that counts, with its parts: the value is empty where it was not asked for, and none where
+    /// a part of it cannot be found.
+    Record { place: Place, header: RecordHeader, key: &'a [u8], value: Option<&'a [u8]> },
     /// Something that is not as it must be.
     Damage { at: u64, what: &'static str },
 }

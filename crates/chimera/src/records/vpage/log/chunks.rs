@@ -63,7 +63,8 @@ impl LogPages {
         let Some(bytes) = checked_word::decode(pmem.load_u64(descriptor_at + 16)) else {
             return false;
         };
-        if bytes as usize > Self::VALUE_BYTES_MAX {
+        let in_use = pool.used_blocks() * self.map.block_bytes;
+        if bytes as usize > Self::VALUE_BYTES_MAX || u64::from(bytes) > in_use {
             return false;
         }
         let (mut left, mut next) = (u64::from(bytes), pmem.load_u64(descriptor_at));

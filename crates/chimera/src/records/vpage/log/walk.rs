@@ -201,12 +201,8 @@ impl LogPages {
         if !Self::still_counts(pool, &place, lengths) {
             return;
         }
-        if is_whole {
-            visit(Scanned::Record { place, header, key, value });
-        } else {
-            let what = "a part of a large value is missing or damaged";
-            visit(Scanned::Damage { at: place.record_at, what });
-        }
+        let value = is_whole.then_some(&value[..]);
+        visit(Scanned::Record { place, header, key, value });
     }
 }
 
@@ -234,7 +230,7 @@ fn record(page: &[u8], block: u64, part: Part, at: u64, lengths: Lengths) -> Sca
     let key_at = (at + super::KEY_AT) as usize;
     let value_at = key_at + key_bytes.next_multiple_of(8);
     let key = &page[key_at..key_at + key_bytes];
-    let value = &page[value_at..value_at + beside_bytes];
+    let value = Some(&page[value_at..value_at + beside_bytes]);
     Scanned::Record { place, header, key, value }
 }
 

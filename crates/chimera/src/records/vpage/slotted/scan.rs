@@ -39,7 +39,7 @@ impl SlottedPages {
                     let place = Place { block, page: number, slot, page_at, record_at };
                     let (key, value) = self.in_copy(slot);
                     let header = self.header_in_copy(slot, page);
-                    let (key, value) = (&page[key], &page[value]);
+                    let (key, value) = (&page[key], Some(&page[value]));
                     visit(Scanned::Record { place, header, key, value });
                 }
             }
