@@ -15,6 +15,8 @@ const BATCH: u64 = 50;
 const OPERATIONS: u32 = 200;
 /// Turns from one stall of a thread to the next: an operation has some fifty.
 const STALL_EVERY: u64 = 300;
+/// The same where a history is about threads that stop in the middle of a get.
+const STALL_EVERY_HOT: u64 = 40;
 
 /// What to do, and how much of it.
 pub(crate) struct CrashCampaign<'a> {
@@ -52,20 +54,30 @@ impl CrashCampaign<'_> {
         all.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a batch does follows from its number and the seed: 4 to 8 threads, 1 to 8 keys.
+    /// What a batch does follows from its number and the seed: 4 to 8 threads, 1 to 8 keys; or one thread
+    /// that writes a key again and again, and others that read it and often stop halfway.
     fn batch(&self, number: u64) -> CrashPlan {
         let threads = 4 + (number % 5) as u32;
         let workload = Workload {
             threads,
+            writers: threads,
             operations_per_thread: OPERATIONS / threads,
             keys: 1 + number % 8,
             seed: self.seed.wrapping_add(number.wrapping_mul(1 << 32)),
         };
-        let scheduling = match number % 5 {
-            0 => Scheduling::Random,
-            1 => Scheduling::Priorities(3),
-            2 => Scheduling::Priorities(5),
-            _ => Scheduling::Stalls(STALL_EVERY),
+        let hot_key = Workload {
+            threads: 3,
+            writers: 1,
+            operations_per_thread: OPERATIONS,
+            keys: 1,
+            ..workload
+        };
+        let (workload, scheduling) = match number % 6 {
+            0 => (workload, Scheduling::Random),
+            1 => (workload, Scheduling::Priorities(3)),
+            2 => (workload, Scheduling::Priorities(5)),
+            3 => (hot_key, Scheduling::Stalls(STALL_EVERY_HOT)),
+            _ => (workload, Scheduling::Stalls(STALL_EVERY)),
         };
         let histories = BATCH.min(self.histories - number * BATCH);
         let plan = Plan { workload, scheduling, histories };

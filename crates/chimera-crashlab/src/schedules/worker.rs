@@ -23,6 +23,8 @@ const FOREIGN: u64 = u64::MAX;
 pub struct Workload {
     /// Threads, each with a session.
     pub threads: u32,
+    /// So many of them write; the others only read.
+    pub writers: u32,
     /// Operations of each thread.
     pub operations_per_thread: u32,
     /// Keys that all threads share.
@@ -178,6 +180,9 @@ impl<P: Pmem> Worker<P> {
     }
 
     fn choose(&mut self) -> Operation {
+        if self.number >= self.workload.writers {
+            return Operation::Get;
+        }
         let fresh = || PUT_STEP * (1 + self.shared.next_value.fetch_add(1, Ordering::Relaxed));
         match self.random.next_u64() % 100 {
             0..35 => Operation::Put(fresh()),

@@ -56,7 +56,7 @@ fn all_are_linearizable(workload: Workload, scheduling: Scheduling, options: &Op
 }
 
 fn workload(threads: u32, keys: u64, seed: u64) -> Workload {
-    Workload { threads, operations_per_thread: 120 / threads, keys, seed }
+    Workload { threads, writers: threads, operations_per_thread: 120 / threads, keys, seed }
 }
 
 #[test]
