@@ -45,10 +45,14 @@ pub struct Report {
     pub records: u64,
     /// Operations of each kind of work in each pass; those of a phase with a duration may be others.
     pub operations: u64,
-    /// Bytes per key.
+    /// Bytes per key, or their mean.
     pub key_bytes: u32,
-    /// Bytes per value.
+    /// Bytes per value, or their mean.
     pub value_bytes: u32,
+    /// `fixed`: a store for records of one size; `any`: one for records of any size, which have the
+    /// same; `mixed`: the latter, with sizes distributed normally around the mean.
+    #[serde(default)]
+    pub sizes: String,
     /// Numbers of threads measured.
     pub threads: Vec<usize>,
     /// More threads than cores were asked for: their rows say nothing about scaling.
@@ -72,6 +76,9 @@ pub struct Report {
     /// `growth`: a growing pool against a populated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<Growth>,
+    /// `reclaim`: work beside space reclamation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reclamation: Option<Reclamation>,
     /// `memory`: DRAM by the number of records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -199,6 +206,43 @@ pub struct Growth {
     pub background_core_share: f64,
 }
 
+/// Work beside space reclamation in the background, against the same without; a third of the records
+/// was deleted before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reclamation {
+    /// Percent of a block that must be free for it to be reclaimed.
+    pub percent: u32,
+    /// Most bytes of keys and values that are moved per second.
+    pub bytes_per_second_max: u64,
+    /// One for each kind of work and number of threads.
+    pub rows: Vec<ReclaimRow>,
+    /// Persistent memory in use over live keys and values, after the load.
+    pub loaded_amplification: f64,
+    /// After the deletes, nothing being reclaimed.
+    pub thinned_amplification: f64,
+    /// At the end, after `Db::compact`.
+    pub compacted_amplification: f64,
+    /// Records that `Db::compact` moved per second, alone, where nothing had been reclaimed.
+    pub compact_records_per_second: f64,
+}
+
+/// One kind of work beside reclamation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReclaimRow {
+    /// `get`, or `put` of records that are there.
+    pub operation: String,
+    /// Threads that did it, beside that of reclamation.
+    pub threads: usize,
+    /// Operations per second beside reclamation over those without: the median over repetitions.
+    pub throughput_ratio: f64,
+    /// The lowest of them.
+    pub throughput_ratio_min: f64,
+    /// The highest of them.
+    pub throughput_ratio_max: f64,
+    /// Keys and values that reclamation moved meanwhile.
+    pub moved_bytes_per_second: f64,
+}
+
 /// DRAM by the number of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
@@ -279,6 +323,7 @@ impl Report {
             operations: setup.operations,
             key_bytes: setup.key_bytes,
             value_bytes: setup.value_bytes,
+            sizes: setup.sizing.to_string(),
             threads: setup.threads.clone(),
             oversubscribed: setup.threads.iter().any(|threads| *threads > cores),
             rows: results.series.iter().map(Row::of).collect(),
@@ -289,6 +334,7 @@ impl Report {
             verified_records: None,
             ratios: None,
             growth: None,
+            reclamation: None,
             memory: None,
         }
     }

@@ -7,7 +7,7 @@ use chimera::{Durability, EngineKind, IndexPlacement, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
-use crate::driver::setup::{MediumChoice, Setup};
+use crate::driver::setup::{MediumChoice, Setup, Sizing};
 use crate::error::{BenchError, Result};
 use crate::workload::Keys;
 
@@ -81,6 +81,12 @@ pub struct Common {
     /// Bytes per value [default: 200; memory: 8]
     #[arg(long, value_name = "BYTES", help_heading = "Work")]
     pub value_size: Option<u32>,
+    /// A store for keys and values of any size, in which these have one
+    #[arg(long, help_heading = "Work")]
+    pub any_size: bool,
+    /// The same with normally distributed sizes: the means as above, a fifth of them as deviation
+    #[arg(long, help_heading = "Work")]
+    pub mixed_sizes: bool,
     /// Threads; several numbers, separated by commas, are measured one after the other
     #[arg(long, value_delimiter = ',', default_value = "1", help_heading = "Work")]
     pub threads: Vec<usize>,
@@ -115,6 +121,11 @@ impl Common {
             layout: self.layout,
             key_bytes: self.key_size.unwrap_or(sizes.0),
             value_bytes: self.value_size.unwrap_or(sizes.1),
+            sizing: match (self.any_size, self.mixed_sizes) {
+                (_, true) => Sizing::Mixed,
+                (true, false) => Sizing::Any,
+                (false, false) => Sizing::Fixed,
+            },
             records,
             operations: self.operations.unwrap_or(records),
             duration: self.duration.map(duration).transpose()?,
@@ -130,6 +141,7 @@ impl Common {
             medium: self.medium,
             durability: self.durability,
             growing: self.growing,
+            reclaim: None,
             publish_metrics: self.publish_metrics.map(duration).transpose()?,
             latency_sampling: self.latency_sampling,
             flush: true,
@@ -154,6 +166,13 @@ fn check(setup: &Setup) -> Result<()> {
     }
     if setup.key_bytes == 0 {
         return invalid("keys must have at least 1 byte".to_owned());
+    }
+    if setup.sizing == Sizing::Mixed && (setup.key_bytes < 8 || setup.value_bytes < 16) {
+        return invalid("mixed sizes need keys of 8 and values of 16 bytes".to_owned());
+    }
+    if setup.sizing != Sizing::Fixed && setup.duration.is_some() {
+        let what = "how much a log grows follows from operations: give --operations, no duration";
+        return invalid(what.to_owned());
     }
     let numbers = setup.records.saturating_add(setup.operations.saturating_mul(4));
     let keys = Keys::new(setup.key_bytes as usize, setup.seed);

@@ -1,4 +1,4 @@
-//! `core`: the five operations on a loaded store (Viper, section 5.3.1).
+//! `core`: the operations on a loaded store (Viper, section 5.3.1).
 
 use super::{Benchmark, Common};
 use crate::driver::backend::Backend;
@@ -22,13 +22,15 @@ pub struct CoreArguments {
     pub common: Common,
 }
 
-/// The five operations; without the update where values have no room for a counter.
+/// The operations: `update` changes a word in place, `modify` reads a value and writes another one
+/// (section 5.3.5, Figure 10); without the update where values have no room for a counter.
 pub(crate) fn phases(data: &Data) -> Vec<Phase> {
     let all = [
         ("insert", Action::Insert),
         ("get", Action::Get),
         ("update", Action::Update),
         ("overwrite", Action::Overwrite),
+        ("modify", Action::Modify),
         ("delete", Action::Delete),
     ];
     all.into_iter()

@@ -14,7 +14,7 @@ use crate::driver::pass::{Finished, Pass, Plan, capacity_bytes, cores, measures}
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
 use crate::driver::series::{Results, Series, median, range, ratio};
-use crate::driver::setup::Setup;
+use crate::driver::setup::{Setup, Sizing};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
@@ -80,6 +80,10 @@ impl Benchmark for FloorArguments {
 
     fn setup(&self) -> Result<Setup> {
         let setup = self.common.setup((16, 200))?;
+        if setup.sizing == Sizing::Mixed {
+            let what = "a floor has slots of one size: give --any-size, not --mixed-sizes";
+            return Err(BenchError::Arguments(what.to_owned()));
+        }
         if setup.duration.is_some() {
             let what =
                 "both sides do the same number of operations: give --operations, no duration";

@@ -7,7 +7,7 @@ use crate::driver::pass::{cores, discard};
 use crate::driver::phase::{self, Action, Extent, Ledger, Phase};
 use crate::driver::progress::Progress;
 use crate::driver::series::{Results, range, ratio};
-use crate::driver::setup::Setup;
+use crate::driver::setup::{Needs, Setup};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
@@ -67,7 +67,8 @@ impl Benchmark for MemoryArguments {
         let sizes = self.sizes()?;
         let data = Data::new(setup);
         let progress = Progress::new(sizes.len());
-        let options = setup.options(setup.capacity_bytes(setup.records, 0, cores()));
+        let needs = Needs { live: setup.records, rewritten: 0, written: setup.records };
+        let options = setup.options(setup.capacity_bytes(needs, cores()));
         let before = private_resident_bytes();
         let gained = || private_resident_bytes().saturating_sub(before);
         let db = open::<B>(workspace.path(), &options, setup.timed(), setup.seed)?;

@@ -5,6 +5,7 @@ pub(crate) mod core;
 mod floor;
 mod growth;
 mod memory;
+mod reclaim;
 mod recovery;
 mod variants;
 mod ycsb;
@@ -24,6 +25,7 @@ pub use core::CoreArguments;
 pub use floor::FloorArguments;
 pub use growth::GrowthArguments;
 pub use memory::MemoryArguments;
+pub use reclaim::ReclaimArguments;
 pub use recovery::RecoveryArguments;
 pub use variants::VariantsArguments;
 pub use ycsb::YcsbArguments;
@@ -31,7 +33,8 @@ pub use ycsb::YcsbArguments;
 /// What to measure.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum BenchCommand {
-    /// Insert, get, update in place, overwrite and delete on a loaded store; then recovery
+    /// Insert, get, update in place, overwrite, read-modify-write and delete on a loaded store; then
+    /// recovery
     Core(CoreArguments),
     /// YCSB workloads on a new store, which is then reopened and verified record by record
     Ycsb(YcsbArguments),
@@ -43,6 +46,8 @@ pub enum BenchCommand {
     Recovery(RecoveryArguments),
     /// DRAM per key over a range of sizes, and of an empty store
     Memory(MemoryArguments),
+    /// Gets and puts beside space reclamation, a third of the records being deleted
+    Reclaim(ReclaimArguments),
     /// The engine against all in DRAM, the index in persistent memory, and unaligned pages
     Variants(VariantsArguments),
 }
@@ -60,6 +65,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Growth(arguments) => measure(arguments)?,
         BenchCommand::Recovery(arguments) => measure(arguments)?,
         BenchCommand::Memory(arguments) => measure(arguments)?,
+        BenchCommand::Reclaim(arguments) => measure(arguments)?,
         BenchCommand::Variants(arguments) => measure(arguments)?,
     };
     if let Some(path) = &common.plot {

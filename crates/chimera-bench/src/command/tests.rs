@@ -7,8 +7,8 @@ use chimera_pmem::Medium;
 use clap::Parser;
 
 use super::*;
-use crate::driver::setup::MediumChoice;
-use crate::report::Row;
+use crate::driver::setup::{MediumChoice, Needs, Sizing};
+use crate::report::{Reclamation, Row};
 
 /// A setup for tests.
 pub(crate) fn setup() -> Setup {
@@ -17,6 +17,7 @@ pub(crate) fn setup() -> Setup {
         layout: RecordLayout::Checked,
         key_bytes: 16,
         value_bytes: 200,
+        sizing: Sizing::Fixed,
         records: 1000,
         operations: 1000,
         duration: None,
@@ -28,6 +29,7 @@ pub(crate) fn setup() -> Setup {
         medium: MediumChoice::Path,
         durability: Durability::Auto,
         growing: false,
+        reclaim: None,
         publish_metrics: None,
         latency_sampling: None,
         flush: true,
@@ -68,6 +70,7 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::Growth(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Recovery(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Memory(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Reclaim(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Variants(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
     }?;
     Ok(report)
@@ -88,15 +91,20 @@ fn fences(report: &Report, operation: &str) -> f64 {
 fn core_measures_counts_recovers_and_verifies() {
     let report = run_line(&format!("core {TINY} --threads 1,2")).expect("runs");
     assert_eq!(report.verified_records, Some(3000));
-    assert_eq!(report.rows.len(), 10);
+    assert_eq!(report.rows.len(), 12);
     for row in &report.rows {
         assert!(row.ops_per_second > 0.0 && row.latency_ns.p50 > 0, "{row:?}");
         assert!(row.latency_ns.p9999 >= row.latency_ns.p50, "{row:?}");
     }
     // The protocol's fences, exactly.
-    for (operation, expected) in
-        [("insert", 2.0), ("get", 0.0), ("update", 1.0), ("overwrite", 3.0), ("delete", 1.0)]
-    {
+    for (operation, expected) in [
+        ("insert", 2.0),
+        ("get", 0.0),
+        ("update", 1.0),
+        ("overwrite", 3.0),
+        ("modify", 3.0),
+        ("delete", 1.0),
+    ] {
         let found = fences(&report, operation);
         assert!((found - expected).abs() < 1e-9, "{operation}: {found} fences");
     }
@@ -178,6 +186,26 @@ fn growth_compares_two_pools() {
 }
 
 #[test]
+fn reclaim_compares_two_stores_and_gets_space_back() {
+    for options in ["", "--any-size", "--mixed-sizes --threads 2"] {
+        let report = run_line(&format!("reclaim {TINY} {options}")).expect("runs");
+        assert_eq!(report.rows.len(), 4, "{options}");
+        let reclamation = report.reclamation.expect("compared");
+        assert_eq!(reclamation.rows.len(), 2);
+        assert!(reclamation.rows.iter().all(|row| row.throughput_ratio > 0.0));
+        assert!(reclamation.compact_records_per_second > 0.0);
+        let Reclamation {
+            loaded_amplification,
+            thinned_amplification,
+            compacted_amplification,
+            ..
+        } = reclamation;
+        assert!(thinned_amplification > 1.4 * loaded_amplification, "{options}");
+        assert!(compacted_amplification < 1.2 * loaded_amplification, "{options}");
+    }
+}
+
+#[test]
 fn recovery_opens_stores_of_all_sizes() {
     let report = run_line(&format!("recovery {TINY} --recovery-threads 1,2")).expect("runs");
     let sizes: Vec<_> = report.recovery.iter().map(|row| row.records).collect();
@@ -203,7 +231,7 @@ fn memory_samples_every_factor() {
 #[test]
 fn variants_are_all_measured() {
     let report = run_line(&format!("variants {TINY}")).expect("runs");
-    assert_eq!(report.rows.len(), 20);
+    assert_eq!(report.rows.len(), 24);
     let plain = fences(&report, "insert/viper");
     assert!(fences(&report, "insert/pmem-index") > plain, "the index is flushed, too");
     assert!(row(&report, "insert/dram", 1).counters.is_none());
@@ -213,15 +241,24 @@ fn variants_are_all_measured() {
 
 #[test]
 fn options_of_the_store_are_carried_out() {
-    for options in
-        ["--layout published", "--index pmem", "--growing", "--key-size 8 --value-size 8"]
-    {
+    for options in [
+        "--layout published",
+        "--index pmem",
+        "--growing",
+        "--key-size 8 --value-size 8",
+        "--any-size",
+        "--any-size --growing --threads 2",
+        "--any-size --value-size 5000",
+        "--mixed-sizes",
+    ] {
         let report = run_line(&format!("core {TINY} --no-counters {options}"));
         let report = report.unwrap_or_else(|error| panic!("{options}: {error}"));
         assert_eq!(report.verified_records, Some(3000), "{options}");
         let layout = if options.contains("published") { "published" } else { "checked" };
         assert_eq!(report.layout, layout);
     }
+    let line = "core --records 300 --operations 100 --repetitions 1 --any-size --value-size 100000";
+    assert_eq!(run_line(line).expect("runs").verified_records, Some(300), "values in chunks");
 }
 
 #[test]
@@ -333,7 +370,8 @@ fn capacities_are_computed_with_the_stores_own_geometry() {
     ] {
         let mut setup = Setup { layout, medium: MediumChoice::Anonymous, ..setup() };
         (setup.key_bytes, setup.value_bytes) = (key, value);
-        let options = setup.options(setup.capacity_bytes(1000, 1000, 1));
+        let needs = Needs { live: 1000, rewritten: 1000, written: 2000 };
+        let options = setup.options(setup.capacity_bytes(needs, 1));
         let db = Db::open("unused", &options).expect("opens");
         let found = u64::from(db.stats().records_per_block);
         assert_eq!(found, setup.records_per_block(), "{key}+{value} {layout:?}");

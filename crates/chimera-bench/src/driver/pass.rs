@@ -10,7 +10,7 @@ use super::clock::Measure;
 use super::phase::{self, Action, Extent, Ledger, Phase};
 use super::progress::Progress;
 use super::series::Results;
-use super::setup::Setup;
+use super::setup::{Needs, Setup};
 use super::worker::Data;
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -52,9 +52,10 @@ pub(crate) fn measures(repetitions: usize) -> Vec<Measure> {
 
 /// Bytes of a pool that has room for all phases.
 pub(crate) fn capacity_bytes(setup: &Setup, phases: &[Phase], threads: usize) -> u64 {
-    let (mut live, mut most) = (setup.records, setup.records);
+    let (mut live, mut most, mut written) = (setup.records, setup.records, setup.records);
     for phase in phases {
         let inserts = phase.inserts_max(setup.operations);
+        written += if phase.rewrites() { setup.operations } else { inserts };
         live = if phase.action == Action::Delete {
             live.saturating_sub(setup.operations)
         } else {
@@ -63,7 +64,7 @@ pub(crate) fn capacity_bytes(setup: &Setup, phases: &[Phase], threads: usize) ->
         most = most.max(live);
     }
     let rewritten = if phases.iter().any(Phase::rewrites) { setup.records } else { 0 };
-    setup.capacity_bytes(most, rewritten, threads)
+    setup.capacity_bytes(Needs { live: most, rewritten, written }, threads)
 }
 
 /// One pass: on how many threads, what is measured, and its number, which makes its random numbers

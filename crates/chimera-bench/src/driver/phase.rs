@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::workload::Distribution;
 use crate::workload::distribution::Chooser;
 use crate::workload::mix::{Draw, Mix};
-use crate::workload::random::Permutation;
+use crate::workload::random::{Permutation, Random};
 
 /// One kind of work, with its name in the results.
 #[derive(Clone, Debug)]
@@ -33,8 +33,12 @@ pub(crate) enum Action {
     Update,
     /// Any record, uniformly.
     Overwrite,
+    /// Any record, uniformly: read, changed and written anew.
+    Modify,
     /// All records of the last `Insert`, in no order.
     Delete,
+    /// Every third record of those that were loaded is deleted.
+    Thin,
     /// A mix of operations.
     Mix(Mix, Distribution),
 }
@@ -51,7 +55,8 @@ impl Phase {
             Action::Insert => Operation::Insert,
             Action::Update => Operation::UpdateInPlace,
             Action::Overwrite => Operation::Overwrite,
-            Action::Delete => Operation::Delete,
+            Action::Modify => Operation::Update,
+            Action::Delete | Action::Thin => Operation::Delete,
             Action::Mix(mix, _) if mix.overwrite > 0 => Operation::Overwrite,
             Action::Mix(mix, _) if mix.insert > 0 => Operation::Insert,
             Action::Mix(mix, _) if mix.modify > 0 => Operation::Update,
@@ -74,7 +79,7 @@ impl Phase {
     /// Whether it writes records that are there anew.
     pub(crate) fn rewrites(&self) -> bool {
         match self.action {
-            Action::Overwrite => true,
+            Action::Overwrite | Action::Modify => true,
             Action::Mix(mix, _) => mix.overwrite + mix.modify > 0,
             _ => false,
         }
@@ -90,18 +95,55 @@ pub(crate) struct Ledger {
     inserted: Vec<Vec<Range<u64>>>,
     /// The first number that was never used.
     next: u64,
+    /// Every third of those that were loaded is gone.
+    thinned: bool,
+}
+
+/// Records that were loaded and are there.
+#[derive(Clone, Copy, Debug)]
+struct Population {
+    loaded: u64,
+    thinned: bool,
+}
+
+impl Population {
+    /// How many.
+    fn records(self) -> u64 {
+        if self.thinned { self.loaded - self.loaded.div_ceil(3) } else { self.loaded }
+    }
+
+    /// Any of them, uniformly.
+    #[inline(always)]
+    fn draw(self, random: &mut Random) -> u64 {
+        if self.thinned {
+            let number = random.below(self.records());
+            number / 2 * 3 + 1 + number % 2
+        } else {
+            random.below(self.loaded)
+        }
+    }
 }
 
 impl Ledger {
-    /// Every record there is.
+    /// Every record there is, but for those that [`is_gone`](Self::is_gone).
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         let inserted = self.inserted.iter().flatten().cloned();
         std::iter::once(0..self.loaded).chain(inserted).filter(|range| !range.is_empty()).collect()
     }
 
+    /// Whether a record was loaded and is gone.
+    pub(crate) fn is_gone(&self, number: u64) -> bool {
+        self.thinned && number < self.loaded && number.is_multiple_of(3)
+    }
+
+    fn population(&self) -> Population {
+        Population { loaded: self.loaded, thinned: self.thinned }
+    }
+
     /// How many records there are.
     pub(crate) fn records(&self) -> u64 {
-        self.ranges().iter().map(|range| range.end - range.start).sum()
+        let all: u64 = self.ranges().iter().map(|range| range.end - range.start).sum();
+        all - (self.loaded - self.population().records())
     }
 
     /// What was inserted so far counts as loaded. There must be no gaps.
@@ -139,6 +181,9 @@ pub(crate) fn run<P: Pmem>(
     if phase.action == Action::Delete {
         return delete(db, data, ledger, phase, extent.measure, stream);
     }
+    if phase.action == Action::Thin {
+        return thin(db, data, ledger, extent, stream);
+    }
     let room = split(phase.inserts_max(extent.operations), extent.threads);
     let mut start = ledger.next;
     let workers: Vec<_> = room
@@ -159,7 +204,7 @@ pub(crate) fn run<P: Pmem>(
     };
     let load =
         Load { shares, duration: extent.duration, measure: extent.measure, chained: phase.chained };
-    let (measured, workers) = run_action(workers, data, phase.action, ledger.loaded, &load)?;
+    let (measured, workers) = run_action(workers, data, phase.action, ledger.population(), &load)?;
     let inserted = workers.iter().map(|worker| worker.first..worker.next);
     let inserted: Vec<_> = inserted.filter(|range| !range.is_empty()).collect();
     if !inserted.is_empty() {
@@ -174,27 +219,31 @@ fn run_action<'a, P: Pmem>(
     workers: Vec<Worker<'a, P>>,
     data: &Data,
     action: Action,
-    loaded: u64,
+    there: Population,
     load: &Load,
 ) -> Result<(Measured, Vec<Worker<'a, P>>)> {
     match action {
         Action::Insert => drive(workers, load, Worker::insert),
         Action::Get => drive(workers, load, |worker, after| {
-            let number = worker.random.below(loaded) + after;
+            let number = there.draw(&mut worker.random) + after;
             worker.get(number)
         }),
         Action::Update => drive(workers, load, |worker, after| {
-            let number = worker.random.below(loaded) + after;
+            let number = there.draw(&mut worker.random) + after;
             worker.update(number)
         }),
         Action::Overwrite => drive(workers, load, |worker, after| {
-            let number = worker.random.below(loaded) + after;
+            let number = there.draw(&mut worker.random) + after;
             worker.overwrite(number)
         }),
-        Action::Delete => unreachable!("deletes have ranges of their own"),
+        Action::Modify => drive(workers, load, |worker, after| {
+            let number = there.draw(&mut worker.random) + after;
+            worker.modify(number)
+        }),
+        Action::Delete | Action::Thin => unreachable!("deletes have ranges of their own"),
         Action::Mix(mix, distribution) => {
             let choosers = workers.into_iter().map(|worker| {
-                let chooser = Chooser::new(distribution, loaded, &data.zipfian);
+                let chooser = Chooser::new(distribution, there.loaded, &data.zipfian);
                 (worker, chooser)
             });
             let step = |(worker, chooser): &mut (Worker<'a, P>, Chooser), after: u64| {
@@ -247,6 +296,31 @@ fn delete<P: Pmem>(
     Ok(drive(workers, &load, step)?.0)
 }
 
+/// Deletes every third record of those that were loaded.
+fn thin<P: Pmem>(
+    db: &Db<P>,
+    data: &Data,
+    ledger: &mut Ledger,
+    extent: Extent,
+    stream: u64,
+) -> Result<Measured> {
+    let shares = split(ledger.loaded.div_ceil(3), extent.threads);
+    let mut start = 0;
+    let workers = shares.iter().enumerate().map(|(thread, share)| {
+        start += share;
+        Worker::new(db, data, start - share..start, stream << 8 | thread as u64)
+    });
+    let workers = workers.collect();
+    let load = Load { shares, duration: None, measure: extent.measure, chained: false };
+    let (measured, _) = drive(workers, &load, |worker, after| {
+        let third = worker.next + after;
+        worker.next += 1;
+        worker.delete(3 * third)
+    })?;
+    ledger.thinned = true;
+    Ok(measured)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,11 +334,28 @@ mod tests {
 
     #[test]
     fn a_ledger_counts_what_is_there() {
-        let mut ledger = Ledger { loaded: 10, inserted: vec![vec![10..15, 20..22]], next: 30 };
+        let mut ledger =
+            Ledger { loaded: 10, inserted: vec![vec![10..15, 20..22]], next: 30, thinned: false };
         assert_eq!(ledger.records(), 17);
         assert_eq!(ledger.ranges(), [0..10, 10..15, 20..22]);
-        ledger = Ledger { loaded: 0, inserted: vec![vec![0..5, 5..9]], next: 9 };
+        ledger = Ledger { loaded: 0, inserted: vec![vec![0..5, 5..9]], next: 9, thinned: false };
         ledger.settle();
         assert_eq!((ledger.loaded, ledger.next, ledger.records()), (9, 9, 9));
+    }
+
+    #[test]
+    fn a_thinned_population_is_drawn_from_evenly() {
+        let there = Population { loaded: 11, thinned: true };
+        let mut random = Random::new(1, 1);
+        let mut counts = [0; 11];
+        for _ in 0..7000 {
+            counts[there.draw(&mut random) as usize] += 1;
+        }
+        let ledger = Ledger { loaded: 11, thinned: true, ..Ledger::default() };
+        for (number, count) in counts.into_iter().enumerate() {
+            assert_eq!(ledger.is_gone(number as u64), count == 0, "{number}");
+            assert!(count == 0 || (800..1200).contains(&count), "{number}: {count}");
+        }
+        assert_eq!(ledger.records(), 7);
     }
 }

@@ -17,6 +17,20 @@ const STEP_BYTES: u64 = 4 << 20;
 /// Room in a populated pool beyond what is computed.
 const SLACK_BYTES: u64 = 16 << 20;
 
+/// Bytes of a record in a log beside its key and value.
+const LOG_RECORD_BYTES: u64 = 24;
+
+/// What is done to a pool, in records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Most that are there at a time.
+    pub(crate) live: u64,
+    /// Those that are overwritten in random order again and again.
+    pub(crate) rewritten: u64,
+    /// All that are written, first or anew.
+    pub(crate) written: u64,
+}
+
 /// What a store is to lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumChoice {
@@ -28,6 +42,35 @@ pub enum MediumChoice {
     Expect(Medium),
 }
 
+impl std::fmt::Display for Sizing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fixed => "fixed",
+            Self::Any => "any",
+            Self::Mixed => "mixed",
+        })
+    }
+}
+
+/// Space reclamation in the background, where it is not the store's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reclaim {
+    /// See [`Options::reclaim_percent`].
+    pub(crate) percent: u32,
+    pub(crate) bytes_per_second: u64,
+}
+
+/// Which store is made, and with how long records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizing {
+    /// A store for keys of one size and values of one size.
+    Fixed,
+    /// A store for records of any size; all have the same.
+    Any,
+    /// A store for records of any size, with sizes distributed normally.
+    Mixed,
+}
+
 /// What is to be measured, decided: the arguments with every default filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -35,6 +78,7 @@ pub(crate) struct Setup {
     pub(crate) layout: RecordLayout,
     pub(crate) key_bytes: u32,
     pub(crate) value_bytes: u32,
+    pub(crate) sizing: Sizing,
     pub(crate) records: u64,
     pub(crate) operations: u64,
     pub(crate) duration: Option<Duration>,
@@ -46,6 +90,7 @@ pub(crate) struct Setup {
     pub(crate) medium: MediumChoice,
     pub(crate) durability: Durability,
     pub(crate) growing: bool,
+    pub(crate) reclaim: Option<Reclaim>,
     pub(crate) publish_metrics: Option<Duration>,
     pub(crate) latency_sampling: Option<u32>,
     pub(crate) flush: bool,
@@ -62,10 +107,13 @@ impl Setup {
         self.medium == MediumChoice::Anonymous
     }
 
-    /// Pages of a store with these records; the default but for large ones.
+    /// Pages of a store with these records; the default but for large ones of fixed size.
     pub(crate) fn geometry(&self) -> Geometry {
         let default = Geometry::default();
-        let pages = (self.slot_bytes() + 16).div_ceil(default.page_bytes);
+        let pages = match self.sizing {
+            Sizing::Fixed => (self.slot_bytes() + 16).div_ceil(default.page_bytes),
+            Sizing::Any | Sizing::Mixed => 1,
+        };
         Geometry {
             page_bytes: default.page_bytes * pages,
             block_shift_bytes: self.block_shift_bytes,
@@ -78,7 +126,27 @@ impl Setup {
         header + self.key_bytes.next_multiple_of(8) + self.value_bytes.next_multiple_of(8)
     }
 
-    /// Records that a block holds: what the pool's capacity is computed with.
+    fn block_bytes(&self) -> u64 {
+        let geometry = self.geometry();
+        u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block)
+    }
+
+    /// Blocks for so many records in logs. At the end of each page, or block, half a record is left over.
+    fn log_blocks(&self, records: u64) -> u64 {
+        let sizes = self.key_bytes.next_multiple_of(8) + self.value_bytes.next_multiple_of(8);
+        let span = LOG_RECORD_BYTES + u64::from(sizes);
+        let page = u64::from(self.geometry().page_bytes);
+        let room = if span < page { page } else { self.block_bytes() };
+        let record_bytes = match (room - span.min(room) / 2) / span {
+            // Its chunks fill blocks, and have headers.
+            0 if span > room => span + span / 8,
+            0 => room,
+            records => room / records,
+        };
+        (records * record_bytes).div_ceil(self.block_bytes())
+    }
+
+    /// Records of fixed size that a block holds: what the pool's capacity is computed with.
     pub(crate) fn records_per_block(&self) -> u64 {
         let geometry = self.geometry();
         let bits = if self.layout == RecordLayout::Checked { 32 } else { 64 };
@@ -90,13 +158,17 @@ impl Setup {
         u64::from(slots) * u64::from(geometry.pages_per_block)
     }
 
-    /// Bytes of a pool that holds `live` records at most, of which `rewritten` are overwritten in
-    /// random order again and again: their blocks are refilled once a quarter of them is free.
-    pub(crate) fn capacity_bytes(&self, live: u64, rewritten: u64, threads: usize) -> u64 {
-        let geometry = self.geometry();
-        let block_bytes = u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block);
-        let records = live + rewritten * 45 / 100;
-        let blocks = records.div_ceil(self.records_per_block()) + 4 * threads as u64;
+    /// Bytes of a pool for these needs.
+    pub(crate) fn capacity_bytes(&self, needs: Needs, threads: usize) -> u64 {
+        let Needs { live, rewritten, written } = needs;
+        let block_bytes = self.block_bytes();
+        let blocks = match self.sizing {
+            // Their blocks are refilled once a quarter of them is free.
+            Sizing::Fixed => (live + rewritten * 45 / 100).div_ceil(self.records_per_block()),
+            // Nothing is refilled before reclamation has emptied it.
+            Sizing::Any | Sizing::Mixed => self.log_blocks(written),
+        };
+        let blocks = blocks + 4 * threads as u64;
         let index = match self.index {
             IndexPlacement::Dram => 0,
             IndexPlacement::Pmem => live * PMEM_INDEX_BYTES_PER_RECORD,
@@ -123,11 +195,20 @@ impl Setup {
     pub(crate) fn options_to_open(&self) -> Options {
         let options = Options::new()
             .engine(self.engine)
-            .fixed_size(self.key_bytes, self.value_bytes)
             .layout(self.layout)
             .index(self.index)
             .durability(self.durability)
             .flush(self.flush);
+        let options = match self.sizing {
+            Sizing::Fixed => options.fixed_size(self.key_bytes, self.value_bytes),
+            Sizing::Any | Sizing::Mixed => options,
+        };
+        let options = match self.reclaim {
+            Some(Reclaim { percent, bytes_per_second }) => {
+                options.reclaim_percent(percent).reclaim_bytes_per_second(bytes_per_second)
+            }
+            None => options,
+        };
         let options = match self.publish_metrics {
             Some(every) => options.publish_metrics(every),
             None => options,

@@ -31,7 +31,7 @@ pub(crate) fn verify<P: Pmem>(
     let records = ledger.records();
     let mut wrong = Wrong::default();
     for range in ledger.ranges() {
-        for part in verify_range(db, data, range, threads) {
+        for part in verify_range(db, data, ledger, range, threads) {
             wrong.records += part.records;
             wrong.first = wrong.first.or(part.first);
         }
@@ -48,7 +48,13 @@ pub(crate) fn verify<P: Pmem>(
 }
 
 /// Checks a range of records on several threads.
-fn verify_range<P: Pmem>(db: &Db<P>, data: &Data, range: Range<u64>, threads: usize) -> Vec<Wrong> {
+fn verify_range<P: Pmem>(
+    db: &Db<P>,
+    data: &Data,
+    ledger: &Ledger,
+    range: Range<u64>,
+    threads: usize,
+) -> Vec<Wrong> {
     thread::scope(|scope| {
         let mut start = range.start;
         let parts: Vec<_> = split(range.end - range.start, threads)
@@ -56,7 +62,7 @@ fn verify_range<P: Pmem>(db: &Db<P>, data: &Data, range: Range<u64>, threads: us
             .map(|length| {
                 let part = start..start + length;
                 start = part.end;
-                scope.spawn(move || verify_part(db, data, part))
+                scope.spawn(move || verify_part(db, data, ledger, part))
             })
             .collect();
         parts
@@ -66,10 +72,10 @@ fn verify_range<P: Pmem>(db: &Db<P>, data: &Data, range: Range<u64>, threads: us
     })
 }
 
-fn verify_part<P: Pmem>(db: &Db<P>, data: &Data, part: Range<u64>) -> Wrong {
+fn verify_part<P: Pmem>(db: &Db<P>, data: &Data, ledger: &Ledger, part: Range<u64>) -> Wrong {
     let mut worker = Worker::new(db, data, 0..0, 0);
     let mut wrong = Wrong::default();
-    for number in part {
+    for number in part.filter(|number| !ledger.is_gone(*number)) {
         if let Err(what) = worker.check(number) {
             wrong.records += 1;
             wrong.first.get_or_insert_with(|| format!("record {number} {what}"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chimera::{Db, Session};
 use chimera_pmem::Pmem;
 
-use super::setup::Setup;
+use super::setup::{Setup, Sizing};
 use crate::error::{BenchError, Result};
 use crate::workload::random::Random;
 use crate::workload::{Keys, Values, Zipfian, values};
@@ -17,26 +17,26 @@ pub(crate) struct Data {
     pub(crate) keys: Keys,
     pub(crate) values: Values,
     pub(crate) zipfian: Arc<Zipfian>,
-    pub(crate) key_bytes: usize,
     pub(crate) seed: u64,
 }
 
 impl Data {
     /// Records as the setup wants them, drawn without favourites.
     pub(crate) fn new(setup: &Setup) -> Self {
-        let key_bytes = setup.key_bytes as usize;
-        Self {
-            keys: Keys::new(key_bytes, setup.seed),
-            values: Values::new(setup.value_bytes as usize, setup.seed),
-            zipfian: Arc::new(Zipfian::new(1, 0.5)),
-            key_bytes,
-            seed: setup.seed,
-        }
+        let (key_bytes, value_bytes) = (setup.key_bytes as usize, setup.value_bytes as usize);
+        let seed = setup.seed;
+        let (keys, values) = match setup.sizing {
+            Sizing::Mixed => (Keys::normal(key_bytes, seed), Values::normal(value_bytes, seed)),
+            Sizing::Fixed | Sizing::Any => {
+                (Keys::new(key_bytes, seed), Values::new(value_bytes, seed))
+            }
+        };
+        Self { keys, values, zipfian: Arc::new(Zipfian::new(1, 0.5)), seed }
     }
 
     /// Bytes of a key and its value, on average.
     pub(crate) fn record_bytes(&self) -> f64 {
-        (self.key_bytes + self.values.value_bytes()) as f64
+        self.keys.sizes().mean() + self.values.sizes().mean()
     }
 
     /// The same records, `records` of them drawn by Zipf's law with exponent `theta`.
@@ -71,8 +71,8 @@ impl<'a, P: Pmem> Worker<'a, P> {
         Self {
             session: db.session(),
             data,
-            key: vec![0; data.key_bytes],
-            value: vec![0; data.values.value_bytes()],
+            key: vec![0; data.keys.sizes().max()],
+            value: vec![0; data.values.sizes().max()],
             counter_at: data.values.counter_at().unwrap_or_default(),
             version: stream << 40,
             random: Random::new(data.seed, stream),

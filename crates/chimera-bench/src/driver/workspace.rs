@@ -11,7 +11,8 @@ use super::setup::{MediumChoice, Setup};
 use crate::error::{BenchError, Result};
 
 /// Subdirectories that stores are made in beside the directory itself.
-const STORES: [&str; 6] = ["growing", "populated", "viper", "pmem-index", "unaligned", "sizes"];
+const STORES: [&str; 8] =
+    ["growing", "populated", "viper", "pmem-index", "unaligned", "sizes", "resting", "reclaiming"];
 /// The file of the floors' region, and one to look at the medium with.
 const FILES: [&str; 2] = ["floor", "probe"];
 

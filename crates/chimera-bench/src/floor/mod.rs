@@ -98,7 +98,7 @@ pub(crate) fn region_bytes(data: &Data, loaded: u64, inserts: u64, threads: usiz
 }
 
 fn layout_of(data: &Data) -> Layout {
-    Layout::new(data.key_bytes as u64, data.values.value_bytes() as u64)
+    Layout::new(data.keys.sizes().max() as u64, data.values.sizes().max() as u64)
 }
 
 fn insert_pages(layout: Layout, inserts: u64, threads: usize) -> u64 {
@@ -147,8 +147,7 @@ impl<P: Pmem> Floor<P> {
             // A line that was never written lies on a page that does not exist.
             self.line(line)[0].store(0, Ordering::Relaxed);
         }
-        let mut key = vec![0; data.key_bytes];
-        let mut value = vec![0; data.values.value_bytes()];
+        let (mut key, mut value) = (Vec::new(), Vec::new());
         for number in 0..self.loaded {
             let place =
                 Place { page: number / self.layout.slots, slot: number % self.layout.slots };

@@ -20,6 +20,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     ratios(out, report)?;
     growth(out, report)?;
+    reclamation(out, report)?;
     memory(out, report)?;
     if report.command != "memory" {
         writeln!(
@@ -40,13 +41,18 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let machine = &report.machine;
     write!(
         out,
-        "{}: engine {}, layout {}, {} records of {}+{} B, ",
+        "{}: engine {}, layout {}, {} records of {}+{} B{}, ",
         report.command,
         report.engine,
         report.layout,
         number(report.records),
         report.key_bytes,
         report.value_bytes,
+        match report.sizes.as_str() {
+            "any" => " in a store for any size",
+            "mixed" => " on average in a store for any size",
+            _ => "",
+        },
     )?;
     if !report.rows.is_empty() {
         write!(out, "{} operations, ", number(report.operations))?;
@@ -173,6 +179,34 @@ fn growth(out: &mut String, report: &Report) -> std::fmt::Result {
         growth.p99_ratio,
         growth.background_ns_per_record,
         growth.background_core_share * 100.0
+    )
+}
+
+fn reclamation(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(reclamation) = &report.reclamation else { return Ok(()) };
+    let mut table =
+        Table::new(&["beside reclamation", "threads", "ops/s", "lowest", "highest", "moved MiB/s"]);
+    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    for row in &reclamation.rows {
+        table.row(vec![
+            row.operation.clone(),
+            row.threads.to_string(),
+            percent(row.throughput_ratio),
+            percent(row.throughput_ratio_min),
+            percent(row.throughput_ratio_max),
+            format!("{:.1}", row.moved_bytes_per_second / f64::from(1 << 20)),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out)?;
+    writeln!(
+        out,
+        "\nspace over live keys and values: {:.3} loaded, {:.3} with a third deleted, {:.3} compacted\n\
+         Db::compact: {:.2} M records/s",
+        reclamation.loaded_amplification,
+        reclamation.thinned_amplification,
+        reclamation.compacted_amplification,
+        reclamation.compact_records_per_second / 1e6
     )
 }
 

@@ -7,10 +7,12 @@ pub(crate) mod distribution;
 pub(crate) mod keys;
 pub(crate) mod mix;
 pub(crate) mod random;
+pub(crate) mod sizes;
 pub(crate) mod values;
 pub(crate) mod zipfian;
 
 pub use distribution::Distribution;
 pub use keys::Keys;
+pub use sizes::Sizes;
 pub use values::Values;
 pub use zipfian::Zipfian;

@@ -1,9 +1,12 @@
 //! [`Values`]: values that tell whether they are right.
 
+use super::Sizes;
 use super::random::mix;
 
 /// Bytes of different starts into the fill.
 const FILL_STARTS_BYTES: usize = 4096;
+/// Normally distributed values have at least so many bytes, to tell their size.
+const NORMAL_BYTES_MIN: usize = 16;
 
 /// Makes and checks values. Any value can be checked knowing the record's number alone, whichever
 /// write it came from, because the write's version is in the value:
@@ -18,54 +21,73 @@ const FILL_STARTS_BYTES: usize = 4096;
 /// is a piece of a random text, where in the text follows from number and version.
 #[derive(Clone, Debug)]
 pub struct Values {
-    value_bytes: usize,
+    sizes: Sizes,
     text: Vec<u8>,
 }
 
 impl Values {
     /// Values of `value_bytes` bytes.
     pub fn new(value_bytes: usize, seed: u64) -> Self {
-        let words = (FILL_STARTS_BYTES + value_bytes).div_ceil(8) as u64;
-        let text = (0..words).flat_map(|word| mix(mix(seed) ^ word).to_le_bytes()).collect();
-        Self { value_bytes, text }
+        Self::with_sizes(Sizes::Fixed(value_bytes), seed)
     }
 
-    /// Bytes per value.
-    pub fn value_bytes(&self) -> usize {
-        self.value_bytes
+    /// Values whose sizes are distributed normally around `value_bytes`, from 16 bytes on; each
+    /// version of a value has a size of its own.
+    pub fn normal(value_bytes: usize, seed: u64) -> Self {
+        Self::with_sizes(Sizes::normal(value_bytes, NORMAL_BYTES_MIN), seed)
+    }
+
+    fn with_sizes(sizes: Sizes, seed: u64) -> Self {
+        let words = (FILL_STARTS_BYTES + sizes.max()).div_ceil(8) as u64;
+        let text = (0..words).flat_map(|word| mix(mix(seed) ^ word).to_le_bytes()).collect();
+        Self { sizes, text }
+    }
+
+    /// How long values are.
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
     }
 
     /// Where in a value the word is that updates in place add to; `None` in values below 8 bytes.
     pub fn counter_at(&self) -> Option<usize> {
-        match self.value_bytes {
-            0..8 => None,
-            8..16 => Some(0),
+        match self.sizes {
+            Sizes::Fixed(0..8) => None,
+            Sizes::Fixed(8..16) => Some(0),
             _ => Some(8),
         }
     }
 
-    /// Writes the value of record `number` at `version` into `value`.
+    /// Bytes of the value of a record whose number and version come down to `mark`.
     #[inline(always)]
-    pub fn write(&self, number: u64, version: u64, value: &mut [u8]) {
-        debug_assert_eq!(value.len(), self.value_bytes);
-        match self.value_bytes {
+    fn bytes_of(&self, mark: u64) -> usize {
+        self.sizes.of(mark >> 24)
+    }
+
+    /// Makes `value` the value of record `number` at `version`.
+    #[inline(always)]
+    pub fn write(&self, number: u64, version: u64, value: &mut Vec<u8>) {
+        let bytes = self.bytes_of(mark(number, version));
+        if value.len() != bytes {
+            value.resize(bytes, 0);
+        }
+        match bytes {
             0 => {}
             1..8 => {
                 let version = version & 0xff;
                 value[0] = version as u8;
-                value[1..].copy_from_slice(self.fill(mark(number, version), 1));
+                value[1..].copy_from_slice(self.fill(mark(number, version), bytes - 1));
             }
             8..16 => {
                 // Half of the range, so that a counter never overflows into the tag.
                 let counter = tag(mark(number, 0)) << 32 | version & 0x7fff_ffff;
                 value[..8].copy_from_slice(&counter.to_le_bytes());
-                value[8..].copy_from_slice(self.fill(mark(number, 0), 8));
+                value[8..].copy_from_slice(self.fill(mark(number, 0), bytes - 8));
             }
             _ => {
                 let mark = mark(number, version);
                 value[..8].copy_from_slice(&version.to_le_bytes());
                 value[8..16].copy_from_slice(&(tag(mark) << 32).to_le_bytes());
-                value[16..].copy_from_slice(self.fill(mark, 16));
+                value[16..].copy_from_slice(self.fill(mark, bytes - 16));
             }
         }
     }
@@ -73,28 +95,28 @@ impl Values {
     /// Whether `value` is a value that was written for record `number`, perhaps updated in place
     /// since.
     pub fn is_right(&self, number: u64, value: &[u8]) -> bool {
-        if value.len() != self.value_bytes {
-            return false;
-        }
-        match self.value_bytes {
+        match value.len() {
+            0..16 if !matches!(self.sizes, Sizes::Fixed(bytes) if bytes == value.len()) => false,
             0 => true,
-            1..8 => value[1..] == *self.fill(mark(number, u64::from(value[0])), 1),
+            1..8 => *self.fill(mark(number, u64::from(value[0])), value.len() - 1) == value[1..],
             8..16 => {
                 let mark = mark(number, 0);
-                word(value, 0) >> 32 == tag(mark) && value[8..] == *self.fill(mark, 8)
+                word(value, 0) >> 32 == tag(mark) && value[8..] == *self.fill(mark, value.len() - 8)
             }
-            _ => {
+            bytes => {
                 let mark = mark(number, word(value, 0));
-                word(value, 8) >> 32 == tag(mark) && value[16..] == *self.fill(mark, 16)
+                bytes == self.bytes_of(mark)
+                    && word(value, 8) >> 32 == tag(mark)
+                    && value[16..] == *self.fill(mark, bytes - 16)
             }
         }
     }
 
-    /// The fill of a value that begins with `head` other bytes.
+    /// The last bytes of a value.
     #[inline(always)]
-    fn fill(&self, mark: u64, head: usize) -> &[u8] {
+    fn fill(&self, mark: u64, bytes: usize) -> &[u8] {
         let start = mark as usize % FILL_STARTS_BYTES / 8 * 8;
-        &self.text[start..start + self.value_bytes - head]
+        &self.text[start..start + bytes]
     }
 }
 
@@ -128,7 +150,7 @@ mod tests {
     use super::*;
 
     fn value(values: &Values, number: u64, version: u64) -> Vec<u8> {
-        let mut value = vec![0; values.value_bytes()];
+        let mut value = Vec::new();
         values.write(number, version, &mut value);
         value
     }
@@ -167,6 +189,23 @@ mod tests {
             }
             assert!(!values.is_right(17, &good[1..]));
         }
+    }
+
+    #[test]
+    fn values_of_different_lengths_are_right_for_their_record_and_version_only() {
+        let values = Values::normal(200, 3);
+        let mut bytes = std::collections::BTreeSet::new();
+        for number in 0..200 {
+            for version in [0, 1, 250, u64::MAX] {
+                let value = value(&values, number, version);
+                assert!(values.is_right(number, &value));
+                assert!(!values.is_right(number + 1, &value));
+                assert!(!values.is_right(number, &value[..value.len() - 1]));
+                assert!(!values.is_right(number, &value[..8]) && !values.is_right(number, &[]));
+                bytes.insert(value.len());
+            }
+        }
+        assert!(bytes.len() > 50, "{bytes:?}");
     }
 
     #[test]

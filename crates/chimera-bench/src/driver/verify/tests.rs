@@ -40,7 +40,7 @@ fn store(sizes: (u32, u32)) -> (Db<Hardware>, Data, Ledger) {
 }
 
 fn key(data: &Data, number: u64) -> Vec<u8> {
-    let mut key = vec![0; data.key_bytes];
+    let mut key = Vec::new();
     data.keys.write(number, &mut key);
     key
 }
