@@ -235,7 +235,7 @@ impl<P: Pmem> Worker<P> {
 
 /// The bytes of a key; of any length when `bytes` is 0.
 fn key_of(key: u64, bytes: usize) -> Vec<u8> {
-    let bytes = if bytes == 0 { 8 + key as usize % 10 } else { bytes };
+    let bytes = if bytes == 0 { 8 + key as usize % 5 * 7 } else { bytes };
     (key + 1).to_le_bytes().into_iter().chain(std::iter::repeat(0)).take(bytes).collect()
 }
 

@@ -219,7 +219,7 @@ impl EngineStore {
 
     /// The bytes of a key. Where they may be of any length, that follows from its number.
     fn key(&self, number: u64) -> Vec<u8> {
-        let length = if self.variable { 8 + number % 10 } else { self.key_bytes as u64 };
+        let length = if self.variable { 8 + number % 5 * 7 } else { self.key_bytes as u64 };
         let mut key = number.to_le_bytes().to_vec();
         key.resize(length as usize, b'k');
         key

@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
-use crate::records::vpage::{InsertPoint, POINTS, Pages, Place, VERSION_MAX};
+use crate::records::vpage::{DESCRIPTOR_BYTES, InsertPoint, POINTS, Pages, Place, VERSION_MAX};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
@@ -47,6 +47,8 @@ pub(crate) struct Client {
     clock: u64,
     /// Where its next records go, one for each kind of page.
     points: [InsertPoint; POINTS],
+    /// Values that fit lie beside their keys, wherever the page ends.
+    pub(super) keeps_whole: bool,
     /// Of whoever makes room for others: a block for when there is no other.
     pub(super) spare: Option<Spare>,
     /// Blocks that are not to be given back yet, while there is something in them that does not count yet.
@@ -98,6 +100,17 @@ impl Client {
         let point = &mut self.points[engine.pages.point_of(key_bytes, value_bytes)];
         engine.pages.consume(point, key_bytes, value_bytes);
         engine.pages.prefetch_shared(&engine.pool, point);
+    }
+
+    /// Whether a record is to be stored with its value elsewhere because its page has room for the key
+    /// only, and that saves space (section 3.2.3); the same until [`consume`](Self::consume).
+    #[inline(always)]
+    pub(super) fn spills<V: Pages>(&self, pages: &V, key_bytes: usize, value_bytes: usize) -> bool {
+        key_bytes >= pages.spill_key_bytes_min()
+            && !self.keeps_whole
+            && pages.point_of(key_bytes, value_bytes) == 0
+            && pages.room(&self.points[0], key_bytes, value_bytes).is_none()
+            && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
     }
 
     /// The version of the next record: higher than all that this session has given, and than `met`.

@@ -77,6 +77,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
         let mut mover = self.mover();
         mover.client.spare.get_or_insert_default();
+        mover.client.keeps_whole = true;
         let free_percent =
             if self.blocks.is_starved() { free_percent.min(STARVED_PERCENT) } else { free_percent };
         let _booked = self.begin(Operation::Reclaim, &mover.client);

@@ -4,7 +4,8 @@
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -14,7 +15,7 @@ use crate::index::volatile::extendible_hash::Words;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::block_flags;
-use crate::records::vpage::{PageBuffers, Pages};
+use crate::records::vpage::{PageBuffers, Pages, Room};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -23,6 +24,8 @@ use crate::types::stats::RecoveryStats;
 
 /// Blocks that a thread takes at a time: 6 MiB of the default size.
 const CHUNK_BLOCKS: u64 = 256;
+/// Blocks, or up to twice as many, whose records are counted to see how large the index will be.
+const SAMPLE_BLOCKS: u64 = 512;
 
 /// What the threads have found together.
 #[derive(Default)]
@@ -57,18 +60,16 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let threads = threads.min(blocks.div_ceil(CHUNK_BLOCKS) as usize).max(1);
         self.blocks.ensure(blocks).map_err(|_| no_memory())?;
         let scan = Scan { values: options.verify_at_open, salvage: options.salvage };
-        let records = AtomicU64::new(0);
-        self.in_chunks(threads, blocks, None, |chunk, _| {
-            self.pool.populate_blocks(chunk.clone());
-            let live = |block| u64::from(self.pages.live_records(&self.pool, block));
-            records.fetch_add(chunk.map(live).sum(), Ordering::Relaxed);
-        });
-        self.index.reserve(records.into_inner()).map_err(no_index_memory)?;
+        self.index.reserve(self.estimate_records(blocks)).map_err(no_index_memory)?;
 
         let findings = Mutex::new(Findings::default());
+        let rooms: Vec<OnceLock<Room>> = (0..blocks).map(|_| OnceLock::new()).collect();
         self.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
+            self.pool.populate_blocks(chunk.clone());
             for block in chunk {
-                self.recover_block(scan, block, buffers, &findings);
+                if let Some(room) = self.recover_block(scan, block, buffers, &findings) {
+                    rooms[block as usize].get_or_init(|| room);
+                }
             }
         });
         let findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -86,9 +87,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             self.clear_losers(&findings.losers, options.salvage)?;
         }
         self.index.settle();
+        let changed: BTreeSet<u64> =
+            findings.losers.iter().map(|loser| self.pages.place_of(*loser).block).collect();
         self.in_chunks(threads, blocks, None, |chunk, _| {
             for block in chunk {
-                self.tidy_block(block);
+                let room = rooms[block as usize].get().filter(|_| !changed.contains(&block));
+                self.tidy_block(block, room.copied());
             }
         });
         Ok(RecoveryStats {
@@ -99,6 +103,14 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             threads,
             ..RecoveryStats::default()
         })
+    }
+
+    /// About how many records there are, from those of some blocks, evenly spread.
+    fn estimate_records(&self, blocks: u64) -> u64 {
+        let _booked = self.begin(Operation::Recovery, &Client::new(0));
+        let step = (blocks / SAMPLE_BLOCKS).max(1);
+        let sample = (0..blocks).step_by(step as usize);
+        sample.map(|block| u64::from(self.pages.live_records(&self.pool, block)) * step).sum()
     }
 
     /// Runs `work` on chunks of blocks, on several threads, each with buffers of its own.
@@ -129,18 +141,18 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         });
     }
 
-    /// Enters the records of a block into the index.
+    /// Enters the records of a block into the index. The room in it, where it holds records.
     fn recover_block(
         &self,
         scan: Scan,
         block: u64,
         buffers: &mut Buffers,
         findings: &Mutex<Findings>,
-    ) {
+    ) -> Option<Room> {
         let Buffers { pages, found, keys } = buffers;
         found.clear();
         keys.clear();
-        self.scan_block(scan, block, pages, &mut |finding| match finding {
+        let room = self.scan_block(scan, block, pages, &mut |finding| match finding {
             Finding::Record { place, header, hash, key, .. } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
@@ -160,7 +172,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             keys = rest;
             if let Err(error) = self.index.prepare_insert() {
                 lock(findings).failure.get_or_insert(no_index_memory(error));
-                return;
+                return None;
             }
             let new = (*location, *version);
             let loser =
@@ -177,6 +189,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
                 }
             }
         }
+        room
     }
 
     /// Which of two records counts: the one in the index or a new one of `key`.
@@ -218,8 +231,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     }
 
     /// Tells readers how to read a block, ends what a session or an index of the last process left in
-    /// it, and queues it if it has room.
-    fn tidy_block(&self, block: u64) {
+    /// it, and queues it if it has room; `room` if that is known.
+    fn tidy_block(&self, block: u64, room: Option<Room>) {
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = block_flags::read(&self.pool, block) else { return };
         if self.blocks.is_damaged(block) && flags & (block_flags::FREE | block_flags::INDEX) != 0 {
@@ -250,7 +263,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        self.blocks.leave(block, || self.pages.room_in(&self.pool, block));
+        let count = || room.unwrap_or_else(|| self.pages.room_in(&self.pool, block));
+        self.blocks.leave(block, count);
     }
 }
 

@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 use super::Viper;
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
-use crate::records::vpage::{self, PageBuffers, Pages, Place, RecordHeader, Scanned, steps};
+use crate::records::vpage::{self, PageBuffers, Pages, Place, RecordHeader, Room, Scanned, steps};
 use crate::sync::atomic::Ordering;
 
 /// What reading a block found.
@@ -25,14 +25,14 @@ pub(super) struct Scan {
 }
 
 impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
-    /// Reads the records of a block.
+    /// Reads the records of a block. The room in it, where it holds records.
     pub(super) fn scan_block(
         &self,
         scan: Scan,
         block: u64,
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Finding<'_>),
-    ) {
+    ) -> Option<Room> {
         let flags = block_flags::read(&self.pool, block).unwrap_or_else(|_| {
             let at = self.pool.map.block_at(block);
             visit(Finding::Damage { at, what: "the flags of a block are damaged" });
@@ -44,13 +44,13 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             if !self.pages.is_blank(&self.pool, block) {
                 visit(Finding::Damage { at, what: "a block that is marked as free holds records" });
             }
-            return;
+            return None;
         }
         if flags & block_flags::INDEX != 0 {
             if V::IS_LOG {
                 visit(Finding::Damage { at, what: "a block is marked as one of an index" });
             }
-            return;
+            return None;
         }
         let values = scan.values && flags & block_flags::IN_PLACE == 0;
         let is_sound = |place: &Place, header: &RecordHeader, key: &[u8]| {
@@ -63,7 +63,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             Scanned::Damage { at, what } => visit(Finding::Damage { at, what }),
         };
         let scan = vpage::Scan { flags, salvage: scan.salvage, values, is_sound: &is_sound };
-        self.pages.scan(&self.pool, &scan, block, buffers, &mut visit);
+        Some(self.pages.scan(&self.pool, &scan, block, buffers, &mut visit))
     }
 
     /// Verifies a record.

@@ -21,7 +21,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let hash = self.hash.of(key);
         self.index.prefetch_to_change(hash);
         // A block, if one is needed, before the lock: others need not wait for it.
-        client.place(self, key.len(), self.beside_bytes(value))?;
+        let beside_bytes = self.beside_bytes(client, key, value);
+        client.place(self, key.len(), beside_bytes)?;
         let _key = self.keys.lock(hash, &self.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
         let existing = self.write(client, hash, key, value, None)?;
@@ -52,25 +53,50 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         value: &[u8],
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
-        let beside_bytes = self.beside_bytes(value);
+        let beside_bytes = self.beside_bytes(client, key, value);
         let place = client.place(self, key.len(), beside_bytes)?;
-        let written = if self.pages.is_elsewhere(value.len()) {
-            self.write_in_chunks(client, &place, hash, key, value, known)
-        } else {
+        let written = if beside_bytes == value.len() {
             let stored = Stored { value, beside: value, chunks: &[] };
             self.write_at(client, &place, hash, key, &stored, known)
+        } else {
+            self.write_in_chunks(client, &place, hash, key, value, known)
         };
         if written.is_err() && V::IS_LOG {
             // What was begun lies behind the log, where there must be zeros.
             client.abandon(&self.pages, key.len(), beside_bytes);
+            let is_spilled = beside_bytes != value.len() && !self.pages.is_elsewhere(value.len());
+            if is_spilled && matches!(written, Err(Error::PoolFull { .. })) {
+                return self.write_whole(client, hash, key, value, known);
+            }
         }
         written
     }
 
-    /// Bytes beside the key of a record with this value.
+    /// As [`write`](Self::write) where there was no block for a chunk: the value lies beside its key,
+    /// and those of the session that fit do so from now on.
+    #[cold]
+    fn write_whole(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        known: Option<Existing>,
+    ) -> Result<Option<Existing>> {
+        client.keeps_whole = true;
+        self.write(client, hash, key, value, known)
+    }
+
+    /// Bytes beside the key of a record with this value, where the client stores it.
     #[inline(always)]
-    pub(super) fn beside_bytes(&self, value: &[u8]) -> usize {
-        if self.pages.is_elsewhere(value.len()) { DESCRIPTOR_BYTES } else { value.len() }
+    fn beside_bytes(&self, client: &Client, key: &[u8], value: &[u8]) -> usize {
+        if self.pages.is_elsewhere(value.len())
+            || client.spills(&self.pages, key.len(), value.len())
+        {
+            DESCRIPTOR_BYTES
+        } else {
+            value.len()
+        }
     }
 
     #[inline(always)]

@@ -254,6 +254,9 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// Whether a value is too long to lie beside its key.
     fn is_elsewhere(&self, value_bytes: usize) -> bool;
 
+    /// A key of so many bytes is worth storing at the end of a page that has no room for its value.
+    fn spill_key_bytes_min(&self) -> usize;
+
     /// Bytes of a value that a chunk at the point can take.
     fn room_for_chunk(&self, point: &InsertPoint) -> usize;
 
@@ -378,7 +381,7 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// What the pages of a block hold.
     fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage;
 
-    /// Hands the records of a block to `visit`.
+    /// Hands the records of a block to `visit`. The room in it, as [`room_in`](Self::room_in) tells.
     fn scan<P: Pmem>(
         &self,
         pool: &Pool<P>,
@@ -386,7 +389,7 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
         block: u64,
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Scanned<'_>),
-    );
+    ) -> Room;
 
     /// Number of a page among all pages.
     #[inline(always)]

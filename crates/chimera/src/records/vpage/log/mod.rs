@@ -45,6 +45,9 @@ const HEADER_AT: u64 = 8;
 const KEY_AT: u64 = 24;
 /// A page with less than one in so many of its bytes behind its log is full.
 const FULL_PART: u64 = 4;
+/// A value lies elsewhere for want of room in the page when that saves one in so many of the page's bytes:
+/// without it the end of the page is lost, with it the header of a chunk less that of a record and the key.
+const SPILL_PART: u64 = 64;
 /// Bytes of a record of unknown size that are loaded ahead.
 const LOADED_AHEAD: u64 = 256;
 
@@ -67,6 +70,7 @@ pub(crate) struct LogPages {
     key_bytes_max: usize,
     /// Of a value that lies beside its key.
     beside_bytes_max: usize,
+    spill_key_bytes_min: usize,
 }
 
 impl LogPages {
@@ -125,6 +129,32 @@ impl LogPages {
             Some(tail) => part.length - tail,
         }
     }
+
+    /// The room in a block whose pages hold this.
+    fn room_from(&self, pages: impl Iterator<Item = (Part, Walked)>) -> Room {
+        let (mut live, mut fillable, mut fillable_if_starved) = (0, 0, 0);
+        for (part, walked) in pages {
+            live += walked.live_bytes;
+            let rest = Self::room_of(part, walked);
+            if rest >= part.length / FULL_PART {
+                fillable += rest;
+            }
+            if rest >= span(1, 1) {
+                fillable_if_starved += rest;
+            }
+            if walked.tail.is_none() {
+                // What follows damage is not known to be free.
+                live = self.map.block_bytes;
+            }
+        }
+        let free = self.map.block_bytes.saturating_sub(live);
+        let units = |bytes: u64| (bytes / 8) as u32;
+        Room {
+            free: units(free),
+            fillable: units(fillable),
+            fillable_if_starved: units(fillable_if_starved),
+        }
+    }
 }
 
 impl Pages for LogPages {
@@ -141,6 +171,8 @@ impl Pages for LogPages {
             pages_per_block: u64::from(geometry.pages_per_block),
             key_bytes_max,
             beside_bytes_max: beside.min(u64::from(lengths::VALUE_BYTES_MAX)) as usize & !7,
+            spill_key_bytes_min: (chunk_span(0) - span(0, 0) + pool.map.page_bytes / SPILL_PART)
+                as usize,
         })
     }
 
@@ -295,6 +327,11 @@ impl Pages for LogPages {
     #[inline(always)]
     fn is_elsewhere(&self, value_bytes: usize) -> bool {
         value_bytes > self.beside_bytes_max
+    }
+
+    #[inline(always)]
+    fn spill_key_bytes_min(&self) -> usize {
+        self.spill_key_bytes_min
     }
 
     fn room_for_chunk(&self, point: &InsertPoint) -> usize {
@@ -544,29 +581,7 @@ impl Pages for LogPages {
     }
 
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room {
-        let (mut live, mut fillable, mut fillable_if_starved) = (0, 0, 0);
-        for part in self.parts_of(pool, block) {
-            let walked = self.walk(pool, part);
-            live += walked.live_bytes;
-            let rest = Self::room_of(part, walked);
-            if rest >= part.length / FULL_PART {
-                fillable += rest;
-            }
-            if rest >= span(1, 1) {
-                fillable_if_starved += rest;
-            }
-            if walked.tail.is_none() {
-                // What follows damage is not known to be free.
-                live = self.map.block_bytes;
-            }
-        }
-        let free = self.map.block_bytes.saturating_sub(live);
-        let units = |bytes: u64| (bytes / 8) as u32;
-        Room {
-            free: units(free),
-            fillable: units(fillable),
-            fillable_if_starved: units(fillable_if_starved),
-        }
+        self.room_from(self.parts_of(pool, block).map(|part| (part, self.walk(pool, part))))
     }
 
     fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
@@ -580,9 +595,11 @@ impl Pages for LogPages {
         block: u64,
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Scanned<'_>),
-    ) {
-        for part in self.parts(pool, block, scan.flags) {
-            self.scan_part(pool, scan, block, part, buffers, visit);
-        }
+    ) -> Room {
+        let parts = self.parts(pool, block, scan.flags);
+        self.room_from(parts.map(|part| {
+            let walked = self.scan_part(pool, scan, block, part, buffers, visit);
+            (part, walked)
+        }))
     }
 }

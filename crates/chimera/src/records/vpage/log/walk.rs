@@ -102,7 +102,21 @@ impl LogPages {
     /// What of a page counts, and where its log ends.
     pub(super) fn walk<P: Pmem>(&self, pool: &Pool<P>, part: Part) -> Walked {
         let mut walked = Walked::default();
-        walked.tail = self.for_entries(pool, part, |at, entry| match entry {
+        let tail = self
+            .for_entries(pool, part, |at, entry| self.count(pool, part, at, entry, &mut walked));
+        Walked { tail, ..walked }
+    }
+
+    /// Adds what is found at `at`, if it counts.
+    fn count<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        part: Part,
+        at: u64,
+        entry: Entry,
+        walked: &mut Walked,
+    ) {
+        match entry {
             Entry::Record { is_set: true, lengths } => {
                 walked.live_records += 1;
                 walked.live_bytes += span_of(lengths);
@@ -113,8 +127,7 @@ impl LogPages {
                 walked.live_bytes += chunk_span(u64::from(bytes));
             }
             _ => {}
-        });
-        walked
+        }
     }
 
     /// What the pages of a block hold.
@@ -135,7 +148,7 @@ impl LogPages {
         usage
     }
 
-    /// Hands the records of a page to `visit`.
+    /// Hands the records of a page to `visit`. Returns what counts of it; no end where it is damaged.
     pub(super) fn scan_part<P: Pmem>(
         &self,
         pool: &Pool<P>,
@@ -144,17 +157,27 @@ impl LogPages {
         part: Part,
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Scanned<'_>),
-    ) {
+    ) -> Walked {
         let PageBuffers { page, value } = buffers;
         page.resize(part.length as usize, 0);
         pool.pmem.read(pool.extent(part.at, part.length), page);
-        let mut at = LOG_AT;
+        let (mut at, mut walked, mut is_damaged) = (LOG_AT, Walked::default(), false);
         while at < part.length {
             let entry = Entry::decode(word(page, at));
-            let bytes = entry.and_then(|entry| self.span_inside(part, at, entry));
-            match (entry, bytes) {
-                (Some(Entry::End), _) => return,
-                (Some(Entry::Record { is_set: true, lengths }), Some(_)) => {
+            let sized = entry.and_then(|entry| Some((entry, self.span_inside(part, at, entry)?)));
+            let Some((entry, bytes)) = sized else {
+                let what = "the lengths of a record are damaged: what follows in its page is lost";
+                visit(Scanned::Damage { at: part.at + at, what });
+                is_damaged = true;
+                let next = scan.salvage.then(|| resume(scan.is_sound, page, block, part, at));
+                let Some(Some(next)) = next else { break };
+                at = next;
+                continue;
+            };
+            self.count(pool, part, at, entry, &mut walked);
+            match entry {
+                Entry::End => break,
+                Entry::Record { is_set: true, lengths } => {
                     let found = record(page, block, part, at, lengths);
                     if lengths.is_elsewhere {
                         self.scan_elsewhere(pool, scan, &found, lengths, value, visit);
@@ -162,19 +185,11 @@ impl LogPages {
                         visit(found);
                     }
                 }
-                (_, Some(_)) => {}
-                (_, None) => {
-                    let what =
-                        "the lengths of a record are damaged: what follows in its page is lost";
-                    visit(Scanned::Damage { at: part.at + at, what });
-                    let next = scan.salvage.then(|| resume(scan.is_sound, page, block, part, at));
-                    let Some(Some(next)) = next else { return };
-                    at = next;
-                    continue;
-                }
+                Entry::Record { .. } | Entry::Chunk { .. } => {}
             }
-            at += bytes.unwrap_or_default();
+            at += bytes;
         }
+        Walked { tail: (!is_damaged).then_some(at), ..walked }
     }
 
     /// Hands a record with a value elsewhere to `visit`, with the value where it was asked for.

@@ -248,6 +248,11 @@ impl Pages for SlottedPages {
         false
     }
 
+    #[inline(always)]
+    fn spill_key_bytes_min(&self) -> usize {
+        usize::MAX
+    }
+
     fn room_for_chunk(&self, _point: &InsertPoint) -> usize {
         0
     }
@@ -518,7 +523,8 @@ impl Pages for SlottedPages {
         block: u64,
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Scanned<'_>),
-    ) {
-        self.scan_block(pool, scan, block, &mut buffers.page, visit);
+    ) -> Room {
+        let free = self.scan_block(pool, scan, block, &mut buffers.page, visit);
+        Room { free, fillable: free, fillable_if_starved: free }
     }
 }

@@ -9,7 +9,8 @@ use crate::pool::Pool;
 use crate::records::vpage::{Pages, Place, RecordHeader, Scan, Scanned};
 
 impl SlottedPages {
-    /// Hands the records of a block to `visit`. `page` is a buffer of the caller's.
+    /// Hands the records of a block to `visit`. `page` is a buffer of the caller's. Returns how many slots
+    /// are free.
     pub(super) fn scan_block<P: Pmem>(
         &self,
         pool: &Pool<P>,
@@ -17,12 +18,16 @@ impl SlottedPages {
         block: u64,
         page: &mut Vec<u8>,
         visit: &mut impl FnMut(Scanned<'_>),
-    ) {
+    ) -> u32 {
         page.resize(pool.map.page_bytes as usize, 0);
+        let mut free = 0;
         for (number, page_at) in self.pages_of(pool, block) {
             let mut is_read = false;
             for word in 0..self.layout.bitset_words {
-                let mut bits = self.bits(pool, page_at, word).unwrap_or_else(|_| {
+                let bits = self.bits(pool, page_at, word);
+                let known = self.layout.bits_of_word(word);
+                free += bits.as_ref().map_or(0, |bits| (!bits & known).count_ones());
+                let mut bits = bits.unwrap_or_else(|_| {
                     let what = "the bitset of a page is damaged";
                     let at = page_at + PageLayout::bitset_at(word);
                     visit(Scanned::Damage { at, what });
@@ -44,6 +49,7 @@ impl SlottedPages {
                 }
             }
         }
+        free
     }
 
     /// The bits of a damaged word, as they are.
