@@ -57,7 +57,7 @@ pub(super) const BASES: [Base; 16] = [
     base(shape((256, 2, 0), 12_288, true, ANY), 1, 14, 9),
     base(shape((256, 1, 64), 16_384, true, ANY), 1, 40, 8),
     base(shape((512, 3, 0), 20_480, true, ANY), 1, 9, 8),
-    base(shape((4096, 6, 0), 28_672, true, ANY), 2, 2, 6),
+    base(shape((4096, 6, 0), 28_672, true, ANY), 3, 3, 6),
     base(shape((1024, 8, 512), 24_576, true, ANY), 3, 6, 7),
     base(shape((256, 8, 0), 16_384, true, ANY), 2, 12, 16),
     base(shape((8832, 8, 0), 77_824, true, ANY), 2, 2, 5),
