@@ -1,5 +1,6 @@
 //! Steps that change an image, from the input; and the steps that the store will be used with.
 
+use super::damage_log as log;
 use super::format::{COPY_STRIDE, SUPERBLOCK_WORDS, USED_BLOCKS_AT, checked_word};
 use super::image::{Image, SUPERBLOCK, Slot, segment_name, set_word};
 use super::input::Input;
@@ -7,11 +8,29 @@ use super::input::Input;
 /// What is done with the store once it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Put { number: u8, version: u64 },
-    Delete { number: u8 },
-    Update { number: u8, version: u64 },
-    Add { number: u8, at: u16, delta: u64 },
-    Swap { number: u8, version: u64 },
+    /// What is done with the key of this number.
+    Key {
+        number: u8,
+        change: Change,
+    },
+    /// Blocks of which so much is free, in percent, are emptied, and the end of the pool is given back.
+    Compact {
+        percent: u8,
+    },
+    Export,
+    /// Verify, list and inspect.
+    Look,
+    Reopen,
+}
+
+/// What is done with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Put { version: u64 },
+    Delete,
+    Update { version: u64 },
+    Add { at: u16, delta: u64 },
+    Swap { version: u64 },
 }
 
 /// Longest file that is made, in bytes.
@@ -54,17 +73,22 @@ pub(super) fn damage(image: &mut Image, input: &mut Input<'_>) -> Vec<Step> {
 
 fn step(input: &mut Input<'_>, kind: u8) -> Step {
     let number = input.byte();
-    match kind % 6 {
-        0 | 1 => Step::Put { number, version: input.number() },
-        2 => Step::Delete { number },
-        3 => Step::Update { number, version: input.number() },
-        4 => Step::Add { number, at: input.number16() % 1024, delta: input.number() },
-        _ => Step::Swap { number, version: input.number() },
-    }
+    let change = match kind % 16 {
+        6 => return Step::Compact { percent: number },
+        7 => return Step::Export,
+        8 => return Step::Look,
+        9 => return Step::Reopen,
+        0 | 1 | 10 | 11 => Change::Put { version: input.number() },
+        2 | 12 => Change::Delete,
+        3 | 13 => Change::Update { version: input.number() },
+        4 | 14 => Change::Add { at: input.number16() % 1024, delta: input.number() },
+        _ => Change::Swap { version: input.number() },
+    };
+    Step::Key { number, change }
 }
 
 fn damage_once(image: &mut Image, input: &mut Input<'_>, kind: u8) {
-    match kind % 10 {
+    match kind % 16 {
         0 => superblock_word(image, input),
         1 => used_blocks(image, input),
         2 => records(image, input),
@@ -74,7 +98,13 @@ fn damage_once(image: &mut Image, input: &mut Input<'_>, kind: u8) {
         6 => length(image, input),
         7 => names(image, input),
         8 => copy(image, input),
-        _ => whole_block(image, input),
+        9 => whole_block(image, input),
+        10 => log::lengths(image, input),
+        11 => log::descriptor(image, input),
+        12 => log::chunk(image, input),
+        13 => log::version(image, input),
+        14 => log::flags(image, input),
+        _ => log::entry(image, input),
     }
 }
 
@@ -116,6 +146,12 @@ fn records(image: &mut Image, input: &mut Input<'_>) {
     let Some(shape) = image.shape() else { return };
     let (first, count) = (input.byte(), input.byte());
     let version = input.number();
+    if shape.is_variable() {
+        for more in 0..=count % 32 {
+            image.append(&shape, first.wrapping_add(more), version);
+        }
+        return;
+    }
     let start = input.below(1 << 12);
     let slots = shape.page().slots;
     for more in 0..=count {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode, SteppedEnvironment};
 use chimera::pmem::{Environment, Medium};
-use chimera::{Db, Error, IndexPlacement, Options, Result, Session, Swap};
+use chimera::{
+    Db, Error, ExportOptions, IndexPlacement, Options, Result, Session, StreamReader, Swap,
+};
 
-use super::damage::Step;
+use super::damage::{Change, Step};
 use super::format::Shape;
 use super::image::{Image, key_of, value_of};
 use super::input::Input;
@@ -17,6 +19,8 @@ use super::memory::FileMemory;
 /// Bytes by which the files of an image may grow, all together.
 const GROWTH_BYTES: u64 = 96 << 10;
 const STORE: &str = "store";
+/// Times that a store is closed and opened again in between: each takes as long as many other steps.
+const REOPENS_MAX: usize = 4;
 
 type Store = Db<FileMemory>;
 
@@ -87,33 +91,53 @@ pub(super) fn exercise(setting: Setting, image: &Image, steps: &[Step]) {
         // A store that was read and verified as a whole has nothing wrong.
         assert!(contents.is_some() && sound || setting.salvage || !setting.verify_at_open);
     }
-    let Ok(db) = setting.open(&files, false) else { return };
-    let stats = db.stats();
-    // Damage may say that records have any size: then these will do.
-    let sizes = if stats.key_bytes == 0 { (8, 24) } else { (stats.key_bytes, stats.value_bytes) };
-    let shape = Shape {
-        hash_seed: image.shape().map_or(0, |shape| shape.hash_seed),
-        key_bytes: sizes.0 as usize,
-        value_bytes: sizes.1 as usize,
-        ..super::image::BASES[0].shape
-    };
-    let mut model = Model::new(shape, setting.verify_at_open && !setting.salvage);
+    let Ok(mut db) = setting.open(&files, false) else { return };
+    let mut model = Model::new(shape_of(&db, image), setting.verify_at_open && !setting.salvage);
     model.read(&db);
-    let mut session = db.session();
-    for step in steps {
-        model.step(&mut session, *step);
+    for (lives, steps) in steps.split(|step| *step == Step::Reopen).enumerate() {
+        if lives > 0 && lives <= REOPENS_MAX {
+            match reopen(&setting, &files, &model, db) {
+                Some(again) => db = again,
+                None => return,
+            }
+        }
+        let mut session = db.session();
+        for step in steps {
+            match *step {
+                Step::Key { number, change } => model.change(&mut session, number, change),
+                Step::Compact { percent } => model.compact(&db, percent),
+                Step::Export => model.export(&db),
+                Step::Look | Step::Reopen => model.verify(&db),
+            }
+        }
     }
-    drop(session);
+    reopen(&setting, &files, &model, db);
+}
+
+/// What keys and values of a store are made from.
+fn shape_of(db: &Store, image: &Image) -> Shape {
+    let stats = db.stats();
+    let base = image.shape().unwrap_or(super::image::BASES[0].shape);
+    Shape { key_bytes: stats.key_bytes as usize, value_bytes: stats.value_bytes as usize, ..base }
+}
+
+/// Closes a store and opens it again, unless that is refused for a reason: with what is known in it.
+fn reopen(setting: &Setting, files: &Arc<MemoryFiles>, model: &Model, db: Store) -> Option<Store> {
     model.verify(&db);
-    match db.close() {
-        Ok(()) => {}
-        Err(error) => panic!("a store in memory is not closed: {error}"),
+    if let Err(error) = db.close() {
+        panic!("a store in memory is not closed: {error}");
     }
-    match setting.open(&files, false) {
-        Ok(db) => model.verify(&db),
+    match setting.open(files, false) {
+        Ok(db) => {
+            model.verify(&db);
+            Some(db)
+        }
         // An index in persistent memory is made before the blocks of the last one are free.
-        Err(Error::PoolFull { .. }) if setting.index_in_pmem => {}
-        Err(error) => assert!(!model.strict && !setting.salvage, "does not open again: {error}"),
+        Err(Error::PoolFull { .. }) if setting.index_in_pmem => None,
+        Err(error) => {
+            assert!(!model.strict && !setting.salvage, "does not open again: {error}");
+            None
+        }
     }
 }
 
@@ -187,37 +211,32 @@ impl Model {
         Some(found)
     }
 
-    fn step(&mut self, session: &mut Session<FileMemory>, step: Step) {
+    fn change(&mut self, session: &mut Session<FileMemory>, number: u8, change: Change) {
         let shape = self.shape;
-        let (Step::Put { number, .. }
-        | Step::Delete { number }
-        | Step::Update { number, .. }
-        | Step::Add { number, .. }
-        | Step::Swap { number, .. }) = step;
         let key = key_of(&shape, number);
         let before = self.before(session, &key);
         let was_there = before.as_ref().map(Option::is_some);
         // What was acknowledged, if anything: the value afterwards.
-        let after: Result<Option<Stored>> = match step {
-            Step::Put { version, .. } => {
+        let after: Result<Option<Stored>> = match change {
+            Change::Put { version, .. } => {
                 let value = value_of(&shape, number, version);
                 session.put(&key, &value).map(|is_new| {
                     assert!(was_there.is_none_or(|was_there| was_there != is_new));
                     Some(Some(value))
                 })
             }
-            Step::Delete { .. } => session.delete(&key).map(|deleted| {
+            Change::Delete => session.delete(&key).map(|deleted| {
                 assert!(was_there.is_none_or(|was_there| was_there == deleted));
                 Some(None)
             }),
-            Step::Update { version, .. } => {
+            Change::Update { version, .. } => {
                 let value = value_of(&shape, number, version);
-                session.update(&key, |old| old.copy_from_slice(&value)).map(|updated| {
+                session.update(&key, |old| old.clone_from(&value)).map(|updated| {
                     assert!(was_there.is_none_or(|was_there| was_there == updated));
                     Some(updated.then_some(value))
                 })
             }
-            Step::Add { at, delta, .. } => {
+            Change::Add { at, delta, .. } => {
                 let at = usize::from(at);
                 session.fetch_add_u64(&key, at, delta).map(|old| {
                     let mut value = before.clone()?;
@@ -230,7 +249,7 @@ impl Model {
                     Some(value)
                 })
             }
-            Step::Swap { version, .. } => {
+            Change::Swap { version, .. } => {
                 let new = value_of(&shape, number, version);
                 let expected = before.clone().flatten().unwrap_or_else(|| new.clone());
                 session.compare_and_swap(&key, &expected, &new).map(|swap| match swap {
@@ -244,6 +263,34 @@ impl Model {
             }
         };
         self.note(key, after, before);
+    }
+
+    fn compact(&self, db: &Store, percent: u8) {
+        match db.compact(percent.into(), None) {
+            // A hash can have too many keys.
+            Ok(_) | Err(Error::Poisoned { .. } | Error::KeyCollisions) => {}
+            Err(Error::Corrupted { what, .. }) => {
+                assert!(!self.strict || what.contains("leaves no room"), "compact: {what}");
+            }
+            Err(error) => panic!("compact: {error}"),
+        }
+    }
+
+    /// A stream has what is known, if nothing is damaged.
+    fn export(&self, db: &Store) {
+        let mut stream = Vec::new();
+        match db.export(&mut stream, &ExportOptions::new().frame_bytes(1000)) {
+            Ok(report) => {
+                let verified = StreamReader::new(&stream[..]).and_then(StreamReader::verify);
+                let verified = verified.expect("memory does not fail");
+                assert!(verified.is_complete(), "{:?}", verified.fault());
+                assert_eq!(verified.records(), report.records);
+                let known = self.known.values().flatten().count() as u64;
+                assert!(!self.strict || report.records == known);
+            }
+            Err(Error::Corrupted { .. }) => assert!(!self.strict, "damage in a verified store"),
+            Err(error) => panic!("export: {error}"),
+        }
     }
 
     fn note(&mut self, key: Vec<u8>, after: Result<Option<Stored>>, before: Option<Stored>) {
@@ -292,5 +339,8 @@ impl Model {
             assert_eq!(found, self.known.values().flatten().count());
             assert_eq!(db.stats().records, found as u64);
         }
+        let inspected = db.inspect(None);
+        assert_eq!(inspected.blocks.used, report.blocks);
+        assert!(!self.strict || inspected.records == report.records, "{inspected:?}");
     }
 }

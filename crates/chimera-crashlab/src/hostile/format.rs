@@ -13,6 +13,19 @@ pub(super) const SEGMENT_END_BYTES: usize = 4096;
 /// Words of a segment's header; the last is the checksum.
 pub(super) const SEGMENT_WORDS: usize = 8;
 pub(super) const RECORD_HEADER_BYTES: usize = 16;
+/// The flag of a block that is one page.
+pub(super) const LARGE: u32 = 8;
+/// Where the log of a page of records of any size begins.
+pub(super) const LOG_AT: usize = 8;
+/// Bytes of a record before its key, and of a chunk before its bytes.
+pub(super) const LOG_RECORD_HEADER_BYTES: usize = 24;
+pub(super) const CHUNK_HEADER_BYTES: usize = 40;
+/// Longest value beside its key, and longest chunk.
+pub(super) const PIECE_BYTES_MAX: usize = 65_520;
+/// In place of the length of a value that lies in chunks.
+pub(super) const IN_CHUNKS: u32 = 65_535;
+/// Bytes that tell where the chunks are.
+pub(super) const DESCRIPTOR_BYTES: usize = 24;
 const MULTIPLIER: u64 = 0x9fb2_1c65_1e98_df25;
 
 /// A number of 32 bits with its check.
@@ -108,9 +121,23 @@ impl Shape {
             && (1..=8).contains(&shape.pages_per_block)
             && shape.block_shift_bytes < shape.page_bytes
             && (8192..=1 << 24).contains(&shape.segment_bytes)
-            && (1..=4096).contains(&shape.key_bytes)
+            && shape.key_bytes <= 4096
             && shape.value_bytes <= 1 << 20;
-        (is_possible && shape.page().slots > 0).then_some(shape)
+        // Only then: the slots of larger pages take long to count.
+        let has_room = || shape.is_variable() || shape.key_bytes > 0 && shape.page().slots > 0;
+        (is_possible && has_room()).then_some(shape)
+    }
+
+    /// Records have any size.
+    pub(super) fn is_variable(&self) -> bool {
+        self.key_bytes == 0 && self.value_bytes == 0
+    }
+
+    /// Longest value beside a key that a block has room for, whatever the key.
+    pub(super) fn beside_bytes_max(&self) -> usize {
+        let key_bytes = (self.page_bytes - 64).min(4096).next_multiple_of(8);
+        let room = self.block_bytes() - LOG_AT - LOG_RECORD_HEADER_BYTES - key_bytes;
+        room.min(PIECE_BYTES_MAX) & !7
     }
 
     pub(super) fn block_bytes(&self) -> usize {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::format::{
-    COPY_STRIDE, Page, SEGMENT_END_BYTES, SEGMENT_WORDS, SUPERBLOCK_BYTES, SUPERBLOCK_WORDS, Shape,
-    USED_BLOCKS_AT, checked_word, checksum, colliding_key, key_check, key_hash, value_check,
+    COPY_STRIDE, PIECE_BYTES_MAX, Page, SEGMENT_END_BYTES, SEGMENT_WORDS, SUPERBLOCK_BYTES,
+    SUPERBLOCK_WORDS, Shape, USED_BLOCKS_AT, checked_word, checksum, colliding_key, key_check,
+    key_hash, value_check,
 };
 
 pub(super) const SUPERBLOCK: &str = "superblock";
@@ -42,8 +43,9 @@ const fn base(shape: Shape, segments: usize, used_blocks: usize, records: u64) -
     Base { shape, segments, used_blocks, records }
 }
 
-/// Several geometries and sizes. Order and number are part of the corpus.
-pub(super) const BASES: [Base; 8] = [
+/// Several geometries and sizes; the second half has records of any size. Order and number are part of
+/// the corpus.
+pub(super) const BASES: [Base; 16] = [
     base(shape((256, 2, 0), 8192, true, (8, 8)), 1, 2, 5),
     base(shape((256, 2, 0), 8192, false, (8, 8)), 1, 2, 5),
     base(shape((256, 1, 64), 8192, true, (16, 24)), 2, 16, 12),
@@ -52,24 +54,51 @@ pub(super) const BASES: [Base; 8] = [
     base(shape((1024, 8, 512), 16_384, true, (1, 600)), 1, 1, 3),
     base(shape((256, 2, 0), 16_384, false, (32, 8)), 1, 20, 10),
     base(shape((256, 2, 0), 8192, true, (8, 8)), 0, 0, 0),
+    base(shape((256, 2, 0), 12_288, true, ANY), 1, 14, 9),
+    base(shape((256, 1, 64), 16_384, true, ANY), 1, 40, 8),
+    base(shape((512, 3, 0), 20_480, true, ANY), 1, 9, 8),
+    base(shape((4096, 6, 0), 28_672, true, ANY), 3, 3, 6),
+    base(shape((1024, 8, 512), 24_576, true, ANY), 3, 6, 7),
+    base(shape((256, 8, 0), 16_384, true, ANY), 2, 12, 16),
+    base(shape((8832, 8, 0), 77_824, true, ANY), 2, 2, 5),
+    base(shape((256, 2, 0), 8192, true, ANY), 0, 0, 0),
 ];
+
+/// Bytes of the keys and values of a store for records of any size.
+const ANY: (usize, usize) = (0, 0);
+/// Bytes of keys by 16 of their numbers, where they have any size; those of 32 have one hash.
+const KEY_BYTES: [usize; 16] = [8, 16, 1, 24, 9, 100, 192, 64, 8, 33, 32, 32, 32, 32, 32, 32];
 
 /// The key with this number; those from 128 on have one hash where keys have 32 bytes.
 pub(super) fn key_of(shape: &Shape, number: u8) -> Vec<u8> {
-    if shape.key_bytes == 32 && number >= 128 {
+    let key_bytes =
+        if shape.is_variable() { KEY_BYTES[usize::from(number >> 4)] } else { shape.key_bytes };
+    if key_bytes == 32 && number >= 128 {
         return colliding_key(shape.hash_seed, u64::from(number)).to_vec();
     }
-    let mut key: Vec<u8> = (0..shape.key_bytes).map(|at| 0xa0 ^ at as u8).collect();
+    let mut key: Vec<u8> = (0..key_bytes).map(|at| 0xa0 ^ at as u8).collect();
     if let Some(first) = key.first_mut() {
         *first = number;
     }
     key
 }
 
-/// A value that follows from the number of its key and a version.
+/// A value that follows from the number of its key and a version. Where it may have any size, that is one
+/// for a page with many records, a page with one, a block, and one that needs several.
 pub(super) fn value_of(shape: &Shape, number: u8, version: u64) -> Vec<u8> {
     let word = version.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(number);
-    word.to_le_bytes().into_iter().cycle().take(shape.value_bytes).collect()
+    let value_bytes = match version & 7 {
+        _ if !shape.is_variable() => shape.value_bytes,
+        0 => 0,
+        1 => 8,
+        2 => 24,
+        3 => 13,
+        4 => shape.page_bytes / 2 + 20,
+        5 => shape.page_bytes + 44,
+        6 => (shape.block_bytes() + 188).min(PIECE_BYTES_MAX + 188),
+        _ => (3 * shape.block_bytes() + 5).min(PIECE_BYTES_MAX + 700),
+    };
+    word.to_le_bytes().into_iter().cycle().take(value_bytes).collect()
 }
 
 /// Files by name.
@@ -100,6 +129,12 @@ impl Image {
             image.files.insert(segment_name(number), bytes);
         }
         image.fix_headers();
+        if shape.is_variable() {
+            for number in 0..base.records {
+                image.append(shape, number as u8, 1 + number);
+            }
+            return image;
+        }
         let slots = shape.page().slots;
         for number in 0..base.records {
             let at = number as usize;
@@ -186,6 +221,9 @@ impl Image {
 
     /// Makes the checks of the flags and bits right, or those of records whose bits are set.
     pub(super) fn fix_pages(&mut self, shape: &Shape, words: bool, records: bool) {
+        if shape.is_variable() {
+            return self.fix_logs(shape, words, records);
+        }
         let page = shape.page();
         let blocks = self.files.len() * shape.blocks_per_segment();
         for block in 0..blocks {
@@ -263,6 +301,6 @@ pub(super) fn set_word(bytes: &mut [u8], at: usize, word: u64) {
     set_bytes(bytes, at, &word.to_le_bytes());
 }
 
-fn set_bytes(bytes: &mut [u8], at: usize, new: &[u8]) {
+pub(super) fn set_bytes(bytes: &mut [u8], at: usize, new: &[u8]) {
     bytes[at..at + new.len()].copy_from_slice(new);
 }

@@ -8,15 +8,18 @@
 //! - `input`: bytes as a program: numbers, and steps.
 //! - `format`: docs/FORMAT.md once more, written from the document and not from the engine.
 //! - `image`: the files of a small store, valid by that document.
-//! - `damage`: steps that change the image; then checks are put right.
+//! - `log`: pages of records of any size, and values in chunks, by that document.
+//! - `damage`: steps that change the image, `damage_log` those that change logs; then checks are put right.
 //! - `memory`: the persistence seam over files in memory.
 //! - `exercise`: opening and using the store.
 
 mod damage;
+mod damage_log;
 mod exercise;
 mod format;
 mod image;
 mod input;
+mod log;
 mod memory;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::Viper;
+use super::{Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::{DESCRIPTOR_BYTES, InsertPoint, POINTS, Pages, Place, VERSION_MAX};
@@ -304,7 +304,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         // In a fresh block no record counts, unless somebody has changed the file.
         let is_blank = matches!(block_flags::read(&self.pool, block), Ok(0))
             && self.pages.is_blank(&self.pool, block);
-        if !is_blank {
+        if !is_blank && !self.pool.pmem.skips(steps::CLEAR_FRESH) {
             self.pages.clear_block(&self.pool, block);
             block_flags::set_fresh(&self.pool, block, 0);
         }
@@ -332,6 +332,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
     fn own_reused(&self, block: u64, flags: u32, need: u32) -> Result<bool> {
         self.blocks.own(block);
+        let pmem = &self.pool.pmem;
         let now = block_flags::read(&self.pool, block)?;
         let is_empty = self.pages.is_empty(&self.pool, block);
         let is_alike = now & V::KINDS == flags;
@@ -340,7 +341,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         }
         let in_place = now & block_flags::IN_PLACE != 0;
         if !is_empty || !in_place && is_alike {
-            block_flags::change(&self.pool, block, block_flags::OWNED, block_flags::FREE)?;
+            let clear = if pmem.skips(steps::CLEAR_FREE) { 0 } else { block_flags::FREE };
+            block_flags::change(&self.pool, block, block_flags::OWNED, clear)?;
             return Ok(true);
         }
         // No value is left that was updated in place, nor a record in pages of another kind. That must be

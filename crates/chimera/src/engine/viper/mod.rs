@@ -57,6 +57,14 @@ pub(crate) mod steps {
         MARK_BLOCK = "viper.step.mark_block";
         /// Looking at the index again after reading a record.
         LEADS_TO = "viper.step.leads_to";
+        /// Keeping blocks with chunks from others until their record counts.
+        HOLD_BLOCKS = "viper.step.hold_blocks";
+        /// Taking the mark off a free block that is used again.
+        CLEAR_FREE = "viper.step.clear_free";
+        /// Clearing a fresh block that is not blank.
+        CLEAR_FRESH = "viper.step.clear_fresh";
+        /// Moving a record only if the index leads to it.
+        MOVE_CURRENT = "viper.step.move_current";
     }
 }
 

@@ -10,7 +10,7 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::{Client, Viper};
+use super::{Client, Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{Pages, Place};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -249,13 +249,14 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         // Whatever was read: only the index says whether it is a key of this place.
         let hash = self.hash.of(key);
         let _key = self.keys.lock(hash, &self.poison)?;
-        if !self.index.contains_exact(hash, place.location()) {
+        let is_any_moved = self.pool.pmem.skips(steps::MOVE_CURRENT);
+        if !self.index.contains_exact(hash, place.location()) && !is_any_moved {
             return Ok(());
         }
         let Some(existing) = self.find_locked(hash, key, |_| {})? else { return Ok(()) };
         let mut value = std::mem::take(&mut client.value);
         // A damaged value must not get a checksum that is right.
-        let is_sound = existing.place == *place
+        let is_sound = (existing.place == *place || is_any_moved)
             && self.pages.read_value(&self.pool, place, &mut value)
             && (!self.pages.is_checked()
                 || self.page_lock(place).has_mark()

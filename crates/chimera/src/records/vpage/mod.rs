@@ -52,6 +52,14 @@ pub(crate) mod steps {
         VALUE_CHECK = "vpage.step.value_check";
         /// The checksums of a record that is read.
         READ_CHECK = "vpage.step.read_check";
+        /// The check of the lengths in a log, at recovery.
+        LENGTHS_CHECK = "vpage.step.lengths_check";
+        /// Clearing what lies behind a log before a session writes there.
+        CLEAR_REST = "vpage.step.clear_rest";
+        /// Making all pages of a block empty whose pages are about to begin elsewhere.
+        CLEAR_HEADS = "vpage.step.clear_heads";
+        /// Making durable that records are gone before their chunks are.
+        CHUNKS_LAST = "vpage.step.chunks_last";
     }
 }
 

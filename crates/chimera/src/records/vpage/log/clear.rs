@@ -4,14 +4,14 @@ use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
 use super::lengths::Entry;
 use super::walk::Part;
-use super::{LOG_AT, LogPages, sites};
+use super::{LOG_AT, LogPages, sites, steps};
 use crate::pool::Pool;
 
 impl LogPages {
     /// Makes the rest of a page zero, durably.
     pub(super) fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
         let mut words = (part.at + from..part.at + part.length).step_by(8);
-        if words.all(|at| pool.pmem.load_u64(at) == 0) {
+        if words.all(|at| pool.pmem.load_u64(at) == 0) || pool.pmem.skips(steps::CLEAR_REST) {
             return;
         }
         pool.pmem.zero(pool.extent(part.at + from, part.length - from), sites::REUSE);
@@ -55,6 +55,7 @@ impl LogPages {
         self.for_entries(pool, part, |at, entry| {
             if let Entry::Chunk { .. } = entry
                 && let Some((place, _)) = self.record_of_chunk(pool, part.at + at)
+                && !pool.pmem.skips(steps::CHUNKS_LAST)
             {
                 pool.pmem.flush(pool.extent(place.record_at, 8), sites::REUSE);
                 is_any = true;

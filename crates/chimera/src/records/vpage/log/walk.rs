@@ -4,7 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::chunks::chunk_span;
 use super::lengths::{Entry, Lengths};
-use super::{LOG_AT, LogPages, span_of};
+use super::{LOG_AT, LogPages, span_of, steps};
 use crate::pool::Pool;
 use crate::records::block_flags;
 use crate::records::vpage::{IsSound, PageBuffers, Place, RecordHeader, Scan, Scanned, Usage};
@@ -163,7 +163,9 @@ impl LogPages {
         pool.pmem.read(pool.extent(part.at, part.length), page);
         let (mut at, mut walked, mut is_damaged) = (LOG_AT, Walked::default(), false);
         while at < part.length {
-            let entry = Entry::decode(word(page, at));
+            let skips = pool.pmem.skips(steps::LENGTHS_CHECK);
+            let entry = Entry::decode(word(page, at))
+                .or_else(|| skips.then(|| Entry::decode_unchecked(word(page, at)))?);
             let sized = entry.and_then(|entry| Some((entry, self.span_inside(part, at, entry)?)));
             let Some((entry, bytes)) = sized else {
                 let what = "the lengths of a record are damaged: what follows in its page is lost";
