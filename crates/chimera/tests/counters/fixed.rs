@@ -52,6 +52,24 @@ fn an_insert_costs_two_fences_and_at_most_5_6_lines() {
 }
 
 #[test]
+fn a_block_of_deleted_records_costs_a_fence_for_each_page() {
+    const BLOCKS: u64 = 10;
+    let db = open(Options::new());
+    let mut session = db.session();
+    fill(&mut session, 0..(BLOCKS + 1) * 102);
+    for number in 0..BLOCKS * 102 {
+        assert!(session.delete(&key(number)).unwrap());
+    }
+    let range = 5000..5000 + BLOCKS * 102;
+    let counters = counted(&db, Operation::Insert, || fill(&mut session, range));
+    assert_fences(&counters, Operation::Insert, BLOCKS * 102, 2);
+    let hand_out = counters.of(Operation::BlockHandOut);
+    // Marked and unmarked; that its slots are free is durable in truth, and only those who freed them know.
+    assert_eq!((hand_out.fences, hand_out.lines_flushed_clean), (BLOCKS * (2 + 6), BLOCKS * 6));
+    assert_eq!(hand_out.lines_flushed + hand_out.lines_reflushed, BLOCKS * (2 + 6));
+}
+
+#[test]
 fn pages_and_blocks_hold_as_many_records_as_promised() {
     let published = open(Options::new().layout(RecordLayout::Published)).stats();
     assert_eq!((published.records_per_page, published.records_per_block), (18, 108));

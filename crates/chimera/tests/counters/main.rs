@@ -50,14 +50,16 @@ fn assert_fences(counters: &Counters, operation: Operation, operations: u64, eac
     assert_eq!(totals.lines_flushed_clean, 0, "no {operation:?} flushes a clean line");
 }
 
-/// Asserts that exactly these lines were flushed, and again.
-fn assert_flushes(totals: &OperationCounters, expected: Flushes) {
-    let found = Flushes { lines: totals.lines_flushed, again: totals.lines_reflushed };
-    assert_eq!(found, expected);
+fn flushes(totals: &OperationCounters) -> Flushes {
+    Flushes { lines: totals.lines_flushed, again: totals.lines_reflushed }
 }
 
-/// Asserts that an operation changed nothing.
+/// Asserts that exactly these lines were flushed, and again.
+fn assert_flushes(totals: &OperationCounters, expected: Flushes) {
+    assert_eq!(flushes(totals), expected);
+}
+
+/// Asserts that nothing was changed.
 fn assert_untouched(totals: &OperationCounters) {
-    let Flushes { lines, again } = Flushes { lines: totals.lines_flushed, again: totals.lines_reflushed };
-    assert_eq!((totals.stores, totals.fences, lines, again), (0, 0, 0, 0));
+    assert_eq!((totals.stores, totals.fences, flushes(totals)), (0, 0, Flushes::default()));
 }

@@ -507,7 +507,9 @@ impl Pages for LogPages {
         Self::clear_heads(pool, self.parts_of(pool, block), sites::BLOCK_RESET);
         pool.pmem.withdrawn(pool.extent(self.map.block_at(block), self.map.block_bytes));
         // In a block that is one page, other pages begin inside of records.
-        Self::clear_heads(pool, self.parts(pool, block, 0), sites::BLOCK_RESET);
+        if !matches!(block_flags::read(pool, block), Ok(flags) if flags & block_flags::LARGE == 0) {
+            Self::clear_heads(pool, self.parts(pool, block, 0), sites::BLOCK_RESET);
+        }
     }
 
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
