@@ -258,7 +258,8 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.check(progress)
     }
 
-    /// Empties every block of which at least `free_percent` percent are free, then moves records from the
+    /// Empties every block of which at least `free_percent` percent are free, in stores of records of any
+    /// size because what was there is deleted, then moves records from the
     /// end of the pool to free space before it and gives the end back, whole files when the store is
     /// closed. Sessions may go on; a block that one fills stays where it is, with all before it.
     ///

@@ -8,6 +8,8 @@
 //! A record is moved under its key's lock, as an overwrite with the value that is there: what a crash
 //! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
 
+use std::ops::Range;
+
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper};
@@ -31,8 +33,8 @@ enum Part {
     /// Between two passes.
     #[default]
     Idle,
-    /// Blocks from this one on are looked at.
-    Sweep { next: u64 },
+    /// Blocks from `next` to `end` are looked at: what is moved may go behind them.
+    Sweep { next: u64, end: u64 },
     /// The last blocks; so many units are free below.
     Tail { room: u64 },
 }
@@ -84,11 +86,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let before = self.reclaim.moved_bytes.load(Ordering::Relaxed);
         let outcome = match mover.part {
             Part::Idle => {
-                let next = if self.can_free_a_block(free_percent) { 0 } else { u64::MAX };
-                mover.part = Part::Sweep { next };
+                let used = self.pool.used_blocks();
+                let end = if self.can_free_a_block(free_percent) { used } else { 0 };
+                mover.part = Part::Sweep { next: 0, end };
                 Ok(true)
             }
-            Part::Sweep { next } => self.sweep(&mut mover, next, u64::from(free_percent)),
+            Part::Sweep { next, end } => self.sweep(&mut mover, next..end, u64::from(free_percent)),
             Part::Tail { room } => self.shrink(&mut mover, room),
         };
         let goes_on = match outcome {
@@ -150,18 +153,24 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     }
 
     /// Empties the next block that is worth it.
-    fn sweep(&self, mover: &mut Mover, next: u64, free_percent: u64) -> Result<bool> {
+    fn sweep(&self, mover: &mut Mover, blocks: Range<u64>, free_percent: u64) -> Result<bool> {
+        let (end, units) = (blocks.end, self.units_of_block());
         let used = self.pool.used_blocks();
-        let Some(block) = (next..used).find(|block| self.free_if_worth(*block, free_percent) > 0)
-        else {
+        let mut blocks = blocks.start..end.min(used);
+        let Some(block) = blocks.find(|block| self.free_if_worth(*block, free_percent) > 0) else {
             mover.client.leave(self);
             let room = self.free_room();
             mover.part = Part::Tail { room };
-            return Ok(room * 100 >= used * self.units_of_block() * free_percent);
+            return Ok(room * 100 >= used * units * free_percent);
         };
-        mover.part = Part::Sweep { next: block + 1 };
+        mover.part = Part::Sweep { next: block + 1, end };
         if self.blocks.claim(block) {
-            let moved = self.empty_block(mover, block);
+            let gain = u64::from(self.pages.gain(&self.pool, block));
+            let moved = if gain * 100 >= units * free_percent {
+                self.empty_block(mover, block)
+            } else {
+                Ok(())
+            };
             self.leave_or_keep(mover, block);
             moved?;
         }

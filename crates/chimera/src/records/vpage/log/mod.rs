@@ -516,6 +516,10 @@ impl Pages for LogPages {
         self.clear_block(pool, block);
     }
 
+    fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
+        (self.dead_bytes(pool, block) / 8) as u32
+    }
+
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
         self.parts_of(pool, block).map(|part| self.walk(pool, part).live_records).sum()
     }

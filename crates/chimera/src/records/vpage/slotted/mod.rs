@@ -458,6 +458,10 @@ impl Pages for SlottedPages {
         pool.pmem.fence(sites::REUSE);
     }
 
+    fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
+        self.free_slots(pool, block)
+    }
+
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
         self.slots_per_block() - self.free_slots(pool, block)
     }
