@@ -258,7 +258,8 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.check(progress)
     }
 
-    /// Empties every block of which at least `free_percent` percent are free, then moves records from the
+    /// Empties every block of which at least `free_percent` percent are free, in stores of records of any
+    /// size because what was there is deleted, then moves records from the
     /// end of the pool to free space before it and gives the end back, whole files when the store is
     /// closed. Sessions may go on; a block that one fills stays where it is, with all before it.
     ///
@@ -270,7 +271,9 @@ impl<P: Pmem> Db<P> {
     /// At any time a crash leaves every record, at its old place or at its new one.
     ///
     /// # Cost
-    /// An overwrite for each record that is moved: see [`Stats::reclaim`](crate::Stats::reclaim).
+    /// An overwrite for each record that is moved: see [`Stats::reclaim`](crate::Stats::reclaim). 2 fences for
+    /// each block that becomes free, up to 4 for one that was one page; 1 for each that is given back. Where
+    /// emptying blocks would not leave fewer of them, nothing is moved.
     pub fn compact(&self, free_percent: u32, progress: Option<&Progress>) -> Result<ReclaimStats> {
         let engine = &self.inner.engine;
         engine.poison().check()?;

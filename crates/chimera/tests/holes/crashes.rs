@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use crate::tools::crash::{self, CrashPmem, Image, Survives};
 use crate::tools::{
     Chance, SMALL, assert_sound, contents, fill, from_environment, key, key_of, open, scratch,
-    small, small_with, value, value_of,
+    small, small_any, small_with, value, value_of,
 };
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The store that a crash at `image` leaves.
 fn after_crash(image: &Image, survives: Survives, options: &Options) -> (TempDir, Db) {
@@ -27,7 +27,12 @@ fn after_crash(image: &Image, survives: Survives, options: &Options) -> (TempDir
 
 /// A crash at any step leaves what was there before or after, and at the end what is there after.
 /// Returns how many second copies were cleared in all.
-fn assert_atomic(images: &[Image], before: &Model, after: &Model, options: &Options) -> u64 {
+pub(crate) fn assert_atomic(
+    images: &[Image],
+    before: &Model,
+    after: &Model,
+    options: &Options,
+) -> u64 {
     let (last, _) = images.split_last().expect("there is an end");
     let mut cleared = 0;
     for image in images {
@@ -48,13 +53,20 @@ fn assert_atomic(images: &[Image], before: &Model, after: &Model, options: &Opti
     cleared
 }
 
-fn layouts() -> [Options; 2] {
-    [small(), small().layout(RecordLayout::Published)]
+/// Both layouts of records of one size, and records of any size.
+fn stores() -> [Options; 3] {
+    [small(), small().layout(RecordLayout::Published), small_any()]
 }
 
-fn slots_per_block(options: &Options) -> u64 {
+/// Stores whose records have versions.
+fn versioned() -> [Options; 2] {
+    [small(), small_any()]
+}
+
+fn records_per_block(options: &Options) -> u64 {
     let directory = scratch();
-    u64::from(open(directory.path(), options).stats().records_per_block)
+    let in_slots = u64::from(open(directory.path(), options).stats().records_per_block);
+    if in_slots > 0 { in_slots } else { 8 }
 }
 
 type Work<'a> = &'a dyn Fn(&mut Session<CrashPmem>);
@@ -74,7 +86,7 @@ fn crash_everywhere(options: &Options, prepare: Work<'_>, work: Work<'_>) -> u64
 
 #[test]
 fn hole_01_a_crash_during_an_overwrite_leaves_one_copy() {
-    for options in layouts() {
+    for options in stores() {
         let cleared = crash_everywhere(&options, &|_| (), &|session| fill(session, [3], 2));
         assert!(cleared > 0, "no crash has left two copies: nothing was tested");
     }
@@ -82,7 +94,7 @@ fn hole_01_a_crash_during_an_overwrite_leaves_one_copy() {
 
 #[test]
 fn hole_01_a_crash_during_an_update_leaves_one_copy() {
-    for options in layouts() {
+    for options in stores() {
         let update: Work<'_> = &|session| {
             let new = value(3, 2);
             assert!(session.update(&key(3), |old| old.copy_from_slice(&new)).expect("update"));
@@ -94,52 +106,56 @@ fn hole_01_a_crash_during_an_update_leaves_one_copy() {
 /// Once both copies are durable the newer one is in force, and stays so.
 #[test]
 fn hole_01_of_two_copies_the_newer_one_wins() {
-    let directory = scratch();
-    let db = crash::open(directory.path(), &small());
-    let mut session = db.session();
-    fill(&mut session, 0..12, 1);
-    let images = db.pmem().photograph(|| fill(&mut session, [3], 2));
-    let mut seen = 0;
-    for image in images.iter().filter(|image| image.before == "vpage.retire") {
-        for survives in Survives::several() {
-            let (_directory, db) = after_crash(image, survives, &small());
-            assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)), "{survives:?}");
-            seen += db.stats().recovery.duplicates_cleared;
+    for options in versioned() {
+        let directory = scratch();
+        let db = crash::open(directory.path(), &options);
+        let mut session = db.session();
+        fill(&mut session, 0..12, 1);
+        let images = db.pmem().photograph(|| fill(&mut session, [3], 2));
+        let mut seen = 0;
+        for image in images.iter().filter(|image| image.before == "vpage.retire") {
+            for survives in Survives::several() {
+                let (_directory, db) = after_crash(image, survives, &options);
+                assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)), "{survives:?}");
+                seen += db.stats().recovery.duplicates_cleared;
+            }
         }
+        assert!(seen > 0, "no crash has left two copies");
     }
-    assert!(seen > 0, "no crash has left two copies");
 }
 
 /// A session whose clock is behind overwrites what a session ahead of it has written.
 #[test]
 fn hole_01_the_newer_one_wins_although_its_session_was_behind() {
-    let directory = scratch();
-    let db = crash::open(directory.path(), &small());
-    let mut behind = db.session();
-    fill(&mut behind, [50], 1);
-    let mut ahead = db.session();
-    fill(&mut ahead, 0..12, 1);
-    let before = contents(&db);
-    let images = db.pmem().photograph(|| fill(&mut behind, [3], 2));
-    assert!(assert_atomic(&images, &before, &contents(&db), &small()) > 0);
-    let mut seen = 0;
-    for image in images.iter().filter(|image| image.before == "vpage.retire") {
-        let (_directory, db) = after_crash(image, Survives::Everything, &small());
-        assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)));
-        seen += db.stats().recovery.duplicates_cleared;
+    for options in versioned() {
+        let directory = scratch();
+        let db = crash::open(directory.path(), &options);
+        let mut behind = db.session();
+        fill(&mut behind, [50], 1);
+        let mut ahead = db.session();
+        fill(&mut ahead, 0..12, 1);
+        let before = contents(&db);
+        let images = db.pmem().photograph(|| fill(&mut behind, [3], 2));
+        assert!(assert_atomic(&images, &before, &contents(&db), &options) > 0);
+        let mut seen = 0;
+        for image in images.iter().filter(|image| image.before == "vpage.retire") {
+            let (_directory, db) = after_crash(image, Survives::Everything, &options);
+            assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 2)));
+            seen += db.stats().recovery.duplicates_cleared;
+        }
+        assert!(seen > 0, "no crash has left two copies");
     }
-    assert!(seen > 0, "no crash has left two copies");
 }
 
 #[test]
 fn hole_11_a_crash_during_a_put_leaves_no_lock() {
-    for options in layouts() {
+    for options in stores() {
         crash_everywhere(&options, &|_| (), &|session| fill(session, [100], 2));
         // With a new block, and a new segment.
-        let records = 2 * slots_per_block(&options);
+        let records = 2 * records_per_block(&options);
         let fill_block: Work<'_> = &|session| fill(session, 12..records, 1);
         crash_everywhere(&options, fill_block, &|session| fill(session, [records], 1));
-        let records = 24 * slots_per_block(&options);
+        let records = 24 * records_per_block(&options);
         let fill_segment: Work<'_> = &|session| fill(session, 12..records, 1);
         crash_everywhere(&options, fill_segment, &|session| fill(session, [records], 1));
     }
@@ -147,7 +163,7 @@ fn hole_11_a_crash_during_a_put_leaves_no_lock() {
 
 #[test]
 fn deletes_and_updates_in_place_are_atomic() {
-    for options in layouts() {
+    for options in stores() {
         let delete: Work<'_> =
             &|session| assert!(session.delete(&key(3)).expect("delete"), "it is there");
         let add: Work<'_> = &|session| {
@@ -173,7 +189,7 @@ fn blocks_are_taken_again_atomically() {
             session.delete(&key(number)).expect("delete");
         }
     };
-    for options in layouts() {
+    for options in stores() {
         crash_everywhere(&options, prepare, &|session| fill(session, [100], 1));
     }
 }
@@ -206,7 +222,7 @@ fn open_new(path: &Path, options: &Options) -> Db<CrashPmem> {
 /// There is nothing to lose yet: a crash during creation must not be in the way of the next attempt.
 #[test]
 fn a_crash_during_creation_leaves_an_empty_store_or_none() {
-    for options in layouts() {
+    for options in stores() {
         let directory = scratch();
         let db = open_new(directory.path(), &options);
         let images = db.pmem().take_images();
@@ -224,24 +240,26 @@ fn a_crash_during_creation_leaves_an_empty_store_or_none() {
 /// Recovery is interrupted at every step, and then tried again.
 #[test]
 fn a_crash_during_recovery_loses_nothing() {
-    let directory = scratch();
-    let db = crash::open(directory.path(), &small());
-    let mut session = db.session();
-    fill(&mut session, 0..40, 1);
-    let before = contents(&db);
-    let images = db.pmem().photograph(|| fill(&mut session, [3], 2));
-    let after = contents(&db);
-    for image in images.iter().step_by(3) {
-        let crashed = scratch();
-        image.write(crashed.path(), SMALL.segment_bytes, Survives::Everything);
-        let recovered = open_new(crashed.path(), &small());
-        let expected = contents(&recovered);
-        assert!(expected == before || expected == after);
-        for again in recovered.pmem().take_images().iter().step_by(5) {
-            for survives in [Survives::Everything, Survives::Fenced, Survives::Some(1)] {
-                let (_directory, db) = after_crash(again, survives, &small());
-                assert!(contents(&db) == expected, "recovery twice is not recovery once");
-                assert_sound(&db);
+    for options in versioned() {
+        let directory = scratch();
+        let db = crash::open(directory.path(), &options);
+        let mut session = db.session();
+        fill(&mut session, 0..40, 1);
+        let before = contents(&db);
+        let images = db.pmem().photograph(|| fill(&mut session, [3], 2));
+        let after = contents(&db);
+        for image in images.iter().step_by(3) {
+            let crashed = scratch();
+            image.write(crashed.path(), SMALL.segment_bytes, Survives::Everything);
+            let recovered = open_new(crashed.path(), &options);
+            let expected = contents(&recovered);
+            assert!(expected == before || expected == after);
+            for again in recovered.pmem().take_images().iter().step_by(5) {
+                for survives in [Survives::Everything, Survives::Fenced, Survives::Some(1)] {
+                    let (_directory, db) = after_crash(again, survives, &options);
+                    assert!(contents(&db) == expected, "recovery twice is not recovery once");
+                    assert_sound(&db);
+                }
             }
         }
     }
@@ -278,14 +296,14 @@ fn random_step(
     }
 }
 
-/// Slots of odd sizes share lines with their neighbours: all that is acknowledged must be durable, and
+/// Slots and records of odd sizes share lines with their neighbours: all that is acknowledged must be durable, and
 /// nothing else may be needed.
 #[test]
 fn hole_02_every_line_of_an_acknowledged_record_is_flushed() {
     for (key_bytes, value_bytes) in [(1, 0), (3, 5), (8, 24), (9, 33), (16, 150)] {
-        for layout in [RecordLayout::Checked, RecordLayout::Published] {
-            let sized = small_with(Geometry { block_shift_bytes: 64, ..SMALL });
-            let sized = sized.fixed_size(key_bytes as u32, value_bytes as u32).layout(layout);
+        let any = small_with(Geometry { block_shift_bytes: 64, ..SMALL });
+        let fixed = any.clone().fixed_size(key_bytes as u32, value_bytes as u32);
+        for sized in [fixed.clone(), fixed.layout(RecordLayout::Published), any] {
             let directory = scratch();
             let db = crash::open(directory.path(), &sized);
             let mut session = db.session();
@@ -307,7 +325,7 @@ fn hole_02_every_line_of_an_acknowledged_record_is_flushed() {
 #[test]
 fn every_step_of_random_operations_is_atomic() {
     let seeds = from_environment("CHIMERA_TEST_CRASH_SEEDS", 2);
-    for (seed, options) in (0..seeds).flat_map(|seed| layouts().map(|options| (seed, options))) {
+    for (seed, options) in (0..seeds).flat_map(|seed| stores().map(|options| (seed, options))) {
         let directory = scratch();
         let db = crash::open(directory.path(), &options);
         let mut session = db.session();

@@ -15,12 +15,24 @@ use crate::tools::{
 /// Blocks of 40 records, 800 to a segment: more blocks than a recovery thread takes at once.
 const GEOMETRY: Geometry = Geometry { pages_per_block: 8, segment_bytes: 2 << 20, ..SMALL };
 const BLOCK_BYTES: usize = 8 * 256;
-const BLOCKS: u64 = 600;
-const KEYS: u64 = BLOCKS * 40;
+const KEYS: u64 = 24_000;
 const SLOT_BYTES: usize = 48;
 
-fn options() -> Options {
-    small_with(GEOMETRY).fixed_size(8, 24)
+/// A kind of store.
+struct Kind {
+    options: Options,
+    records_per_block: u64,
+    /// In front of what a slot has: the lengths.
+    before_bytes: usize,
+}
+
+fn kinds() -> [Kind; 2] {
+    let any = small_with(GEOMETRY);
+    let fixed = any.clone().fixed_size(8, 24);
+    [
+        Kind { options: fixed, records_per_block: 40, before_bytes: 0 },
+        Kind { options: any, records_per_block: 32, before_bytes: 8 },
+    ]
 }
 
 /// Keys with two copies: nine of each block, too few for the block to be used again.
@@ -39,9 +51,9 @@ fn winner(number: u64) -> u64 {
 }
 
 /// A store in which all of `doubled` have two live copies.
-fn store(path: &Path) {
+fn store(path: &Path, kind: &Kind) {
     let old = scratch();
-    let db = open(path, &options());
+    let db = open(path, &kind.options);
     let mut session = db.session();
     fill(&mut session, 0..KEYS, 1);
     copy_store(path, old.path());
@@ -52,12 +64,12 @@ fn store(path: &Path) {
     let old = bytes_of(old.path()).remove(Path::new(FIRST_SEGMENT)).expect("a segment");
     let seed = word(path, SUPERBLOCK, 8 * 3);
     change(path, FIRST_SEGMENT, |bytes| {
-        let end = BLOCKS as usize * BLOCK_BYTES;
+        let end = (KEYS / kind.records_per_block) as usize * BLOCK_BYTES;
         bytes[..end].copy_from_slice(&old[..end]);
         for slot in slots_of_version_1(&old[..end]) {
             let number = u64::from_le_bytes(bytes[slot + 16..slot + 24].try_into().expect("8"));
             if winner(number) == 3 {
-                write_record(bytes, slot, seed, number);
+                write_record(bytes, slot, slot - kind.before_bytes, seed, number);
             }
         }
     });
@@ -77,9 +89,9 @@ fn slots_of_version_1(blocks: &[u8]) -> Vec<usize> {
 /// A version above all that were given.
 const HIGH: u64 = 1 << 40;
 
-/// Makes the record in a slot one of a higher version, with the third value and the right checksums.
-fn write_record(segment: &mut [u8], slot: usize, seed: u64, number: u64) {
-    let place = SUPERBLOCK_BYTES + slot as u64;
+/// Makes the record in a slot, or in a log from `begin` on, one of a higher version, with the third value and the right checksums.
+fn write_record(segment: &mut [u8], slot: usize, begin: usize, seed: u64, number: u64) {
+    let place = SUPERBLOCK_BYTES + begin as u64;
     let (version, value) = (HIGH, value(number, 3));
     let key_check = key_check(place, version, seed, &key(number));
     segment[slot..slot + 4].copy_from_slice(&key_check.to_le_bytes());
@@ -90,16 +102,23 @@ fn write_record(segment: &mut [u8], slot: usize, seed: u64, number: u64) {
 
 #[test]
 fn hole_01_the_newest_copy_wins_whichever_thread_finds_it_first() {
+    for kind in kinds() {
+        the_newest_copy_wins(&kind);
+    }
+}
+
+fn the_newest_copy_wins(kind: &Kind) {
     let directory = scratch();
     let path = directory.path();
-    store(path);
+    store(path, kind);
     let files = bytes_of(path);
     let copies = doubled().count() as u64;
     for threads in [1, 2, 3, 8] {
         restore(path, &files);
         // A reader first: it may clear nothing, and serves the same.
         for read_only in [true, false] {
-            let db = open(path, &options().recovery_threads(threads).read_only(read_only));
+            let db =
+                open(path, &kind.options.clone().recovery_threads(threads).read_only(read_only));
             let recovery = db.stats().recovery;
             assert_eq!(recovery.duplicates_cleared, copies);
             assert_eq!(recovery.records, KEYS);
@@ -114,7 +133,7 @@ fn hole_01_the_newest_copy_wins_whichever_thread_finds_it_first() {
                 assert!(bytes_of(path) == files, "a reader changed the store");
             }
         }
-        let db = open(path, &options());
+        let db = open(path, &kind.options);
         assert_eq!(db.stats().recovery.duplicates_cleared, 0, "not cleared for good");
         assert_eq!(contents(&db).len() as u64, KEYS);
     }

@@ -6,7 +6,7 @@ use chimera::pmem::{Environment, Pmem, SteppedEnvironment};
 use chimera::{Db, Options};
 
 use crate::tools::crash::CrashPmem;
-use crate::tools::{fill, scratch, small};
+use crate::tools::{fill, scratch, small, small_any};
 
 const BLOCK_BYTES: u64 = 512;
 const AHEAD_BLOCKS: u64 = 32;
@@ -25,8 +25,14 @@ fn open(
 /// has to.
 #[test]
 fn hole_13_the_pool_grows_and_is_touched_ahead_of_use() {
+    for options in [small(), small_any()] {
+        grows_ahead_of_use(&options);
+    }
+}
+
+fn grows_ahead_of_use(options: &Options) {
     let environment = Arc::new(SteppedEnvironment::new(1));
-    let options = small().populate_ahead_bytes(AHEAD_BLOCKS * BLOCK_BYTES);
+    let options = options.clone().populate_ahead_bytes(AHEAD_BLOCKS * BLOCK_BYTES);
     let (_directory, db) = open(&environment, &options);
     assert_eq!(db.stats().blocks_ready, 0);
     while environment.step_tasks() {}
@@ -54,9 +60,9 @@ fn hole_13_the_pool_grows_and_is_touched_ahead_of_use() {
 /// Without the task, or when it has fallen behind, puts make room themselves.
 #[test]
 fn hole_13_puts_make_room_themselves_when_nobody_else_does() {
-    for ahead_blocks in [0, AHEAD_BLOCKS] {
+    for (ahead_blocks, options) in [(0, small()), (AHEAD_BLOCKS, small()), (0, small_any())] {
         let environment = Arc::new(SteppedEnvironment::new(1));
-        let options = small().populate_ahead_bytes(ahead_blocks * BLOCK_BYTES);
+        let options = options.populate_ahead_bytes(ahead_blocks * BLOCK_BYTES);
         let (_directory, db) = open(&environment, &options);
         fill(&mut db.session(), 0..5000, 1);
         assert_eq!(db.stats().records, 5000);
@@ -66,11 +72,13 @@ fn hole_13_puts_make_room_themselves_when_nobody_else_does() {
 
 #[test]
 fn hole_13_everything_can_be_touched_at_open() {
-    let environment = Arc::new(SteppedEnvironment::new(1));
-    let options = small().capacity_bytes(100 * BLOCK_BYTES).populate_at_open(true);
-    let (_directory, db) = open(&environment, &options);
-    assert_eq!(db.stats().blocks_ready, 100);
-    let populated = db.pmem().populated_bytes();
-    fill(&mut db.session(), 0..1000, 1);
-    assert_eq!(db.pmem().populated_bytes(), populated);
+    for options in [small(), small_any()] {
+        let environment = Arc::new(SteppedEnvironment::new(1));
+        let options = options.capacity_bytes(150 * BLOCK_BYTES).populate_at_open(true);
+        let (_directory, db) = open(&environment, &options);
+        assert_eq!(db.stats().blocks_ready, 150);
+        let populated = db.pmem().populated_bytes();
+        fill(&mut db.session(), 0..1000, 1);
+        assert_eq!(db.pmem().populated_bytes(), populated);
+    }
 }

@@ -1,19 +1,28 @@
 //! Holes that sessions of one process would fall into.
 
-use chimera::{Db, Geometry, Options};
+use chimera::{Db, Geometry, Options, RecordLayout};
 
 use crate::tools::media::{FIRST_SEGMENT, SEGMENT_HEADER_AT, find, word};
 use crate::tools::{
     KEY_BYTES, SMALL, VALUE_BYTES, assert_sound, contents, fill, filled_store, key, open, scratch,
-    small, small_with, value, value_of, version_of,
+    small, small_any, small_with, value, value_of, version_of,
 };
 
 #[test]
 fn hole_03_of_two_million_deleted_keys_none_is_found() {
+    let options = Options::new().segment_bytes(256 << 20);
+    none_of_the_deleted_is_found(&options.fixed_size(8, 8));
+}
+
+#[test]
+fn hole_03_of_two_million_deleted_keys_of_any_size_none_is_found() {
+    none_of_the_deleted_is_found(&Options::new().segment_bytes(256 << 20));
+}
+
+fn none_of_the_deleted_is_found(options: &Options) {
     const KEYS: u64 = 2_000_000;
     let directory = scratch();
-    let options = Options::new().fixed_size(8, 8).segment_bytes(256 << 20);
-    let db = open(directory.path(), &options);
+    let db = open(directory.path(), options);
     let mut session = db.session();
     let key = |number: u64| number.to_le_bytes();
     for number in 0..KEYS {
@@ -41,8 +50,13 @@ fn hole_03_of_two_million_deleted_keys_none_is_found() {
 /// What an update has read may be gone or changed when it writes: both happen here inside of it.
 #[test]
 fn hole_05_updates_and_deletes_look_again_under_the_lock() {
+    look_again_under_the_lock(&small());
+    look_again_under_the_lock(&small_any());
+}
+
+fn look_again_under_the_lock(options: &Options) {
     let directory = scratch();
-    let db = open(directory.path(), &small());
+    let db = open(directory.path(), options);
     let (mut session, mut other) = (db.session(), db.session());
     fill(&mut session, 0..20, 1);
 
@@ -90,11 +104,15 @@ fn hole_05_updates_and_deletes_look_again_under_the_lock() {
 /// No lock is on media, and versions do not wrap.
 #[test]
 fn hole_07_many_writes_of_one_page_leave_nothing_behind() {
+    let any = small_with(Geometry { pages_per_block: 1, ..SMALL });
+    many_writes_leave_nothing_behind(&any.clone().fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32));
+    many_writes_leave_nothing_behind(&any);
+}
+
+fn many_writes_leave_nothing_behind(options: &Options) {
     let directory = scratch();
     let path = directory.path();
-    let geometry = Geometry { pages_per_block: 1, ..SMALL };
-    let options = small_with(geometry).fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32);
-    let db = open(path, &options);
+    let db = open(path, options);
     let mut session = db.session();
     for version in 1..=100_000 {
         session.put(&key(1), &value(1, version)).expect("put");
@@ -107,7 +125,7 @@ fn hole_07_many_writes_of_one_page_leave_nothing_behind() {
     db.close().expect("nobody else has it");
     let slot = find(path, FIRST_SEGMENT, &[key(1), value(1, 100_000)].concat()) - 16;
     assert_eq!(word(path, FIRST_SEGMENT, slot + 8), 100_000, "the record's version");
-    let db = open(path, &options);
+    let db = open(path, options);
     assert_eq!(db.get(&key(1)).expect("get"), Some(value(1, 100_000)));
     db.put(&key(1), &value(1, 100_001)).expect("put");
     assert_eq!(contents(&db).len(), 1);
@@ -116,9 +134,14 @@ fn hole_07_many_writes_of_one_page_leave_nothing_behind() {
 
 #[test]
 fn hole_08_files_say_what_they_are() {
+    files_say_what_they_are(&small());
+    files_say_what_they_are(&small_any());
+}
+
+fn files_say_what_they_are(options: &Options) {
     let directory = scratch();
     let path = directory.path();
-    filled_store(path, &small(), 25);
+    filled_store(path, options, 25);
     let ascii = |name: &str, at: usize| word(path, name, at).to_le_bytes();
     assert_eq!(&ascii("superblock", 0), b"CHIMERA1");
     assert_eq!(word(path, "superblock", 8) as u32, 1, "the format version");
@@ -130,10 +153,10 @@ fn hole_08_files_say_what_they_are() {
 
 #[test]
 fn hole_09_any_number_of_pages_threads_and_sessions() {
-    for pages_per_block in 1..=8 {
+    for (pages_per_block, is_fixed) in (1..=8).flat_map(|pages| [(pages, true), (pages, false)]) {
         let directory = scratch();
-        let geometry = Geometry { pages_per_block, ..SMALL };
-        let options = small_with(geometry).fixed_size(8, 24);
+        let any = small_with(Geometry { pages_per_block, ..SMALL });
+        let options = if is_fixed { any.fixed_size(8, 24) } else { any };
         let db = open(directory.path(), &options);
         std::thread::scope(|scope| {
             for thread in 0..5 * u64::from(pages_per_block) {
@@ -154,10 +177,10 @@ fn hole_09_any_number_of_pages_threads_and_sessions() {
 /// pages for all sessions.
 #[test]
 fn hole_10_overwrites_across_pages_do_not_deadlock() {
-    for layout in [chimera::RecordLayout::Checked, chimera::RecordLayout::Published] {
+    let any = small_with(Geometry { pages_per_block: 1, ..SMALL });
+    let fixed = any.clone().fixed_size(8, 24);
+    for options in [fixed.clone(), fixed.layout(RecordLayout::Published), any] {
         let directory = scratch();
-        let geometry = Geometry { pages_per_block: 1, ..SMALL };
-        let options = small_with(geometry).fixed_size(8, 24).layout(layout);
         let db = open(directory.path(), &options);
         std::thread::scope(|scope| {
             for thread in 0..6 {
@@ -181,9 +204,15 @@ fn hole_10_overwrites_across_pages_do_not_deadlock() {
 
 #[test]
 fn hole_12_a_store_that_never_had_a_session_opens() {
+    for options in [small(), small_any()] {
+        never_had_a_session(&options);
+    }
+}
+
+fn never_had_a_session(options: &Options) {
     let directory = scratch();
     for round in 0..4 {
-        let db = open(directory.path(), &small());
+        let db = open(directory.path(), options);
         assert_eq!(db.get(&key(1)).expect("get"), None);
         assert!(contents(&db).is_empty());
         assert_sound(&db);
@@ -191,7 +220,7 @@ fn hole_12_a_store_that_never_had_a_session_opens() {
             db.close().expect("nobody else has it");
         }
     }
-    let db = open(directory.path(), &small().read_only(true));
+    let db = open(directory.path(), &options.clone().read_only(true));
     assert!(contents(&db).is_empty());
     // A session that does nothing.
     drop(db.session());
@@ -199,12 +228,12 @@ fn hole_12_a_store_that_never_had_a_session_opens() {
 
 #[test]
 fn hole_12_values_larger_than_a_page_come_back_right() {
-    for value_bytes in [4095, 4096, 4097, 5000, 20_000, 524_288] {
+    let sizes = [4095, 4096, 4097, 5000, 20_000, 524_288];
+    for (value_bytes, is_fixed) in sizes.into_iter().flat_map(|size| [(size, true), (size, false)])
+    {
         let directory = scratch();
-        let options = Options::new()
-            .fixed_size(8, value_bytes as u32)
-            .segment_bytes(32 << 20)
-            .populate_ahead_bytes(0);
+        let any = Options::new().segment_bytes(32 << 20).populate_ahead_bytes(0);
+        let options = if is_fixed { any.fixed_size(8, value_bytes as u32) } else { any };
         let db = open(directory.path(), &options);
         let put = |db: &Db, version: u64| {
             let mut session = db.session();

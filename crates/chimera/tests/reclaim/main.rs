@@ -290,6 +290,31 @@ fn write(db: &Db, thread: u64, keys: u64, added: &AtomicU64) -> BTreeMap<u64, Op
     model
 }
 
+/// Records that leave a third of their pages unused, whatever is done: moving them gains nothing, and what is
+/// moved must not be moved again in the same pass.
+#[test]
+fn what_no_record_fits_is_not_reclaimed_again_and_again() {
+    const KEYS: u64 = 400;
+    let directory = scratch();
+    let db = Db::open(directory.path(), &options()).expect("a store");
+    let mut session = db.session();
+    for number in 0..KEYS {
+        session.put(&key(number), &[1; 300]).expect("room");
+    }
+    drop(session);
+    assert_eq!(db.compact(10, None).expect("compaction").moved_records, 0);
+    for number in (0..KEYS).filter(|number| number % 4 == 0) {
+        assert!(db.delete(&key(number)).expect("a delete"));
+    }
+    let (before, model) = (db.stats(), contents(&db));
+    let moved = db.compact(10, None).expect("compaction").moved_records;
+    assert!((1..KEYS).contains(&moved), "{moved} of {KEYS}");
+    assert!(db.stats().blocks_used < before.blocks_used * 4 / 5, "{:?}", db.stats());
+    assert_eq!(db.compact(10, None).expect("compaction").moved_records, moved);
+    assert_eq!(contents(&db), model);
+    assert_sound(&db);
+}
+
 /// The background task does the same by itself.
 #[test]
 fn the_background_task_frees_what_is_mostly_free() {

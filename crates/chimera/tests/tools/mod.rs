@@ -40,6 +40,11 @@ pub(crate) fn small() -> Options {
     small_with(SMALL).fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32)
 }
 
+/// Options of a small store of records of any size: with 8 + 24 bytes four of them to a page.
+pub(crate) fn small_any() -> Options {
+    small_with(SMALL)
+}
+
 /// As [`small`], with another geometry and without sizes.
 pub(crate) fn small_with(geometry: Geometry) -> Options {
     Options::new()

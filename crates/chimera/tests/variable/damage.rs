@@ -91,6 +91,46 @@ fn any_damaged_word_is_noticed_or_means_nothing() {
     assert_eq!(contents(&db).len() as u64, KEYS);
 }
 
+/// The lengths of every record and chunk, each half as it was and the other one as another word has it: as a
+/// store in two parts would leave it. Such a word never says lengths that were not written.
+#[test]
+fn a_torn_word_of_lengths_is_noticed_or_means_nothing() {
+    const SET_AND_KEY: u64 = 0xffff;
+    let directory = scratch();
+    let path = directory.path().join("store");
+    make(&path);
+    let file = path.join("segment-000000");
+    let sound = std::fs::read(&file).expect("a file");
+    let word = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().expect("8 bytes"));
+    let is_checked = |word: u64| {
+        let low = word & 0xffff_ffff;
+        word != 0 && word >> 32 == low.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+    };
+    let all: Vec<usize> =
+        (0..sound.len() - 4096).step_by(8).filter(|at| is_checked(word(*at))).collect();
+    let is_lengths = |at: &&usize| word(**at) & SET_AND_KEY != 0 && word(**at) >> 16 & 0xffff != 0;
+    let lengths: Vec<usize> = all.iter().filter(is_lengths).copied().collect();
+    assert!(lengths.len() > 30, "{}", lengths.len());
+    let (mut tried, mut noticed) = (0, 0);
+    for (number, at) in lengths.iter().enumerate() {
+        let (own, other) = (word(*at), word(lengths[(number + 1) % lengths.len()]));
+        let (low, high) = (0xffff_ffff_u64, 0xffff_ffff_u64 << 32);
+        for torn in [own & low, own & high, own & low | other & high, other & low | own & high] {
+            if torn == own || torn == other {
+                continue;
+            }
+            let mut bytes = sound.clone();
+            bytes[*at..*at + 8].copy_from_slice(&torn.to_le_bytes());
+            std::fs::write(&file, &bytes).expect("room");
+            tried += 1;
+            noticed += u32::from(is_noticed(&path, &small().read_only(true)));
+            is_noticed(&path, &small().read_only(true).salvage(true));
+        }
+    }
+    // Chunks of values that were replaced are in blocks that may be free.
+    assert!(tried > 60 && noticed * 10 > tried * 9, "{noticed} of {tried}");
+}
+
 /// What is damaged is left where it is, and all else can be used.
 #[test]
 fn a_store_with_a_cut_chain_can_be_salvaged_and_written() {

@@ -94,7 +94,8 @@ fn values_of_all_sizes_come_back() {
     let directory = scratch();
     for (name, options) in [("small", small()), ("default", Options::new())] {
         let path = directory.path().join(name);
-        let sizes = [0, 1, 7, 8, 200, 4000, 4095, 4096, 4097, 24_000, 65_535, 65_536, 1 << 20];
+        // Also where a record with a key of five bytes fills a page and a block, and where chunks begin.
+        let sizes = [0, 7, 200, 4056, 4096, 20_512, 24_536, 24_576, 65_520, 65_535, 1 << 20];
         let around = |size: usize| [size.saturating_sub(1), size, size + 1];
         let sizes: Vec<usize> = sizes.into_iter().flat_map(around).collect();
         let key = |number: usize| format!("key {number}").into_bytes();
@@ -122,6 +123,43 @@ fn values_of_all_sizes_come_back() {
         }
         assert_eq!(contents(&db).len(), 0);
         assert_sound(&db);
+    }
+}
+
+/// With the longest keys, which leave little room for values in their page.
+#[test]
+fn the_longest_keys_take_values_of_all_sizes() {
+    let directory = scratch();
+    for (name, options) in [("small", small()), ("default", Options::new())] {
+        let path = directory.path().join(name);
+        let db = Db::open(&path, &options).expect("a store");
+        let Err(Error::KeyLength { most, .. }) = db.put(&[7; 5000], b"") else {
+            panic!("a long key was taken")
+        };
+        let mut model = Model::new();
+        let block = if name == "small" { 2048 } else { 24_576 };
+        let rest = block - 8 - 24 - most.next_multiple_of(8);
+        let sizes = [0, 1, 8, 32, 40, 41, 500, rest - 8, rest, rest + 1, block, 65_536, 100_000];
+        for key_bytes in [most - 1, most] {
+            for (number, size) in sizes.into_iter().enumerate() {
+                let mut key = bytes(key_bytes as u64, key_bytes);
+                key[0] = number as u8;
+                assert!(db.put(&key, b"to be replaced").expect("room"));
+                let value = bytes(number as u64, size);
+                assert!(!db.put(&key, &value).expect("room"));
+                assert!(db.get(&key).expect("a read").as_ref() == Some(&value), "{size}");
+                model.insert(key, value);
+            }
+        }
+        db.close().expect("nobody else has it");
+        let db = Db::open(&path, &options).expect("a store");
+        assert!(contents(&db) == model);
+        assert_sound(&db);
+        for key in model.keys() {
+            assert!(db.delete(key).expect("a delete"));
+        }
+        assert_eq!(db.compact(1, None).expect("compaction").moved_records, 0);
+        assert_eq!((contents(&db).len(), db.stats().blocks_used), (0, 0));
     }
 }
 

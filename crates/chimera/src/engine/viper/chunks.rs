@@ -16,8 +16,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// Writes a record at `place` whose value lies in chunks elsewhere; as [`write`](Self::write).
     ///
     /// # Cost
-    /// The lines of the value and one more for each of its chunks, beside what a short record costs;
-    /// no fence more but for the blocks that are taken.
+    /// The lines of the value and up to two more for each of its chunks, beside what a short record costs;
+    /// no fence more but for the blocks that are taken and left.
     #[cold]
     pub(super) fn write_in_chunks(
         &self,

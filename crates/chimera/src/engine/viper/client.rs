@@ -135,6 +135,7 @@ impl Client {
     /// Gives back what was kept.
     pub(super) fn release_blocks<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
         for block in self.held.take().unwrap_or_default() {
+            let _booked = engine.begin(Operation::BlockHandOut, self);
             engine.leave_block(block);
         }
     }
@@ -359,7 +360,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     }
 
     /// Makes durable that a block of the caller is empty.
-    pub(super) fn empty_pages(&self, block: u64) -> Result<()> {
+    fn empty_pages(&self, block: u64) -> Result<()> {
         // Before anything is touched.
         block_flags::read(&self.pool, block)?;
         let locks = (0..self.pages.pages_per_block())
@@ -378,7 +379,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
 
     /// Ends a session's hold of a block.
     pub(super) fn leave_block(&self, block: u64) {
-        if let Err(error) = block_flags::change(&self.pool, block, 0, block_flags::OWNED) {
+        let unmark = |flags| match flags & block_flags::OWNED {
+            // One that was only looked at.
+            0 => Ok(()),
+            owned => block_flags::change(&self.pool, block, 0, owned),
+        };
+        if let Err(error) = block_flags::read(&self.pool, block).and_then(unmark) {
             log::warn!("block {block} is not used again: {error}");
             return;
         }

@@ -8,10 +8,13 @@
 //! A record is moved under its key's lock, as an overwrite with the value that is there: what a crash
 //! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
 
+use std::ops::Range;
+
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
+use crate::records::block_flags;
 use crate::records::vpage::{Pages, Place};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
@@ -30,8 +33,8 @@ enum Part {
     /// Between two passes.
     #[default]
     Idle,
-    /// Blocks from this one on are looked at.
-    Sweep { next: u64 },
+    /// Blocks from `next` to `end` are looked at: what is moved may go behind them.
+    Sweep { next: u64, end: u64 },
     /// The last blocks; so many units are free below.
     Tail { room: u64 },
 }
@@ -84,10 +87,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let before = self.reclaim.moved_bytes.load(Ordering::Relaxed);
         let outcome = match mover.part {
             Part::Idle => {
-                mover.part = Part::Sweep { next: 0 };
+                let used = self.pool.used_blocks();
+                let end = if self.can_free_a_block(free_percent) { used } else { 0 };
+                mover.part = Part::Sweep { next: 0, end };
                 Ok(true)
             }
-            Part::Sweep { next } => self.sweep(&mut mover, next, u64::from(free_percent)),
+            Part::Sweep { next, end } => self.sweep(&mut mover, next..end, u64::from(free_percent)),
             Part::Tail { room } => self.shrink(&mut mover, room),
         };
         let goes_on = match outcome {
@@ -131,25 +136,42 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         mover.part = Part::Idle;
     }
 
-    /// Empties the next block that is worth it.
-    fn sweep(&self, mover: &mut Mover, next: u64, free_percent: u64) -> Result<bool> {
+    /// Units that are free in a block, if they are enough for it to be emptied; else 0.
+    fn free_if_worth(&self, block: u64, free_percent: u64) -> u64 {
         let units = self.units_of_block();
         // Free slots are used again where they are.
         let percent = if V::IS_LOG { free_percent } else { free_percent.max(SLOTTED_PERCENT_MIN) };
-        let is_worth_it = |block: &u64| {
-            let free = self.blocks.free_units(*block).map_or(0, u64::from);
-            free < units && free * 100 >= units * percent
-        };
+        let free = self.blocks.free_units(block).map_or(0, u64::from);
+        if free < units && free * 100 >= units * percent { free } else { 0 }
+    }
+
+    /// Whether emptying blocks can leave fewer of them: else the same records would be moved in each pass.
+    /// When there are no fresh blocks, what is deleted in a log has to make room for others in any case.
+    fn can_free_a_block(&self, free_percent: u32) -> bool {
+        let used = 0..self.pool.used_blocks();
+        let free = used.map(|block| self.free_if_worth(block, u64::from(free_percent)));
+        self.blocks.is_starved() || free.sum::<u64>() >= self.units_of_block()
+    }
+
+    /// Empties the next block that is worth it.
+    fn sweep(&self, mover: &mut Mover, blocks: Range<u64>, free_percent: u64) -> Result<bool> {
+        let (end, units) = (blocks.end, self.units_of_block());
         let used = self.pool.used_blocks();
-        let Some(block) = (next..used).find(is_worth_it) else {
+        let mut blocks = blocks.start..end.min(used);
+        let Some(block) = blocks.find(|block| self.free_if_worth(*block, free_percent) > 0) else {
             mover.client.leave(self);
             let room = self.free_room();
             mover.part = Part::Tail { room };
             return Ok(room * 100 >= used * units * free_percent);
         };
-        mover.part = Part::Sweep { next: block + 1 };
+        mover.part = Part::Sweep { next: block + 1, end };
         if self.blocks.claim(block) {
-            let moved = self.empty_block(mover, block);
+            let gain = u64::from(self.pages.gain(&self.pool, block));
+            let moved = if gain * 100 >= units * free_percent {
+                self.empty_block(mover, block)
+            } else {
+                Ok(())
+            };
             self.leave_or_keep(mover, block);
             moved?;
         }
@@ -233,8 +255,9 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let moved = places.iter().try_for_each(|place| self.move_record(mover, place));
         mover.places = places;
         moved?;
-        if self.pages.is_empty(&self.pool, block) && !self.blocks.is_damaged(block) {
-            self.empty(block, crate::records::block_flags::FREE)?;
+        let is_empty = self.pages.is_empty(&self.pool, block) && !self.blocks.is_damaged(block);
+        if is_empty && block_flags::read(&self.pool, block)? != block_flags::FREE {
+            self.empty(block, block_flags::FREE)?;
             self.reclaim.blocks_freed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -276,11 +299,11 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         Ok(())
     }
 
-    /// Gives an empty block back to the pool, if it is the last one; `false` when it stays.
+    /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
     fn give_back(&self, block: u64) -> bool {
-        let is_back = self.pages.is_empty(&self.pool, block)
+        let is_back = block_flags::read(&self.pool, block).ok() == Some(block_flags::FREE)
+            && self.pages.is_empty(&self.pool, block)
             && !self.blocks.is_damaged(block)
-            && self.empty_pages(block).is_ok()
             && self.pool.give_back(block, || self.reset_flags(block, 0));
         self.reclaim.blocks_given_back.fetch_add(u64::from(is_back), Ordering::Relaxed);
         is_back

@@ -371,6 +371,9 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// Makes durable that no record of a block counts: its kind may change after that.
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64);
 
+    /// Units of a block that emptying it would gain: in a log those of what was deleted, not what is behind it.
+    fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32;
+
     /// Records of a block that count; those of damaged words do not.
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32;
 

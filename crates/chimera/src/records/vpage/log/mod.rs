@@ -547,11 +547,17 @@ impl Pages for LogPages {
             return;
         }
         // In a block that is one page, other pages begin inside of records.
-        Self::clear_heads(pool, self.parts(pool, block, 0), sites::BLOCK_RESET);
+        if !matches!(block_flags::read(pool, block), Ok(flags) if flags & block_flags::LARGE == 0) {
+            Self::clear_heads(pool, self.parts(pool, block, 0), sites::BLOCK_RESET);
+        }
     }
 
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
         self.clear_block(pool, block);
+    }
+
+    fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
+        (self.dead_bytes(pool, block) / 8) as u32
     }
 
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {

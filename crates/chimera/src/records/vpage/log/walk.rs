@@ -130,6 +130,16 @@ impl LogPages {
         }
     }
 
+    /// Bytes of what does not count in the logs of a block.
+    pub(super) fn dead_bytes<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u64 {
+        let dead = |part| {
+            let walked = self.walk(pool, part);
+            // Beside writers a record may have been retired after it was counted.
+            walked.tail.map_or(0, |tail| (tail - LOG_AT).saturating_sub(walked.live_bytes))
+        };
+        self.parts_of(pool, block).map(dead).sum()
+    }
+
     /// What the pages of a block hold.
     pub(super) fn usage_of<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
         let mut usage = Usage::default();

@@ -85,8 +85,12 @@ impl SlottedPages {
 
     /// Makes durable that bits of a word, which others cleared, are clear: 1 line, 1 fence.
     fn persist_bits<P: Pmem>(pool: &Pool<P>, page_at: u64, word: u32) {
-        pool.pmem.flush(pool.extent(page_at + PageLayout::bitset_at(word), 8), sites::REUSE);
+        Self::flush_bits(pool, page_at, word);
         pool.pmem.fence(sites::REUSE);
+    }
+
+    fn flush_bits<P: Pmem>(pool: &Pool<P>, page_at: u64, word: u32) {
+        pool.pmem.flush(pool.extent(page_at + PageLayout::bitset_at(word), 8), sites::REUSE);
     }
 
     /// Free slots of a block; those of damaged words do not count.
@@ -454,8 +458,13 @@ impl Pages for SlottedPages {
 
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
         for (page_at, word) in self.words(pool, block) {
-            Self::persist_bits(pool, page_at, word);
+            Self::flush_bits(pool, page_at, word);
         }
+        pool.pmem.fence(sites::REUSE);
+    }
+
+    fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
+        self.free_slots(pool, block)
     }
 
     fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {

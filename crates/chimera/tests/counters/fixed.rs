@@ -1,25 +1,14 @@
-//! What each operation costs in flushes, fences, lines and media writes: exact and repeatable, so a
-//! change that makes an operation dearer fails here.
+//! Stores of records of one size.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::path::Path;
-use std::sync::Arc;
-
-use chimera::pmem::instrumented::{Counters, InstrumentedOptions};
-use chimera::pmem::{Environment, Hardware, Instrumented, Operation, Pmem, SteppedEnvironment};
+use chimera::pmem::{Operation, Pmem};
 use chimera::{Db, Options, RecordLayout, Session};
+
+use super::{Counted, assert_fences, counted};
 
 const RECORDS: u64 = 20_000;
 
-type Counted = Instrumented<Hardware>;
-
 fn open(options: Options) -> Db<Counted> {
-    let options = options.fixed_size(16, 200).anonymous(64 << 20).segment_bytes(8 << 20);
-    let hardware = Hardware::new(options.hardware_options()).unwrap();
-    let pmem = Instrumented::new(hardware, InstrumentedOptions::default());
-    let environment: Arc<dyn Environment> = Arc::new(SteppedEnvironment::new(1));
-    Db::open_on(pmem, &environment, Path::new(""), &options).unwrap()
+    super::open(options.fixed_size(16, 200))
 }
 
 fn key(number: u64) -> [u8; 16] {
@@ -32,25 +21,6 @@ fn fill<P: Pmem>(session: &mut Session<P>, range: std::ops::Range<u64>) {
     for number in range {
         assert!(session.put(&key(number), &[number as u8; 200]).unwrap());
     }
-}
-
-/// What `work` costs, with the device's buffers emptied before and after.
-fn counted(db: &Db<Counted>, operation: Operation, work: impl FnOnce()) -> Counters {
-    db.pmem().drain(Operation::Other);
-    let before = db.pmem().snapshot();
-    work();
-    db.pmem().drain(operation);
-    let counters = db.pmem().snapshot().since(&before);
-    assert_eq!(counters.operations_open, 0);
-    counters
-}
-
-/// Asserts exact fences of every operation of a class.
-fn assert_fences(counters: &Counters, operation: Operation, operations: u64, each: u64) {
-    let totals = counters.of(operation);
-    assert_eq!(totals.operations, operations, "{operation:?}");
-    assert_eq!(totals.fences, each * operations, "fences of {operation:?}");
-    assert_eq!(totals.lines_flushed_clean, 0, "no {operation:?} flushes a clean line");
 }
 
 fn insert_lines(layout: RecordLayout) -> f64 {
@@ -79,6 +49,24 @@ fn an_insert_costs_two_fences_and_at_most_5_6_lines() {
     assert!((5.2..=5.4).contains(&published), "as published 5.33 lines, not {published}");
     let checked = insert_lines(RecordLayout::Checked);
     assert!(checked <= 5.6, "{checked} lines");
+}
+
+#[test]
+fn a_block_of_deleted_records_costs_a_fence_for_each_page() {
+    const BLOCKS: u64 = 10;
+    let db = open(Options::new());
+    let mut session = db.session();
+    fill(&mut session, 0..(BLOCKS + 1) * 102);
+    for number in 0..BLOCKS * 102 {
+        assert!(session.delete(&key(number)).unwrap());
+    }
+    let range = 5000..5000 + BLOCKS * 102;
+    let counters = counted(&db, Operation::Insert, || fill(&mut session, range));
+    assert_fences(&counters, Operation::Insert, BLOCKS * 102, 2);
+    let hand_out = counters.of(Operation::BlockHandOut);
+    // Marked and unmarked; that its slots are free is durable in truth, and only those who freed them know.
+    assert_eq!((hand_out.fences, hand_out.lines_flushed_clean), (BLOCKS * (2 + 6), BLOCKS * 6));
+    assert_eq!(hand_out.lines_flushed + hand_out.lines_reflushed, BLOCKS * (2 + 6));
 }
 
 #[test]
