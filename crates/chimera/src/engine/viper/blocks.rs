@@ -34,6 +34,22 @@ pub(super) enum Whose {
     Nobody,
 }
 
+/// Blocks that wait to be filled. The lowest are taken first, so that the highest become empty and can be
+/// given back.
+#[derive(Default)]
+struct Queue {
+    all: BTreeSet<u64>,
+    /// Those of them in which nothing counts: they have room for anything.
+    empty: BTreeSet<u64>,
+}
+
+impl Queue {
+    fn remove(&mut self, block: u64) -> bool {
+        self.empty.remove(&block);
+        self.all.remove(&block)
+    }
+}
+
 /// Page locks and block states in DRAM, and the queue of blocks with free slots.
 ///
 /// The number of free slots is a hint: whoever fills a block counts on the bitsets only.
@@ -44,8 +60,7 @@ pub(super) enum Whose {
 pub(super) struct Blocks {
     page_locks: Arena<VersionLock>,
     states: Arena<AtomicU32>,
-    /// The lowest are taken first, so that the highest become empty and can be given back.
-    queue: Mutex<BTreeSet<u64>>,
+    queue: Mutex<Queue>,
     /// Blocks in which recovery left damage. Empty but for salvage.
     damaged: Mutex<BTreeSet<u64>>,
     /// There are no fresh blocks any more: every free slot counts.
@@ -107,6 +122,17 @@ impl Blocks {
         let free = state & FREE;
         if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(self.reused_at_part) {
             self.enqueue(block);
+        } else if state & QUEUED != 0 && free >= self.units_per_block {
+            self.note_empty(block);
+        }
+    }
+
+    /// A block that is queued, or was just now, has become empty.
+    #[cold]
+    fn note_empty(&self, block: u64) {
+        let mut queue = lock(&self.queue);
+        if queue.all.contains(&block) {
+            queue.empty.insert(block);
         }
     }
 
@@ -153,7 +179,12 @@ impl Blocks {
         let queue = |state| (state & (OWNED | QUEUED) == 0).then_some(state | QUEUED);
         // Another may have been faster to queue it, or to take it again.
         if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
-            lock(&self.queue).insert(block);
+            let mut queue = lock(&self.queue);
+            queue.all.insert(block);
+            // Looked at once it is queued: whoever makes it empty after that says so.
+            if self.state(block).fetch_or(0, Ordering::AcqRel) & FREE >= self.units_per_block {
+                queue.empty.insert(block);
+            }
         }
     }
 
@@ -170,8 +201,15 @@ impl Blocks {
     /// Takes the first block from `from` on out of the queue.
     pub(super) fn take_queued(&self, from: u64) -> Option<u64> {
         let mut queue = lock(&self.queue);
-        let block = *queue.range(from..).next()?;
-        queue.remove(&block).then_some(block)
+        let block = *queue.all.range(from..).next()?;
+        queue.remove(block).then_some(block)
+    }
+
+    /// Takes the first block in which nothing counts out of the queue.
+    pub(super) fn take_empty(&self) -> Option<u64> {
+        let mut queue = lock(&self.queue);
+        let block = *queue.empty.first()?;
+        queue.remove(block).then_some(block)
     }
 
     /// Makes the caller the owner of a block of records, queued or not, if nobody else is.
@@ -181,7 +219,7 @@ impl Blocks {
         let Some(state) = self.states.get(block) else { return false };
         if state.load(Ordering::Relaxed) & QUEUED != 0 {
             // Whoever has taken it out of the queue is about to own it.
-            let is_queued = queue.remove(&block);
+            let is_queued = queue.remove(block);
             if is_queued {
                 self.own(block);
             }
@@ -235,7 +273,7 @@ impl Blocks {
 
     /// Blocks in the queue.
     pub(super) fn queued(&self) -> u64 {
-        lock(&self.queue).len() as u64
+        lock(&self.queue).all.len() as u64
     }
 
     /// Bytes of DRAM.

@@ -318,16 +318,25 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         // Each at most once: those without enough room go back to the queue.
         let mut from = 0;
         for _ in 0..self.blocks.queued().min(tries) {
-            let block = self.blocks.take_queued(from)?;
+            let Some(block) = self.blocks.take_queued(from) else { break };
             from = block + 1;
-            match self.own_reused(block, flags, need) {
-                Ok(true) => return Some(block),
-                Ok(false) => self.blocks.leave(block, || self.pages.room_in(&self.pool, block)),
-                // It stays out of use: neither owned nor queued by anyone.
-                Err(error) => log::warn!("block {block} is not used: {error}"),
+            if self.is_taken(block, flags, need) {
+                return Some(block);
             }
         }
-        None
+        // Others without enough room may be before it.
+        self.blocks.take_empty().filter(|block| self.is_taken(*block, flags, need))
+    }
+
+    /// Makes a session the owner of a block that was taken from the queue, or puts it back.
+    fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
+        match self.own_reused(block, flags, need) {
+            Ok(true) => return true,
+            Ok(false) => self.blocks.leave(block, || self.pages.room_in(&self.pool, block)),
+            // It stays out of use: neither owned nor queued by anyone.
+            Err(error) => log::warn!("block {block} is not used: {error}"),
+        }
+        false
     }
 
     /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
