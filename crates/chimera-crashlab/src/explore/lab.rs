@@ -22,6 +22,18 @@ const TWICE_ONE_IN: u64 = 8;
 /// Times that each quiet moment is damaged.
 const DAMAGES: u64 = 2;
 
+/// Points of an epoch that are tried where not all are: so many on average.
+const SAMPLED_POINTS: u64 = 32;
+
+/// Before which steps of an epoch crashes are tried, beside the one where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Points {
+    All,
+    /// Of a long epoch some, by chance: so that none takes the time of many others.
+    Sampled,
+    None,
+}
+
 /// What is wrong, and after which crash.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
@@ -104,8 +116,8 @@ impl<'a, S: Subject> Lab<'a, S> {
         }
     }
 
-    /// Runs an epoch and verifies what crashes leave: at every point when `all`, else only at the one
-    /// that `crash` names. Where it goes on.
+    /// Runs an epoch and verifies what crashes leave: at `points`, and at the one that `crash` names. Where
+    /// it goes on.
     ///
     /// # Errors
     /// The first violation.
@@ -114,7 +126,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         expectation: &Expectation,
         actions: &[Action],
         crash: Crash,
-        all: bool,
+        points: Points,
         seed: u64,
     ) -> Result<Snapshot, Violation> {
         self.counts.epochs += 1;
@@ -123,7 +135,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         let recording = record(self.subject, &self.working, &environment, expectation, actions);
         let working = self.working.clone();
         let trace = working.state();
-        let snapshot = self.crashes(expectation, &recording, &trace, crash, all, seed)?;
+        let snapshot = self.crashes(expectation, &recording, &trace, crash, points, seed)?;
         match recording.failure {
             Some(what) => {
                 Err(Violation { what, before: None, survived: Vec::new(), lost: Vec::new() })
@@ -139,9 +151,16 @@ impl<'a, S: Subject> Lab<'a, S> {
         recording: &Recording,
         trace: &State,
         crash: Crash,
-        all: bool,
+        points: Points,
         seed: u64,
     ) -> Result<Snapshot, Violation> {
+        let count = trace.events.iter().filter(|event| event.is_crash_point()).count() as u64;
+        let mut sampler = Chance::new(!seed);
+        let mut is_tried = || match points {
+            Points::All => true,
+            Points::Sampled => sampler.below(count.max(1)) < SAMPLED_POINTS,
+            Points::None => false,
+        };
         let chosen = choose(&trace.events, crash);
         let mut media = Media::new(self.durable.clone());
         let mut linter = Linter::new(self.counts_flushes);
@@ -156,7 +175,7 @@ impl<'a, S: Subject> Lab<'a, S> {
             }
             let is_chosen = number == chosen;
             // After a violation only the linter goes on.
-            if violation.is_none() && (is_chosen || all && event.is_crash_point()) {
+            if violation.is_none() && (event.is_crash_point() && is_tried() || is_chosen) {
                 self.counts.points += 1;
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
                 let states = self.point(&media, &now, event, &mut chance.clone());

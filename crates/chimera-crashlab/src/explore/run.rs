@@ -1,13 +1,13 @@
 //! Running a case: one store through its epochs.
 
 use super::case::{Action, Case, Crash, Epoch};
-use super::lab::{Lab, Violation};
+use super::lab::{Lab, Points, Violation};
 use super::model::{Expectation, Model};
 use crate::chance::Chance;
 use crate::subject::Subject;
 
-/// Explores one store through random epochs, each cut at every point. What they were, and the violation, if there was one, in
-/// the last of them.
+/// Explores one store through random epochs, each cut at many points. What they were, and the violation, if
+/// there was one, in the last of them.
 pub(crate) fn explore<S: Subject>(
     lab: &mut Lab<'_, S>,
     seed: u64,
@@ -27,7 +27,7 @@ pub(crate) fn explore<S: Subject>(
         };
         epochs.push(Epoch { actions: actions.clone(), crash });
         let seed = state_seed(seed, number);
-        match lab.epoch(&expectation, &actions, crash, true, seed) {
+        match lab.epoch(&expectation, &actions, crash, Points::Sampled, seed) {
             Ok(snapshot) => {
                 lab.go_on(&snapshot);
                 expectation = snapshot.expectation;
@@ -43,8 +43,9 @@ pub(crate) fn rerun<S: Subject>(lab: &mut Lab<'_, S>, case: &Case) -> Option<Vio
     let mut expectation = start(lab.subject);
     for (number, epoch) in case.epochs.iter().enumerate() {
         let is_last = number + 1 == case.epochs.len();
+        let points = if is_last { Points::All } else { Points::None };
         let seed = state_seed(case.seed, number as u32);
-        match lab.epoch(&expectation, &epoch.actions, epoch.crash, is_last, seed) {
+        match lab.epoch(&expectation, &epoch.actions, epoch.crash, points, seed) {
             Ok(snapshot) => {
                 lab.go_on(&snapshot);
                 expectation = snapshot.expectation;
