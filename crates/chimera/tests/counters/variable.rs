@@ -203,3 +203,19 @@ fn a_delete_costs_one_line_and_one_fence() {
         assert_eq!(counters.total().fences, RECORDS, "no block costs anything");
     }
 }
+
+#[test]
+fn a_value_for_which_its_page_has_no_room_costs_no_fence_more() {
+    // Four records of 840 bytes and two keys of 344 in a page: a third of the values lies elsewhere.
+    let sizes: Sizes = |_| (296, 520);
+    let db = open();
+    let mut session = db.session();
+    let counters = counted(&db, Operation::Insert, || put(&mut session, sizes, &all(), true, 1));
+    assert_fences(&counters, Operation::Insert, RECORDS, 2);
+    let insert = counters.per_operation(Operation::Insert).unwrap();
+    // 13.9 lines of a record, 6.1 and 9.6 where the value lies elsewhere; and again that of the lengths.
+    assert!(
+        (15.55..15.65).contains(&(insert.lines_flushed + insert.lines_reflushed)),
+        "{insert:?}"
+    );
+}

@@ -47,7 +47,7 @@ const KEY_AT: u64 = 24;
 const FULL_PART: u64 = 4;
 /// A value lies elsewhere for want of room in the page when that saves one in so many of the page's bytes:
 /// without it the end of the page is lost, with it the header of a chunk less that of a record and the key.
-const SPILL_PART: u64 = 64;
+const SPILL_PART: u64 = 16;
 /// Bytes of a record of unknown size that are loaded ahead.
 const LOADED_AHEAD: u64 = 256;
 
@@ -119,41 +119,6 @@ impl LogPages {
     #[inline(always)]
     fn value_at(place: &Place, key_bytes: usize) -> u64 {
         place.record_at + KEY_AT + key_bytes.next_multiple_of(8) as u64
-    }
-
-    /// Bytes that a session has for records in a page.
-    fn room_of(part: Part, walked: Walked) -> u64 {
-        match walked.tail {
-            None => 0,
-            Some(_) if walked.live_bytes == 0 => part.length - LOG_AT,
-            Some(tail) => part.length - tail,
-        }
-    }
-
-    /// The room in a block whose pages hold this.
-    fn room_from(&self, pages: impl Iterator<Item = (Part, Walked)>) -> Room {
-        let (mut live, mut fillable, mut fillable_if_starved) = (0, 0, 0);
-        for (part, walked) in pages {
-            live += walked.live_bytes;
-            let rest = Self::room_of(part, walked);
-            if rest >= part.length / FULL_PART {
-                fillable += rest;
-            }
-            if rest >= span(1, 1) {
-                fillable_if_starved += rest;
-            }
-            if walked.tail.is_none() {
-                // What follows damage is not known to be free.
-                live = self.map.block_bytes;
-            }
-        }
-        let free = self.map.block_bytes.saturating_sub(live);
-        let units = |bytes: u64| (bytes / 8) as u32;
-        Room {
-            free: units(free),
-            fillable: units(fillable),
-            fillable_if_starved: units(fillable_if_starved),
-        }
     }
 }
 

@@ -4,10 +4,12 @@ use chimera_pmem::Pmem;
 
 use super::chunks::chunk_span;
 use super::lengths::{Entry, Lengths};
-use super::{LOG_AT, LogPages, span_of, steps};
+use super::{FULL_PART, LOG_AT, LogPages, span, span_of, steps};
 use crate::pool::Pool;
 use crate::records::block_flags;
-use crate::records::vpage::{IsSound, PageBuffers, Place, RecordHeader, Scan, Scanned, Usage};
+use crate::records::vpage::{
+    IsSound, PageBuffers, Place, RecordHeader, Room, Scan, Scanned, Usage,
+};
 
 /// A page, or a block that is one page.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +140,41 @@ impl LogPages {
             walked.tail.map_or(0, |tail| (tail - LOG_AT).saturating_sub(walked.live_bytes))
         };
         self.parts_of(pool, block).map(dead).sum()
+    }
+
+    /// Bytes that a session has for records in a page.
+    pub(super) fn room_of(part: Part, walked: Walked) -> u64 {
+        match walked.tail {
+            None => 0,
+            Some(_) if walked.live_bytes == 0 => part.length - LOG_AT,
+            Some(tail) => part.length - tail,
+        }
+    }
+
+    /// The room in a block whose pages hold this.
+    pub(super) fn room_from(&self, pages: impl Iterator<Item = (Part, Walked)>) -> Room {
+        let (mut live, mut fillable, mut fillable_if_starved) = (0, 0, 0);
+        for (part, walked) in pages {
+            live += walked.live_bytes;
+            let rest = Self::room_of(part, walked);
+            if rest >= part.length / FULL_PART {
+                fillable += rest;
+            }
+            if rest >= span(1, 1) {
+                fillable_if_starved += rest;
+            }
+            if walked.tail.is_none() {
+                // What follows damage is not known to be free.
+                live = self.map.block_bytes;
+            }
+        }
+        let free = self.map.block_bytes.saturating_sub(live);
+        let units = |bytes: u64| (bytes / 8) as u32;
+        Room {
+            free: units(free),
+            fillable: units(fillable),
+            fillable_if_starved: units(fillable_if_starved),
+        }
     }
 
     /// What the pages of a block hold.
