@@ -36,7 +36,7 @@ use crate::records::block_flags;
 use crate::types::error::{Error, Result};
 use chunks::chunk_span;
 use lengths::{Entry, Lengths};
-use walk::{Part, Walked};
+use walk::Part;
 
 /// Where the log begins in a page.
 const LOG_AT: u64 = 8;
