@@ -21,11 +21,9 @@ fn cases() -> Vec<(String, Case)> {
 
 #[test]
 fn what_was_noticed_once_is_noticed_again() {
-    for (name, case) in cases() {
-        if let Some(mutation) = case.mutation {
-            assert!(replay(&case).is_some(), "{name}: nobody notices {mutation}");
-        }
-    }
+    let unnoticed = |(_, case): &(String, Case)| case.mutation.is_some() && replay(case).is_none();
+    let names: Vec<_> = cases().into_iter().filter(unnoticed).map(|(name, _)| name).collect();
+    assert!(names.is_empty(), "nobody notices the mutation in {names:#?}");
 }
 
 #[test]
