@@ -440,10 +440,9 @@ impl Options {
         self
     }
 
-    /// Blocks of which at least so many percent are free (with records of any size: were deleted) are emptied in
-    /// the background, and used again
-    /// or given back. Default 50; 0 switches it off, and leaves it to [`Db::compact`](crate::Db::compact).
-    /// See the paper, section 4.4.
+    /// Blocks of which at least so many percent are free (with records of any size: were deleted) are
+    /// emptied in the background, and used again or given back. Default 50; 0 switches it off, and leaves
+    /// it to [`Db::compact`](crate::Db::compact). See the paper, section 4.4.
     pub fn reclaim_percent(mut self, percent: u32) -> Self {
         self.reclaim_percent = percent.min(100);
         self

@@ -242,14 +242,18 @@ impl Blocks {
         self.state(block).swap(OWNED | KNOWN, Ordering::AcqRel);
     }
 
-    /// Nobody fills the block any more; `count` tells how many of its units are free, and how many of
-    /// these can be filled. One that becomes free meanwhile may count twice, but never not at all.
-    pub(super) fn leave(&self, block: u64, count: impl FnOnce() -> Room) {
+    /// Nobody fills the block any more. `left` is what was free, and could be filled, where the session was
+    /// when it came by: with what became free since it owns the block this is all. `count` looks at all of
+    /// the block, where there is no such account. One that becomes free meanwhile may count twice, but never
+    /// not at all.
+    pub(super) fn leave(&self, block: u64, left: Option<Room>, count: impl FnOnce() -> Room) {
         let state = self.state(block);
-        // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
-        // clear is counted after.
-        state.swap(OWNED | KNOWN, Ordering::AcqRel);
-        let Room { free, fillable, fillable_if_starved } = count();
+        let Room { free, fillable, fillable_if_starved } = left.unwrap_or_else(|| {
+            // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
+            // clear is counted after.
+            state.swap(OWNED | KNOWN, Ordering::AcqRel);
+            count()
+        });
         let starved = self.is_starved.load(Ordering::Relaxed);
         let fillable = if starved { fillable_if_starved } else { fillable };
         state.fetch_add(free.min(FREE / 2), Ordering::Relaxed);

@@ -5,7 +5,9 @@ use chimera_pmem::{Operation, Pmem};
 use super::{Viper, steps};
 use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
-use crate::records::vpage::{DESCRIPTOR_BYTES, InsertPoint, POINTS, Pages, Place, VERSION_MAX};
+use crate::records::vpage::{
+    DESCRIPTOR_BYTES, InsertPoint, POINTS, Pages, Place, Room, VERSION_MAX,
+};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
@@ -136,7 +138,7 @@ impl Client {
     pub(super) fn release_blocks<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
         for block in self.held.take().unwrap_or_default() {
             let _booked = engine.begin(Operation::BlockHandOut, self);
-            engine.leave_block(block);
+            engine.leave_block(block, None);
         }
     }
 
@@ -210,6 +212,7 @@ impl Client {
             if pages.advance_in_page(point) {
                 // The same page.
             } else if point.pages_left > 0 {
+                pages.leave_page(point);
                 point.pages_left -= 1;
                 point.page = (point.page + 1) % pages.pages_per_block();
                 point.page_at = engine.pool.map.page_at(block, point.page);
@@ -257,10 +260,14 @@ impl Client {
 
     fn leave_point<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>, which: usize) {
         engine.clock.fetch_max(self.clock, Ordering::Relaxed);
-        let Some(block) = std::mem::take(&mut self.points[which]).block else { return };
+        let mut point = std::mem::take(&mut self.points[which]);
+        let Some(block) = point.block else { return };
         match &mut self.held {
             Some(held) => held.push(block),
-            None => engine.leave_block(block),
+            None => {
+                engine.pages.leave_page(&mut point);
+                engine.leave_block(block, engine.pages.room_left(&point));
+            }
         }
     }
 }
@@ -332,7 +339,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
         match self.own_reused(block, flags, need) {
             Ok(true) => return true,
-            Ok(false) => self.blocks.leave(block, || self.pages.room_in(&self.pool, block)),
+            Ok(false) => self.blocks.leave(block, None, || self.pages.room_in(&self.pool, block)),
             // It stays out of use: neither owned nor queued by anyone.
             Err(error) => log::warn!("block {block} is not used: {error}"),
         }
@@ -386,8 +393,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         Ok(())
     }
 
-    /// Ends a session's hold of a block.
-    pub(super) fn leave_block(&self, block: u64) {
+    /// Ends a session's hold of a block; `left` is the room in it, where the session has kept account.
+    pub(super) fn leave_block(&self, block: u64, left: Option<Room>) {
         let unmark = |flags| match flags & block_flags::OWNED {
             // One that was only looked at.
             0 => Ok(()),
@@ -397,7 +404,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        self.blocks.leave(block, || self.pages.room_in(&self.pool, block));
+        self.blocks.leave(block, left, || self.pages.room_in(&self.pool, block));
     }
 }
 

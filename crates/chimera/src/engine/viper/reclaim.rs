@@ -185,13 +185,13 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if V::IS_LOG && spare.0.is_none() && self.pages.is_empty(&self.pool, block) {
             spare.0 = Some(block);
         } else {
-            self.leave_block(block);
+            self.leave_block(block, None);
         }
     }
 
     fn leave_spare(&self, mover: &mut Mover) {
         if let Some(block) = mover.client.spare.take().and_then(|spare| spare.0) {
-            self.leave_block(block);
+            self.leave_block(block, None);
         }
     }
 
@@ -224,12 +224,12 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         // Two blocks more, for both kinds of pages.
         let left = room.saturating_sub(own_room);
         if need > 0 && left < need + 2 * self.units_of_block() {
-            self.leave_block(last);
+            self.leave_block(last, None);
             return Ok(false);
         }
         let moved = self.empty_block(mover, last);
         if moved.is_err() || !self.give_back(last) {
-            self.leave_block(last);
+            self.leave_block(last, None);
             return moved.map(|()| false);
         }
         mover.part = Part::Tail { room: left - need };

@@ -264,7 +264,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             return;
         }
         let count = || room.unwrap_or_else(|| self.pages.room_in(&self.pool, block));
-        self.blocks.leave(block, count);
+        self.blocks.leave(block, None, count);
     }
 }
 

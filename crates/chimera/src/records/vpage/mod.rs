@@ -67,7 +67,7 @@ pub(crate) mod steps {
 pub(crate) const POINTS: usize = 2;
 
 /// What of a block holds no record that counts, in units.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Room {
     pub(crate) free: u32,
     /// Of these, what is worth to be filled while there are fresh blocks, and after that.
@@ -105,6 +105,8 @@ pub(crate) struct InsertPoint {
     /// Log: from the start of the page to where the log ends, and to where it must.
     pub(crate) tail: u64,
     pub(crate) end: u64,
+    /// Log: what was free in the pages of the block when the session went on from them.
+    pub(crate) left: Room,
 }
 
 /// What reading a page found.
@@ -339,6 +341,15 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// The place that [`room`](Self::room) gave is in use.
     fn consume(&self, point: &mut InsertPoint, key_bytes: usize, value_bytes: usize);
 
+    /// The session goes on from the page where the point is.
+    fn leave_page(&self, _point: &mut InsertPoint) {}
+
+    /// The room in the block of a point that has gone through it, where that is known without looking: as
+    /// it was when the session came by.
+    fn room_left(&self, _point: &InsertPoint) -> Option<Room> {
+        None
+    }
+
     /// Goes on within the page; `false` when there is nothing more in it.
     fn advance_in_page(&self, point: &mut InsertPoint) -> bool;
 
@@ -348,7 +359,7 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// Nothing more goes to where the point is now.
     fn abandon(&self, point: &mut InsertPoint);
 
-    /// Starts loading the lines of the place after the present one, for a record of the same size.
+    /// Starts loading lines that the session comes to soon, after a record of this size.
     fn prefetch_next<P: Pmem>(
         &self,
         pool: &Pool<P>,

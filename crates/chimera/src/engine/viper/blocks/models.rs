@@ -60,7 +60,7 @@ impl Block {
             let free = self.free_slots();
             Room { free, fillable: free, fillable_if_starved: free }
         };
-        self.blocks.leave(0, room);
+        self.blocks.leave(0, None, room);
     }
 
     fn free_slots(&self) -> u32 {

@@ -22,7 +22,8 @@ impl<W: Words> ExtendibleHash<W> {
 
     /// Adds an entry. The caller knows that the key has none, and keeps it so meanwhile.
     ///
-    /// Cannot fail. Call [`takes`](Self::takes) before where keys may be crafted, and [`prepare_insert`](Self::prepare_insert) before to learn in time that
+    /// Cannot fail. Call [`takes`](Self::takes) before where keys may be crafted, and
+    /// [`prepare_insert`](Self::prepare_insert) before to learn in time that
     /// memory is running out; otherwise entries pile up where lookups are slower.
     ///
     /// # Cost

@@ -7,11 +7,18 @@ use super::walk::Part;
 use super::{LOG_AT, LogPages, sites, steps};
 use crate::pool::Pool;
 
+/// What the rest of a page is compared with, piece by piece.
+const ZEROS: [u8; 512] = [0; 512];
+
 impl LogPages {
     /// Makes the rest of a page zero, durably.
     pub(super) fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
-        let mut words = (part.at + from..part.at + part.length).step_by(8);
-        if words.all(|at| pool.pmem.load_u64(at) == 0) || pool.pmem.skips(steps::CLEAR_REST) {
+        let mut starts = (from..part.length).step_by(ZEROS.len());
+        let is_zero = starts.all(|start| {
+            let zeros = &ZEROS[..ZEROS.len().min((part.length - start) as usize)];
+            pool.pmem.compare(pool.extent(part.at + start, zeros.len() as u64), zeros)
+        });
+        if is_zero || pool.pmem.skips(steps::CLEAR_REST) {
             return;
         }
         pool.pmem.zero(pool.extent(part.at + from, part.length - from), sites::REUSE);

@@ -446,6 +446,16 @@ impl Pages for LogPages {
         point.tail += span(key_bytes, value_bytes);
     }
 
+    fn leave_page(&self, point: &mut InsertPoint) {
+        let rest = point.end - point.tail;
+        point.left.free += (rest / 8) as u32;
+        point.left.add_rest(rest, point.end);
+    }
+
+    fn room_left(&self, point: &InsertPoint) -> Option<Room> {
+        (point.pages_left == 0).then_some(point.left)
+    }
+
     fn advance_in_page(&self, _point: &mut InsertPoint) -> bool {
         false
     }
@@ -464,6 +474,9 @@ impl Pages for LogPages {
                 Self::clear_rest(pool, part, tail);
             }
         }
+        if walked.tail.is_some() {
+            point.left.free += ((point.tail - walked.live_bytes) / 8) as u32;
+        }
     }
 
     fn abandon(&self, point: &mut InsertPoint) {
@@ -478,11 +491,18 @@ impl Pages for LogPages {
         key_bytes: usize,
         value_bytes: usize,
     ) {
-        let length = span(key_bytes, value_bytes);
-        let at = point.tail + length;
-        // All but the line it may share with the present one, which is on its way out of the cache.
-        if length > 64 && at + length <= point.end {
-            pool.pmem.prefetch_write(pool.extent(point.page_at + at + 64, length - 64));
+        // The lines of this page were loaded when the session came to it. Before it comes to the next one,
+        // it has gone past each of them.
+        if point.pages_left > 0 {
+            let last = self.pages_per_block - 1;
+            let bytes = self.map.page_bytes;
+            let next = if point.page < last {
+                point.page_at + bytes
+            } else {
+                point.page_at - last * bytes
+            };
+            let length = span(key_bytes, value_bytes);
+            pool.pmem.prefetch_write(pool.extent(next + point.tail, length));
         }
     }
 

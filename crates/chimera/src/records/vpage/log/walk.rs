@@ -42,6 +42,19 @@ pub(super) struct Walked {
     pub(super) live_bytes: u64,
 }
 
+impl Room {
+    /// Counts the rest of a page of `length` bytes: it can be filled.
+    pub(super) fn add_rest(&mut self, rest: u64, length: u64) {
+        let units = (rest / 8) as u32;
+        if rest >= length / FULL_PART {
+            self.fillable += units;
+        }
+        if rest >= span(1, 1) {
+            self.fillable_if_starved += units;
+        }
+    }
+}
+
 impl LogPages {
     /// The pages of a block with these flags.
     pub(super) fn parts<P: Pmem>(
@@ -153,28 +166,14 @@ impl LogPages {
 
     /// The room in a block whose pages hold this.
     pub(super) fn room_from(&self, pages: impl Iterator<Item = (Part, Walked)>) -> Room {
-        let (mut live, mut fillable, mut fillable_if_starved) = (0, 0, 0);
+        let (mut room, mut is_damaged) = (Room::default(), false);
         for (part, walked) in pages {
-            live += walked.live_bytes;
-            let rest = Self::room_of(part, walked);
-            if rest >= part.length / FULL_PART {
-                fillable += rest;
-            }
-            if rest >= span(1, 1) {
-                fillable_if_starved += rest;
-            }
-            if walked.tail.is_none() {
-                // What follows damage is not known to be free.
-                live = self.map.block_bytes;
-            }
+            room.free += ((part.length - walked.live_bytes) / 8) as u32;
+            room.add_rest(Self::room_of(part, walked), part.length);
+            is_damaged |= walked.tail.is_none();
         }
-        let free = self.map.block_bytes.saturating_sub(live);
-        let units = |bytes: u64| (bytes / 8) as u32;
-        Room {
-            free: units(free),
-            fillable: units(fillable),
-            fillable_if_starved: units(fillable_if_starved),
-        }
+        // What follows damage is not known to be free, and cannot be emptied.
+        Room { free: if is_damaged { 0 } else { room.free }, ..room }
     }
 
     /// What the pages of a block hold.
