@@ -33,8 +33,8 @@ fn random_damage(machine: &Machine, chance: &mut Chance) -> Damage {
     (first..first + LINE_WORDS).map(|word| (word, chance.next())).collect()
 }
 
-/// Damages the machine before or after the store is opened, and verifies what it makes of that; then
-/// takes back every change.
+/// Damages the machine before or after the store is opened, and verifies what it makes of that, perhaps
+/// when it has moved its records; then takes back every change.
 ///
 /// # Errors
 /// What is wrong.
@@ -47,6 +47,7 @@ pub(crate) fn verify_damaged<S: Subject>(
 ) -> Result<(), String> {
     let damage = random_damage(machine, chance);
     let way = chance.below(3);
+    let is_compacted = chance.below(4) == 0;
     machine.start(STEPS_PER_WORD_MAX * machine.len() as u64);
     machine.remember(Memory::Undo);
     let outcome = quiet::catch(|| {
@@ -64,6 +65,9 @@ pub(crate) fn verify_damaged<S: Subject>(
                 Err(Failure::Wrong(_)) => return Ok(()),
                 other => other?,
             };
+        }
+        if is_compacted && let Err(panic @ Failure::Panic(_)) = store.compact(1) {
+            return Err(panic);
         }
         look(subject, &mut store, expectation, way == 2)?;
         machine.remember(Memory::Off);

@@ -258,9 +258,15 @@ impl Blocks {
         let fillable = if starved { fillable_if_starved } else { fillable };
         state.fetch_add(free.min(FREE / 2), Ordering::Relaxed);
         let became_free = (state.fetch_and(!OWNED, Ordering::AcqRel) & FREE).saturating_sub(free);
-        let is_empty = free + became_free >= self.units_per_block;
-        let free = if is_empty { self.units_per_block } else { fillable + became_free };
-        if free >= self.worth_queueing(QUEUED_AT_LEFT_PART) {
+        let room = if free + became_free >= self.units_per_block {
+            self.units_per_block
+        } else if left.is_some() {
+            // What became free behind a session is no room for others before all of the block is.
+            fillable
+        } else {
+            fillable + became_free
+        };
+        if room >= self.worth_queueing(QUEUED_AT_LEFT_PART) {
             self.enqueue(block);
         }
     }

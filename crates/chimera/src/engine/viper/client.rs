@@ -262,13 +262,12 @@ impl Client {
         engine.clock.fetch_max(self.clock, Ordering::Relaxed);
         let mut point = std::mem::take(&mut self.points[which]);
         let Some(block) = point.block else { return };
-        match &mut self.held {
-            Some(held) => held.push(block),
-            None => {
-                engine.pages.leave_page(&mut point);
-                engine.leave_block(block, engine.pages.room_left(&point));
-            }
+        if let Some(held) = &mut self.held {
+            held.push(block);
+            return;
         }
+        engine.pages.leave_page(&mut point);
+        engine.leave_block(block, engine.pages.room_left(&point));
     }
 }
 

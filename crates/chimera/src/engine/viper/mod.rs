@@ -65,6 +65,8 @@ pub(crate) mod steps {
         CLEAR_FRESH = "viper.step.clear_fresh";
         /// Moving a record only if the index leads to it.
         MOVE_CURRENT = "viper.step.move_current";
+        /// Moving a value only if it is as it was written.
+        MOVE_CHECK = "viper.step.move_check";
     }
 }
 

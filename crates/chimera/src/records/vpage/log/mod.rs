@@ -575,7 +575,7 @@ impl Pages for LogPages {
     }
 
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room {
-        self.room_from(self.parts_of(pool, block).map(|part| (part, self.walk(pool, part))))
+        Self::room_from(self.parts_of(pool, block).map(|part| (part, self.walk(pool, part))))
     }
 
     fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
@@ -591,7 +591,7 @@ impl Pages for LogPages {
         visit: &mut impl FnMut(Scanned<'_>),
     ) -> Room {
         let parts = self.parts(pool, block, scan.flags);
-        self.room_from(parts.map(|part| {
+        Self::room_from(parts.map(|part| {
             let walked = self.scan_part(pool, scan, block, part, buffers, visit);
             (part, walked)
         }))

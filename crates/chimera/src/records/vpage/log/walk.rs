@@ -165,7 +165,7 @@ impl LogPages {
     }
 
     /// The room in a block whose pages hold this.
-    pub(super) fn room_from(&self, pages: impl Iterator<Item = (Part, Walked)>) -> Room {
+    pub(super) fn room_from(pages: impl Iterator<Item = (Part, Walked)>) -> Room {
         let (mut room, mut is_damaged) = (Room::default(), false);
         for (part, walked) in pages {
             room.free += ((part.length - walked.live_bytes) / 8) as u32;
