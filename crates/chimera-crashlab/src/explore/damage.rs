@@ -47,7 +47,8 @@ pub(crate) fn verify_damaged<S: Subject>(
 ) -> Result<(), String> {
     let damage = random_damage(machine, chance);
     let way = chance.below(3);
-    let is_compacted = chance.below(4) == 0;
+    // Follows from the damage, so that cases that were kept stay what they were.
+    let is_compacted = Chance::new(damage.first().map_or(0, |(_, value)| *value)).below(4) == 0;
     machine.start(STEPS_PER_WORD_MAX * machine.len() as u64);
     machine.remember(Memory::Undo);
     let outcome = quiet::catch(|| {
