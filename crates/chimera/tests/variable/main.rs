@@ -4,6 +4,7 @@
 mod tools;
 
 mod damage;
+mod full;
 mod spill;
 
 use std::collections::BTreeMap;

@@ -244,24 +244,26 @@ impl Blocks {
 
     /// Nobody fills the block any more. `left` is what was free, and could be filled, where the session was
     /// when it came by: with what became free since it owns the block this is all. `count` looks at all of
-    /// the block, where there is no such account. One that becomes free meanwhile may count twice, but never
-    /// not at all.
+    /// the block, where there is no such account, or every bit of room counts. What becomes free meanwhile
+    /// may count twice, but never not at all.
     pub(super) fn leave(&self, block: u64, left: Option<Room>, count: impl FnOnce() -> Room) {
         let state = self.state(block);
+        let left = left.filter(|_| !self.is_starved());
         let Room { free, fillable, fillable_if_starved } = left.unwrap_or_else(|| {
             // Acquire: a bit whose clearing was counted before is seen clear below. One that is not seen
             // clear is counted after.
             state.swap(OWNED | KNOWN, Ordering::AcqRel);
             count()
         });
-        let starved = self.is_starved.load(Ordering::Relaxed);
-        let fillable = if starved { fillable_if_starved } else { fillable };
         state.fetch_add(free.min(FREE / 2), Ordering::Relaxed);
         let became_free = (state.fetch_and(!OWNED, Ordering::AcqRel) & FREE).saturating_sub(free);
         let room = if free + became_free >= self.units_per_block {
             self.units_per_block
+        } else if self.is_starved() {
+            // Asked last: `starve` has seen this block without its owner, or is seen here.
+            fillable_if_starved + became_free
         } else if left.is_some() {
-            // What became free behind a session is no room for others before all of the block is.
+            // What became free in a log is no room before all of the block is free.
             fillable
         } else {
             fillable + became_free

@@ -171,6 +171,10 @@ impl Client {
     #[cold]
     pub(super) fn abandon<V: Pages>(&mut self, pages: &V, key_bytes: usize, value_bytes: usize) {
         pages.abandon(&mut self.points[pages.point_of(key_bytes, value_bytes)]);
+        // What was written there, or was to be, is free: so are chunks of a record that does not count.
+        for point in &mut self.points {
+            point.left = None;
+        }
     }
 
     /// Starts loading where the record after the present one goes.
@@ -233,6 +237,7 @@ impl Client {
                 pages_left,
                 page,
                 page_at: engine.pool.map.page_at(block, page),
+                left: Some(Room::default()),
                 ..InsertPoint::default()
             };
         }
@@ -287,6 +292,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
                     Ok(block) => break block,
                     Err(error) => {
                         let block = spare.0.take().ok_or(error)?;
+                        self.blocks.own(block);
                         self.empty(block, block_flags::OWNED | flags)?;
                         return Ok((block, true));
                     }

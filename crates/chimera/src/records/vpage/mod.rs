@@ -105,8 +105,9 @@ pub(crate) struct InsertPoint {
     /// Log: from the start of the page to where the log ends, and to where it must.
     pub(crate) tail: u64,
     pub(crate) end: u64,
-    /// Log: what was free in the pages of the block when the session went on from them.
-    pub(crate) left: Room,
+    /// Log: what was free in the pages of the block when the session went on from them; none once it has
+    /// left something behind that does not count.
+    pub(crate) left: Option<Room>,
 }
 
 /// What reading a page found.

@@ -23,6 +23,7 @@
 mod chunks;
 mod clear;
 mod lengths;
+mod point;
 mod walk;
 
 use chimera_pmem::{Extent, Pmem};
@@ -36,7 +37,6 @@ use crate::records::block_flags;
 use crate::types::error::{Error, Result};
 use chunks::chunk_span;
 use lengths::{Entry, Lengths};
-use walk::Part;
 
 /// Where the log begins in a page.
 const LOG_AT: u64 = 8;
@@ -447,13 +447,11 @@ impl Pages for LogPages {
     }
 
     fn leave_page(&self, point: &mut InsertPoint) {
-        let rest = point.end - point.tail;
-        point.left.free += (rest / 8) as u32;
-        point.left.add_rest(rest, point.end);
+        Self::leave_page(point);
     }
 
     fn room_left(&self, point: &InsertPoint) -> Option<Room> {
-        (point.pages_left == 0).then_some(point.left)
+        point.left.filter(|_| point.pages_left == 0)
     }
 
     fn advance_in_page(&self, _point: &mut InsertPoint) -> bool {
@@ -461,22 +459,7 @@ impl Pages for LogPages {
     }
 
     fn enter<P: Pmem>(&self, pool: &Pool<P>, which: usize, point: &mut InsertPoint) {
-        let length = if which == 0 { self.map.page_bytes } else { self.map.block_bytes };
-        (point.tail, point.end) = (LOG_AT, length);
-        let part = Part { number: point.page, at: point.page_at, length };
-        let walked = self.walk(pool, part);
-        match walked.tail {
-            // What is damaged is left alone.
-            None => point.tail = point.end,
-            Some(tail) if tail > LOG_AT && walked.live_bytes == 0 => self.clear_page(pool, part),
-            Some(tail) => {
-                point.tail = tail;
-                Self::clear_rest(pool, part, tail);
-            }
-        }
-        if walked.tail.is_some() {
-            point.left.free += ((point.tail - walked.live_bytes) / 8) as u32;
-        }
+        self.enter(pool, which, point);
     }
 
     fn abandon(&self, point: &mut InsertPoint) {

@@ -1,0 +1,43 @@
+//! A session on its way through the pages of a block.
+
+use chimera_pmem::Pmem;
+
+use super::walk::Part;
+use super::{LOG_AT, LogPages};
+use crate::pool::Pool;
+use crate::records::vpage::InsertPoint;
+
+impl LogPages {
+    /// Makes the page where the point is ready for records, behind those that are there.
+    pub(super) fn enter<P: Pmem>(&self, pool: &Pool<P>, which: usize, point: &mut InsertPoint) {
+        let length = if which == 0 { self.map.page_bytes } else { self.map.block_bytes };
+        (point.tail, point.end) = (LOG_AT, length);
+        let part = Part { number: point.page, at: point.page_at, length };
+        let walked = self.walk(pool, part);
+        match walked.tail {
+            // What is damaged is left alone.
+            None => point.tail = point.end,
+            Some(tail) if tail > LOG_AT && walked.live_bytes == 0 => self.clear_page(pool, part),
+            Some(tail) => {
+                point.tail = tail;
+                Self::clear_rest(pool, part, tail);
+            }
+        }
+        match &mut point.left {
+            Some(left) if walked.tail.is_some() => {
+                left.free += ((point.tail - walked.live_bytes) / 8) as u32;
+            }
+            // What follows damage is not known to be free.
+            _ => point.left = None,
+        }
+    }
+
+    /// Counts the rest of the page.
+    pub(super) fn leave_page(point: &mut InsertPoint) {
+        let rest = point.end - point.tail;
+        if let Some(left) = &mut point.left {
+            left.free += (rest / 8) as u32;
+            left.add_rest(rest, point.end);
+        }
+    }
+}
