@@ -8,7 +8,7 @@ const BLOCKS: u64 = 32;
 /// Puts small records by a new session until the pool is full; how many there are.
 fn fill(db: &Db) -> usize {
     let mut session = db.session();
-    (0_u64..)
+    (0..1_000_000_u64)
         .find(|number| match session.put(&number.to_le_bytes(), &[1; 90]) {
             Ok(_) => false,
             Err(Error::PoolFull { .. }) => true,
@@ -22,11 +22,11 @@ fn fill(db: &Db) -> usize {
 fn puts_that_find_no_room_use_none() {
     let options = small().capacity_bytes(BLOCKS * 2048 + (64 << 10));
     let directory = scratch();
-    let untouched = fill(&Db::open(&directory.path().join("first"), &options).expect("a store"));
+    let untouched = fill(&Db::open(directory.path().join("first"), &options).expect("a store"));
     assert!(untouched > 100, "{untouched}");
     for large in [2_500, 40_000, 200_000] {
         let path = directory.path().join(format!("{large}"));
-        let db = Db::open(&path, &options).expect("a store");
+        let db = Db::open(path, &options).expect("a store");
         let mut session = db.session();
         let mut taken = 0;
         for number in 0..300_u64 {
