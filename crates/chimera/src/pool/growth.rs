@@ -106,10 +106,11 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Returns storage of blocks that were given back to the file system, but for those that are kept
-    /// ready ahead of use. What cannot be returned stays ready.
+    /// ready ahead of use, and where all of it was asked for. What cannot be returned stays ready.
     pub(crate) fn release_storage(&self) {
         // What a journal still brings home would take the storage back.
-        if self.files.device.is_some() || self.files.is_without_files() || self.is_journaled {
+        let is_bound = self.files.device.is_some() || self.files.is_without_files();
+        if is_bound || self.is_journaled || self.keeps_storage {
             return;
         }
         let growth = lock_relaxing(&self.growth, &*self.environment);

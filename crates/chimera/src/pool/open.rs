@@ -112,6 +112,7 @@ impl<P: Pmem> Pool<P> {
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
             hand_out: Mutex::new(()),
             ahead_blocks,
+            keeps_storage: options.populate_at_open,
             unreserved_blocks: blocks_max - reserve,
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.

@@ -75,7 +75,10 @@ fn hole_13_everything_can_be_touched_at_open() {
     for options in [small(), small_any()] {
         let environment = Arc::new(SteppedEnvironment::new(1));
         let options = options.capacity_bytes(150 * BLOCK_BYTES).populate_at_open(true);
+        let options = options.populate_ahead_bytes(4 * BLOCK_BYTES);
         let (_directory, db) = open(&environment, &options);
+        assert_eq!(db.stats().blocks_ready, 150);
+        db.compact(1, None).expect("nothing to do");
         assert_eq!(db.stats().blocks_ready, 150);
         let populated = db.pmem().populated_bytes();
         fill(&mut db.session(), 0..1000, 1);
