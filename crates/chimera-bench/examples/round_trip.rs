@@ -57,12 +57,16 @@ impl Work {
         std::fs::create_dir_all(first)?;
         std::fs::create_dir_all(second)?;
         let db = Db::open(first, &Options::new())?;
-        for version in 0..VERSIONS {
-            timed(if version == 0 { "fill" } else { "overwrite" }, || self.write(&db, version))?;
+        timed("fill", || self.write(&db, 0))?;
+        let filled_bytes = print_space(&db);
+        for version in 1..VERSIONS {
+            timed("overwrite", || self.write(&db, version))?;
             print_space(&db);
         }
         timed("compact", || Ok(db.compact(1, None).map(drop)?))?;
-        print_space(&db);
+        if print_space(&db) > filled_bytes / 20 * 21 {
+            return Err("compaction left more than 1.05 times the space of the fill".into());
+        }
         timed("reopen", || Ok(db.close()?))?;
         let db = Db::open(first, &Options::new())?;
         let exported = timed("export", || {
@@ -165,9 +169,11 @@ fn timed<T>(name: &str, work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     Ok(outcome)
 }
 
-fn print_space(db: &Db) {
+/// Prints and returns the bytes of blocks in use.
+fn print_space(db: &Db) -> u64 {
     let stats = db.stats();
     let per_record = stats.pmem_bytes as f64 / stats.records.max(1) as f64;
     let mib = stats.pmem_bytes >> 20;
     println!("           {mib} MiB in use, {per_record:.0} bytes per record");
+    stats.pmem_bytes
 }

@@ -18,11 +18,11 @@ use chimera_pmem::{Environment, Hardware, Pmem};
 
 use self::kind::Engine;
 use self::metered::Metered;
-use crate::engine::viper::{Client, Listed};
+use crate::engine::viper::{Client, Listed, Step};
 use crate::metrics::Registry;
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, lock_relaxing};
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 use crate::types::inspect::InspectReport;
@@ -33,6 +33,9 @@ use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
+
+/// So many steps of compaction are reported at once: what is left is counted block by block.
+const STEPS_PER_PROGRESS: u64 = 64;
 
 /// An open store. Cheap to clone; every clone is the same store.
 ///
@@ -80,6 +83,8 @@ pub(crate) struct Inner<P: Pmem> {
     engine: Engine<P>,
     /// Reclaims space in the background.
     reclaim: OnceLock<Box<dyn Task>>,
+    /// Held by who compacts: a pass of reclamation keeps what it was begun with.
+    compaction: Mutex<()>,
     durability: Durability,
     recovery: RecoveryStats,
     /// Of sessions that `Db`'s own methods borrow.
@@ -261,7 +266,8 @@ impl<P: Pmem> Db<P> {
     /// Empties every block of which at least `free_percent` percent are free, in stores of records of any
     /// size because what was there is deleted, then moves records from the
     /// end of the pool to free space before it and gives the end back, whole files when the store is
-    /// closed. Sessions may go on; a block that one fills stays where it is, with all before it.
+    /// closed. Sessions may go on; a block that one fills stays where it is, with all before it. The
+    /// background task rests meanwhile, and a second caller waits: none may be called from `progress`.
     ///
     /// # Errors
     /// As [`Session::put`]; nothing is lost then, and what was freed stays free. A pool without room for
@@ -283,16 +289,24 @@ impl<P: Pmem> Db<P> {
             client.end(engine);
             lock(&self.inner.clients).push(client);
         }
+        let _alone = lock_relaxing(&self.inner.compaction, &*self.pool().environment);
+        let debt_bytes = engine.reclaim_stats().debt_bytes;
+        let (mut steps, mut passes) = (0_u64, 0);
         // One that has begun may have passed over what has become free since.
-        let before = engine.reclaim_stats();
-        while engine.reclaim_stats().passes < before.passes + 2 {
-            engine.reclaim_step(free_percent)?;
-            if let Some(progress) = progress {
-                let now = engine.reclaim_stats();
-                progress(before.debt_bytes.saturating_sub(now.debt_bytes), before.debt_bytes);
+        while passes < 2 {
+            if engine.reclaim_step(free_percent)? == Step::Done {
+                passes += 1;
+            }
+            steps += 1;
+            if let (Some(progress), true) = (progress, steps.is_multiple_of(STEPS_PER_PROGRESS)) {
+                progress(debt_bytes.saturating_sub(engine.reclaim_stats().debt_bytes), debt_bytes);
             }
         }
-        Ok(engine.reclaim_stats())
+        let stats = engine.reclaim_stats();
+        if let Some(progress) = progress {
+            progress(debt_bytes.saturating_sub(stats.debt_bytes), debt_bytes);
+        }
+        Ok(stats)
     }
 
     /// Says what the store is made of: blocks by kind and state, pages, where the bytes are, how the index

@@ -1,7 +1,7 @@
 //! Opening a store: from options and a superblock to an engine.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, TryLockError};
 use std::time::Duration;
 
 use chimera_pmem::environment::TaskStep;
@@ -104,6 +104,7 @@ pub(super) fn on<P: Pmem>(
     let inner = Arc::new(Inner {
         engine,
         reclaim: OnceLock::new(),
+        compaction: Mutex::default(),
         durability,
         recovery,
         clients: Mutex::default(),
@@ -130,6 +131,12 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>, options: &Options) -> std::io::
     let reclaiming = Arc::downgrade(inner);
     let step = move || {
         let Some(inner) = reclaiming.upgrade() else { return TaskStep::Done };
+        let _turn = match inner.compaction.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Somebody compacts: a pass with another share of free space would end theirs early.
+            Err(TryLockError::WouldBlock) => return TaskStep::WaitAtMost(RECLAIM_EVERY),
+        };
         match inner.engine.reclaim_step(percent) {
             Ok(Step::More { moved_bytes: 0 }) => TaskStep::Again,
             Ok(Step::More { moved_bytes }) => {

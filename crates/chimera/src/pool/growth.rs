@@ -26,7 +26,7 @@ pub(super) struct Growth {
 
 impl<P: Pmem> Pool<P> {
     /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when it was
-    ///     /// given back, or a crash took it back before its first fence.
+    /// given back, or a crash took it back before its first fence.
     ///
     /// # Errors
     /// `PoolFull`, with nothing changed.

@@ -4,9 +4,12 @@
 mod tools;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::{Db, Error, Geometry, Options};
+use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
+use chimera::{Db, Error, Geometry, Options, Progress};
 
 use tools::{Chance, assert_sound, scratch, scratch_on_disk};
 
@@ -337,6 +340,37 @@ fn the_background_task_frees_what_is_mostly_free() {
         }
         assert!(db.stats().reclaim.moved_records > 0, "{name}");
         assert_eq!(contents(&db).len(), 750);
+        assert_sound(&db);
+    }
+}
+
+/// The background task, for which a third is too little, must not end a pass of compaction early.
+#[test]
+fn compaction_is_not_cut_short_by_the_background_task() {
+    for (name, options) in both() {
+        let environment = Arc::new(SteppedEnvironment::in_memory(1));
+        let shared: Arc<dyn Environment> = environment.clone();
+        let options = options.reclaim_percent(60).anonymous(8 << 20);
+        let pmem = Hardware::new(options.hardware_options()).expect("anonymous memory");
+        let db = Db::open_on(pmem, &shared, Path::new(""), &options).expect("a store");
+        for number in 0..27_000 {
+            db.put(&key(number), &value(number, 1)).expect("room");
+        }
+        for number in (0..27_000).step_by(3) {
+            db.delete(&key(number)).expect("a delete");
+        }
+        environment.step_tasks();
+        let reports = Arc::new(AtomicU64::new(0));
+        let (counted, stepped) = (reports.clone(), environment.clone());
+        let in_between: Progress = Arc::new(move |_, _| {
+            assert!(counted.fetch_add(1, Ordering::Relaxed) < 1000, "compaction does not end");
+            stepped.advance(2_000_000_000);
+            stepped.step_tasks();
+        });
+        db.compact(1, Some(&in_between)).expect("compaction");
+        assert!(reports.load(Ordering::Relaxed) > 3, "{name}: the task had no turn in between");
+        let used = db.stats().pmem_bytes;
+        assert!(used < least_bytes(name, 18_000) * 11 / 10, "{name}: {used}");
         assert_sound(&db);
     }
 }
