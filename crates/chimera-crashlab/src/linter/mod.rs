@@ -1,8 +1,8 @@
 //! [`Linter`]: rules that a trace must keep whatever a crash would leave.
 //!
 //! - **A1**: every line that an operation dirtied is durable when it is acknowledged.
-//! - **A2**: what a publishing store makes reachable is durable before it, and is not stored into
-//!   afterwards, but in place, until it is withdrawn.
+//! - **A2**: what a publishing store makes reachable is durable before it, or stored before it to its own
+//!   line, and is not stored into afterwards, but in place, until it is withdrawn.
 //! - **A3**: no lookup is acknowledged with data that another thread has not made durable.
 //! - **A4**: no flush of a line without news, no fence without a flush.
 //! - **A5**: the recorded steps add up to the memory as it is.
@@ -113,7 +113,7 @@ impl Linter {
                     running.reads.clear();
                 }
             }
-            Event::Publish { depends_on, site, .. } => self.publish(depends_on, site, media),
+            Event::Publish { depends_on, .. } => self.announced.push(depends_on),
             Event::Store { word, value, site, .. } => self.store(word, value, site, media),
             Event::Withdrawn { range } => {
                 let words = words_of(range);
@@ -158,9 +158,9 @@ impl Linter {
         }
     }
 
-    fn publish(&mut self, depends_on: Extent, site: Site, media: &Media) {
-        self.announced.push(depends_on);
-        if let Some(store) = media.pending_in(words_of(depends_on), u32::MAX) {
+    /// What a store to `word` makes reachable is durable before it, or reaches media with it.
+    fn publish(&mut self, depends_on: Extent, word: u32, site: Site, media: &Media) {
+        if let Some(store) = media.pending_without(words_of(depends_on), word) {
             let what = format!(
                 "what it makes reachable is not durable: word {} of {}",
                 store.word,
@@ -173,6 +173,7 @@ impl Linter {
     fn store(&mut self, word: u32, value: u64, site: Site, media: &Media) {
         let old = media.stored(word);
         for announced in std::mem::take(&mut self.announced) {
+            self.publish(announced, word, site, media);
             let news = value & !old;
             // The upper half of a checked word is its check.
             let low = news & u64::from(u32::MAX);

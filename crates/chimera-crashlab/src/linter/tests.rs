@@ -70,6 +70,19 @@ fn a2_what_becomes_reachable_is_durable() {
     assert_eq!(lint(&[&record[..], &[announce, lead]].concat()), ["A2"]);
 }
 
+/// Stores to one line reach media in order, but those past the cache.
+#[test]
+fn a2_what_becomes_reachable_may_lie_beside_the_word_that_leads_there() {
+    let depends_on = Extent::new_checked(0, 16);
+    let announce = Event::Publish { depends_on, thread: 0, site: SITE };
+    let rest = store(0, 7, 0);
+    assert_eq!(lint(&[rest, announce, store(2, 1, 0)]), [""; 0]);
+    assert_eq!(lint(&[rest, announce, store(8, 1, 0)]), ["A2"]);
+    let Event::Store { word, value, thread, site, .. } = rest else { unreachable!() };
+    let past_the_cache = Event::Store { word, value, order: Order::NonTemporal, thread, site };
+    assert_eq!(lint(&[past_the_cache, announce, store(2, 1, 0)]), ["A2"]);
+}
+
 #[test]
 fn a2_what_is_reachable_is_not_written_until_it_is_durably_withdrawn() {
     let record = [store(0, 7, 0), store(1, 7, 0), flush(0, 0), fence(0)];

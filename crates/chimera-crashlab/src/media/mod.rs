@@ -178,6 +178,21 @@ impl Media {
         })
     }
 
+    /// A store to a range of words that may be missing after a crash which leaves a later store to `later`:
+    /// stores to its line go before it, unless they are past the cache.
+    pub(crate) fn pending_without(
+        &self,
+        words: std::ops::Range<u32>,
+        later: u32,
+    ) -> Option<&Pending> {
+        self.lines.iter().flat_map(|line| &line.stores).find(|store| {
+            let is_beside = store.word / LINE_WORDS == later / LINE_WORDS;
+            words.contains(&store.word)
+                && store.value != self.durable.peek(store.word)
+                && !(is_beside && store.order != Order::NonTemporal)
+        })
+    }
+
     /// Stores so far.
     pub(crate) fn sequence(&self) -> u32 {
         self.sequence

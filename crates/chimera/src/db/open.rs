@@ -23,6 +23,8 @@ use crate::types::stats::RecoveryStats;
 
 /// From one pass of space reclamation to the next.
 const RECLAIM_EVERY: Duration = Duration::from_secs(1);
+/// What is moved is paid for with rests of so many nanoseconds at least: waking takes longer than moving a block.
+const REST_NS_MIN: u64 = 1_000_000;
 /// Largest key, in bytes.
 const KEY_BYTES_MAX: u32 = 4096;
 /// Largest value of a fixed size, in bytes.
@@ -129,6 +131,7 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>, options: &Options) -> std::io::
     }
     let (percent, rate) = (options.reclaim_percent, options.reclaim_bytes_per_second);
     let reclaiming = Arc::downgrade(inner);
+    let mut owed_ns = 0_u64;
     let step = move || {
         let Some(inner) = reclaiming.upgrade() else { return TaskStep::Done };
         let _turn = match inner.compaction.try_lock() {
@@ -138,9 +141,12 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>, options: &Options) -> std::io::
             Err(TryLockError::WouldBlock) => return TaskStep::WaitAtMost(RECLAIM_EVERY),
         };
         match inner.engine.reclaim_step(percent) {
-            Ok(Step::More { moved_bytes: 0 }) => TaskStep::Again,
             Ok(Step::More { moved_bytes }) => {
-                TaskStep::WaitAtMost(Duration::from_nanos(moved_bytes * 1_000_000_000 / rate))
+                owed_ns += moved_bytes.saturating_mul(1_000_000_000) / rate;
+                if owed_ns < REST_NS_MIN {
+                    return TaskStep::Again;
+                }
+                TaskStep::WaitAtMost(Duration::from_nanos(std::mem::take(&mut owed_ns)))
             }
             Ok(Step::Done) => TaskStep::WaitAtMost(RECLAIM_EVERY),
             Err(error) => {

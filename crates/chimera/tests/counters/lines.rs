@@ -39,9 +39,13 @@ impl Once {
         self
     }
 
-    /// A record that comes into force: all but its lengths, then these.
+    /// A record that comes into force: all but the line of its lengths, then this one.
     pub(crate) fn record(&mut self, at: u64, bytes: u64) -> &mut Self {
-        self.flush(at + 8, bytes - 8).flush(at, 8)
+        let next_line = (at + 1).next_multiple_of(64);
+        if next_line < at + bytes {
+            self.flush(next_line, at + bytes - next_line);
+        }
+        self.flush(at, 8)
     }
 
     /// The word that says whether a record counts.
@@ -52,6 +56,11 @@ impl Once {
     pub(crate) fn flushes(&self) -> Flushes {
         self.flushes
     }
+}
+
+/// Fences of a record that comes into force.
+pub(crate) fn fences(at: u64, bytes: u64) -> u64 {
+    touched(at, bytes).min(2)
 }
 
 /// Lines that a range touches.

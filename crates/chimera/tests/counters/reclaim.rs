@@ -49,8 +49,8 @@ fn a_record_is_moved_for_three_fences_and_a_block_freed_for_two() {
         let lines = totals.lines_flushed + totals.lines_reflushed - of_blocks;
         let each = lines as f64 / stats.moved_records as f64;
         // An overwrite.
-        let most = if is_fixed { 6.6 } else { 6.5 };
-        assert!((6.3..=most).contains(&each), "{each}");
+        let usual = if is_fixed { 6.3..=6.6 } else { 5.6..=5.8 };
+        assert!(usual.contains(&each), "{each}");
         // That slots are free is durable in truth; only those who freed them know.
         let clean = if is_fixed { 6 * freed } else { 0 };
         assert_eq!(totals.lines_flushed_clean, clean);

@@ -40,7 +40,7 @@ fn refill(prepare: impl FnOnce(&mut Session<Counted>)) -> OperationCounters {
     let insert = counters.of(Operation::Insert);
     // As on fresh pages: see `variable`.
     let lines = insert.lines_flushed + insert.lines_reflushed;
-    assert_eq!((lines * 1000).div_ceil(BLOCKS * FULL), 5471);
+    assert_eq!((lines * 1000).div_ceil(BLOCKS * FULL), 4706);
     let hand_out = counters.of(Operation::BlockHandOut);
     // One block left and one taken, with its first page; then the other pages.
     assert_eq!(hand_out.operations, BLOCKS * (2 + PAGES - 1));

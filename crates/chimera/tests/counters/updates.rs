@@ -4,9 +4,9 @@ use chimera::Swap;
 use chimera::pmem::Operation;
 use chimera::pmem::instrumented::Counters;
 
-use super::lines::{Flushes, Log, Once, PAGE, span};
+use super::lines::{Flushes, Log, Once, PAGE, fences, span};
 use super::variable::{key, open};
-use super::{assert_fences, assert_flushes, assert_untouched, counted};
+use super::{assert_all_fences, assert_fences, assert_flushes, assert_untouched, counted};
 
 const RECORDS: u64 = 500;
 /// All of them in blocks of 102.
@@ -22,17 +22,18 @@ fn on_filled(work: impl FnOnce(&mut chimera::Session<super::Counted>)) -> Counte
     counted(&db, Operation::Other, || work(&mut session))
 }
 
-/// Flushes when every record is written anew with a value of so many bytes, by updates in order.
-fn rewritten(value_bytes: usize) -> Flushes {
+/// Flushes and fences when every record is written anew with a value of so many bytes, by updates in order.
+fn rewritten(value_bytes: usize) -> (Flushes, u64) {
     let mut log = Log::new(PAGE);
     let old: Vec<u64> = (0..RECORDS).map(|_| log.take(span(16, 200))).collect();
-    let mut flushes = Flushes::default();
+    let (mut flushes, mut all_fences) = (Flushes::default(), 0);
     for retired in old {
         let bytes = span(16, value_bytes);
         let at = log.take(bytes);
         flushes += Once::default().record(at, bytes).retire(retired).flushes();
+        all_fences += fences(at, bytes) + 1;
     }
-    flushes
+    (flushes, all_fences)
 }
 
 fn assert_in_place(counters: &Counters, operations: u64) {
@@ -91,8 +92,9 @@ fn any_other_update_costs_a_get_and_an_overwrite() {
                 assert!(changed.unwrap());
             }
         });
-        assert_fences(&counters, Operation::Update, RECORDS, 3);
-        assert_flushes(&counters.of(Operation::Update), rewritten(length));
+        let (flushes, fences) = rewritten(length);
+        assert_all_fences(&counters, Operation::Update, RECORDS, fences);
+        assert_flushes(&counters.of(Operation::Update), flushes);
         assert_eq!(counters.of(Operation::Get).operations, RECORDS);
         assert_untouched(&counters.of(Operation::Get));
     }
@@ -138,6 +140,6 @@ fn swaps_of_values_cost_an_overwrite_unless_a_word_differs_or_none() {
         }
     });
     assert_fences(&counters, Operation::Update, RECORDS, 3);
-    assert_flushes(&counters.of(Operation::Update), rewritten(50));
+    assert_flushes(&counters.of(Operation::Update), rewritten(50).0);
     assert_eq!(counters.of(Operation::Get).operations, 0);
 }

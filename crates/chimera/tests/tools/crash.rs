@@ -26,7 +26,7 @@ pub(crate) enum Survives {
     Everything,
     /// Only what was flushed and fenced.
     Fenced,
-    /// That, and of every other word either the old or the new content, by chance.
+    /// That, and of every other line what was stored up to some moment, by chance.
     Some(u64),
 }
 
@@ -43,7 +43,16 @@ pub(crate) struct Image {
     pub(crate) before: String,
     stored: Vec<u8>,
     durable: Vec<u8>,
+    pending: Pending,
 }
+
+/// Stores that may be missing after a crash, by line, oldest first.
+type Pending = BTreeMap<u64, Vec<Stores>>;
+
+/// Words that were stored to a line, and their content: one, or several that may reach media in any order. They do
+/// so after those that were stored to it before.
+#[derive(Clone, Debug)]
+struct Stores(Vec<(u64, u64)>);
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,10 +69,17 @@ impl Image {
             Survives::Some(seed) => {
                 let mut chance = Chance::new(seed);
                 let mut left = self.durable.clone();
-                for (word, stored) in left.chunks_mut(8).zip(self.stored.chunks(8)) {
-                    if word != stored && chance.below(2) == 0 {
-                        word.copy_from_slice(stored);
-                    }
+                let mut set = |(at, value): (u64, u64)| {
+                    left[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+                };
+                for stores in self.pending.values() {
+                    let (whole, rest) =
+                        stores.split_at(chance.below(stores.len() as u64 + 1) as usize);
+                    whole.iter().flat_map(|stores| &stores.0).copied().for_each(&mut set);
+                    // Several words that were stored at once: some of them.
+                    let torn = rest.first().filter(|stores| stores.0.len() > 1);
+                    let torn = torn.into_iter().flat_map(|stores| &stores.0);
+                    torn.copied().filter(|_| chance.below(2) == 0).for_each(&mut set);
                 }
                 left
             }
@@ -86,8 +102,10 @@ impl Image {
 struct State {
     /// What is known to survive.
     durable: Vec<u8>,
-    /// Lines flushed since the last fence, as they were when flushed.
-    flushed: BTreeMap<u64, Vec<u8>>,
+    pending: Pending,
+    /// Lines flushed since the last fence: as they were when flushed, and how many of their pending stores
+    /// that covers.
+    flushed: BTreeMap<u64, (Vec<u8>, usize)>,
     records: bool,
     images: Vec<Image>,
     populated: Vec<Range<u64>>,
@@ -210,9 +228,34 @@ impl CrashPmem {
         let mut state = self.state();
         if state.records {
             let stored = self.read_range(0, self.inner.mapped());
-            let durable = state.durable.clone();
-            state.images.push(Image { before: before.to_owned(), stored, durable });
+            let (durable, pending) = (state.durable.clone(), state.pending.clone());
+            state.images.push(Image { before: before.to_owned(), stored, durable, pending });
         }
+    }
+
+    /// Words that were just stored, all at once.
+    fn note_stored(&self, range: Extent) {
+        let words = range.offset() / 8..range.end().div_ceil(8);
+        let mut state = self.state();
+        for line in range.lines() {
+            let in_line = line * CACHE_LINE / 8..(line + 1) * CACHE_LINE / 8;
+            let words = words.start.max(in_line.start)..words.end.min(in_line.end);
+            let stores = words.map(|word| (8 * word, self.inner.load_u64(8 * word))).collect();
+            state.pending.entry(line).or_default().push(Stores(stores));
+        }
+    }
+
+    fn note_flushed(&self, range: Extent) {
+        let mut state = self.state();
+        for line in range.lines() {
+            let covers = state.pending.get(&line).map_or(0, Vec::len);
+            let content = self.read_range(line * CACHE_LINE, CACHE_LINE);
+            state.flushed.insert(line, (content, covers));
+        }
+    }
+
+    fn word(&self, at: u64) -> Extent {
+        self.inner.check(at, 8).expect("a word of the pool")
     }
 }
 
@@ -244,16 +287,25 @@ impl Pmem for CrashPmem {
     fn store_u64(&self, at: u64, value: u64, site: Site) {
         self.step(site.name());
         self.inner.store_u64(at, value, site);
+        self.note_stored(self.word(at));
     }
 
     fn cas_u64(&self, at: u64, current: u64, new: u64, site: Site) -> Result<u64, u64> {
         self.step(site.name());
-        self.inner.cas_u64(at, current, new, site)
+        let swapped = self.inner.cas_u64(at, current, new, site);
+        if swapped.is_ok() {
+            self.note_stored(self.word(at));
+        }
+        swapped
     }
 
     fn cas_u128(&self, at: u64, current: u128, new: u128, site: Site) -> Result<u128, u128> {
         self.step(site.name());
-        self.inner.cas_u128(at, current, new, site)
+        let swapped = self.inner.cas_u128(at, current, new, site);
+        if swapped.is_ok() {
+            self.note_stored(self.inner.check(at, 16).expect("two words of the pool"));
+        }
+        swapped
     }
 
     fn read(&self, from: Extent, into: &mut [u8]) {
@@ -277,29 +329,26 @@ impl Pmem for CrashPmem {
     fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
         self.step(site.name());
         self.inner.copy(to, bytes, site);
+        self.note_stored(to);
     }
 
     fn copy_nt(&self, to: Extent, bytes: &[u8], site: Site) {
         self.step(site.name());
         self.inner.copy_nt(to, bytes, site);
-        let mut state = self.state();
-        for (line, content) in to.lines().zip(bytes.chunks(CACHE_LINE as usize)) {
-            state.flushed.insert(line, content.to_vec());
-        }
+        self.note_stored(to);
+        self.note_flushed(to);
     }
 
     fn zero(&self, range: Extent, site: Site) {
         self.step(site.name());
         self.inner.zero(range, site);
+        self.note_stored(range);
     }
 
     fn flush(&self, range: Extent, site: Site) {
         self.step(site.name());
         self.inner.flush(range, site);
-        let mut state = self.state();
-        for line in range.lines() {
-            state.flushed.insert(line, self.read_range(line * CACHE_LINE, CACHE_LINE));
-        }
+        self.note_flushed(range);
     }
 
     fn fence(&self, site: Site) {
@@ -307,10 +356,14 @@ impl Pmem for CrashPmem {
         self.inner.fence(site);
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
-        for (line, content) in flushed {
+        for (line, (content, covers)) in flushed {
             let at = (line * CACHE_LINE) as usize;
             state.durable[at..at + content.len()].copy_from_slice(&content);
+            if let Some(stores) = state.pending.get_mut(&line) {
+                stores.drain(..covers);
+            }
         }
+        state.pending.retain(|_, stores| !stores.is_empty());
     }
 
     fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
@@ -321,7 +374,9 @@ impl Pmem for CrashPmem {
         self.step(site.name());
         self.inner.sync(site)?;
         let stored = self.read_range(0, self.inner.mapped());
-        self.state().durable = stored;
+        let mut state = self.state();
+        (state.durable, state.pending) = (stored, Pending::new());
+        state.flushed.clear();
         Ok(())
     }
 }

@@ -42,8 +42,9 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// The new record is durable on return, and the old one is durably gone.
     ///
     /// # Cost
-    /// The lines of a slot, 1 for its bit, 2 fences; 1 line and 1 fence more for an old record, and
-    /// again for one with a higher version than the session's clock said.
+    /// The lines of a slot, 1 for its bit, 2 fences; in a log the lines of the record, 2 fences, or 1 where
+    /// it lies in one line. 1 line and 1 fence more for an old record, and as many lines and fences as the
+    /// header takes where that has a higher version than the session's clock said.
     #[inline(always)]
     pub(super) fn write(
         &self,
@@ -117,7 +118,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if pages.is_checked() {
             page = None;
         }
-        pages.flush_record(pool, place, key, stored);
+        let is_any_flushed = pages.flush_record(pool, place, key, stored);
         client.prefetch_next(self, key.len(), stored.beside.len());
         let expected = known.map_or_else(|| self.index.peek(hash), |old| Some(old.location));
         if let Some(location) = expected {
@@ -125,7 +126,9 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             pool.pmem.prefetch(pages.head(pool, &old, key.len()));
             self.prefetch_to_retire(&old);
         }
-        pool.pmem.fence(sites::RECORD);
+        if is_any_flushed || !stored.chunks.is_empty() {
+            pool.pmem.fence(sites::RECORD);
+        }
 
         let existing = match known {
             None => self.find_locked(hash, key, |_| {})?,
@@ -182,8 +185,9 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let page = self.page_lock(place).lock(&*pool.environment);
         pages.write_header(pool, place, &RecordHeader::new(place, hash, version, value_checksum));
         drop(page);
-        pages.flush_header(pool, place);
-        pool.pmem.fence(sites::RECORD);
+        if pages.flush_header(pool, place) {
+            pool.pmem.fence(sites::RECORD);
+        }
         Ok(())
     }
 

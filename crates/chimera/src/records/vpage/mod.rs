@@ -294,11 +294,18 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// Stores the header that completes a record, where there is one.
     fn write_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place, header: &RecordHeader);
 
-    /// Flushes a header alone.
-    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place);
+    /// Flushes a header alone, but for what [`commit`](Self::commit) flushes. Whether there was more: then
+    /// a fence must follow.
+    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> bool;
 
-    /// Flushes a whole record.
-    fn flush_record<P: Pmem>(&self, pool: &Pool<P>, place: &Place, key: &[u8], stored: &Stored<'_>);
+    /// As [`flush_header`](Self::flush_header), for the whole record.
+    fn flush_record<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        place: &Place,
+        key: &[u8],
+        stored: &Stored<'_>,
+    ) -> bool;
 
     /// Whether a record counts.
     ///

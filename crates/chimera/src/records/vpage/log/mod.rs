@@ -11,8 +11,9 @@
 //! record larger than a page lies in a block whose flag `LARGE` makes it one page.
 //!
 //! # Invariants
-//! 1. The first word of a record is stored once the rest of it is durable, and from then on only its
-//!    lowest bit, with the check, changes: so the log can be walked.
+//! 1. The first word of a record is stored once the rest of it is durable or, in the same line, stored:
+//!    stores to one line reach media in order. From then on only the word's lowest bit, with the check,
+//!    changes: so the log can be walked.
 //! 2. What follows the log in a page that a session writes to is zero, durably: so the log ends where
 //!    nobody has written yet, whatever a crash leaves of a record that was on its way.
 //! 3. Places are not used again before no record of the page counts.
@@ -26,7 +27,7 @@ mod lengths;
 mod point;
 mod walk;
 
-use chimera_pmem::{Extent, Pmem};
+use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{
     Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
@@ -113,6 +114,18 @@ impl LogPages {
     fn beside_extent<P: Pmem>(pool: &Pool<P>, place: &Place, lengths: Lengths) -> Extent {
         let at = Self::value_at(place, lengths.key_bytes as usize);
         pool.extent(at, u64::from(lengths.beside_bytes))
+    }
+
+    /// Flushes what of the first `length` bytes of a record is not in the line of its first word; whether
+    /// there is any. What is in that line reaches media no later than the word (invariant 1).
+    #[inline(always)]
+    fn flush_behind_first_line<P: Pmem>(pool: &Pool<P>, place: &Place, length: u64) -> bool {
+        let next_line = (place.record_at + 1).next_multiple_of(CACHE_LINE);
+        let end = place.record_at + length;
+        if next_line < end {
+            pool.pmem.flush(pool.extent(next_line, end - next_line), sites::RECORD);
+        }
+        next_line < end
     }
 
     /// Where a value begins.
@@ -346,9 +359,8 @@ impl Pages for LogPages {
         pool.pmem.store_u64(at + 8, header.version, sites::RECORD);
     }
 
-    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) {
-        let header = pool.extent(place.record_at + HEADER_AT, KEY_AT - HEADER_AT);
-        pool.pmem.flush(header, sites::RECORD);
+    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> bool {
+        Self::flush_behind_first_line(pool, place, KEY_AT)
     }
 
     #[inline(always)]
@@ -358,9 +370,8 @@ impl Pages for LogPages {
         place: &Place,
         key: &[u8],
         stored: &Stored<'_>,
-    ) {
-        let length = span(key.len(), stored.beside.len()) - HEADER_AT;
-        pool.pmem.flush(pool.extent(place.record_at + HEADER_AT, length), sites::RECORD);
+    ) -> bool {
+        Self::flush_behind_first_line(pool, place, span(key.len(), stored.beside.len()))
     }
 
     fn is_set<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool> {

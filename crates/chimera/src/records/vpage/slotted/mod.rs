@@ -295,9 +295,10 @@ impl Pages for SlottedPages {
         }
     }
 
-    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) {
+    fn flush_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> bool {
         let header = pool.extent(place.record_at, u64::from(RECORD_HEADER_BYTES));
         pool.pmem.flush(header, sites::RECORD);
+        true
     }
 
     #[inline(always)]
@@ -307,8 +308,9 @@ impl Pages for SlottedPages {
         place: &Place,
         _key: &[u8],
         _stored: &Stored<'_>,
-    ) {
+    ) -> bool {
         pool.pmem.flush(self.slot(pool, place), sites::RECORD);
+        true
     }
 
     fn is_set<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool> {
