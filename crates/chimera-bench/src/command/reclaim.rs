@@ -31,7 +31,7 @@ pub struct ReclaimArguments {
     #[arg(value_name = "PERCENT", help_heading = "Work")]
     pub reclaim_percent: u32,
     /// Move at most so many MiB of keys and values per second in the background
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..1 << 20))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..1 << 20))]
     #[arg(value_name = "MIB", help_heading = "Work")]
     pub reclaim_rate: u64,
 }

@@ -142,7 +142,7 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>, options: &Options) -> std::io::
         };
         match inner.engine.reclaim_step(percent) {
             Ok(Step::More { moved_bytes }) => {
-                owed_ns += moved_bytes.saturating_mul(1_000_000_000) / rate;
+                owed_ns = owed_ns.saturating_add(moved_bytes.saturating_mul(1_000_000_000) / rate);
                 if owed_ns < REST_NS_MIN {
                     return TaskStep::Again;
                 }

@@ -4,9 +4,7 @@ use chimera::pmem::Operation;
 use chimera::{Db, Options, Session};
 
 use super::lines::{Flushes, Log, Once, PAGE, fences, span, touched};
-use super::{
-    Counted, assert_all_fences, assert_fences, assert_flushes, assert_untouched, counted,
-};
+use super::{Counted, assert_all_fences, assert_fences, assert_flushes, assert_untouched, counted};
 
 pub(crate) fn open() -> Db<Counted> {
     super::open(Options::new())

@@ -165,7 +165,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             return Ok(room * 100 >= used * units * free_percent);
         };
         mover.part = Part::Sweep { next: block + 1, end };
-        if self.blocks.claim(block) {
+        if self.claim(block) {
             let gain = u64::from(self.pages.gain(&self.pool, block));
             let moved = if gain * 100 >= units * free_percent {
                 self.empty_block(mover, block)
@@ -176,6 +176,17 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             moved?;
         }
         Ok(true)
+    }
+
+    /// Makes the mover the owner of a block that nobody fills, and starts loading it: its records are met
+    /// one after the other.
+    fn claim(&self, block: u64) -> bool {
+        let is_claimed = self.blocks.claim(block);
+        if is_claimed {
+            let map = &self.pool.map;
+            self.pool.pmem.prefetch(self.pool.extent(map.block_at(block), map.block_bytes));
+        }
+        is_claimed
     }
 
     /// Gives a block to whoever needs one, the mover first: a log has no room for what is moved unless
@@ -213,7 +224,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if mover.client.spare.is_some_and(|spare| spare.0 == Some(last)) {
             self.leave_spare(mover);
         }
-        if !self.blocks.claim(last) {
+        if !self.claim(last) {
             return Ok(false);
         }
         mover.places.clear();
@@ -252,6 +263,11 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         let mut places = std::mem::take(&mut mover.places);
         places.clear();
         self.pages.places(&self.pool, block, &mut places);
+        for place in &places {
+            if self.pages.read_key(&self.pool, place, &mut mover.key) {
+                self.index.prefetch_to_change(self.hash.of(&mover.key));
+            }
+        }
         let moved = places.iter().try_for_each(|place| self.move_record(mover, place));
         mover.places = places;
         moved?;
