@@ -39,11 +39,12 @@ impl Once {
         self
     }
 
-    /// A record that comes into force: all but the line of its lengths, then this one.
+    /// A record that comes into force: all but the line of its lengths, with the zero behind it, then this
+    /// line.
     pub(crate) fn record(&mut self, at: u64, bytes: u64) -> &mut Self {
-        let next_line = (at + 1).next_multiple_of(64);
-        if next_line < at + bytes {
-            self.flush(next_line, at + bytes - next_line);
+        let (next_line, end) = ((at + 1).next_multiple_of(64), at + with_end(at, bytes));
+        if next_line < end {
+            self.flush(next_line, end - next_line);
         }
         self.flush(at, 8)
     }
@@ -60,7 +61,13 @@ impl Once {
 
 /// Fences of a record that comes into force.
 pub(crate) fn fences(at: u64, bytes: u64) -> u64 {
-    touched(at, bytes).min(2)
+    touched(at, with_end(at, bytes)).min(2)
+}
+
+/// Bytes of a record and of the zero behind it, where its page has room for one.
+fn with_end(at: u64, bytes: u64) -> u64 {
+    let is_ended = bytes + 8 <= PAGE && at % PAGE + bytes < PAGE;
+    bytes + if is_ended { 8 } else { 0 }
 }
 
 /// Lines that a range touches.

@@ -216,7 +216,7 @@ fn a_value_for_which_its_page_has_no_room_costs_no_fence_more() {
     let counters = counted(&db, Operation::Insert, || put(&mut session, sizes, &all(), true, 1));
     assert_fences(&counters, Operation::Insert, RECORDS, 2);
     let insert = counters.per_operation(Operation::Insert).unwrap();
-    // 13.9 lines of a record, 6.1 and 9.6 where the value lies elsewhere.
-    assert!((14.55..14.65).contains(&insert.lines_flushed), "{insert:?}");
+    // 14 lines of a record and the zero behind it, 6.2 and 9.6 where the value lies elsewhere.
+    assert!((14.7..14.8).contains(&insert.lines_flushed), "{insert:?}");
     assert_eq!(insert.lines_reflushed, 0.0);
 }

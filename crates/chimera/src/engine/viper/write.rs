@@ -42,8 +42,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// The new record is durable on return, and the old one is durably gone.
     ///
     /// # Cost
-    /// The lines of a slot, 1 for its bit, 2 fences; in a log the lines of the record, 2 fences, or 1 where
-    /// it lies in one line. 1 line and 1 fence more for an old record, and as many lines and fences as the
+    /// The lines of a slot, 1 for its bit, 2 fences; in a log the lines of the record
+    /// and of the zero behind it, 2 fences, or 1 where that is one line. 1 line and 1 fence more for an old record, and as many lines and fences as the
     /// header takes where that has a higher version than the session's clock said.
     #[inline(always)]
     pub(super) fn write(
@@ -63,7 +63,7 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             self.write_in_chunks(client, &place, hash, key, value, known)
         };
         if written.is_err() && V::IS_LOG {
-            // What was begun lies behind the log, where there must be zeros.
+            // What was begun lies behind the log, where there may have to be zeros.
             client.abandon(&self.pages, key.len(), beside_bytes);
             let is_spilled = beside_bytes != value.len() && !self.pages.is_elsewhere(value.len());
             if is_spilled && matches!(written, Err(Error::PoolFull { .. })) {

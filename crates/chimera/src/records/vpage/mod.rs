@@ -54,6 +54,10 @@ pub(crate) mod steps {
         READ_CHECK = "vpage.step.read_check";
         /// The check of the lengths in a log, at recovery.
         LENGTHS_CHECK = "vpage.step.lengths_check";
+        /// Storing a zero behind a record in a log.
+        END = "vpage.step.end";
+        /// Flushing it with the record.
+        END_FLUSH = "vpage.step.end_flush";
         /// Clearing what lies behind a log before a session writes there.
         CLEAR_REST = "vpage.step.clear_rest";
         /// Making all pages of a block empty whose pages are about to begin elsewhere.

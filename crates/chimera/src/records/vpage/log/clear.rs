@@ -11,7 +11,8 @@ use crate::pool::Pool;
 const ZEROS: [u8; 512] = [0; 512];
 
 impl LogPages {
-    /// Makes the rest of a page zero, durably.
+    /// Makes the rest of a block that is one page zero, durably: nothing says where a log ends in which a
+    /// chunk is on its way.
     pub(super) fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
         let mut starts = (from..part.length).step_by(ZEROS.len());
         let is_zero = starts.all(|start| {
@@ -38,7 +39,6 @@ impl LogPages {
         // First that it is empty: that its records were retired may not be durable yet.
         Self::clear_heads(pool, [part], sites::REUSE);
         pool.pmem.withdrawn(pool.extent(part.at, part.length));
-        Self::clear_rest(pool, part, LOG_AT);
     }
 
     /// Makes logs end where they begin, durably.

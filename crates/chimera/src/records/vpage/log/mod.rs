@@ -14,8 +14,9 @@
 //! 1. The first word of a record is stored once the rest of it is durable or, in the same line, stored:
 //!    stores to one line reach media in order. From then on only the word's lowest bit, with the check,
 //!    changes: so the log can be walked.
-//! 2. What follows the log in a page that a session writes to is zero, durably: so the log ends where
-//!    nobody has written yet, whatever a crash leaves of a record that was on its way.
+//! 2. The word that follows the log in a page that a session writes to is zero, durably: so the log ends
+//!    there, whatever a crash leaves of a record that was on its way. A record in a page is written with
+//!    a zero behind it; in a block that is one page all is zero behind the log.
 //! 3. Places are not used again before no record of the page counts.
 //!
 //! Where the log of a page ends, and how much of it is deleted, is in the page itself in the paper; here it
@@ -126,6 +127,15 @@ impl LogPages {
             pool.pmem.flush(pool.extent(next_line, end - next_line), sites::RECORD);
         }
         next_line < end
+    }
+
+    /// Bytes of a record of `bytes`, and of the zero that ends the log behind it, if one is written there.
+    #[inline(always)]
+    fn with_end(&self, place: &Place, bytes: u64) -> u64 {
+        let page_bytes = self.map.page_bytes;
+        let is_in_page = LOG_AT + bytes <= page_bytes;
+        let is_ended = is_in_page && place.record_at + bytes < place.page_at + page_bytes;
+        bytes + if is_ended { 8 } else { 0 }
     }
 
     /// Where a value begins.
@@ -349,6 +359,10 @@ impl Pages for LogPages {
         let value_at = Self::value_at(place, key.len());
         let beside = pool.extent(value_at, stored.beside.len() as u64);
         pool.pmem.copy(beside, stored.beside, sites::RECORD);
+        let bytes = span(key.len(), stored.beside.len());
+        if self.with_end(place, bytes) > bytes && !pool.pmem.skips(steps::END) {
+            pool.pmem.store_u64(place.record_at + bytes, 0, sites::RECORD);
+        }
         value_checksum(place.record_at, stored.value)
     }
 
@@ -371,7 +385,10 @@ impl Pages for LogPages {
         key: &[u8],
         stored: &Stored<'_>,
     ) -> bool {
-        Self::flush_behind_first_line(pool, place, span(key.len(), stored.beside.len()))
+        let bytes = span(key.len(), stored.beside.len());
+        let is_end_flushed = !pool.pmem.skips(steps::END_FLUSH);
+        let bytes = if is_end_flushed { self.with_end(place, bytes) } else { bytes };
+        Self::flush_behind_first_line(pool, place, bytes)
     }
 
     fn is_set<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool> {

@@ -18,10 +18,13 @@ impl LogPages {
             // What is damaged is left alone.
             None => point.tail = point.end,
             Some(tail) if tail > LOG_AT && walked.live_bytes == 0 => self.clear_page(pool, part),
-            Some(tail) => {
-                point.tail = tail;
-                Self::clear_rest(pool, part, tail);
-            }
+            Some(tail) => point.tail = tail,
+        }
+        let rest = part.length - point.tail;
+        if which == 0 {
+            pool.pmem.prefetch_write(pool.extent(part.at + point.tail, rest));
+        } else if rest > 0 {
+            Self::clear_rest(pool, part, point.tail);
         }
         match &mut point.left {
             Some(left) if walked.tail.is_some() => {
