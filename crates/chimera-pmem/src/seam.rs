@@ -74,8 +74,9 @@ pub struct PersistenceCounts {
 ///    the next one.
 /// 3. Only a word is failure-atomic. A word store reaches media when its line is flushed by
 ///    `flush` and the same thread then calls `fence`, or at any earlier moment, in any order between
-///    lines; within one line in store order for `store_u64`/`cas_u64`, in no order for
-///    `copy`, `copy_nt` and `zero`.
+///    lines; within one line in store order for `store_u64`/`cas_u64`. The words of one `copy` or
+///    `zero` have no order among them, but go before a word that is stored to their line later;
+///    those of `copy_nt` go at any time up to the fence.
 /// 4. `read` and `compare` may race with writers: they return some mixture of old and new words.
 ///    Validate with a version before interpreting, or hold the lock that keeps writers away.
 /// 5. Passing an offset outside of what is mapped is a programming error and panics. Offsets derived
@@ -193,7 +194,8 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     fn fence(&self, site: Site);
 
     /// Stores a word that makes `depends_on` reachable after a crash (Release). Everything in
-    /// `depends_on` must be durable already; the word itself still needs `flush` and `fence`.
+    /// `depends_on` must be durable already or, in the word's own line, stored; the word itself still
+    /// needs `flush` and `fence`.
     #[inline(always)]
     fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site) {
         let _ = depends_on;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chimera::{Db, Stats};
-use chimera_pmem::{Pmem, Site};
+use chimera_pmem::Pmem;
 
 use super::backend::{Backend, open};
 use super::clock::Measure;
@@ -14,9 +14,6 @@ use super::setup::{Needs, Setup};
 use super::worker::Data;
 use super::workspace::Workspace;
 use crate::error::Result;
-
-/// The storage of a store that is done with.
-const DISCARD: Site = Site::new("bench.discard");
 
 /// What happens to a store in every pass.
 #[derive(Clone, Copy, Debug)]
@@ -145,10 +142,6 @@ impl<B: Backend> Finished<B> {
 
 /// Closes a store that nobody needs any more, and removes it.
 pub(crate) fn discard<B: Backend>(db: Db<B>, workspace: &Workspace, path: &Path) -> Result<()> {
-    let pmem = db.pmem();
-    // Without this, closing would first write to the disk what is removed next.
-    // Where it fails, closing only takes longer.
-    let _ = pmem.check(0, pmem.mapped()).map(|everything| pmem.punch(everything, DISCARD));
     db.close()?;
     workspace.remove(path)
 }

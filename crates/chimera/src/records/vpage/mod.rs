@@ -62,7 +62,7 @@ pub(crate) mod steps {
         CLEAR_REST = "vpage.step.clear_rest";
         /// Making all pages of a block empty whose pages are about to begin elsewhere.
         CLEAR_HEADS = "vpage.step.clear_heads";
-        /// Making durable that records are gone before their chunks are.
+        /// Making durable that records are gone before their chunks are, or before nothing leads to them.
         CHUNKS_LAST = "vpage.step.chunks_last";
     }
 }
@@ -195,8 +195,8 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     /// A block nobody fills is worth filling again once one in so many of its units has become free.
     const REUSED_AT_PART: u32;
 
-    /// Whether pages are logs: behind the last record there must be zeros, and pages are cleared when they
-    /// are used again, which readers must notice.
+    /// Whether pages are logs: behind the last record there must be a zero, and pages are made empty when
+    /// they are used again, which readers must notice.
     const IS_LOG: bool;
 
     /// Flags of blocks for each kind of page.

@@ -35,7 +35,7 @@ impl LogPages {
 
     /// Makes a page without records that count an empty one.
     pub(super) fn clear_page<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
-        self.persist_records_of_chunks(pool, part);
+        self.persist_retired(pool, part);
         // First that it is empty: that its records were retired may not be durable yet.
         Self::clear_heads(pool, [part], sites::REUSE);
         pool.pmem.withdrawn(pool.extent(part.at, part.length));
@@ -55,16 +55,21 @@ impl LogPages {
         pool.pmem.fence(site);
     }
 
-    /// Makes durable that the records of a page's chunks do not count, before the chunks are gone: it can
-    /// be seen before.
-    pub(super) fn persist_records_of_chunks<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
+    /// Makes durable, before a page is emptied, that the records of its chunks do not count, and that its
+    /// own records with chunks do not: it can be seen before, and chunks count while their record's word says
+    /// that it does, wherever that lies.
+    pub(super) fn persist_retired<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
         let mut is_any = false;
         self.for_entries(pool, part, |at, entry| {
-            if let Entry::Chunk { .. } = entry
-                && let Some((place, _)) = self.record_of_chunk(pool, part.at + at)
-                && !pool.pmem.skips(steps::CHUNKS_LAST)
-            {
-                pool.pmem.flush(pool.extent(place.record_at, 8), sites::REUSE);
+            let word_at = match entry {
+                Entry::Chunk { .. } => {
+                    self.record_of_chunk(pool, part.at + at).map(|(place, _)| place.record_at)
+                }
+                Entry::Record { lengths, .. } if lengths.is_elsewhere => Some(part.at + at),
+                _ => None,
+            };
+            if let Some(word_at) = word_at.filter(|_| !pool.pmem.skips(steps::CHUNKS_LAST)) {
+                pool.pmem.flush(pool.extent(word_at, 8), sites::REUSE);
                 is_any = true;
             }
         });

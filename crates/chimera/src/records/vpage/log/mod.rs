@@ -534,7 +534,7 @@ impl Pages for LogPages {
 
     fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
         for part in self.parts_of(pool, block) {
-            self.persist_records_of_chunks(pool, part);
+            self.persist_retired(pool, part);
         }
         // First that its pages are empty: that their records were retired may not be durable yet.
         Self::clear_heads(pool, self.parts_of(pool, block), sites::BLOCK_RESET);
