@@ -449,7 +449,7 @@ impl Options {
     }
 
     /// How much the background task moves, at most, in bytes of keys and values. Default 16 MiB a second,
-    /// which takes some 5 % of a processor where records are small.
+    /// which takes some 8 % of a processor where records are small.
     pub fn reclaim_bytes_per_second(mut self, bytes: u64) -> Self {
         self.reclaim_bytes_per_second = bytes.max(1);
         self
