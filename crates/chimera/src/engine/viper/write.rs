@@ -42,9 +42,9 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     /// The new record is durable on return, and the old one is durably gone.
     ///
     /// # Cost
-    /// The lines of a slot, 1 for its bit, 2 fences; in a log the lines of the record
-    /// and of the zero behind it, 2 fences, or 1 where that is one line. 1 line and 1 fence more for an old record, and as many lines and fences as the
-    /// header takes where that has a higher version than the session's clock said.
+    /// The lines of a slot, 1 for its bit, 2 fences; in a log the lines of the record and of the zero behind
+    /// it, 2 fences, or 1 where that is one line. 1 line and 1 fence more for an old record, and as many lines
+    /// and fences as the header takes where that has a higher version than the session's clock said.
     #[inline(always)]
     pub(super) fn write(
         &self,

@@ -28,7 +28,7 @@ mod lengths;
 mod point;
 mod walk;
 
-use chimera_pmem::{CACHE_LINE, Extent, Pmem};
+use chimera_pmem::{Extent, Pmem};
 
 use super::{
     Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
@@ -115,27 +115,6 @@ impl LogPages {
     fn beside_extent<P: Pmem>(pool: &Pool<P>, place: &Place, lengths: Lengths) -> Extent {
         let at = Self::value_at(place, lengths.key_bytes as usize);
         pool.extent(at, u64::from(lengths.beside_bytes))
-    }
-
-    /// Flushes what of the first `length` bytes of a record is not in the line of its first word; whether
-    /// there is any. What is in that line reaches media no later than the word (invariant 1).
-    #[inline(always)]
-    fn flush_behind_first_line<P: Pmem>(pool: &Pool<P>, place: &Place, length: u64) -> bool {
-        let next_line = (place.record_at + 1).next_multiple_of(CACHE_LINE);
-        let end = place.record_at + length;
-        if next_line < end {
-            pool.pmem.flush(pool.extent(next_line, end - next_line), sites::RECORD);
-        }
-        next_line < end
-    }
-
-    /// Bytes of a record of `bytes`, and of the zero that ends the log behind it, if one is written there.
-    #[inline(always)]
-    fn with_end(&self, place: &Place, bytes: u64) -> u64 {
-        let page_bytes = self.map.page_bytes;
-        let is_in_page = LOG_AT + bytes <= page_bytes;
-        let is_ended = is_in_page && place.record_at + bytes < place.page_at + page_bytes;
-        bytes + if is_ended { 8 } else { 0 }
     }
 
     /// Where a value begins.
