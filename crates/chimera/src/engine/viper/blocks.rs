@@ -100,6 +100,11 @@ impl Blocks {
         self.page_locks.get(page_number).expect("a block that was ensured")
     }
 
+    /// Whether room was made for a block: not so for blocks of an index behind those of records.
+    pub(super) fn has(&self, block: u64) -> bool {
+        self.states.get(block).is_some()
+    }
+
     #[inline(always)]
     fn state(&self, block: u64) -> &AtomicU32 {
         self.states.get(block).expect("a block that was ensured")

@@ -62,7 +62,8 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         }
         // A record may have been changing while its page was read. With all page locks of the block
         // held nothing changes, so what is found again is really damaged.
-        let _locks: Vec<_> = (0..self.pages.pages_per_block())
+        let pages = if self.blocks.has(block) { self.pages.pages_per_block() } else { 0 };
+        let _locks: Vec<_> = (0..pages)
             .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
             .map(|lock| lock.lock(&*self.pool.environment))
             .collect();

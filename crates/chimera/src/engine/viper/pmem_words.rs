@@ -67,7 +67,7 @@ impl<P: Pmem> PmemWords<P> {
     fn take_block(&self) -> Result<u64> {
         let old = lock(&self.old_blocks).pop();
         let block = old.map_or_else(|| self.pool.take_block(), Ok)?;
-        if !is_index(&self.pool, block) {
+        if block_flags::read(&self.pool, block).ok() != Some(block_flags::INDEX) {
             // Before anything else is there that could be taken for records.
             block_flags::set_fresh(&self.pool, block, block_flags::INDEX);
         }
