@@ -51,9 +51,7 @@ pub use types::inspect::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, InspectReport, PageCounts,
 };
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
-pub use types::options::{
-    Durability, EngineKind, Geometry, IndexPlacement, Options, Progress, RecordLayout,
-};
+pub use types::options::{Durability, EngineKind, Geometry, Options, Progress, RecordLayout};
 pub use types::stats::{ReclaimStats, RecoveryStats, Stats};
 pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind, StreamPosition};
 pub use types::swap::Swap;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Durability, EngineKind, IndexPlacement, RecordLayout};
+use chimera::{Durability, EngineKind, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
@@ -49,9 +49,6 @@ pub struct Common {
     /// Record layout: checked, published
     #[arg(long, default_value = "checked", help_heading = "Store")]
     pub layout: RecordLayout,
-    /// Where the index lives: dram, pmem
-    #[arg(long, default_value = "dram", value_parser = index, help_heading = "Store")]
-    pub index: IndexPlacement,
     /// Allocate and touch the whole pool beforehand (the default)
     #[arg(long, conflicts_with = "growing", help_heading = "Store")]
     pub populate: bool,
@@ -137,7 +134,6 @@ impl Common {
             }),
             seed: self.seed,
             profile: self.profile,
-            index: self.index,
             medium: self.medium,
             durability: self.durability,
             growing: self.growing,
@@ -205,12 +201,4 @@ fn medium(text: &str) -> std::result::Result<MediumChoice, String> {
             return Err(format!("unknown medium `{other}`; media: {media}"));
         }
     })
-}
-
-fn index(text: &str) -> std::result::Result<IndexPlacement, String> {
-    match text {
-        "dram" => Ok(IndexPlacement::Dram),
-        "pmem" => Ok(IndexPlacement::Pmem),
-        other => Err(format!("unknown place for an index `{other}`; places: dram, pmem")),
-    }
 }

@@ -48,7 +48,7 @@ pub enum BenchCommand {
     Memory(MemoryArguments),
     /// Gets and puts beside space reclamation, a third of the records being deleted
     Reclaim(ReclaimArguments),
-    /// The engine against all in DRAM, the index in persistent memory, and unaligned pages
+    /// The engine against all in DRAM and unaligned pages
     Variants(VariantsArguments),
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chimera::{Db, Durability, EngineKind, IndexPlacement, Options, RecordLayout};
+use chimera::{Db, Durability, EngineKind, Options, RecordLayout};
 use chimera_pmem::Medium;
 use clap::Parser;
 
@@ -25,7 +25,6 @@ pub(crate) fn setup() -> Setup {
         repetitions: 1,
         seed: 42,
         profile: Profile::Dram,
-        index: IndexPlacement::Dram,
         medium: MediumChoice::Path,
         durability: Durability::Auto,
         growing: false,
@@ -231,19 +230,17 @@ fn memory_samples_every_factor() {
 #[test]
 fn variants_are_all_measured() {
     let report = run_line(&format!("variants {TINY}")).expect("runs");
-    assert_eq!(report.rows.len(), 24);
-    let plain = fences(&report, "insert/viper");
-    assert!(fences(&report, "insert/pmem-index") > plain, "the index is flushed, too");
+    assert_eq!(report.rows.len(), 18);
+    assert!(fences(&report, "insert/viper") > 0.0);
     assert!(row(&report, "insert/dram", 1).counters.is_none());
-    let names: Vec<_> = report.rows[..4].iter().map(|row| row.operation.as_str()).collect();
-    assert_eq!(names, ["insert/viper", "insert/dram", "insert/pmem-index", "insert/unaligned"]);
+    let names: Vec<_> = report.rows[..3].iter().map(|row| row.operation.as_str()).collect();
+    assert_eq!(names, ["insert/viper", "insert/dram", "insert/unaligned"]);
 }
 
 #[test]
 fn options_of_the_store_are_carried_out() {
     for options in [
         "--layout published",
-        "--index pmem",
         "--growing",
         "--key-size 8 --value-size 8",
         "--any-size",

@@ -1,7 +1,5 @@
 //! `variants`: the paper's other versions of Viper (Figure 11).
 
-use chimera::IndexPlacement;
-
 use super::core::phases;
 use super::{Benchmark, Common};
 use crate::driver::backend::Backend;
@@ -33,17 +31,12 @@ struct Variant {
     setup: Setup,
 }
 
-/// Data in persistent memory with the index in DRAM; both in DRAM, nothing flushed; both in
-/// persistent memory; pages across DIMM borders.
-fn variants(setup: &Setup) -> [Variant; 4] {
-    let base = Setup { index: IndexPlacement::Dram, ..setup.clone() };
+/// Data in persistent memory with the index in DRAM; both in DRAM, nothing flushed; pages across DIMM borders.
+fn variants(setup: &Setup) -> [Variant; 3] {
+    let base = setup.clone();
     [
         Variant { name: "viper", setup: base.clone() },
         Variant { name: "dram", setup: Setup { flush: false, ..base.in_memory() } },
-        Variant {
-            name: "pmem-index",
-            setup: Setup { index: IndexPlacement::Pmem, ..base.clone() },
-        },
         Variant { name: "unaligned", setup: Setup { block_shift_bytes: UNALIGNED_BYTES, ..base } },
     ]
 }
@@ -68,7 +61,8 @@ impl Benchmark for VariantsArguments {
         let phases = phases(&data);
         let variants = variants(setup);
         let passes = measures(setup.repetitions);
-        let steps = passes.len() * setup.threads.len() * 4 * (phases.len() + 2) + 4;
+        let steps = passes.len() * setup.threads.len() * variants.len() * (phases.len() + 2)
+            + variants.len();
         let progress = Progress::new(steps);
         let mut results = Results::default();
         let mut facts = None;

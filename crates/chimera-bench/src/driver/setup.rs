@@ -3,14 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Durability, EngineKind, Geometry, IndexPlacement, Options, RecordLayout};
+use chimera::{Durability, EngineKind, Geometry, Options, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
-/// Slots per segment of an index in persistent memory: 4 KiB, five of them in a block of 24 KiB.
-const PMEM_INDEX_SEGMENT_SLOTS: u32 = 256;
-/// Bytes that each record may cost an index in persistent memory.
-const PMEM_INDEX_BYTES_PER_RECORD: u64 = 64;
 /// How much a populated pool allocates at a time, and the only part of it in which a background task
 /// would be woken.
 const STEP_BYTES: u64 = 4 << 20;
@@ -86,7 +82,6 @@ pub(crate) struct Setup {
     pub(crate) repetitions: usize,
     pub(crate) seed: u64,
     pub(crate) profile: Profile,
-    pub(crate) index: IndexPlacement,
     pub(crate) medium: MediumChoice,
     pub(crate) durability: Durability,
     pub(crate) growing: bool,
@@ -169,11 +164,7 @@ impl Setup {
             Sizing::Any | Sizing::Mixed => self.log_blocks(written),
         };
         let blocks = blocks + 4 * threads as u64;
-        let index = match self.index {
-            IndexPlacement::Dram => 0,
-            IndexPlacement::Pmem => live * PMEM_INDEX_BYTES_PER_RECORD,
-        };
-        blocks * block_bytes + index + SLACK_BYTES.max(64 * block_bytes)
+        blocks * block_bytes + SLACK_BYTES.max(64 * block_bytes)
     }
 
     /// Options of a store in a pool of `capacity_bytes`, populated unless it is to grow.
@@ -196,7 +187,6 @@ impl Setup {
         let options = Options::new()
             .engine(self.engine)
             .layout(self.layout)
-            .index(self.index)
             .durability(self.durability)
             .flush(self.flush);
         let options = match self.sizing {
@@ -213,13 +203,9 @@ impl Setup {
             Some(every) => options.publish_metrics(every),
             None => options,
         };
-        let options = match self.latency_sampling {
+        match self.latency_sampling {
             Some(every) => options.latency_sampling(every),
             None => options,
-        };
-        match self.index {
-            IndexPlacement::Dram => options,
-            IndexPlacement::Pmem => options.index_segment_slots(PMEM_INDEX_SEGMENT_SLOTS),
         }
     }
 

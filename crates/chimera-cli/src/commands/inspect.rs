@@ -57,7 +57,6 @@ fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
         ("blocks", format!("{} of {}", count(blocks.used), size(report.block_bytes))),
         ("  of pages", format!("{} of {}", count(blocks.paged), size(report.page_bytes))),
         ("  that are one page", count(blocks.large)),
-        ("  of an index", count(blocks.index)),
         ("  damaged", count(blocks.damaged)),
         ("blocks of records", count(blocks.paged + blocks.large)),
         ("  in use by a session", count(blocks.owned)),

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode, SteppedEnvironment};
 use chimera::pmem::{Environment, Medium};
-use chimera::{
-    Db, Error, ExportOptions, IndexPlacement, Options, Result, Session, StreamReader, Swap,
-};
+use chimera::{Db, Error, ExportOptions, Options, Result, Session, StreamReader, Swap};
 
 use super::damage::{Change, Step};
 use super::format::Shape;
@@ -29,7 +27,6 @@ type Store = Db<FileMemory>;
 pub(super) struct Setting {
     salvage: bool,
     verify_at_open: bool,
-    index_in_pmem: bool,
     medium: Medium,
     /// Most bytes of all that is mapped.
     bytes_max: u64,
@@ -40,29 +37,25 @@ impl Setting {
     pub(super) fn new(input: &mut Input<'_>) -> Self {
         let bits = input.byte();
         let has = |bit: u8| bits >> bit & 1 == 1;
-        let (salvage, verify_at_open, index_in_pmem) = (has(0), !has(1), has(3));
+        let (salvage, verify_at_open) = (has(0), !has(1));
         let options = Options::new()
             .create(!has(7))
             .salvage(salvage)
             .verify_at_open(verify_at_open)
             .verify_reads(!has(2))
-            .index(if index_in_pmem { IndexPlacement::Pmem } else { IndexPlacement::Dram })
             .populate_ahead_bytes(if has(5) { 4096 } else { 0 })
             .recovery_threads(1 + usize::from(has(6)))
             .huge_pages(false)
             .index_segment_slots(16);
         let medium = if has(4) { Medium::Tmpfs } else { Medium::Simulated };
-        Self { salvage, verify_at_open, index_in_pmem, medium, bytes_max: 0, options }
+        Self { salvage, verify_at_open, medium, bytes_max: 0, options }
     }
 
     fn open(&self, files: &Arc<MemoryFiles>, read_only: bool) -> Result<Store> {
         let environment: Arc<dyn Environment> =
             Arc::new(SteppedEnvironment::with_files(1, Arc::clone(files) as Arc<dyn FileProvider>));
         let memory = FileMemory::new(self.bytes_max, self.medium);
-        let mut options = self.options.clone().read_only(read_only);
-        if read_only {
-            options = options.index(IndexPlacement::Dram);
-        }
+        let options = self.options.clone().read_only(read_only);
         let outcome = Db::open_on(memory, &environment, STORE, &options);
         if let Err(error) = &outcome {
             let text = error.to_string();
@@ -132,8 +125,6 @@ fn reopen(setting: &Setting, files: &Arc<MemoryFiles>, model: &Model, db: Store)
             model.verify(&db);
             Some(db)
         }
-        // An index in persistent memory is made before the blocks of the last one are free.
-        Err(Error::PoolFull { .. }) if setting.index_in_pmem => None,
         Err(error) => {
             assert!(!model.strict && !setting.salvage, "does not open again: {error}");
             None

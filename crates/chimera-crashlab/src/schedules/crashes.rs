@@ -17,7 +17,7 @@ use crate::histories::{Event as Step, History};
 use crate::linter::{Lint, Linter};
 use crate::media::{Media, Patch, States};
 use crate::simulated::{Event, Machine, Memory, Mutation, Simulated, SimulatedFiles, State};
-use crate::subject::{Engine, EngineShape, Failure, IndexUse, Subject};
+use crate::subject::{Engine, EngineShape, Failure, Subject};
 
 /// Crash points that are tried in each history.
 const POINTS: usize = 24;
@@ -95,8 +95,7 @@ impl One {
     fn new(plan: &CrashPlan, number: u64) -> Self {
         let seed = plan.plan.workload.seed.wrapping_add(number);
         let mut chance = Chance::new(seed);
-        let shape =
-            EngineShape { index: IndexUse::Dram, ..EngineShape::random(plan.engine, &mut chance) };
+        let shape = EngineShape::random(plan.engine, &mut chance);
         let engine = Engine::new(&shape);
         let working = Machine::new(engine.image_bytes());
         let durable = Machine::new(engine.image_bytes());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chimera::{Db, EngineKind, Error, Geometry, IndexPlacement, Options, RecordLayout, Session};
+use chimera::{Db, EngineKind, Error, Geometry, Options, RecordLayout, Session};
 use chimera_pmem::Environment;
 use serde::{Deserialize, Serialize};
 
@@ -33,17 +33,6 @@ impl From<EngineName> for String {
     }
 }
 
-/// Where a store's index lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum IndexUse {
-    Dram,
-    /// In persistent memory, for comparison; nothing protects it from damage.
-    Pmem,
-    /// Now here, now there.
-    Either,
-}
-
 /// What a store looks like: all that a test may vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineShape {
@@ -59,34 +48,24 @@ pub(crate) struct EngineShape {
     pub(crate) blocks: u64,
     pub(crate) pages_per_block: u32,
     pub(crate) segment_bytes: u64,
-    pub(crate) index: IndexUse,
-    /// Of a segment of the index: 16 reach from the first page of a block into the second.
+    /// Of a segment of the index.
     pub(crate) index_segment_slots: u32,
 }
 
 impl EngineShape {
     /// A small store, so that slots are reused and segments added soon.
     pub(crate) fn random(engine: EngineKind, chance: &mut Chance) -> Self {
-        let index = match chance.below(16) {
-            0 => IndexUse::Pmem,
-            1 => IndexUse::Either,
-            _ => IndexUse::Dram,
-        };
-        let needs_room = index != IndexUse::Dram;
-        let variable = !needs_room && chance.below(2) == 0;
+        let variable = chance.below(2) == 0;
         Self {
             engine: EngineName(engine),
             variable,
             published_layout: !variable && chance.below(8) == 0,
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
-            // So many that an index in persistent memory grows beyond the first page of its block.
-            keys: if needs_room { 24 } else { 2 + chance.below(7) },
+            keys: 2 + chance.below(7),
             // A large value takes up to three.
-            blocks: if needs_room { 48 } else { 2 + chance.below(if variable { 19 } else { 11 }) },
-            // A page has no room for a segment of the index.
-            pages_per_block: if needs_room || variable { 2 } else { 1 + chance.below(2) as u32 },
+            blocks: 2 + chance.below(if variable { 19 } else { 11 }),
+            pages_per_block: if variable { 2 } else { 1 + chance.below(2) as u32 },
             segment_bytes: 8192,
-            index,
             index_segment_slots: 8 << chance.below(2),
         }
     }
@@ -142,14 +121,7 @@ impl Engine {
         environment: &Arc<dyn Environment>,
         options: &Options,
     ) -> Result<EngineStore, Failure> {
-        let in_pmem = match self.shape.index {
-            IndexUse::Dram => false,
-            IndexUse::Pmem => true,
-            IndexUse::Either => environment.boot_id() % 2 == 1,
-        };
-        let placement = if in_pmem { IndexPlacement::Pmem } else { IndexPlacement::Dram };
-        let options = options.clone().index(placement);
-        let db = Db::open_on(Simulated::new(machine), environment, PATH, &options);
+        let db = Db::open_on(Simulated::new(machine), environment, PATH, options);
         let db = db.map_err(failure)?;
         Ok(EngineStore {
             sessions: Vec::new(),
@@ -164,7 +136,7 @@ impl Subject for Engine {
     type Store = EngineStore;
 
     fn image_bytes(&self) -> u64 {
-        if self.shape.index == IndexUse::Dram { 32 << 10 } else { 64 << 10 }
+        32 << 10
     }
 
     fn keys(&self) -> u64 {
@@ -180,7 +152,7 @@ impl Subject for Engine {
     }
 
     fn finds_damage(&self) -> bool {
-        !self.shape.published_layout && self.shape.index == IndexUse::Dram
+        !self.shape.published_layout
     }
 
     fn salvage(

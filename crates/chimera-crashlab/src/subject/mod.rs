@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 
 use crate::simulated::Machine;
-pub(crate) use engine::{Engine, EngineShape, IndexUse};
+pub(crate) use engine::{Engine, EngineShape};
 pub(crate) use fixtures::{Bug, Fixture, Form};
 pub(crate) use shape::{Shape, SubjectVisitor};
 

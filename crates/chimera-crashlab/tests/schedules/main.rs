@@ -6,7 +6,7 @@ mod yielding;
 use std::sync::Arc;
 
 use chimera::pmem::Environment;
-use chimera::{Db, Error, Geometry, IndexPlacement, Options, RecordLayout};
+use chimera::{Db, Error, Geometry, Options, RecordLayout};
 use chimera_crashlab::schedules::{
     Plan, Scheduling, ShuttleEnvironment, Workload, explore, run_history,
 };
@@ -79,15 +79,6 @@ fn the_published_layout() {
     let options = small().layout(RecordLayout::Published);
     all_are_linearizable(workload(4, 3, 5), Scheduling::Random, &options);
     all_are_linearizable(workload(6, 12, 6), Scheduling::Priorities(20), &options);
-}
-
-#[test]
-fn an_index_in_persistent_memory() {
-    // Turns are taken between the words of the index, too.
-    let options = small().anonymous(64 << 10).index(IndexPlacement::Pmem);
-    let options = options.geometry(Geometry { pages_per_block: 2, ..SMALL });
-    all_are_linearizable(workload(4, 3, 7), Scheduling::Random, &options);
-    all_are_linearizable(workload(6, 30, 8), Scheduling::Priorities(20), &options);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use chimera_pmem::journal::Journal;
 use chimera_pmem::{Hardware, Pmem};
 
 use crate::engine::Poison;
-use crate::engine::viper::{Client, Listed, PmemWords, Sizes, Step, Viper};
+use crate::engine::viper::{Client, Listed, Sizes, Step, Viper};
 use crate::pool::Pool;
 use crate::records::vpage::{LogPages, SlottedPages};
 use crate::types::check::CheckReport;
@@ -19,8 +19,6 @@ pub(crate) enum Engine<P: Pmem = Hardware> {
     Viper(Viper<P, SlottedPages>),
     /// Viper with records of any size.
     ViperLog(Viper<P, LogPages>),
-    /// Viper with its index in persistent memory, for comparison.
-    ViperIndexInPmem(Viper<P, SlottedPages, PmemWords<P>>),
 }
 
 /// Calls the same method of whichever engine it is.
@@ -29,7 +27,6 @@ macro_rules! each {
         match $self {
             Engine::Viper($engine) => $call,
             Engine::ViperLog($engine) => $call,
-            Engine::ViperIndexInPmem($engine) => $call,
         }
     };
 }

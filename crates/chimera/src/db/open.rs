@@ -10,15 +10,14 @@ use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, Re
 use super::kind::Engine;
 use super::publish::publisher;
 use super::{Db, HardwareFacts, Inner, Lease};
-use crate::engine::viper::{PmemWords, Step, Viper, hash_geometry};
-use crate::index::volatile::extendible_hash::DramWords;
+use crate::engine::viper::{Step, Viper, hash_geometry};
 use crate::metrics::Registry;
 use crate::pool::{Closing, Pool, Superblock};
-use crate::records::vpage::{LogPages, PageLayout, SlottedPages};
+use crate::records::vpage::{LogPages, PageLayout};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU32;
 use crate::types::error::{Error, Result};
-use crate::types::options::{Geometry, IndexPlacement, Options, RecordLayout};
+use crate::types::options::{Geometry, Options, RecordLayout};
 use crate::types::stats::RecoveryStats;
 
 /// From one pass of space reclamation to the next.
@@ -65,7 +64,7 @@ pub(super) fn on<P: Pmem>(
 ) -> Result<Db<P>> {
     let started_ns = environment.now_ns();
     check_options(options)?;
-    let hash_geometry = hash_geometry(options)?;
+    hash_geometry(options)?;
     let new = || new_superblock(options, &**environment);
     let (pool, opened) = Pool::open(pmem, environment.clone(), path, options, new)?;
     check_superblock(&pool.superblock(), options)?;
@@ -73,25 +72,13 @@ pub(super) fn on<P: Pmem>(
     if options.populate_at_open {
         pool.grow_to_capacity()?;
     }
-    let (engine, recovered) = match options.index {
-        IndexPlacement::Dram if pool.superblock().is_variable() => {
-            let words = DramWords::new(hash_geometry, options.huge_pages);
-            pool.mark_open()?;
-            let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
-            (Engine::ViperLog(engine), recovered)
-        }
-        IndexPlacement::Dram => {
-            let words = DramWords::new(hash_geometry, options.huge_pages);
-            pool.mark_open()?;
-            let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
-            (Engine::Viper(engine), recovered)
-        }
-        IndexPlacement::Pmem => {
-            let words = PmemWords::new::<SlottedPages>(pool.clone(), hash_geometry)?;
-            pool.mark_open()?;
-            let (engine, recovered) = Viper::open(pool.clone(), words, options)?;
-            (Engine::ViperIndexInPmem(engine), recovered)
-        }
+    pool.mark_open()?;
+    let (engine, recovered) = if pool.superblock().is_variable() {
+        let (engine, recovered) = Viper::open(pool.clone(), options)?;
+        (Engine::ViperLog(engine), recovered)
+    } else {
+        let (engine, recovered) = Viper::open(pool.clone(), options)?;
+        (Engine::Viper(engine), recovered)
     };
     pool.mark_recovered();
     let durability = options.effective_durability(pool.pmem.medium())?;
@@ -185,11 +172,6 @@ fn check_options(options: &Options) -> Result<()> {
             return invalid("a journal must have a multiple of 4096 bytes, from 16 KiB to 1 GiB");
         }
     }
-    if options.index == IndexPlacement::Pmem && options.read_only {
-        return invalid(
-            "an index in persistent memory cannot be built in a store open for reading",
-        );
-    }
     Ok(())
 }
 
@@ -204,7 +186,7 @@ fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Su
     let geometry = geometry(options, slot_bytes);
     geometry.validate().map_err(Error::InvalidOptions)?;
     if options.sizes.is_none() {
-        check_variable(&geometry, layout, options.index).map_err(Error::InvalidOptions)?;
+        check_variable(&geometry, layout).map_err(Error::InvalidOptions)?;
     } else if PageLayout::new(&geometry, layout, key_bytes, value_bytes).is_none() {
         let page = geometry.page_bytes;
         let what = format!("pages of {page} bytes do not hold a record; leave the geometry out");
@@ -226,16 +208,9 @@ fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Su
 }
 
 /// Whether there can be a store of records of any size like this.
-fn check_variable(
-    geometry: &Geometry,
-    layout: RecordLayout,
-    index: IndexPlacement,
-) -> Result<(), String> {
+fn check_variable(geometry: &Geometry, layout: RecordLayout) -> Result<(), String> {
     if layout == RecordLayout::Published {
         return Err("the published layout needs records of a fixed size".to_owned());
-    }
-    if index == IndexPlacement::Pmem {
-        return Err("an index in persistent memory needs records of a fixed size".to_owned());
     }
     let block_bytes = u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block);
     if block_bytes > LogPages::BLOCK_BYTES_MAX {
@@ -263,7 +238,7 @@ fn geometry(options: &Options, slot_bytes: u32) -> Geometry {
 fn check_superblock(superblock: &Superblock, options: &Options) -> Result<()> {
     let Superblock { geometry, layout, key_bytes, value_bytes, .. } = superblock;
     let possible = if superblock.is_variable() {
-        *value_bytes == 0 && check_variable(geometry, *layout, IndexPlacement::Dram).is_ok()
+        *value_bytes == 0 && check_variable(geometry, *layout).is_ok()
     } else {
         (1..=KEY_BYTES_MAX).contains(key_bytes)
             && *value_bytes <= VALUE_BYTES_MAX
@@ -271,9 +246,6 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<()> {
     };
     if !possible {
         return Err(Error::corrupted("the superblock's record sizes are not valid", 56));
-    }
-    if superblock.is_variable() {
-        check_variable(geometry, *layout, options.index).map_err(Error::InvalidOptions)?;
     }
     let mismatch = |what, found: String, wanted: String| {
         if found == wanted { Ok(()) } else { Err(Error::Mismatch { what, found, wanted }) }

@@ -35,8 +35,6 @@ pub struct BlockCounts {
     pub paged: u64,
     /// Kind: the block is one page, for records larger than a page and parts of values.
     pub large: u64,
-    /// Kind: words of an index in persistent memory.
-    pub index: u64,
     /// Kind: unknown, because the block's flags are damaged.
     pub damaged: u64,
     /// State: a session writes new records into it.

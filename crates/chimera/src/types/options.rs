@@ -90,18 +90,6 @@ impl FromStr for RecordLayout {
     }
 }
 
-/// Where the offset map lives (Viper, Figure 11).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IndexPlacement {
-    /// In DRAM; rebuilt at open. The design of the paper.
-    #[default]
-    Dram,
-    /// In persistent memory, every change flushed and fenced: the paper's point of comparison, about
-    /// a third as fast. For benchmarks: it is rebuilt at open all the same.
-    Pmem,
-}
-
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -226,7 +214,6 @@ pub struct Options {
     pub(crate) geometry: Option<Geometry>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) durability: Durability,
-    pub(crate) index: IndexPlacement,
     pub(crate) create: bool,
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
@@ -259,7 +246,6 @@ impl Default for Options {
             geometry: None,
             segment_bytes: None,
             durability: Durability::Auto,
-            index: IndexPlacement::Dram,
             create: true,
             read_only: false,
             salvage: false,
@@ -362,12 +348,6 @@ impl Options {
     /// What an acknowledged write survives. Default [`Durability::Auto`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
-        self
-    }
-
-    /// Where the index lives. Default DRAM. May change at every open.
-    pub fn index(mut self, placement: IndexPlacement) -> Self {
-        self.index = placement;
         self
     }
 

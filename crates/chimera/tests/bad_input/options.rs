@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chimera::{Db, Durability, Error, Geometry, IndexPlacement, Options, RecordLayout, TypedDb};
+use chimera::{Db, Durability, Error, Geometry, Options, RecordLayout, TypedDb};
 
 use crate::tools::{SMALL, assert_fails, contents, filled_store, open, scratch, small, small_with};
 
@@ -13,7 +13,6 @@ fn impossible_options_say_what_is_wrong() {
     let geometry = |geometry| small_with(geometry).fixed_size(8, 8);
     let cases: Vec<(Options, &[&str])> = vec![
         (Options::new().layout(RecordLayout::Published), &["published layout", "fixed size"]),
-        (Options::new().index(IndexPlacement::Pmem), &["index in persistent", "fixed size"]),
         (
             Options::new().geometry(Geometry { page_bytes: 128 << 10, ..Geometry::default() }),
             &["at most 524272 bytes"],
@@ -44,7 +43,6 @@ fn impossible_options_say_what_is_wrong() {
             sized().durability(Durability::Group { max_delay: Duration::from_millis(50) }),
             &["cannot be had", "ask for `process`"],
         ),
-        (small().index(IndexPlacement::Pmem), &["blocks larger than its segments"]),
     ];
     for (number, (options, words)) in cases.into_iter().enumerate() {
         let directory = scratch();
@@ -58,14 +56,6 @@ fn impossible_options_say_what_is_wrong() {
         filled_store(directory.path(), &small(), 3);
         assert_eq!(contents(&open(directory.path(), &small())).len(), 3);
     }
-}
-
-#[test]
-fn an_index_in_pmem_cannot_be_built_for_reading_only() {
-    let directory = scratch();
-    filled_store(directory.path(), &small(), 3);
-    let options = Options::new().read_only(true).index(IndexPlacement::Pmem);
-    assert_fails(Db::open(directory.path(), &options), &["index", "open for reading"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::{Error, IndexPlacement, RecordLayout};
+use chimera::{Error, RecordLayout};
 
 use crate::tools::{
     Chance, assert_fails, assert_sound, contents, fill, key, open, scratch, value, version_of,
@@ -80,11 +80,6 @@ fn eight_sessions_in_ranges_of_their_own() {
 #[test]
 fn four_sessions_in_the_published_layout() {
     disjoint_ranges(4, &options().layout(RecordLayout::Published));
-}
-
-#[test]
-fn four_sessions_with_an_index_in_persistent_memory() {
-    disjoint_ranges(4, &options().index(IndexPlacement::Pmem));
 }
 
 /// Pool, index and tables grow under readers, who must never miss a key that is there.

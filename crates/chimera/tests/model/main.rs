@@ -5,7 +5,7 @@ mod tools;
 
 mod operations;
 
-use chimera::{Geometry, IndexPlacement, Options, RecordLayout};
+use chimera::{Geometry, Options, RecordLayout};
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -123,15 +123,6 @@ fn the_smallest_index_segments() {
     let case = case(8, 8, SMALL);
     let options = case.options.clone().index_segment_slots(8);
     check_layouts(&Case { options, ..case });
-}
-
-#[test]
-fn an_index_in_persistent_memory() {
-    for slots in [8, 32] {
-        let case = case(8, 24, pages_of(1024));
-        let options = case.options.clone().index(IndexPlacement::Pmem).index_segment_slots(slots);
-        check_layouts(&Case { options, ..case });
-    }
 }
 
 #[test]

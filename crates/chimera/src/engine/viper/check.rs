@@ -6,7 +6,6 @@ use chimera_pmem::Pmem;
 
 use super::scan::{Finding, Scan};
 use super::{Client, Viper};
-use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
 use crate::records::vpage::{PageBuffers, Pages, Place};
 use crate::types::check::CheckReport;
@@ -15,7 +14,7 @@ use crate::types::options::Progress;
 /// Verifies the values, too; damaged words of bits are reported once and not followed.
 const EVERYTHING: Scan = Scan { values: true, salvage: false };
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Verifies the whole store. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         let mut report = CheckReport::default();

@@ -4,7 +4,6 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, steps};
-use crate::index::volatile::extendible_hash::Words;
 use crate::pool::checked_word;
 use crate::records::vpage::{Chunk, DESCRIPTOR_BYTES, Pages, Place, Stored};
 use crate::types::error::Result;
@@ -12,7 +11,7 @@ use crate::types::error::Result;
 /// A block that was in use before is taken for chunks when one in so many of its bytes is free.
 const REUSED_PART: u32 = 4;
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Writes a record at `place` whose value lies in chunks elsewhere; as [`write`](Self::write).
     ///
     /// # Cost

@@ -3,7 +3,6 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Viper, steps};
-use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::{
     DESCRIPTOR_BYTES, InsertPoint, POINTS, Pages, Place, Room, VERSION_MAX,
@@ -75,9 +74,9 @@ impl Client {
     /// # Errors
     /// `PoolFull` when there is no block to be had.
     #[inline]
-    pub(super) fn place<P: Pmem, V: Pages, W: Words>(
+    pub(super) fn place<P: Pmem, V: Pages>(
         &mut self,
-        engine: &Viper<P, V, W>,
+        engine: &Viper<P, V>,
         key_bytes: usize,
         value_bytes: usize,
     ) -> Result<Place> {
@@ -93,9 +92,9 @@ impl Client {
 
     /// The place last given by [`place`](Self::place) is in use.
     #[inline]
-    pub(super) fn consume<P: Pmem, V: Pages, W: Words>(
+    pub(super) fn consume<P: Pmem, V: Pages>(
         &mut self,
-        engine: &Viper<P, V, W>,
+        engine: &Viper<P, V>,
         key_bytes: usize,
         value_bytes: usize,
     ) {
@@ -135,7 +134,7 @@ impl Client {
     }
 
     /// Gives back what was kept.
-    pub(super) fn release_blocks<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
+    pub(super) fn release_blocks<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>) {
         for block in self.held.take().unwrap_or_default() {
             let _booked = engine.begin(Operation::BlockHandOut, self);
             engine.leave_block(block, None);
@@ -147,9 +146,9 @@ impl Client {
     ///
     /// # Errors
     /// `PoolFull` when there is no block to be had.
-    pub(super) fn point_for_chunk<P: Pmem, V: Pages, W: Words>(
+    pub(super) fn point_for_chunk<P: Pmem, V: Pages>(
         &mut self,
-        engine: &Viper<P, V, W>,
+        engine: &Viper<P, V>,
         need: u32,
     ) -> Result<&mut InsertPoint> {
         while self.points[CHUNKS].block.is_none()
@@ -179,9 +178,9 @@ impl Client {
 
     /// Starts loading where the record after the present one goes.
     #[inline(always)]
-    pub(super) fn prefetch_next<P: Pmem, V: Pages, W: Words>(
+    pub(super) fn prefetch_next<P: Pmem, V: Pages>(
         &self,
-        engine: &Viper<P, V, W>,
+        engine: &Viper<P, V>,
         key_bytes: usize,
         value_bytes: usize,
     ) {
@@ -191,9 +190,9 @@ impl Client {
 
     /// Goes on to the next part of the page, page or block.
     #[cold]
-    fn advance<P: Pmem, V: Pages, W: Words>(
+    fn advance<P: Pmem, V: Pages>(
         &mut self,
-        engine: &Viper<P, V, W>,
+        engine: &Viper<P, V>,
         which: usize,
         need: u32,
     ) -> Result<()> {
@@ -204,9 +203,9 @@ impl Client {
         done
     }
 
-    fn advance_booked<P: Pmem, V: Pages, W: Words>(
+    fn advance_booked<P: Pmem, V: Pages>(
         &mut self,
-        engine: &Viper<P, V, W>,
+        engine: &Viper<P, V>,
         which: usize,
         need: u32,
     ) -> Result<()> {
@@ -257,13 +256,13 @@ impl Client {
     }
 
     /// Gives the blocks back, for others to fill.
-    pub(crate) fn leave<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>) {
+    pub(crate) fn leave<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>) {
         for which in 0..self.points.len() {
             self.leave_point(engine, which);
         }
     }
 
-    fn leave_point<P: Pmem, V: Pages, W: Words>(&mut self, engine: &Viper<P, V, W>, which: usize) {
+    fn leave_point<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>, which: usize) {
         engine.clock.fetch_max(self.clock, Ordering::Relaxed);
         let mut point = std::mem::take(&mut self.points[which]);
         let Some(block) = point.block else { return };
@@ -276,7 +275,7 @@ impl Client {
     }
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
     /// one. Tells whether it was in use before.
     fn take_block(&self, flags: u32, need: u32, spare: Option<&mut Spare>) -> Result<(u64, bool)> {

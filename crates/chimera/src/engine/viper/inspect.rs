@@ -4,13 +4,12 @@ use chimera_pmem::Pmem;
 
 use super::Viper;
 use super::blocks::Whose;
-use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::Pages;
 use crate::types::inspect::{IndexReport, InspectReport};
 use crate::types::options::Progress;
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Looks at every block. Other sessions may go on.
     pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
         let used = self.pool.used_blocks();
@@ -40,7 +39,6 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
             return blocks.damaged += 1;
         };
         match flags {
-            flags if flags & block_flags::INDEX != 0 => return blocks.index += 1,
             flags if flags & block_flags::LARGE != 0 => blocks.large += 1,
             _ => blocks.paged += 1,
         }

@@ -8,7 +8,7 @@ use chimera_pmem::Pmem;
 use super::read::Unsound;
 use super::{Client, Viper};
 use crate::index::Probe;
-use crate::index::volatile::extendible_hash::{Words, position_of};
+use crate::index::volatile::extendible_hash::position_of;
 use crate::pool::Location;
 use crate::records::vpage::Pages;
 use crate::types::error::Result;
@@ -22,7 +22,7 @@ pub(crate) struct Listed<'a> {
     pub(crate) done_below: u64,
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
     /// there all the time exactly once, with a value that they have at that moment. Ends early when
     /// `take` says `false`. Nothing is locked while `take` runs.

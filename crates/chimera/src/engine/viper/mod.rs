@@ -49,8 +49,6 @@ pub(crate) mod steps {
         OUTBID = "viper.step.outbid";
         /// Clearing the bits of records that lost.
         CLEAR_LOSERS = "viper.step.clear_losers";
-        /// Making blocks of an index free.
-        RESET_INDEX = "viper.step.reset_index";
         /// Telling readers which values were changed in place.
         MARK_PAGES = "viper.step.mark_pages";
         /// Making durable that a block's values are changed in place.
@@ -76,7 +74,6 @@ mod chunks;
 mod client;
 mod inspect;
 mod list;
-mod pmem_words;
 mod read;
 mod reclaim;
 mod recovery;
@@ -91,7 +88,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use crate::engine::{KeyHash, KeyLocks, Poison};
 use crate::index::OutOfSpace;
-use crate::index::volatile::extendible_hash::{DramWords, ExtendibleHash, HashGeometry, Words};
+use crate::index::volatile::extendible_hash::{ExtendibleHash, HashGeometry};
 use crate::pool::Pool;
 use crate::records::vpage::Pages;
 use crate::sync::atomic::AtomicU64;
@@ -101,16 +98,15 @@ use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
 pub(crate) use client::{Client, Written};
 pub(crate) use list::Listed;
-pub(crate) use pmem_words::PmemWords;
 use reclaim::Reclaim;
 pub(crate) use reclaim::Step;
 
 /// The engine: one open store.
-pub(crate) struct Viper<P: Pmem, V: Pages, W: Words = DramWords> {
+pub(crate) struct Viper<P: Pmem, V: Pages> {
     pub(crate) pool: Arc<Pool<P>>,
     pub(crate) poison: Poison,
     pages: V,
-    index: ExtendibleHash<W>,
+    index: ExtendibleHash,
     hash: KeyHash,
     keys: KeyLocks,
     blocks: Blocks,
@@ -124,23 +120,18 @@ pub(crate) struct Viper<P: Pmem, V: Pages, W: Words = DramWords> {
     verify_reads: bool,
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
-    /// Rebuilds the index of an open pool over `words` and makes the pool ready for sessions.
+impl<P: Pmem, V: Pages> Viper<P, V> {
+    /// Rebuilds the index of an open pool and makes the pool ready for sessions.
     ///
     /// # Errors
     /// `Corrupted` for damage, unless the options say to salvage; when memory runs out.
-    pub(crate) fn open(
-        pool: Arc<Pool<P>>,
-        words: W,
-        options: &Options,
-    ) -> Result<(Self, RecoveryStats)> {
+    pub(crate) fn open(pool: Arc<Pool<P>>, options: &Options) -> Result<(Self, RecoveryStats)> {
         let superblock = pool.superblock();
         let environment = pool.environment.clone();
         let pages = V::of(&pool)?;
         let hash_geometry = hash_geometry(options)?;
-        // An index in persistent memory takes blocks from here on: they are not to be recovered.
         let blocks = pool.used_blocks();
-        let index = ExtendibleHash::new(words, hash_geometry, environment.clone());
+        let index = ExtendibleHash::in_dram(hash_geometry, options.huge_pages, environment.clone());
         let engine = Self {
             poison: Poison::new(options.read_only),
             pages,

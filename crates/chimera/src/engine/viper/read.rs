@@ -4,7 +4,6 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper, steps};
 use crate::index::Probe;
-use crate::index::volatile::extendible_hash::Words;
 use crate::pool::Location;
 use crate::records::vpage::{self, Pages, Place, RecordHeader};
 use crate::sync::VersionLock;
@@ -25,7 +24,7 @@ impl Unsound {
     }
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Hands the value of `key` to `take`.
     #[inline]
     pub(crate) fn get_with<T>(

@@ -13,7 +13,6 @@ use std::ops::Range;
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper, steps};
-use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::{Pages, Place};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +67,7 @@ pub(super) struct Reclaim {
     blocks_given_back: AtomicU64,
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     fn mover(&self) -> MutexGuard<'_, Mover> {
         lock_relaxing(&self.reclaim.mover, &*self.pool.environment)
     }

@@ -11,7 +11,6 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
 use super::{Client, Viper, no_index_memory, no_memory, steps};
-use crate::index::volatile::extendible_hash::Words;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::block_flags;
@@ -50,7 +49,7 @@ impl Findings {
     }
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Builds the index from the records of the first `blocks` blocks and brings them into order.
     pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<RecoveryStats> {
         let threads = match options.recovery_threads {
@@ -86,7 +85,6 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if !self.pool.read_only && !self.pool.pmem.skips(steps::CLEAR_LOSERS) {
             self.clear_losers(&findings.losers, options.salvage)?;
         }
-        self.index.settle();
         let changed: BTreeSet<u64> =
             findings.losers.iter().map(|loser| self.pages.place_of(*loser).block).collect();
         self.in_chunks(threads, blocks, None, |chunk, _| {
@@ -235,26 +233,20 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
     fn tidy_block(&self, block: u64, room: Option<Room>) {
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = block_flags::read(&self.pool, block) else { return };
-        if self.blocks.is_damaged(block) && flags & (block_flags::FREE | block_flags::INDEX) != 0 {
+        if self.blocks.is_damaged(block) && flags & block_flags::FREE != 0 {
             return;
         }
-        let holds_records = flags & block_flags::INDEX == 0;
         let pmem = &self.pool.pmem;
-        if holds_records
-            && flags & block_flags::IN_PLACE != 0
+        if flags & block_flags::IN_PLACE != 0
             && self.pages.is_checked()
             && !pmem.skips(steps::MARK_PAGES)
         {
             self.mark_pages(block, true);
         }
-        // An index in persistent memory takes the blocks of the last one.
-        if self.pool.read_only || !holds_records && W::IN_POOL {
+        if self.pool.read_only {
             return;
         }
-        let tidied = if !holds_records && !pmem.skips(steps::RESET_INDEX) {
-            self.pages.clear_block(&self.pool, block);
-            block_flags::change(&self.pool, block, 0, block_flags::KNOWN)
-        } else if flags & block_flags::OWNED != 0 {
+        let tidied = if flags & block_flags::OWNED != 0 {
             block_flags::change(&self.pool, block, 0, block_flags::OWNED)
         } else {
             Ok(())

@@ -3,7 +3,6 @@
 use chimera_pmem::Pmem;
 
 use super::Viper;
-use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::{self, PageBuffers, Pages, Place, RecordHeader, Room, Scanned, steps};
 use crate::sync::atomic::Ordering;
@@ -24,7 +23,7 @@ pub(super) struct Scan {
     pub(super) salvage: bool,
 }
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Reads the records of a block. The room in it, where it holds records.
     pub(super) fn scan_block(
         &self,
@@ -43,12 +42,6 @@ impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
         if flags & block_flags::FREE != 0 {
             if !self.pages.is_blank(&self.pool, block) {
                 visit(Finding::Damage { at, what: "a block that is marked as free holds records" });
-            }
-            return None;
-        }
-        if flags & block_flags::INDEX != 0 {
-            if V::IS_LOG {
-                visit(Finding::Damage { at, what: "a block is marked as one of an index" });
             }
             return None;
         }

@@ -4,13 +4,12 @@ use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::read::Existing;
 use super::{Client, Viper, Written, steps};
-use crate::index::volatile::extendible_hash::Words;
 use crate::records::block_flags;
 use crate::records::vpage::{Pages, Place, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
     /// `change` runs again when another session was faster.
     pub(crate) fn update(

@@ -4,12 +4,11 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
-use crate::index::volatile::extendible_hash::Words;
 use crate::records::vpage::{DESCRIPTOR_BYTES, Pages, Place, RecordHeader, Stored, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
-impl<P: Pmem, V: Pages, W: Words> Viper<P, V, W> {
+impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Stores `value` under `key`; tells whether the key is new.
     #[inline]
     pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {

@@ -260,11 +260,6 @@ impl<W: Words> ExtendibleHash<W> {
     }
 
     #[inline(always)]
-    /// See [`Words::settle`].
-    pub fn settle(&self) {
-        self.words.settle();
-    }
-
     fn slots(&self, segment: u64) -> Slots<'_, W> {
         Slots::new(&self.words, self.geometry, segment)
     }

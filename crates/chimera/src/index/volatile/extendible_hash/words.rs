@@ -13,9 +13,6 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// A segment starts as zeros and never moves. Every segment and line that is passed in has been
 /// ensured before.
 pub trait Words: Send + Sync {
-    /// Whether the words lie in blocks of the pool.
-    const IN_POOL: bool = false;
-
     /// Where a line is, found once for several accesses to its words.
     type Line<'a>: Copy
     where
@@ -44,10 +41,6 @@ pub trait Words: Send + Sync {
 
     /// Makes all lines of a segment durable, where that means something. Nothing in DRAM.
     fn persist_segment(&self, segment: u64);
-
-    /// Recovery is over: from here on records are written, and blocks that were free of them at open are
-    /// no longer for the table. Nothing in DRAM.
-    fn settle(&self) {}
 
     /// Bytes of all segments made usable so far.
     fn bytes(&self) -> u64;
