@@ -9,7 +9,7 @@ use crate::{any_size, store_of};
 fn consistent(db: &Db) -> InspectReport {
     let report = db.inspect(None);
     let blocks = &report.blocks;
-    assert_eq!(blocks.used, blocks.paged + blocks.large + blocks.index + blocks.damaged);
+    assert_eq!(blocks.used, blocks.paged + blocks.large + blocks.damaged);
     let of_records = blocks.paged + blocks.large;
     assert_eq!(of_records, blocks.owned + blocks.queued + blocks.resting);
     assert_eq!(of_records, report.fill.empty + report.fill.tenths.iter().sum::<u64>());
