@@ -1,6 +1,6 @@
 //! `chimera inspect`.
 
-use chimera::InspectReport;
+use chimera::{InspectReport, ViperInspect};
 use clap::Args;
 use serde::Serialize;
 
@@ -40,22 +40,29 @@ impl Inspect {
         if context.json {
             return context.output.json(&Report { path: &self.store.place.path, report });
         }
-        for (name, value) in rows(&report) {
+        let mut rows = common_rows(&report);
+        rows.extend(report.viper().map(viper_rows).unwrap_or_default());
+        for (name, value) in rows {
             context.output.line(format!("{name:22}{value}"))?;
         }
-        for line in histogram(&report) {
+        for line in report.viper().map(histogram).unwrap_or_default() {
             context.output.line(line)?;
         }
         Ok(())
     }
 }
 
-fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
-    let InspectReport { blocks, pages, bytes, index, .. } = report;
-    let mut rows = vec![
+fn common_rows(report: &InspectReport) -> Vec<(&'static str, String)> {
+    vec![
         ("records", count(report.records)),
-        ("blocks", format!("{} of {}", count(blocks.used), size(report.block_bytes))),
-        ("  of pages", format!("{} of {}", count(blocks.paged), size(report.page_bytes))),
+        ("blocks", format!("{} of {}", count(report.blocks_used), size(report.block_bytes))),
+    ]
+}
+
+fn viper_rows(viper: &ViperInspect) -> Vec<(&'static str, String)> {
+    let ViperInspect { blocks, pages, bytes, index, .. } = viper;
+    let mut rows = vec![
+        ("  of pages", count(blocks.paged)),
         ("  that are one page", count(blocks.large)),
         ("  damaged", count(blocks.damaged)),
         ("blocks of records", count(blocks.paged + blocks.large)),
@@ -85,8 +92,8 @@ fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
 }
 
 /// Blocks by the part of them that live records take.
-fn histogram(report: &InspectReport) -> Vec<String> {
-    let fill = &report.fill;
+fn histogram(viper: &ViperInspect) -> Vec<String> {
+    let fill = &viper.fill;
     let parts = (1_u64..).zip(fill.tenths).map(|(tenth, blocks)| (10 * tenth, blocks));
     let all: Vec<_> = std::iter::once((0, fill.empty)).chain(parts).collect();
     let most = all.iter().map(|(_, blocks)| *blocks).max().unwrap_or_default().max(1);

@@ -14,6 +14,9 @@ use crate::types::error::{Error, Result};
 /// Pages of the operating system, in bytes.
 const SYSTEM_PAGE_BYTES: u64 = 4096;
 
+/// Most blocks that are kept for making room.
+const RESERVE_BLOCKS: u64 = 2;
+
 /// What growing needs to know.
 pub(super) struct Growth {
     /// Open segments, for allocating storage in them.
@@ -37,7 +40,7 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 1 line; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
-        self.take_block_below(self.unreserved_blocks)
+        self.take_block_below(self.blocks_max - self.reserved_blocks.load(Ordering::Relaxed))
     }
 
     /// As [`take_block`](Self::take_block), also one of the last, which are for making room.
@@ -46,6 +49,12 @@ impl<P: Pmem> Pool<P> {
     /// As there.
     pub(crate) fn take_reserved_block(&self) -> Result<u64> {
         self.take_block_below(u64::MAX)
+    }
+
+    /// Keeps the last blocks of the pool for making room, 2 unless it is tiny. For engines that cannot make
+    /// room without room.
+    pub(crate) fn reserve(&self) {
+        self.reserved_blocks.store((self.blocks_max / 64).min(RESERVE_BLOCKS), Ordering::Relaxed);
     }
 
     fn take_block_below(&self, end: u64) -> Result<u64> {

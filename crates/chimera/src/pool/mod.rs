@@ -25,6 +25,7 @@ mod growth;
 mod journal;
 mod location;
 mod open;
+mod options;
 mod segment;
 mod storage;
 mod superblock;
@@ -37,12 +38,15 @@ use chimera_pmem::{Environment, Extent, Pmem};
 
 pub(crate) use blocks::BlockMap;
 pub use location::Location;
-pub(crate) use superblock::{Closing, Superblock};
+pub(crate) use open::NewPool;
+pub(crate) use options::PoolOptions;
+pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
+use superblock::ROOTS;
 
 /// The sites of the pool.
 pub(crate) mod sites {
@@ -93,8 +97,10 @@ pub(crate) struct Pool<P: Pmem> {
     ahead_blocks: u64,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
-    /// What is beyond these is for making room: a log has none without room.
-    unreserved_blocks: u64,
+    /// Most blocks there may be.
+    blocks_max: u64,
+    /// Of these, the last ones that are handed out for making room alone: see [`reserve`](Self::reserve).
+    reserved_blocks: AtomicU64,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -142,12 +148,25 @@ impl<P: Pmem> Pool<P> {
     /// The new superblock is durable on return; a crash before leaves the old one.
     ///
     /// # Cost
-    /// 2 lines, 1 fence.
+    /// 2 lines and those of the engine's area, which are 1 for up to 6 words; 1 fence.
     pub(crate) fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = self.lock_superblock();
         change(&mut superblock);
         superblock.sequence = superblock.sequence.wrapping_add(1);
         store_superblock(&self.pmem, &superblock);
+    }
+
+    /// Replaces roots of the engine atomically: with what `change` makes of them. What they lead to must be
+    /// durable. Both copies of the superblock say so on return, so that either one alone is enough.
+    ///
+    /// # Durability
+    /// The new roots are durable on return; a crash before leaves the old ones or the new ones.
+    ///
+    /// # Cost
+    /// As twice [`change_superblock`](Self::change_superblock).
+    pub(crate) fn replace_roots(&self, change: impl FnOnce(&mut [u64; ROOTS])) {
+        self.change_superblock(|superblock| change(&mut superblock.roots));
+        self.change_superblock(|_| {});
     }
 
     /// Makes everything stored so far survive what the medium can.
@@ -214,10 +233,11 @@ impl<P: Pmem> Pool<P> {
 fn store_superblock<P: Pmem>(pmem: &P, superblock: &Superblock) {
     let at = superblock.sequence % 2 * superblock::COPY_STRIDE;
     let words = superblock.encode();
-    for (index, word) in words.iter().enumerate() {
+    let used = superblock.words_used();
+    for (index, word) in words[..used].iter().enumerate() {
         pmem.store_u64(at + 8 * index as u64, *word, sites::SUPERBLOCK);
     }
-    let copy = pmem.check(at, 8 * superblock::WORDS as u64).expect("the superblock is mapped");
+    let copy = pmem.check(at, 8 * used as u64).expect("the superblock is mapped");
     pmem.flush(copy, sites::SUPERBLOCK);
     pmem.fence(sites::SUPERBLOCK);
 }

@@ -10,7 +10,7 @@ use super::reader::Verified;
 use super::writer::{Reached, StreamWriter};
 use crate::db::Db;
 use crate::types::error::{Error, Result};
-use crate::types::options::Progress;
+use crate::types::progress::Progress;
 use crate::types::stream::ExportReport;
 
 /// Content of a frame, unless a single record is longer.

@@ -8,7 +8,7 @@ use chimera_pmem::Pmem;
 use super::reader::StreamReader;
 use crate::db::Db;
 use crate::types::error::{Error, Result};
-use crate::types::options::Progress;
+use crate::types::progress::Progress;
 use crate::types::stream::{ImportReport, StreamPosition};
 
 /// How a stream is imported.

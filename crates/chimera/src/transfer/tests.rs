@@ -12,7 +12,7 @@ use super::format::{
 };
 use super::reader::StreamReader;
 use super::writer::StreamWriter;
-use crate::engine::viper::Listed;
+use crate::engine::shared::listing::Listed;
 use crate::types::error::Error;
 use crate::types::stream::StreamKind;
 

@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use super::options::Options;
-
 /// What kind of records a store or a stream has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamKind {
@@ -20,12 +18,6 @@ impl StreamKind {
     /// Whether all records have the same sizes.
     pub fn is_fixed(&self) -> bool {
         self.key_bytes > 0
-    }
-
-    /// Options for a store of this kind, with defaults for all else.
-    pub fn options(&self) -> Options {
-        let options = Options::new();
-        if self.is_fixed() { options.fixed_size(self.key_bytes, self.value_bytes) } else { options }
     }
 }
 

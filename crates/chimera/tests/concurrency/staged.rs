@@ -29,7 +29,7 @@ fn interrupted_get(
 ) -> Option<Vec<u8>> {
     let directory = scratch();
     let db = crash::open(directory.path(), options);
-    let slots = u64::from(db.stats().records_per_page);
+    let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
     let mut writer = db.session();
     fill(&mut writer, 0..slots, 1);
     let stage = Mutex::new(Some((writer, meanwhile)));
@@ -159,7 +159,7 @@ fn a_key_that_moves_all_the_time_is_found() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
         let directory = scratch();
         let db = crash::open(directory.path(), &one_page_blocks().layout(layout));
-        let slots = u64::from(db.stats().records_per_page);
+        let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
         let mut writer = db.session();
         fill(&mut writer, 0..slots, 1);
         let moves = 6;

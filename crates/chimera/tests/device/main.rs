@@ -70,7 +70,7 @@ fn a_store_fills_a_device_and_no_more() {
         }
     };
     assert!(matches!(error, Error::PoolFull { .. }), "{error}");
-    let slots = u64::from(db.stats().records_per_block);
+    let slots = u64::from(db.stats().viper().expect("Viper").records_per_block);
     assert_eq!(count, 3 * 24 * slots);
     assert!(matches!(session.put(&key(count), &value(0, 0)), Err(Error::PoolFull { .. })));
     drop(session);
@@ -237,7 +237,7 @@ fn what_a_device_held_before_never_comes_back() {
     let pmem = CrashPmem::new(&options);
     let db = Db::open_on(pmem, &device.environment(), device.path(), &options).expect("it opens");
     let mut session = db.session();
-    let slots = u64::from(db.stats().records_per_block);
+    let slots = u64::from(db.stats().viper().expect("Viper").records_per_block);
     let images = db.pmem().photograph(|| fill(&mut session, 0..=slots, 1));
     let mut fresh = 0;
     for image in images.iter().step_by(3) {
@@ -260,7 +260,15 @@ fn what_a_device_held_before_never_comes_back() {
 fn growth_on_a_device_is_atomic() {
     let slots = 24 * {
         let device = small_device(1, 0);
-        u64::from(device.open(&small()).expect("a blank device").stats().records_per_block)
+        u64::from(
+            device
+                .open(&small())
+                .expect("a blank device")
+                .stats()
+                .viper()
+                .expect("Viper")
+                .records_per_block,
+        )
     };
     let images = photograph(0xff, slots, |db| {
         db.put(&key(slots), &value(slots, 1)).expect("a second segment");

@@ -65,7 +65,9 @@ fn versioned() -> [Options; 2] {
 
 fn records_per_block(options: &Options) -> u64 {
     let directory = scratch();
-    let in_slots = u64::from(open(directory.path(), options).stats().records_per_block);
+    let in_slots = u64::from(
+        open(directory.path(), options).stats().viper().expect("Viper").records_per_block,
+    );
     if in_slots > 0 { in_slots } else { 8 }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chimera::ViperStats;
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -42,7 +43,6 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
         ("path", path.display().to_string()),
         ("engine", stats.engine.to_string()),
         ("keys, values", sizes(stats)),
-        ("record layout", format!("{:?}", stats.layout).to_lowercase()),
         ("medium", stats.medium.to_string()),
         ("durability", stats.durability.to_string()),
         ("flush instruction", stats.flush_instruction.clone()),
@@ -58,10 +58,7 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
         ("closed in order", if recovery.clean { "yes" } else { "no" }.to_owned()),
         ("opened in", duration(recovery.duration_ns)),
     ];
-    if stats.key_bytes > 0 {
-        rows.push(("records per page", count(stats.records_per_page.into())));
-        rows.push(("records per block", count(stats.records_per_block.into())));
-    }
+    rows.extend(stats.viper().map(viper_rows).unwrap_or_default());
     if let (Some(bytes), Some(ratio)) = (stats.user_bytes, stats.space_amplification) {
         rows.push(("keys and values", size(bytes)));
         rows.push(("space amplification", format!("{ratio:.2}")));
@@ -71,6 +68,16 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
     }
     if stats.records_damaged > 0 {
         rows.push(("damaged records", count(stats.records_damaged)));
+    }
+    rows
+}
+
+/// What Viper alone says.
+fn viper_rows(viper: &ViperStats) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("record layout", format!("{:?}", viper.layout).to_lowercase())];
+    if viper.records_per_page > 0 {
+        rows.push(("records per page", count(viper.records_per_page.into())));
+        rows.push(("records per block", count(viper.records_per_block.into())));
     }
     rows
 }

@@ -28,7 +28,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
         let mut chunks = Vec::new();
-        if !self.pool.pmem.skips(steps::HOLD_BLOCKS) {
+        if !self.core.pool.pmem.skips(steps::HOLD_BLOCKS) {
             client.hold_blocks();
         }
         let written = self.write_chunks(client, place, value, &mut chunks).and_then(|descriptor| {
@@ -48,7 +48,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         value: &[u8],
         chunks: &mut Vec<Extent>,
     ) -> Result<[u8; DESCRIPTOR_BYTES]> {
-        let name = self.pool.environment.random_u64();
+        let name = self.core.pool.environment.random_u64();
         let (mut next, mut end, mut position) = (None, value.len(), 0);
         while end > 0 {
             let point = client.point_for_chunk(self, self.pages.units_per_block() / REUSED_PART)?;
@@ -56,7 +56,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             let start = end.saturating_sub(self.pages.room_for_chunk(point)).next_multiple_of(8);
             let bytes = &value[start..end];
             let chunk = Chunk { record, name, next, position, bytes };
-            let (location, all) = self.pages.write_chunk(&self.pool, point, &chunk);
+            let (location, all) = self.pages.write_chunk(&self.core.pool, point, &chunk);
             chunks.push(all);
             (next, end, position) = (Some(location), start, position + 1);
         }

@@ -25,41 +25,25 @@ impl Unsound {
 }
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Hands the value of `key` to `take`.
-    #[inline]
-    pub(crate) fn get_with<T>(
-        &self,
-        client: &mut Client,
-        key: &[u8],
-        take: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>> {
-        self.pages.check_key(key)?;
-        let found = self.read_hashed(client, self.hash.of(key), key)?;
-        Ok(if found { Some(take(&client.value)) } else { None })
-    }
-
     /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys
     /// overlap.
-    pub(crate) fn multi_get_with<K: AsRef<[u8]>>(
+    pub(super) fn read_many<K: AsRef<[u8]>>(
         &self,
         client: &mut Client,
         keys: &[K],
         mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        for key in keys {
-            self.pages.check_key(key.as_ref())?;
-        }
         for (group_number, group) in keys.chunks(GROUP).enumerate() {
             let mut hashes = [0; GROUP];
             for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.hash.of(key.as_ref());
+                *hash = self.core.hash.of(key.as_ref());
                 self.index.prefetch(*hash);
             }
             for (number, hash) in hashes[..group.len()].iter().enumerate() {
                 if let Some(location) = self.index.peek(*hash) {
                     let place = self.pages.place_of(location);
-                    self.pool.pmem.prefetch(self.pages.whole(
-                        &self.pool,
+                    self.core.pool.pmem.prefetch(self.pages.whole(
+                        &self.core.pool,
                         &place,
                         group[number].as_ref().len(),
                     ));
@@ -67,7 +51,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
             for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
                 let found = self.read_hashed(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.value));
+                take(group_number * GROUP + number, found.then_some(&client.shared.value));
             }
         }
         Ok(())
@@ -76,8 +60,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Reads the value of `key` into the client's buffer. `false` when there is none.
     #[inline]
     pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        let _booked = self.begin(Operation::Get, client);
-        let into = &mut client.value;
+        let _booked = self.core.book(Operation::Get, client.shared.number);
+        let into = &mut client.shared.value;
         let found = self.index.find(hash, |location| self.read_record(hash, location, key, into));
         Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
@@ -100,21 +84,21 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     ) -> Probe<Result<(), Unsound>> {
         let place = self.pages.place_of(location);
         let lock = self.page_lock(&place);
-        self.pool.pmem.prefetch(self.pages.whole(&self.pool, &place, key.len()));
+        self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, &place, key.len()));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        if !self.pages.key_is(&self.pool, &place, key) {
+        if !self.pages.key_is(&self.core.pool, &place, key) {
             let probe = self.other_key(hash, location, &place);
-            self.pool.pmem.operation_rereads();
+            self.core.pool.pmem.operation_rereads();
             return probe;
         }
-        let is_record = self.pages.read_value(&self.pool, &place, into);
-        let header = self.verify_reads.then(|| self.pages.header(&self.pool, &place));
+        let is_record = self.pages.read_value(&self.core.pool, &place, into);
+        let header = self.verify_reads.then(|| self.pages.header(&self.core.pool, &place));
         if !lock.read_is_valid(version)
             || self.pages.is_checked()
                 && !self.index.leads_to(hash, location)
-                && !self.pool.pmem.skips(steps::LEADS_TO)
+                && !self.core.pool.pmem.skips(steps::LEADS_TO)
         {
-            self.pool.pmem.operation_rereads();
+            self.core.pool.pmem.operation_rereads();
             return Probe::Retry;
         }
         let is_sound = is_record
@@ -122,7 +106,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 header.key_is_sound(&place, hash)
                     && (VersionLock::is_marked(version) || header.value_is_sound(&place, into))
             });
-        if is_sound || self.pool.pmem.skips(vpage::steps::READ_CHECK) {
+        if is_sound || self.core.pool.pmem.skips(vpage::steps::READ_CHECK) {
             return Probe::Found(Ok(()));
         }
         self.suspect(hash, location, &place)
@@ -133,17 +117,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// while it was read: whether it is damaged is decided while nobody can change it.
     #[cold]
     fn suspect(&self, hash: u64, location: Location, place: &Place) -> Probe<Result<(), Unsound>> {
-        self.pool.pmem.operation_rereads();
-        let _key = self.keys.lock_to_look(hash, &self.poison);
+        self.core.pool.pmem.operation_rereads();
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
         if !self.index.contains_exact(hash, location) {
             return Probe::Retry;
         }
         let mut value = Vec::new();
         let is_sound = self.stored_key_is_sound(place)
-            && self.pages.read_value(&self.pool, place, &mut value)
+            && self.pages.read_value(&self.core.pool, place, &mut value)
             && (!self.verify_reads
                 || self.page_lock(place).has_mark()
-                || self.pages.header(&self.pool, place).value_is_sound(place, &value));
+                || self.pages.header(&self.core.pool, place).value_is_sound(place, &value));
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
     }
 
@@ -172,15 +156,18 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     #[cold]
     fn stored_key_is_sound(&self, place: &Place) -> bool {
         let mut key = Vec::new();
-        self.pages.read_key(&self.pool, place, &mut key)
+        self.pages.read_key(&self.core.pool, place, &mut key)
             && (!self.pages.is_checked()
-                || self.pages.header(&self.pool, place).key_is_sound(place, self.hash.of(&key)))
+                || self
+                    .pages
+                    .header(&self.core.pool, place)
+                    .key_is_sound(place, self.core.hash.of(&key)))
     }
 
     /// Starts loading what retiring the record at `place` touches.
     #[inline(always)]
     pub(super) fn prefetch_to_retire(&self, place: &Place) {
-        self.pages.prefetch_retire(&self.pool, place);
+        self.pages.prefetch_retire(&self.core.pool, place);
         self.blocks.prefetch(place.block);
     }
 
@@ -201,13 +188,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let checked = self.pages.is_checked();
         let existing = self.index.find_to_change(hash, |location| {
             let place = self.pages.place_of(location);
-            self.pool.pmem.prefetch(self.pages.head(&self.pool, &place, key.len()));
+            self.core.pool.pmem.prefetch(self.pages.head(&self.core.pool, &place, key.len()));
             prefetch(&place);
-            let is_key = self.pages.key_is(&self.pool, &place, key);
+            let is_key = self.pages.key_is(&self.core.pool, &place, key);
             if !is_key && self.stored_key_is_sound(&place) {
                 return Probe::NotThis;
             }
-            let header = self.pages.header(&self.pool, &place);
+            let header = self.pages.header(&self.core.pool, &place);
             // A damaged version would decide wrongly after a crash.
             let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
             let existing = Existing { location, place, header };

@@ -1,5 +1,5 @@
 //! Space reclamation: records are moved out of blocks that are mostly free, so that the blocks become
-//! free, and the last blocks are given back (section 4.4).
+//! free, and the last blocks are given back (section 4.6).
 //!
 //! A pass has two parts. First each block with enough free in it is emptied, from the lowest on; what is
 //! moved goes where sessions put new records, to the lowest block with room. Then the last block of the
@@ -13,6 +13,7 @@ use std::ops::Range;
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper, steps};
+use crate::engine::shared::maintenance::Step;
 use crate::records::block_flags;
 use crate::records::vpage::{Pages, Place};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -38,15 +39,6 @@ enum Part {
     Tail { room: u64 },
 }
 
-/// What one step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// There is more to do; so many bytes were moved.
-    More { moved_bytes: u64 },
-    /// The pass is over.
-    Done,
-}
-
 /// Who moves records: one at a time.
 #[derive(Default)]
 pub(super) struct Mover {
@@ -69,7 +61,7 @@ pub(super) struct Reclaim {
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     fn mover(&self) -> MutexGuard<'_, Mover> {
-        lock_relaxing(&self.reclaim.mover, &*self.pool.environment)
+        lock_relaxing(&self.reclaim.mover, &*self.core.pool.environment)
     }
 
     /// One step of a pass over blocks of which at least so much is free: empties one block at most.
@@ -82,11 +74,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         mover.client.keeps_whole = true;
         let free_percent =
             if self.blocks.is_starved() { free_percent.min(STARVED_PERCENT) } else { free_percent };
-        let _booked = self.begin(Operation::Reclaim, &mover.client);
+        let _booked = self.core.book(Operation::Reclaim, mover.client.shared.number);
         let before = self.reclaim.moved_bytes.load(Ordering::Relaxed);
         let outcome = match mover.part {
             Part::Idle => {
-                let used = self.pool.used_blocks();
+                let used = self.core.pool.used_blocks();
                 let end = if self.can_free_a_block(free_percent) { used } else { 0 };
                 mover.part = Part::Sweep { next: 0, end };
                 Ok(true)
@@ -105,7 +97,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         if !goes_on {
             self.end_pass(&mut mover);
-            self.pool.release_storage();
+            self.core.pool.release_storage();
             return Ok(Step::Done);
         }
         let moved_bytes = self.reclaim.moved_bytes.load(Ordering::Relaxed) - before;
@@ -147,7 +139,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Whether emptying blocks can leave fewer of them: else the same records would be moved in each pass.
     /// When there are no fresh blocks, what is deleted in a log has to make room for others in any case.
     fn can_free_a_block(&self, free_percent: u32) -> bool {
-        let used = 0..self.pool.used_blocks();
+        let used = 0..self.core.pool.used_blocks();
         let free = used.map(|block| self.free_if_worth(block, u64::from(free_percent)));
         self.blocks.is_starved() || free.sum::<u64>() >= self.units_of_block()
     }
@@ -155,7 +147,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Empties the next block that is worth it.
     fn sweep(&self, mover: &mut Mover, blocks: Range<u64>, free_percent: u64) -> Result<bool> {
         let (end, units) = (blocks.end, self.units_of_block());
-        let used = self.pool.used_blocks();
+        let used = self.core.pool.used_blocks();
         let mut blocks = blocks.start..end.min(used);
         let Some(block) = blocks.find(|block| self.free_if_worth(*block, free_percent) > 0) else {
             mover.client.leave(self);
@@ -165,7 +157,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         mover.part = Part::Sweep { next: block + 1, end };
         if self.claim(block) {
-            let gain = u64::from(self.pages.gain(&self.pool, block));
+            let gain = u64::from(self.pages.gain(&self.core.pool, block));
             let moved = if gain * 100 >= units * free_percent {
                 self.empty_block(mover, block)
             } else {
@@ -182,8 +174,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     fn claim(&self, block: u64) -> bool {
         let is_claimed = self.blocks.claim(block);
         if is_claimed {
-            let map = &self.pool.map;
-            self.pool.pmem.prefetch(self.pool.extent(map.block_at(block), map.block_bytes));
+            let map = &self.core.pool.map;
+            self.core
+                .pool
+                .pmem
+                .prefetch(self.core.pool.extent(map.block_at(block), map.block_bytes));
         }
         is_claimed
     }
@@ -192,7 +187,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// there is an empty block.
     fn leave_or_keep(&self, mover: &mut Mover, block: u64) {
         let spare = mover.client.spare.get_or_insert_default();
-        if V::IS_LOG && spare.0.is_none() && self.pages.is_empty(&self.pool, block) {
+        if V::IS_LOG && spare.0.is_none() && self.pages.is_empty(&self.core.pool, block) {
             spare.0 = Some(block);
         } else {
             self.leave_block(block, None);
@@ -212,12 +207,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             Some(free) if !V::IS_LOG || free == units => u64::from(free),
             _ => 0,
         };
-        (0..self.pool.used_blocks()).map(room).sum()
+        (0..self.core.pool.used_blocks()).map(room).sum()
     }
 
     /// Gives the last block back, if its records have room elsewhere.
     fn shrink(&self, mover: &mut Mover, room: u64) -> Result<bool> {
-        let Some(last) = self.pool.used_blocks().checked_sub(1) else { return Ok(false) };
+        let Some(last) = self.core.pool.used_blocks().checked_sub(1) else { return Ok(false) };
         let own_room = self.blocks.free_units(last).map_or(0, u64::from);
         let own_room = if V::IS_LOG && own_room < self.units_of_block() { 0 } else { own_room };
         if mover.client.spare.is_some_and(|spare| spare.0 == Some(last)) {
@@ -227,7 +222,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return Ok(false);
         }
         mover.places.clear();
-        self.pages.places(&self.pool, last, &mut mover.places);
+        self.pages.places(&self.core.pool, last, &mut mover.places);
         // A record with several chunks here comes once for each.
         mover.places.dedup();
         let need: u64 = mover.places.iter().map(|place| self.units_at(place)).sum();
@@ -252,26 +247,27 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Units of the record at a place, with all its chunks.
     fn units_at(&self, place: &Place) -> u64 {
-        let chunks = self.pages.chunks(&self.pool, place);
+        let chunks = self.pages.chunks(&self.core.pool, place);
         let of_chunks: u64 = chunks.iter().map(|(_, units)| u64::from(*units)).sum();
-        of_chunks + u64::from(self.pages.units_at(&self.pool, place))
+        of_chunks + u64::from(self.pages.units_at(&self.core.pool, place))
     }
 
     /// Moves the records of a block that the mover has claimed, and marks it as free if none is left.
     fn empty_block(&self, mover: &mut Mover, block: u64) -> Result<()> {
         let mut places = std::mem::take(&mut mover.places);
         places.clear();
-        self.pages.places(&self.pool, block, &mut places);
+        self.pages.places(&self.core.pool, block, &mut places);
         for place in &places {
-            if self.pages.read_key(&self.pool, place, &mut mover.key) {
-                self.index.prefetch_to_change(self.hash.of(&mover.key));
+            if self.pages.read_key(&self.core.pool, place, &mut mover.key) {
+                self.index.prefetch_to_change(self.core.hash.of(&mover.key));
             }
         }
         let moved = places.iter().try_for_each(|place| self.move_record(mover, place));
         mover.places = places;
         moved?;
-        let is_empty = self.pages.is_empty(&self.pool, block) && !self.blocks.is_damaged(block);
-        if is_empty && block_flags::read(&self.pool, block)? != block_flags::FREE {
+        let is_empty =
+            self.pages.is_empty(&self.core.pool, block) && !self.blocks.is_damaged(block);
+        if is_empty && block_flags::read(&self.core.pool, block)? != block_flags::FREE {
             self.empty(block, block_flags::FREE)?;
             self.reclaim.blocks_freed.fetch_add(1, Ordering::Relaxed);
         }
@@ -281,32 +277,32 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Writes the record at a place anew, if the index leads to it.
     fn move_record(&self, mover: &mut Mover, place: &Place) -> Result<()> {
         let Mover { client, key, .. } = mover;
-        if !self.pages.read_key(&self.pool, place, key) {
+        if !self.pages.read_key(&self.core.pool, place, key) {
             return Ok(());
         }
         // Whatever was read: only the index says whether it is a key of this place.
-        let hash = self.hash.of(key);
-        let _key = self.keys.lock(hash, &self.poison)?;
-        let is_any_moved = self.pool.pmem.skips(steps::MOVE_CURRENT);
+        let hash = self.core.hash.of(key);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let is_any_moved = self.core.pool.pmem.skips(steps::MOVE_CURRENT);
         if !self.index.contains_exact(hash, place.location()) && !is_any_moved {
             return Ok(());
         }
         let Some(existing) = self.find_locked(hash, key, |_| {})? else { return Ok(()) };
-        let mut value = std::mem::take(&mut client.value);
+        let mut value = std::mem::take(&mut client.shared.value);
         // A damaged value must not get a checksum that is right.
         let is_sound = (existing.place == *place || is_any_moved)
-            && self.pages.read_value(&self.pool, place, &mut value)
+            && self.pages.read_value(&self.core.pool, place, &mut value)
             && (!self.pages.is_checked()
                 || self.page_lock(place).has_mark()
                 || existing.header.value_is_sound(place, &value)
-                || self.pool.pmem.skips(steps::MOVE_CHECK));
+                || self.core.pool.pmem.skips(steps::MOVE_CHECK));
         let moved = if is_sound {
             self.write(client, hash, key, &value, Some(existing)).map(drop)
         } else {
             Ok(())
         };
         let bytes = (key.len() + value.len()) as u64;
-        client.value = value;
+        client.shared.value = value;
         moved?;
         if is_sound {
             self.reclaim.moved_records.fetch_add(1, Ordering::Relaxed);
@@ -317,10 +313,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
     fn give_back(&self, block: u64) -> bool {
-        let is_back = block_flags::read(&self.pool, block).ok() == Some(block_flags::FREE)
-            && self.pages.is_empty(&self.pool, block)
+        let is_back = block_flags::read(&self.core.pool, block).ok() == Some(block_flags::FREE)
+            && self.pages.is_empty(&self.core.pool, block)
             && !self.blocks.is_damaged(block)
-            && self.pool.give_back(block, || self.reset_flags(block, 0));
+            && self.core.pool.give_back(block, || self.reset_flags(block, 0));
         self.reclaim.blocks_given_back.fetch_add(u64::from(is_back), Ordering::Relaxed);
         is_back
     }
@@ -328,10 +324,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// What reclamation has done, and what there is to do.
     pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let blocks = 0..self.pool.used_blocks();
+        let blocks = 0..self.core.pool.used_blocks();
         let free: u64 =
             blocks.filter_map(|block| self.blocks.free_units(block)).map(u64::from).sum();
-        let debt_bytes = free * self.pool.map.block_bytes / self.units_of_block();
+        let debt_bytes = free * self.core.pool.map.block_bytes / self.units_of_block();
         ReclaimStats {
             debt_bytes,
             passes: of(&self.reclaim.passes),

@@ -32,22 +32,22 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Finding<'_>),
     ) -> Option<Room> {
-        let flags = block_flags::read(&self.pool, block).unwrap_or_else(|_| {
-            let at = self.pool.map.block_at(block);
+        let flags = block_flags::read(&self.core.pool, block).unwrap_or_else(|_| {
+            let at = self.core.pool.map.block_at(block);
             visit(Finding::Damage { at, what: "the flags of a block are damaged" });
             // Whether values were updated in place is unknown: their checksums decide.
             0
         });
-        let at = self.pool.map.block_at(block);
+        let at = self.core.pool.map.block_at(block);
         if flags & block_flags::FREE != 0 {
-            if !self.pages.is_blank(&self.pool, block) {
+            if !self.pages.is_blank(&self.core.pool, block) {
                 visit(Finding::Damage { at, what: "a block that is marked as free holds records" });
             }
             return None;
         }
         let values = scan.values && flags & block_flags::IN_PLACE == 0;
         let is_sound = |place: &Place, header: &RecordHeader, key: &[u8]| {
-            header.key_is_sound(place, self.hash.of(key))
+            header.key_is_sound(place, self.core.hash.of(key))
         };
         let mut visit = |scanned: Scanned<'_>| match scanned {
             Scanned::Record { place, header, key, value } => {
@@ -56,7 +56,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             Scanned::Damage { at, what } => visit(Finding::Damage { at, what }),
         };
         let scan = vpage::Scan { flags, salvage: scan.salvage, values, is_sound: &is_sound };
-        Some(self.pages.scan(&self.pool, &scan, block, buffers, &mut visit))
+        Some(self.pages.scan(&self.core.pool, &scan, block, buffers, &mut visit))
     }
 
     /// Verifies a record.
@@ -69,8 +69,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         verify_value: bool,
     ) -> Finding<'a> {
         let at = place.record_at;
-        let hash = self.hash.of(key);
-        let pmem = &self.pool.pmem;
+        let hash = self.core.hash.of(key);
+        let pmem = &self.core.pool.pmem;
         let checked = self.pages.is_checked();
         if checked && !header.key_is_sound(&place, hash) && !pmem.skips(steps::KEY_CHECK) {
             return Finding::Damage { at, what: "the key of a record does not match its checksum" };

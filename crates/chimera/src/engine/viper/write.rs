@@ -4,6 +4,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
+use crate::engine::KeyChange;
 use crate::records::vpage::{DESCRIPTOR_BYTES, Pages, Place, RecordHeader, Stored, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
@@ -15,14 +16,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.pages.check_key(key)?;
         self.pages.check_value(value)?;
         // Before a block is looked for: where nobody may write, none may be made ready.
-        self.poison.check()?;
-        let booked = self.begin(Operation::Insert, client);
-        let hash = self.hash.of(key);
+        self.core.poison.check()?;
+        let booked = self.core.book(Operation::Insert, client.shared.number);
+        let hash = self.core.hash.of(key);
         self.index.prefetch_to_change(hash);
         // A block, if one is needed, before the lock: others need not wait for it.
         let beside_bytes = self.beside_bytes(client, key, value);
         client.place(self, key.len(), beside_bytes)?;
-        let _key = self.keys.lock(hash, &self.poison)?;
+        let _key = self.keys.lock(hash, &self.core.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
         let existing = self.write(client, hash, key, value, None)?;
         if existing.is_some() {
@@ -109,7 +110,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         stored: &Stored<'_>,
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
-        let (pool, pages) = (&*self.pool, &self.pages);
+        let (pool, pages) = (&*self.core.pool, &self.pages);
         let mut page = Some(self.page_lock(place).lock(&*pool.environment));
         let value_checksum = pages.write_body(pool, place, key, stored);
         let version = client.tick(0)?;
@@ -157,6 +158,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
         }
         client.consume(self, key.len(), stored.beside.len());
+        let change = if existing.is_none() { KeyChange::Inserted } else { KeyChange::Replaced };
+        self.core.changes.tell(key, change);
         if let Some(old) = &existing {
             self.retire(old)?;
         }
@@ -176,7 +179,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         value_checksum: u32,
         old: &Existing,
     ) -> Result<()> {
-        let (pool, pages) = (&*self.pool, &self.pages);
+        let (pool, pages) = (&*self.core.pool, &self.pages);
         if !pages.is_checked() {
             return Ok(());
         }
@@ -194,10 +197,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     #[inline]
     pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
         self.pages.check_key(key)?;
-        let _booked = self.begin(Operation::Delete, client);
-        let hash = self.hash.of(key);
+        let _booked = self.core.book(Operation::Delete, client.shared.number);
+        let hash = self.core.hash.of(key);
         self.index.prefetch_to_change(hash);
-        let _key = self.keys.lock(hash, &self.poison)?;
+        let _key = self.keys.lock(hash, &self.core.poison)?;
         let Some(old) = self.find_locked(hash, key, |place| self.prefetch_to_retire(place))? else {
             return Ok(false);
         };
@@ -208,6 +211,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let removed = self.index.remove_after(hash, old.location, || self.retire(&old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
+        self.core.changes.tell(key, KeyChange::Removed);
         Ok(true)
     }
 
@@ -216,8 +220,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     fn retire(&self, old: &Existing) -> Result<()> {
         let retired = |units| self.blocks.note_freed(old.place.block, units);
         // Looked up before: once the record does not count, others may use its place, and the chunks'.
-        let chunks = self.pages.chunks(&self.pool, &old.place);
-        self.pages.retire(&self.pool, &old.place, retired)?;
+        let chunks = self.pages.chunks(&self.core.pool, &old.place);
+        self.pages.retire(&self.core.pool, &old.place, retired)?;
         for (block, units) in chunks {
             self.blocks.note_freed(block, units);
         }

@@ -10,6 +10,7 @@
 mod checksum;
 mod header;
 mod log;
+mod page_map;
 mod place;
 mod slotted;
 
@@ -17,9 +18,11 @@ use chimera_pmem::{Extent, Pmem};
 
 use crate::pool::{Location, Pool};
 use crate::types::error::{Error, Result};
+use crate::types::layout::{Geometry, RecordLayout};
 pub(crate) use checksum::{key_checksum, value_checksum};
 pub(crate) use header::{RECORD_HEADER_BYTES, RecordHeader, VERSION_MAX};
 pub(crate) use log::LogPages;
+pub(crate) use page_map::PageMap;
 pub(crate) use place::Place;
 pub(crate) use slotted::{PageLayout, SlottedPages};
 
@@ -64,6 +67,23 @@ pub(crate) mod steps {
         CLEAR_HEADS = "vpage.step.clear_heads";
         /// Making durable that records are gone before their chunks are, or before nothing leads to them.
         CHUNKS_LAST = "vpage.step.chunks_last";
+    }
+}
+
+/// What the pages of a store are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageParameters {
+    pub(crate) geometry: Geometry,
+    pub(crate) layout: RecordLayout,
+    /// 0 where records have any size.
+    pub(crate) key_bytes: u32,
+    pub(crate) value_bytes: u32,
+}
+
+impl PageParameters {
+    /// Whether records have any size.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.key_bytes == 0
     }
 }
 
@@ -176,7 +196,16 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
     ///
     /// # Errors
     /// `Corrupted` when the superblock cannot be right.
-    fn of<P: Pmem>(pool: &Pool<P>) -> Result<Self>;
+    fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self>;
+
+    /// Whether these are the pages of a store with these parameters.
+    fn takes(parameters: &PageParameters) -> bool;
+
+    /// Making room takes room: some blocks are kept for it.
+    const NEEDS_RESERVE: bool;
+
+    /// Where pages lie.
+    fn map(&self) -> &PageMap;
 
     // ---- facts ---------------------------------------------------------------------------------
 
@@ -438,7 +467,7 @@ pub(crate) trait Pages: Copy + Send + Sync + 'static {
         block: u64,
     ) -> impl Iterator<Item = (u64, u64)> + use<Self, P> {
         let start = pool.map.block_at(block);
-        let page_bytes = pool.map.page_bytes;
+        let page_bytes = self.map().page_bytes;
         (0..self.pages_per_block()).map(move |page| (page, start + page * page_bytes))
     }
 }

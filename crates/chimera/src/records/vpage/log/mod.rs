@@ -31,10 +31,10 @@ mod walk;
 use chimera_pmem::{Extent, Pmem};
 
 use super::{
-    Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RecordHeader, Room, Scan, Scanned,
-    Stored, Usage, damaged_word, sites, steps, value_checksum,
+    Chunk, InsertPoint, POINTS, PageBuffers, PageMap, PageParameters, Pages, Place, RecordHeader,
+    Room, Scan, Scanned, Stored, Usage, damaged_word, sites, steps, value_checksum,
 };
-use crate::pool::{BlockMap, Location, Pool};
+use crate::pool::{Location, Pool};
 use crate::records::block_flags;
 use crate::types::error::{Error, Result};
 use chunks::chunk_span;
@@ -67,7 +67,7 @@ fn span_of(lengths: Lengths) -> u64 {
 /// The pages of a pool with records of any size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogPages {
-    map: BlockMap,
+    map: PageMap,
     pages_per_block: u64,
     key_bytes_max: usize,
     /// Of a value that lies beside its key.
@@ -125,22 +125,34 @@ impl LogPages {
 }
 
 impl Pages for LogPages {
-    fn of<P: Pmem>(pool: &Pool<P>) -> Result<Self> {
-        let geometry = pool.superblock().geometry;
-        let key_bytes_max = Self::key_bytes_max(pool.map.page_bytes);
+    fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self> {
+        let geometry = parameters.geometry;
+        let map = PageMap::new(pool.map, geometry.page_bytes);
+        let key_bytes_max = Self::key_bytes_max(map.page_bytes);
         let whole = pool.map.block_bytes - LOG_AT;
         if pool.map.block_bytes > Self::BLOCK_BYTES_MAX {
             return Err(Error::corrupted("the superblock's blocks are too large for logs", 56));
         }
         let beside = whole - span(key_bytes_max, 0);
         Ok(Self {
-            map: pool.map,
+            map,
             pages_per_block: u64::from(geometry.pages_per_block),
             key_bytes_max,
             beside_bytes_max: beside.min(u64::from(lengths::VALUE_BYTES_MAX)) as usize & !7,
-            spill_key_bytes_min: (chunk_span(0) - span(0, 0) + pool.map.page_bytes / SPILL_PART)
+            spill_key_bytes_min: (chunk_span(0) - span(0, 0) + map.page_bytes / SPILL_PART)
                 as usize,
         })
+    }
+
+    fn takes(parameters: &PageParameters) -> bool {
+        parameters.is_variable()
+    }
+
+    const NEEDS_RESERVE: bool = true;
+
+    #[inline(always)]
+    fn map(&self) -> &PageMap {
+        &self.map
     }
 
     // ---- facts ---------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ impl LogPages {
         flags: u32,
     ) -> impl Iterator<Item = Part> + use<P> {
         let is_whole = flags & block_flags::LARGE != 0;
-        let page_bytes = pool.map.page_bytes;
+        let page_bytes = self.map.page_bytes;
         let length = if is_whole { pool.map.block_bytes } else { page_bytes };
         let count = if is_whole { 1 } else { self.pages_per_block };
         let start = pool.map.block_at(block);

@@ -21,17 +21,18 @@ mod scan;
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{
-    Chunk, InsertPoint, POINTS, PageBuffers, Pages, Place, RECORD_HEADER_BYTES, RecordHeader, Room,
-    Scan, Scanned, Stored, Usage, damaged_word, sites, steps, value_checksum,
+    Chunk, InsertPoint, POINTS, PageBuffers, PageMap, PageParameters, Pages, Place,
+    RECORD_HEADER_BYTES, RecordHeader, Room, Scan, Scanned, Stored, Usage, damaged_word, sites,
+    steps, value_checksum,
 };
-use crate::pool::{BlockMap, Location, Pool, Superblock};
+use crate::pool::{Location, Pool};
 use crate::types::error::{Error, Result};
 pub(crate) use layout::PageLayout;
 
 /// The pages of a pool with fixed-size records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlottedPages {
-    map: BlockMap,
+    map: PageMap,
     layout: PageLayout,
     pages_per_block: u64,
     key_bytes: usize,
@@ -108,17 +109,28 @@ impl SlottedPages {
 }
 
 impl Pages for SlottedPages {
-    fn of<P: Pmem>(pool: &Pool<P>) -> Result<Self> {
-        let Superblock { geometry, layout, key_bytes, value_bytes, .. } = pool.superblock();
+    fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self> {
+        let PageParameters { geometry, layout, key_bytes, value_bytes } = *parameters;
         let layout = PageLayout::new(&geometry, layout, key_bytes, value_bytes)
             .ok_or_else(|| Error::corrupted("the superblock's records do not fit a page", 56))?;
         Ok(Self {
-            map: pool.map,
+            map: PageMap::new(pool.map, geometry.page_bytes),
             layout,
             pages_per_block: u64::from(geometry.pages_per_block),
             key_bytes: key_bytes as usize,
             value_bytes: value_bytes as usize,
         })
+    }
+
+    fn takes(parameters: &PageParameters) -> bool {
+        !parameters.is_variable()
+    }
+
+    const NEEDS_RESERVE: bool = false;
+
+    #[inline(always)]
+    fn map(&self) -> &PageMap {
+        &self.map
     }
 
     // ---- facts ---------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ impl SlottedPages {
         page: &mut Vec<u8>,
         visit: &mut impl FnMut(Scanned<'_>),
     ) -> u32 {
-        page.resize(pool.map.page_bytes as usize, 0);
+        page.resize(self.map.page_bytes as usize, 0);
         let mut free = 0;
         for (number, page_at) in self.pages_of(pool, block) {
             let mut is_read = false;

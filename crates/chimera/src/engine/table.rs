@@ -1,0 +1,245 @@
+//! The table of engines. A row is all that the rest of the store knows of an engine:
+//!
+//! ```text
+//! /// What it is, in one line
+//! Kind = number in superblocks, "name", folder { Form: Type, .. }
+//! ```
+//! The folder has a type `Type` that implements [`EngineType`], types `Stats` and `Inspect` for its reports,
+//! and each form's type, which implements [`Engine`]. A store runs the form that takes its parameters.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use chimera_pmem::{Pmem, Site};
+use serde::{Serialize, Serializer};
+
+use super::dispatch::{AnyEngine, Bound};
+use super::{Capabilities, Core, Engine, EngineType, Options, Plan, viper};
+use crate::pool::Superblock;
+use crate::types::error::{Error, Result};
+use crate::types::stats::RecoveryStats;
+
+macro_rules! engines {
+    (($d:tt) $(
+        $(#[doc = $doc:literal])+
+        #[cfg($cfg:meta)]
+        $kind:ident = $code:literal, $name:literal, $folder:ident { $($form:ident: $type:ident),+ }
+    )+) => {
+        /// Which engine a store runs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum EngineKind {
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind,)+
+        }
+
+        impl EngineKind {
+            /// Every engine of this program, the default one first.
+            pub const ALL: &[Self] = &[$(#[cfg($cfg)] Self::$kind),+];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(#[cfg($cfg)] Self::$kind => $name,)+ }
+            }
+
+            /// What it is, in one line.
+            pub fn summary(self) -> &'static str {
+                match self { $(#[cfg($cfg)] Self::$kind => concat!($($doc),+).trim_ascii(),)+ }
+            }
+
+            /// The number in the superblock; 0 is never valid.
+            pub(crate) fn code(self) -> u32 {
+                match self { $(#[cfg($cfg)] Self::$kind => $code,)+ }
+            }
+
+            /// What its stores can do.
+            pub fn capabilities(self) -> Capabilities {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as EngineType>::CAPABILITIES,)+
+                }
+            }
+
+            /// Its steps on persistent memory, without those of the pool.
+            pub(super) fn own_sites(self) -> Vec<Site> {
+                match self { $(#[cfg($cfg)] Self::$kind => <$folder::Type as EngineType>::sites(),)+ }
+            }
+
+            /// See [`EngineType::plan`].
+            pub(crate) fn plan(self, options: &Options) -> Result<Plan> {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as EngineType>::plan(options),)+
+                }
+            }
+
+            /// Checks what a superblock says of its engine against what is possible and what the options say.
+            ///
+            /// # Errors
+            /// As [`EngineType::parameters`].
+            pub(crate) fn check(self, superblock: &Superblock, options: &Options) -> Result<()> {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => {
+                        <$folder::Type as EngineType>::parameters(superblock, options).map(drop)
+                    })+
+                }
+            }
+
+            /// Makes an open pool ready for sessions.
+            ///
+            /// # Errors
+            /// As [`Engine::open`].
+            pub(crate) fn open<P: Pmem>(
+                self,
+                core: Core<P>,
+                options: &Options,
+            ) -> Result<(AnyEngine<P>, RecoveryStats)> {
+                let superblock = core.pool.superblock();
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => {
+                        let parameters =
+                            <$folder::Type as EngineType>::parameters(&superblock, options)?;
+                        $(if <$folder::$type<P> as Engine<P>>::takes(&parameters) {
+                            let opened = <$folder::$type<P> as Engine<P>>::open(core, parameters, options);
+                            let (engine, recovered) = opened?;
+                            return Ok((AnyEngine::$form(Arc::new(engine)), recovered));
+                        })+
+                    })+
+                }
+                Err(Error::corrupted("the superblock asks for a store that its engine has not", 0))
+            }
+        }
+
+        /// What an engine says of its store.
+        #[derive(Clone, Debug, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum EngineStats {
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind($folder::Stats),)+
+        }
+
+        /// What an engine says of what its store is made of.
+        #[derive(Clone, Debug, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum EngineInspect {
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind($folder::Inspect),)+
+        }
+
+        /// The engine of a store.
+        pub(super) mod forms {
+            use super::*;
+
+            pub(crate) enum AnyEngine<P: Pmem> {
+                $($(#[cfg($cfg)] $form(Arc<$folder::$type<P>>),)+)+
+            }
+
+            /// A session of a store: the engine and the client, together.
+            pub(crate) enum AnySession<P: Pmem> {
+                $($(#[cfg($cfg)] $form(Bound<P, $folder::$type<P>>),)+)+
+            }
+
+            impl<P: Pmem> AnyEngine<P> {
+                /// A session, for which counters book under `number`.
+                pub(crate) fn session(&self, number: u32) -> AnySession<P> {
+                    match self {
+                        $($(#[cfg($cfg)] Self::$form(engine) => {
+                            AnySession::$form(Bound { client: engine.client(number), engine: engine.clone() })
+                        })+)+
+                    }
+                }
+            }
+        }
+
+        /// Does the same with whichever engine it is.
+        macro_rules! each_engine {
+            ($d any:expr, $d engine:ident => $d does:expr) => {
+                match $d any {
+                    $($(#[cfg($cfg)] $d crate::engine::AnyEngine::$form($d engine) => $d does,)+)+
+                }
+            };
+        }
+        pub(super) use each_engine;
+
+        /// Does the same with the engine and the client of a session, whichever they are.
+        macro_rules! each_session {
+            ($d any:expr, $d engine:ident, $d client:ident => $d does:expr) => {
+                match $d any {
+                    $($(#[cfg($cfg)] $d crate::engine::AnySession::$form(bound) => {
+                        let crate::engine::Bound { engine: $d engine, client: $d client } = bound;
+                        $d does
+                    })+)+
+                }
+            };
+        }
+        pub(crate) use each_session;
+    };
+}
+
+engines! { ($)
+    /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
+    #[cfg(all())]
+    Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
+}
+
+impl Default for EngineKind {
+    fn default() -> Self {
+        Self::ALL[0]
+    }
+}
+
+impl EngineKind {
+    /// The engine with this number in superblocks.
+    ///
+    /// # Errors
+    /// `Corrupted` when this program has none.
+    pub(crate) fn from_code(code: u32) -> Result<Self> {
+        let kind = Self::ALL.iter().copied().find(|kind| kind.code() == code);
+        kind.ok_or_else(|| {
+            let what =
+                format!("the store's engine has number {code}, which this program does not have");
+            Error::corrupted(what, 8)
+        })
+    }
+
+    /// The names of all engines, for help and messages.
+    pub fn names() -> String {
+        Self::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EngineKind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = Self::ALL.iter().copied().find(|kind| kind.name() == text);
+        kind.ok_or_else(|| format!("unknown engine `{text}`; engines: {}", Self::names()))
+    }
+}
+
+impl Serialize for EngineKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_lead_back() {
+        for kind in EngineKind::ALL.iter().copied() {
+            assert_ne!(kind.code(), 0);
+            assert_eq!(EngineKind::from_code(kind.code()).unwrap(), kind);
+            assert_eq!(kind.name().parse(), Ok(kind));
+            assert!(!kind.summary().is_empty());
+        }
+        assert!(EngineKind::from_code(0).is_err());
+        let error = "best".parse::<EngineKind>().unwrap_err();
+        assert!(error.contains("viper"), "{error}");
+    }
+}
