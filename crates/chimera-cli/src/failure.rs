@@ -110,6 +110,12 @@ impl Failure {
     }
 }
 
+impl From<chimera::CloseError> for Failure {
+    fn from(failed: chimera::CloseError) -> Self {
+        chimera::Error::from(failed).into()
+    }
+}
+
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match error {

@@ -41,7 +41,7 @@ mod sync;
 pub mod transfer;
 mod types;
 
-pub use db::{Db, Session, TypedDb, TypedSession};
+pub use db::{CloseError, Db, Iter, Keys, Session, TypedDb, TypedSession};
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, EngineInspect, EngineKind, EngineStats, FillHistogram,
     IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect,
@@ -51,7 +51,7 @@ pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
 pub use types::durability::Durability;
-pub use types::error::{Error, Result};
+pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::progress::Progress;

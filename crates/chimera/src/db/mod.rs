@@ -1,5 +1,7 @@
 //! What a user sees: [`Db`], [`Session`], [`TypedDb`].
 
+mod close;
+mod iter;
 mod metered;
 mod metrics_text;
 mod open;
@@ -16,6 +18,7 @@ use std::time::Duration;
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Hardware, Pmem};
 
+use self::close::Lease;
 use self::metered::Metered;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
@@ -32,6 +35,8 @@ use crate::types::progress::Progress;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
+pub use close::CloseError;
+pub use iter::{Iter, Keys};
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
 
@@ -68,15 +73,6 @@ pub struct Db<P: Pmem = Hardware> {
     inner: Arc<Inner<P>>,
     /// Dropped last.
     lease: Arc<Lease<P>>,
-}
-
-/// Held by every handle and session: the last one closes the store. Background tasks do not hold it, so that
-/// none of them is ever the last.
-pub(crate) struct Lease<P: Pmem> {
-    inner: Arc<Inner<P>>,
-    /// Publishes metrics.
-    publisher: Option<Box<dyn Task>>,
-    is_closed: bool,
 }
 
 /// What all handles, sessions and tasks of a store share.
@@ -172,6 +168,27 @@ impl<P: Pmem> Db<P> {
     /// As [`Session::delete`].
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
         self.with_client(|client| client.delete(key))
+    }
+
+    /// Whether `key` is there. See [`Session::contains_key`].
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        self.with_client(|client| client.get_with(key, |_| ())).map(|found| found.is_some())
+    }
+
+    /// The number of live records, roughly while others write.
+    ///
+    /// # Cost
+    /// Some microseconds per million records.
+    pub fn len(&self) -> u64 {
+        self.inner.engine.records()
+    }
+
+    /// Whether there is no live record.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Replaces the value of `key` by what `change` makes of it. See [`Session::update`].
@@ -327,11 +344,6 @@ impl<P: Pmem> Db<P> {
         &self.inner.engine.core().pool
     }
 
-    /// Records, roughly while others write.
-    pub(crate) fn records(&self) -> u64 {
-        self.inner.engine.records()
-    }
-
     /// Options for an empty store like this one.
     pub(crate) fn options_alike(&self) -> Options {
         self.inner.engine.options_alike().engine(self.inner.kind)
@@ -353,52 +365,27 @@ impl<P: Pmem> Db<P> {
             return Err(Error::Poisoned { reason });
         }
         self.pool().complete();
-        self.close()
+        Ok(self.close()?)
     }
 
-    /// Closes the store in order.
-    ///
-    /// # Errors
-    /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open until
-    /// the last of them is dropped. When the medium fails.
-    pub fn close(self) -> Result<()> {
-        let Self { inner, lease } = self;
-        drop(inner);
-        match Arc::try_unwrap(lease) {
-            Ok(mut lease) => lease.close(),
-            Err(lease) => Err(Error::StillInUse { others: Arc::strong_count(&lease) - 1 }),
-        }
-    }
-
+    /// Does `work` with a session of the pool of these, which gets it back, whatever happens.
     fn with_client<T>(&self, work: impl FnOnce(&mut Metered<P>) -> Result<T>) -> Result<T> {
         let client = lock(&self.inner.clients).pop();
-        let mut client = client.unwrap_or_else(|| self.inner.new_client());
-        let outcome = work(&mut client);
-        lock(&self.inner.clients).push(client);
-        outcome
+        let client = Some(client.unwrap_or_else(|| self.inner.new_client()));
+        let mut borrowed = Borrowed { inner: &self.inner, client };
+        work(borrowed.client.as_mut().expect("given back by the drop alone"))
     }
 }
 
-impl<P: Pmem> Lease<P> {
-    /// Ends everything in order, once: by `close` or by the drop of the last handle.
-    fn close(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.is_closed, true) {
-            return Ok(());
-        }
-        let inner = &self.inner;
-        if let Some(task) = inner.reclaim.get() {
-            task.stop();
-        }
-        inner.engine.end_reclaim();
-        if let Some(publisher) = self.publisher.take() {
-            publisher.stop();
-            inner.withdraw();
-        }
-        let clients = std::mem::take(&mut *lock(&inner.clients));
-        for mut client in clients {
-            client.end();
-        }
-        inner.engine.close()
+/// A session that is given back also when its user panics: it holds a block.
+struct Borrowed<'a, P: Pmem> {
+    inner: &'a Inner<P>,
+    client: Option<Metered<P>>,
+}
+
+impl<P: Pmem> Drop for Borrowed<'_, P> {
+    fn drop(&mut self) {
+        lock(&self.inner.clients).extend(self.client.take());
     }
 }
 
@@ -412,14 +399,6 @@ impl<P: Pmem> Inner<P> {
     fn reclaim_ns(&self) -> u64 {
         let time = self.reclaim.get().and_then(|task| task.processor_time());
         time.map_or(0, |time| time.as_nanos() as u64)
-    }
-}
-
-impl<P: Pmem> Drop for Lease<P> {
-    fn drop(&mut self) {
-        if let Err(error) = self.close() {
-            log::error!("the store was not closed in order: {error}");
-        }
     }
 }
 

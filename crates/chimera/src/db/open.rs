@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock, TryLockError};
 use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
 
+use super::close::Lease;
 use super::publish::publisher;
-use super::{Db, HardwareFacts, Inner, Lease};
+use super::{Db, HardwareFacts, Inner};
 use crate::engine::shared::maintenance::Pace;
 use crate::engine::{Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
@@ -92,7 +93,7 @@ pub(super) fn on<P: Pmem>(
         published_every: options.publish_metrics.filter(|_| is_published),
     });
     // From here on dropping `lease` stops it.
-    let mut lease = Lease { inner: inner.clone(), publisher: None, is_closed: false };
+    let mut lease = Lease::new(inner.clone());
     pool.start_background()?;
     lease.publisher = publisher(&inner)?;
     start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;

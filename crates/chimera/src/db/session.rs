@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chimera_pmem::{Hardware, Pmem};
 
-use super::Lease;
+use super::close::Lease;
 use super::metered::Metered;
 use crate::types::error::Result;
 use crate::types::operations::OperationStats;
@@ -67,6 +67,18 @@ impl<P: Pmem> Session<P> {
     #[inline]
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Whether `key` is there.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// # Cost
+    /// As [`get_with`](Self::get_with): the record is read and verified.
+    #[inline]
+    pub fn contains_key(&mut self, key: &[u8]) -> Result<bool> {
+        self.get_with(key, |_| ()).map(|found| found.is_some())
     }
 
     /// Hands the value of `key` to `take`, from the session's buffer; gives back what `take` made of

@@ -79,7 +79,7 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedDb<K, V, P> {
     /// # Errors
     /// As [`Db::close`].
     pub fn close(self) -> Result<()> {
-        self.db.close()
+        Ok(self.db.close()?)
     }
 }
 

@@ -109,7 +109,7 @@ fn a_flipped_byte_of_one_superblock_copy_is_survived_and_of_both_refused() {
     drop(pool);
     let path = directory.path().join("superblock");
     let bytes = std::fs::read(&path).unwrap();
-    for byte in 0..8 * superblock::WORDS {
+    for byte in 0..8 * new_superblock().words_used() {
         let mut one = bytes.clone();
         one[byte] ^= 0x10;
         std::fs::write(&path, &one).unwrap();
@@ -136,7 +136,7 @@ fn an_interrupted_creation_is_done_again_and_nothing_else_is() {
         bytes.resize(8192, 0);
         bytes
     };
-    for interrupted in [Vec::new(), torn(0), torn(1), torn(15)] {
+    for interrupted in [Vec::new(), torn(0), torn(1), torn(15), torn(16), torn(20)] {
         std::fs::write(&path, interrupted).unwrap();
         let (pool, opened) = open(directory.path(), &options()).unwrap();
         assert!(opened.created);

@@ -111,7 +111,7 @@ impl<P: Pmem> Db<P> {
 
     fn copy_records<Q: Pmem>(&self, copy: &Db<Q>, options: &BackupOptions) -> Result<u64> {
         let mut session = copy.session();
-        let (whole, mut copied, mut failure) = (self.records(), 0, None);
+        let (whole, mut copied, mut failure) = (self.len(), 0, None);
         let report = |copied: u64| {
             if let Some(progress) = &options.progress {
                 progress(copied, whole.max(copied));

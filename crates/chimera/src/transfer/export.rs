@@ -125,7 +125,7 @@ impl<P: Pmem> Db<P> {
             }
         };
         let before = writer.reached.records;
-        let (whole, mut listed, mut failure) = (self.records(), before, None);
+        let (whole, mut listed, mut failure) = (self.len(), before, None);
         self.list(writer.reached.done_below, |record| {
             failure = writer.record(record).err();
             listed += 1;

@@ -7,6 +7,7 @@
 pub(crate) struct Listed<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
+    pub(crate) position: u64,
     /// What comes before this position has been handed out, this record included unless another one is
     /// at the same.
     pub(crate) done_below: u64,

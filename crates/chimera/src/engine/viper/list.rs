@@ -33,9 +33,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             for alike in batch.chunk_by(|one, other| one.0 == other.0) {
                 let goes_on = match alike {
                     [(hash, listed)] => {
-                        let done_below = position_of(*hash).saturating_add(1);
+                        let position = position_of(*hash);
+                        let done_below = position.saturating_add(1);
                         !self.read_listed(client, *hash, *listed, &mut key)?
-                            || take(&Listed { key: &key, value: &client.shared.value, done_below })
+                            || take(&Listed {
+                                key: &key,
+                                value: &client.shared.value,
+                                position,
+                                done_below,
+                            })
                     }
                     _ => self.list_alike(client, alike, &mut take)?,
                 };
@@ -132,7 +138,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             let is_last = number + 1 == keys.len();
             let done_below = if is_last { position.saturating_add(1) } else { position };
             if self.read_hashed(client, hash, key)?
-                && !take(&Listed { key, value: &client.shared.value, done_below })
+                && !take(&Listed { key, value: &client.shared.value, position, done_below })
             {
                 return Ok(false);
             }
