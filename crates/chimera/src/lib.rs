@@ -52,8 +52,9 @@ pub use types::inspect::{
 };
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::options::{Durability, EngineKind, Geometry, Options, Progress, RecordLayout};
+pub use types::position::StreamPosition;
 pub use types::stats::{ReclaimStats, RecoveryStats, Stats};
-pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind, StreamPosition};
+pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
 pub use types::swap::Swap;
 
 pub use chimera_pmem as pmem;

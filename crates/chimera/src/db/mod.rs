@@ -19,7 +19,7 @@ use chimera_pmem::{Environment, Hardware, Pmem};
 use self::kind::Engine;
 use self::metered::Metered;
 use crate::engine::viper::{Client, Listed, Step};
-use crate::metrics::Registry;
+use crate::metrics::{Meter, Registry};
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock, lock_relaxing};
@@ -400,7 +400,7 @@ impl<P: Pmem> Lease<P> {
 impl<P: Pmem> Inner<P> {
     fn new_client(&self) -> Metered {
         let number = self.next_client.fetch_add(1, Ordering::Relaxed);
-        Metered::new(Client::new(number), self.metrics.meter(number))
+        Metered::new(Client::new(number), Meter::new(self.metrics.clone(), number))
     }
 
     /// Processor time of space reclamation in the background.

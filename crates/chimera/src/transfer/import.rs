@@ -9,7 +9,8 @@ use super::reader::StreamReader;
 use crate::db::Db;
 use crate::types::error::{Error, Result};
 use crate::types::options::Progress;
-use crate::types::stream::{ImportReport, StreamPosition};
+use crate::types::position::StreamPosition;
+use crate::types::stream::ImportReport;
 
 /// How a stream is imported.
 #[derive(Clone, Default)]
