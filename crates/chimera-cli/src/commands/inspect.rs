@@ -31,6 +31,9 @@ struct Report<'a> {
     report: InspectReport,
 }
 
+/// A line of the table: a name and what is said.
+type Row = (&'static str, String);
+
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let db = store::open_to_read(&self.store)?;
@@ -40,8 +43,8 @@ impl Inspect {
         if context.json {
             return context.output.json(&Report { path: &self.store.place.path, report });
         }
-        for (name, value) in rows(&report) {
-            context.output.line(format!("{name:22}{value}"))?;
+        for (name, value) in common_rows(&report).into_iter().chain(viper_rows(&report)) {
+            context.output.line(format!("{name:24}{value}"))?;
         }
         for line in histogram(&report) {
             context.output.line(line)?;
@@ -50,14 +53,26 @@ impl Inspect {
     }
 }
 
-fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
-    let InspectReport { blocks, pages, bytes, index, .. } = report;
-    let mut rows = vec![
+/// What every engine is made of.
+fn common_rows(report: &InspectReport) -> Vec<Row> {
+    let InspectReport { blocks, bytes, .. } = report;
+    vec![
         ("records", count(report.records)),
         ("blocks", format!("{} of {}", count(blocks.used), size(report.block_bytes))),
-        ("  of pages", format!("{} of {}", count(blocks.paged), size(report.page_bytes))),
-        ("  that are one page", count(blocks.large)),
         ("  damaged", count(blocks.damaged)),
+        ("bytes of live records", size(bytes.live)),
+        ("bytes that are dead", size(bytes.dead)),
+        ("bytes of room", size(bytes.room)),
+        ("bytes of overhead", size(bytes.overhead)),
+    ]
+}
+
+/// What Viper is made of beside that.
+fn viper_rows(report: &InspectReport) -> Vec<Row> {
+    let InspectReport { blocks, pages, index, .. } = report;
+    let mut rows = vec![
+        ("blocks of pages", format!("{} of {}", count(blocks.paged), size(report.page_bytes))),
+        ("blocks of one page", count(blocks.large)),
         ("blocks of records", count(blocks.paged + blocks.large)),
         ("  in use by a session", count(blocks.owned)),
         ("  waiting to be filled", count(blocks.queued)),
@@ -70,10 +85,6 @@ fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
         rows.push(("  damaged", count(pages.damaged)));
     }
     rows.extend([
-        ("bytes of records", size(bytes.live)),
-        ("bytes that are dead", size(bytes.dead)),
-        ("bytes of room", size(bytes.room)),
-        ("bytes of overhead", size(bytes.overhead)),
         ("entries of the index", count(index.entries)),
         ("  in the overflow", count(index.overflow)),
         ("segments of the index", count(index.segments)),
