@@ -112,7 +112,7 @@ impl Failure {
 
 impl From<chimera::CloseError> for Failure {
     fn from(failed: chimera::CloseError) -> Self {
-        chimera::Error::from(failed).into()
+        Error::from(failed).into()
     }
 }
 

@@ -7,9 +7,6 @@ use crate::environment::File;
 use crate::journal::{Journal, Lines};
 use crate::{Extent, Medium, Site};
 
-/// Bytes in a cache line: the unit of flushing on every supported machine.
-pub const CACHE_LINE: u64 = 64;
-
 /// The class an operation's counters are booked under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -54,9 +54,10 @@ pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
+pub use types::position::StreamPosition;
 pub use types::progress::Progress;
 pub use types::stats::{ReclaimStats, RecoveryStats};
-pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind, StreamPosition};
+pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
 pub use types::swap::Swap;
 
 pub use chimera_pmem as pmem;

@@ -61,12 +61,21 @@ impl Compact {
         if context.json {
             return context.output.json(&report);
         }
-        context.output.line(format!(
-            "{} in use instead of {}, {} of it free; moved {} records",
-            size(report.bytes_after),
-            size(report.bytes_before),
-            size(report.free_bytes_after),
-            count(report.moved_records),
-        ))
+        context.output.line(format!("{}; {}", common_line(&report), viper_line(&report)))
     }
+}
+
+/// What was gained, whatever the engine.
+fn common_line(report: &Report) -> String {
+    format!(
+        "{} in use instead of {}, {} of it free",
+        size(report.bytes_after),
+        size(report.bytes_before),
+        size(report.free_bytes_after),
+    )
+}
+
+/// What Viper did for it.
+fn viper_line(report: &Report) -> String {
+    format!("moved {} records", count(report.moved_records))
 }

@@ -31,6 +31,9 @@ struct Report<'a> {
     report: InspectReport,
 }
 
+/// A line of the table: a name and what is said.
+type Row = (&'static str, String);
+
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let db = store::open_to_read(&self.store)?;
@@ -43,7 +46,7 @@ impl Inspect {
         let mut rows = common_rows(&report);
         rows.extend(report.viper().map(viper_rows).unwrap_or_default());
         for (name, value) in rows {
-            context.output.line(format!("{name:22}{value}"))?;
+            context.output.line(format!("{name:24}{value}"))?;
         }
         for line in report.viper().map(histogram).unwrap_or_default() {
             context.output.line(line)?;
@@ -52,14 +55,16 @@ impl Inspect {
     }
 }
 
-fn common_rows(report: &InspectReport) -> Vec<(&'static str, String)> {
+/// What every store is made of.
+fn common_rows(report: &InspectReport) -> Vec<Row> {
     vec![
         ("records", count(report.records)),
         ("blocks", format!("{} of {}", count(report.blocks_used), size(report.block_bytes))),
     ]
 }
 
-fn viper_rows(viper: &ViperInspect) -> Vec<(&'static str, String)> {
+/// What Viper is made of beside that.
+fn viper_rows(viper: &ViperInspect) -> Vec<Row> {
     let ViperInspect { blocks, pages, bytes, index, .. } = viper;
     let mut rows = vec![
         ("  of pages", count(blocks.paged)),
@@ -77,7 +82,7 @@ fn viper_rows(viper: &ViperInspect) -> Vec<(&'static str, String)> {
         rows.push(("  damaged", count(pages.damaged)));
     }
     rows.extend([
-        ("bytes of records", size(bytes.live)),
+        ("bytes of live records", size(bytes.live)),
         ("bytes that are dead", size(bytes.dead)),
         ("bytes of room", size(bytes.room)),
         ("bytes of overhead", size(bytes.overhead)),

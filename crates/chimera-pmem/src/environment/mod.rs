@@ -71,7 +71,8 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// An open file or device. Never follows a symbolic link in its last component; closed on exec.
+/// An open file or device. Opening refuses at once whatever is neither a regular file nor a DAX device,
+/// and never follows a symbolic link in its last component; closed on exec.
 pub trait File: Send + Sync + fmt::Debug {
     /// Length in bytes; of a device, its capacity.
     ///

@@ -17,9 +17,6 @@
 mod options;
 mod platform;
 mod region;
-mod reservation;
-mod window;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -33,10 +30,9 @@ pub use options::{FlushChoice, HardwareOptions};
 use crate::arch;
 use crate::environment::File;
 use crate::journal::{Journal, Lines};
+use crate::mapping::{Reservation, words};
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
 use region::Region;
-use reservation::Reservation;
-pub(crate) use window::Window;
 
 /// Bytes to copy at a time from a file that cannot be mapped.
 const FILL_BYTES: u64 = 256 << 10;

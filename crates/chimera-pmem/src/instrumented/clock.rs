@@ -4,7 +4,6 @@ use std::hint;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::pace::Charge;
 use crate::arch;
 
 /// How long the counter is compared with the operating system's clock, once per process. The reading
@@ -78,16 +77,11 @@ impl Started {
         Self { ticks: arch::timestamp() }
     }
 
-    /// Keeps the processor busy until a call that started here has taken what it is charged.
+    /// Keeps the processor busy until `ns` have passed since.
     #[inline]
-    pub(super) fn wait(self, charge: Charge) {
-        if charge.latency_ns > 0 {
-            let clock = Clock::get();
-            // No pause instruction: it would take longer than the delays asked for.
-            while clock.ns(arch::timestamp().saturating_sub(self.ticks)) < charge.latency_ns {}
-        }
-        if charge.transferred_ns > 0 {
-            while now_ns() < charge.transferred_ns {}
-        }
+    pub(super) fn wait(self, ns: u64) {
+        let clock = Clock::get();
+        // No pause instruction: it would take longer than the delays asked for.
+        while clock.ns(arch::timestamp().saturating_sub(self.ticks)) < ns {}
     }
 }

@@ -39,7 +39,7 @@ impl<P: Pmem> Instrumented<P> {
     fn record_and_wait(&self, work: impl FnOnce(&mut Recorder, &Models) -> Charge) {
         if self.injects {
             let started = Started::now();
-            started.wait(self.shared.record(work));
+            self.shared.record(work).wait(started);
         } else if self.active {
             self.shared.record(work);
         }

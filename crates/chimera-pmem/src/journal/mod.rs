@@ -55,7 +55,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::environment::{Environment, File, Task, TaskStep};
-use crate::hardware::Window;
+use crate::mapping::Window;
 use append::Tail;
 use checkpoint::Scratch;
 use header::{DATA_AT, Header};

@@ -23,7 +23,7 @@ use self::metered::Metered;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::{AnyEngine, EngineKind, InspectReport, Options, Stats};
-use crate::metrics::Registry;
+use crate::metrics::{Meter, Registry};
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock, lock_relaxing};
@@ -392,7 +392,7 @@ impl<P: Pmem> Drop for Borrowed<'_, P> {
 impl<P: Pmem> Inner<P> {
     fn new_client(&self) -> Metered<P> {
         let number = self.next_client.fetch_add(1, Ordering::Relaxed);
-        Metered::new(self.engine.session(number), self.metrics.meter(number))
+        Metered::new(self.engine.session(number), Meter::new(self.metrics.clone(), number))
     }
 
     /// Processor time of space reclamation in the background.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::stream::StreamPosition;
+use super::position::StreamPosition;
 
 /// Result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
