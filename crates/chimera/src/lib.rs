@@ -52,6 +52,7 @@ pub use types::inspect::{
 };
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::options::{Durability, EngineKind, Geometry, Options, Progress, RecordLayout};
+pub use types::runs::{RunCounts, RunsOfKind};
 pub use types::stats::{ReclaimStats, RecoveryStats, Stats};
 pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind, StreamPosition};
 pub use types::swap::Swap;

@@ -54,6 +54,11 @@ impl BlockMap {
         self.shift + inside * self.block_bytes
     }
 
+    /// Blocks from this one to the end of its segment, this one included.
+    pub(crate) fn blocks_to_segment_end(&self, block: u64) -> u64 {
+        self.blocks_per_segment - block % self.blocks_per_segment
+    }
+
     /// Offset of a page in the pool.
     #[inline(always)]
     pub(crate) fn page_at(&self, block: u64, page: u64) -> u64 {
