@@ -56,6 +56,7 @@ pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::position::StreamPosition;
 pub use types::progress::Progress;
+pub use types::runs::{RunCounts, RunsOfKind};
 pub use types::stats::{ReclaimStats, RecoveryStats};
 pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
 pub use types::swap::Swap;

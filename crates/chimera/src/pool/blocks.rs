@@ -52,6 +52,11 @@ impl BlockMap {
         self.shift + inside * self.block_bytes
     }
 
+    /// Blocks from this one to the end of its segment, this one included.
+    pub(crate) fn blocks_to_segment_end(&self, block: u64) -> u64 {
+        self.blocks_per_segment - block % self.blocks_per_segment
+    }
+
     /// Offset of a segment's header in its file.
     pub(crate) fn header_in_segment(&self) -> u64 {
         self.segment_bytes - SEGMENT_HEADER_BYTES

@@ -1,4 +1,4 @@
-//! The pool: superblock, segments, blocks, and the opaque [`Location`].
+//! The pool: superblock, segments, blocks, runs of blocks, and the opaque [`Location`].
 //!
 //! A pool is a directory with a file `superblock`, a file `lock`, and files `segment-000000`,
 //! `segment-000001`, ... of equal length. All are mapped one after the other into one address space:
@@ -13,10 +13,15 @@
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
 //!    The same holds for blocks that were in use already: opening for writing asks for their storage.
-//! 3. The used-blocks word is flushed before the block it covers is written, and durable with the
-//!    first fence after that. So what is durable beyond it was never fenced: it holds nothing that
-//!    counts, and whoever is handed such a block again makes it blank.
+//! 3. For a single block the used-blocks word is flushed before the block is written, and durable with the
+//!    first fence after that. So what is durable beyond it was never fenced: nothing live is there, and
+//!    the session that is handed such a block again makes it blank.
+//! 4. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
+//!    word before that. With runs, the first word of each block beyond the used ones is durably zero or
+//!    that of a single block of invariant 3, but for one block while a run is handed out or given back: see
+//!    `runs`.
 
+mod block_word;
 mod blocks;
 pub(crate) mod checked_word;
 mod device;
@@ -26,6 +31,8 @@ mod journal;
 mod location;
 mod open;
 mod options;
+#[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
+pub(crate) mod runs;
 mod segment;
 mod storage;
 mod superblock;
@@ -36,6 +43,7 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
 
+pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
 pub use location::Location;
 pub(crate) use open::NewPool;
@@ -92,7 +100,9 @@ pub(crate) struct Pool<P: Pmem> {
     /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
     /// Blocks are handed out under this: never held for long.
-    hand_out: Mutex<()>,
+    hand_out: Mutex<growth::HandOut>,
+    /// Free runs of blocks. Runs are taken and freed under this, and `hand_out` may be locked meanwhile.
+    free_runs: Mutex<runs::FreeList>,
     /// Blocks to keep ready ahead of use.
     ahead_blocks: u64,
     /// Storage is to be there before it is used, whatever that takes.

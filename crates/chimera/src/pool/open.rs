@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use super::device::Device;
 use super::files::{PoolFiles, Section};
-use super::growth::Growth;
+use super::growth::{Growth, HandOut};
 use super::journal::JournalFile;
 use super::storage::Mapped;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, seal};
@@ -104,7 +104,8 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(()),
+            hand_out: Mutex::new(HandOut::default()),
+            free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,
             blocks_max,

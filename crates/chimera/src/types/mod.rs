@@ -7,6 +7,7 @@ pub(crate) mod layout;
 pub(crate) mod operations;
 pub(crate) mod position;
 pub(crate) mod progress;
+pub(crate) mod runs;
 pub(crate) mod stats;
 pub(crate) mod stream;
 pub(crate) mod swap;
