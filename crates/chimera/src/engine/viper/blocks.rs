@@ -39,7 +39,7 @@ pub(super) enum Whose {
 #[derive(Default)]
 struct Queue {
     all: BTreeSet<u64>,
-    /// Those of them in which nothing counts: they have room for anything.
+    /// Those of them in which nothing is live: they have room for anything.
     empty: BTreeSet<u64>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Blocks {
     is_starved: AtomicBool,
     units_per_block: u32,
     /// A block nobody fills is queued once one in so many of its units has become free.
-    reused_at_part: u32,
+    refilled_at_part: u32,
     pages_per_block: u64,
 }
 
@@ -80,7 +80,7 @@ impl Blocks {
             damaged: Mutex::default(),
             is_starved: AtomicBool::new(false),
             units_per_block: pages.units_per_block(),
-            reused_at_part: V::REUSED_AT_PART,
+            refilled_at_part: pages.reuse().refilled_at_part(),
             pages_per_block: pages.pages_per_block(),
         }
     }
@@ -125,7 +125,7 @@ impl Blocks {
         // Release: who reads the number sees the bit clear. Acquire: see `starve`.
         let state = self.state(block).fetch_add(units, Ordering::AcqRel) + units;
         let free = state & FREE;
-        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(self.reused_at_part) {
+        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(self.refilled_at_part) {
             self.enqueue(block);
         } else if state & QUEUED != 0 && free >= self.units_per_block {
             self.note_empty(block);
@@ -210,7 +210,7 @@ impl Blocks {
         queue.remove(block).then_some(block)
     }
 
-    /// Takes the first block in which nothing counts out of the queue.
+    /// Takes the first block in which nothing is live out of the queue.
     pub(super) fn take_empty(&self) -> Option<u64> {
         let mut queue = lock(&self.queue);
         let block = *queue.empty.first()?;
