@@ -1,4 +1,5 @@
-//! Checksums of records. Each depends on where the record lies, so that a copy of it elsewhere is not sound.
+//! Checksums of records. Each depends on where the record lies, so that a copy at another offset is
+//! not sound.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

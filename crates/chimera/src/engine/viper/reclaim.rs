@@ -5,7 +5,7 @@
 //! moved goes where sessions put new records, to the lowest block with room. Then the last block of the
 //! pool is emptied and given back, again and again, as long as there is room for its records below.
 //!
-//! A record is moved under its key's lock, as an overwrite with the value that is there: what a crash
+//! A record is moved under its key's lock, as an overwrite with the same value: what a crash
 //! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
 
 use std::ops::Range;

@@ -229,7 +229,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(())
     }
 
-    /// Tells readers how to read a block, ends what a session or an index of the last process left in
+    /// Tells readers how to read a block, ends what a session of the last process left in
     /// it, and queues it if it has room; `room` if that is known.
     fn tidy_block(&self, block: u64, room: Option<Room>) {
         // Where they are damaged and salvaged, nobody writes again.
