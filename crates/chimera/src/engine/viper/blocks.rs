@@ -65,7 +65,7 @@ pub(super) struct Blocks {
     /// There are no fresh blocks any more: a block with one free unit is queued.
     is_starved: AtomicBool,
     units_per_block: u32,
-    /// A block nobody fills is queued once one in so many of its units has become free.
+    /// A block that no session fills is queued once one in so many of its units has become free.
     refilled_at_part: u32,
     pages_per_block: u64,
 }
@@ -185,7 +185,7 @@ impl Blocks {
         if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
             let mut queue = lock(&self.queue);
             queue.all.insert(block);
-            // Looked at once it is queued: whoever makes it empty after that says so.
+            // Looked at once it is queued: a thread that makes it empty after that says so.
             if self.state(block).fetch_or(0, Ordering::AcqRel) & FREE >= self.units_per_block {
                 queue.empty.insert(block);
             }
@@ -219,10 +219,10 @@ impl Blocks {
     /// Makes the caller the owner of a block of records, queued or not, if nobody else is.
     pub(super) fn claim(&self, block: u64) -> bool {
         let mut queue = lock(&self.queue);
-        // Whoever takes a fresh block makes room for its state only then.
+        // A session that takes a fresh block makes room for its state only then.
         let Some(state) = self.states.get(block) else { return false };
         if state.load(Ordering::Relaxed) & QUEUED != 0 {
-            // Whoever has taken it out of the queue is about to own it.
+            // The session that has taken it out of the queue is about to own it.
             let is_queued = queue.remove(block);
             if is_queued {
                 self.own(block);
@@ -234,7 +234,7 @@ impl Blocks {
         state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, own).is_ok()
     }
 
-    /// Free units of a block of records that nobody fills, roughly.
+    /// Free units of a block of records that no session fills, roughly.
     pub(super) fn free_units(&self, block: u64) -> Option<u32> {
         let state = self.states.get(block)?.load(Ordering::Relaxed);
         (state & (OWNED | KNOWN) == KNOWN).then_some((state & FREE).min(self.units_per_block))

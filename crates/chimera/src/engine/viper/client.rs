@@ -52,7 +52,7 @@ pub(crate) struct Client {
     points: [InsertPoint; PAGE_KINDS],
     /// Values that fit lie beside their keys, wherever the page ends.
     pub(super) keeps_whole: bool,
-    /// Of whoever makes room for others: a block for when there is no other.
+    /// Of the mover, which makes room for others: a block for when there is no other.
     pub(super) spare: Option<Spare>,
     /// Blocks that are not to be given back yet: they hold chunks whose record is not live yet.
     held: Option<Vec<u64>>,

@@ -134,13 +134,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let mut value = Vec::new();
         let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
-            self.pages.read_value(&self.pool, &record, &mut value)
-                && record
-                    .verify(
-                        stored_hash,
-                        self.as_written(place, &value).filter(|_| self.verify_reads),
-                    )
-                    .is_ok()
+            let is_whole = self.pages.read_value(&self.pool, &record, &mut value);
+            let value = self.as_written(place, &value).filter(|_| self.verify_reads);
+            is_whole && record.verify(stored_hash, value).is_ok()
         });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
     }

@@ -149,7 +149,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.blocks.is_starved() || free.sum::<u64>() >= self.units_of_block()
     }
 
-    /// Empties the next block that is worth it.
+    /// Empties the next block with enough free units.
     fn sweep(&self, mover: &mut Mover, blocks: Range<u64>, free_percent: u64) -> Result<bool> {
         let (end, units) = (blocks.end, self.units_of_block());
         let used = self.pool.used_blocks();
@@ -174,7 +174,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(true)
     }
 
-    /// Makes the mover the owner of a block that nobody fills, and starts loading it: its records are met
+    /// Makes the mover the owner of a block that no session fills, and starts loading it: its records are met
     /// one after the other.
     fn claim(&self, block: u64) -> bool {
         let is_claimed = self.blocks.claim(block);
@@ -185,7 +185,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         is_claimed
     }
 
-    /// Gives a block to whoever needs one, the mover first where it cannot go on without an empty one.
+    /// Gives a block back for sessions to fill. The mover keeps an empty one where it cannot go on without.
     fn leave_or_keep(&self, mover: &mut Mover, block: u64) {
         let spare = mover.client.spare.get_or_insert_default();
         if self.pages.reuse().needs_empty_block()
@@ -209,7 +209,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         (0..self.pool.used_blocks()).map(|block| self.room_of_block(block)).sum()
     }
 
-    /// Units for new records in a block that nobody fills.
+    /// Units for new records in a block that no session fills.
     fn room_of_block(&self, block: u64) -> u64 {
         let free = self.blocks.free_units(block).map_or(0, u64::from);
         self.pages.reuse().room(free, self.units_of_block())

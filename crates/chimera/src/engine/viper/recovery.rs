@@ -108,7 +108,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let _booked = self.begin(Operation::Recovery, &Client::new(0));
         let step = (blocks / SAMPLE_BLOCKS).max(1);
         let sample = (0..blocks).step_by(step as usize);
-        sample.map(|block| u64::from(self.pages.live_records(&self.pool, block)) * step).sum()
+        sample.map(|block| self.pages.usage(&self.pool, block).live_records * step).sum()
     }
 
     /// Runs `work` on chunks of blocks, on several threads, each with buffers of its own.

@@ -105,7 +105,7 @@ pub(crate) trait Cursor: Codec {
     fn advance(&self, point: &mut InsertPoint) -> bool;
 
     /// The room in the block of a point that is given up, if it is known without looking: as it was when
-    /// the session came by.
+    /// the session went through each page.
     fn leave(&self, point: InsertPoint) -> Option<Room>;
 
     /// Starts loading lines that the session comes to soon, after a record of this size.

@@ -15,7 +15,7 @@ pub(crate) enum Reuse {
 }
 
 impl Reuse {
-    /// A block nobody fills is worth filling again once one in so many of its units has become free.
+    /// A block that no session fills is worth filling again once one in so many of its units has become free.
     pub(crate) fn refilled_at_part(self) -> u32 {
         match self {
             // Refilling fewer costs more flushes and scattered writes than the space is worth.
@@ -133,9 +133,6 @@ pub(crate) trait BlockView: Codec {
     /// Units of a block that emptying it would gain.
     fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32;
 
-    /// Live records of a block; those of damaged words are left out.
-    fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32;
-
     /// Places of the live records that have a part in a block, as far as nothing is damaged before.
     fn places<P: Pmem>(&self, pool: &Pool<P>, block: u64, into: &mut Vec<Place>);
 
@@ -154,7 +151,7 @@ pub(crate) trait BlockView: Codec {
 
     // ---- clearing ------------------------------------------------------------------------------
 
-    /// Makes no record of a block live, durably, whatever is there.
+    /// Makes no record of a block live, durably, also where its pages are damaged.
     fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64);
 
     /// Makes durable that no record of a block is live: its kind may change after that.

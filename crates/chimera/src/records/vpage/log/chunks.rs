@@ -1,5 +1,5 @@
 //! Chunks in logs: where one can lie, following a value through its chunks, and writing them, each in a block
-//! that is one page. [`chunks`](crate::records::chunks) tells their form and when they are live.
+//! that is one page. `records::chunks` tells their form and when they are live.
 //!
 //! Until its record is live, a chunk is protected by its session's hold of the block.
 

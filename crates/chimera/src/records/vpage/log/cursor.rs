@@ -34,7 +34,7 @@ impl Cursor for LogPages {
         }
     }
 
-    /// Goes on behind the log that is there, or makes a page empty in which nothing is live.
+    /// Goes on behind the log of the page. A page in which nothing is live is made empty first.
     fn enter<'a, P: Pmem>(
         &self,
         pool: &Pool<P>,

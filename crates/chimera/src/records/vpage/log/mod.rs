@@ -4,7 +4,7 @@
 //! byte 0   flags word: of the block, in its first page; zero in the others
 //! byte 8   the log: records and chunks, each a multiple of 8 bytes
 //! ```
-//! [`lengths`] and [`chunks`](crate::records::chunks) tell what records and chunks consist of. A record larger
+//! `records::lengths` and `records::chunks` tell what records and chunks consist of. A record larger
 //! than a page lies in a block whose flag `LARGE` makes it one page.
 //!
 //! # Invariants

@@ -102,10 +102,6 @@ impl BlockView for LogPages {
         (self.dead_bytes(pool, block) / 8) as u32
     }
 
-    fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
-        self.parts_of(pool, block).map(|part| self.walk(pool, part).live_records).sum()
-    }
-
     fn places<P: Pmem>(&self, pool: &Pool<P>, block: u64, into: &mut Vec<Place>) {
         for part in self.parts_of(pool, block) {
             self.for_entries(pool, part, |at, entry| match entry {

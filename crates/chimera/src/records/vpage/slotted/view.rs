@@ -55,10 +55,6 @@ impl BlockView for SlottedPages {
         self.free_slots(pool, block)
     }
 
-    fn live_records<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
-        self.slots_per_block() - self.free_slots(pool, block)
-    }
-
     fn places<P: Pmem>(&self, pool: &Pool<P>, block: u64, into: &mut Vec<Place>) {
         for page in 0..self.pages_per_block {
             for word in 0..self.layout.bitset_words {
