@@ -42,11 +42,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut damages = BTreeMap::new();
         let mut strangers = Vec::new();
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
-            Finding::Record { place, hash, key, value_unchecked, .. } => {
+            Finding::Record { record, hash, key, value_unchecked } => {
                 report.records += 1;
                 report.values_unchecked += u64::from(value_unchecked);
-                if !self.is_indexed(&place, hash, key) {
-                    strangers.push(place.record_at);
+                if !self.is_indexed(&record.place, hash, key) {
+                    strangers.push(record.place.record_at);
                 }
             }
             Finding::Damage { at, what } => {
@@ -82,8 +82,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return true;
         }
         let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        let is_there = self.pages.is_set(&self.core.pool, place).unwrap_or(false)
-            && self.pages.key_is(&self.core.pool, place, key);
+        let record = self.pages.decode(&self.core.pool, place);
+        let is_there = self.pages.is_live(&self.core.pool, place).unwrap_or(false)
+            && record.is_some_and(|record| self.pages.key_is(&self.core.pool, &record, key));
         if !is_there || self.index.contains_exact(hash, location) {
             return true;
         }
@@ -116,8 +117,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if !self.index.contains_exact(hash, location) {
             return true;
         }
-        self.pages.is_set(&self.core.pool, place).unwrap_or(true)
-            && self.pages.read_key(&self.core.pool, place, key)
+        self.pages.is_live(&self.core.pool, place).unwrap_or(true)
+            && self.decode_with_key(place, key).is_some()
             && self.core.hash.of(key) == hash
     }
 }

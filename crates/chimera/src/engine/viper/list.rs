@@ -81,7 +81,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut key = Vec::new();
         let place = self.pages.place_of(location);
         let is_damaged = self.index.contains_exact(hash, location)
-            && !(self.pages.read_key(&self.core.pool, &place, &mut key)
+            && !(self.decode_with_key(&place, &mut key).is_some()
                 && self.core.hash.of(&key) == hash);
         if is_damaged { Err(Unsound { at: place.record_at }.into_error()) } else { Ok(()) }
     }
@@ -94,7 +94,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let lock = self.page_lock(&place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_record = self.pages.read_key(&self.core.pool, &place, key);
+        let is_record = self.decode_with_key(&place, key).is_some();
         match lock.read_is_valid(version) {
             false => Probe::Retry,
             true if is_record && self.core.hash.of(key) == hash => Probe::Found(()),
@@ -103,7 +103,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     }
 
     /// As [`list`](Self::list), for keys of one hash. Which of them have moved since they were listed is
-    /// not known: so what is found elsewhere counts only if its key was not found yet.
+    /// not known: so what is found at another location is taken only if its key was not found yet.
     #[cold]
     fn list_alike(
         &self,

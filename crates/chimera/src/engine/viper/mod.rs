@@ -35,15 +35,15 @@
 //!    the index no longer leads to it, or it is being deleted under its key's lock, when its bit is
 //!    cleared.
 //! 3. For every key at most two bits are set, and two only while its lock is held or after a crash:
-//!    then the higher version counts (in the published layout: the higher location), and recovery
-//!    clears the other.
+//!    then the record with the higher version stays (in the published layout: with the higher location), and
+//!    recovery clears the other.
 //!
 //! docs/DURABILITY.md argues from these that no acknowledged write is lost.
 
 /// Comparisons and steps of recovery that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::sites! {
-        /// That the record with the higher version counts.
+        /// That the record with the higher version stays.
         VERSION_ORDER = "viper.step.version_order";
         /// That a new record has a higher version than the one it replaces.
         OUTBID = "viper.step.outbid";
@@ -55,7 +55,7 @@ pub(crate) mod steps {
         MARK_BLOCK = "viper.step.mark_block";
         /// Looking at the index again after reading a record.
         LEADS_TO = "viper.step.leads_to";
-        /// Keeping blocks with chunks from others until their record counts.
+        /// Keeping blocks with chunks from others until their record is live.
         HOLD_BLOCKS = "viper.step.hold_blocks";
         /// Taking the mark off a free block that is used again.
         CLEAR_FREE = "viper.step.clear_free";
@@ -149,7 +149,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             core.pool.reserve();
         }
         let blocks = core.pool.used_blocks();
-        let index = ExtendibleHash::in_dram(hash_geometry, options.huge_pages, environment.clone());
+        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment.clone());
         let engine = Self {
             pages,
             index: index.map_err(no_index_memory)?,

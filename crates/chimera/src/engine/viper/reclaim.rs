@@ -5,7 +5,7 @@
 //! moved goes where sessions put new records, to the lowest block with room. Then the last block of the
 //! pool is emptied and given back, again and again, as long as there is room for its records below.
 //!
-//! A record is moved under its key's lock, as an overwrite with the value that is there: what a crash
+//! A record is moved under its key's lock, as an overwrite with the same value: what a crash
 //! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
 
 use std::ops::Range;
@@ -15,7 +15,8 @@ use chimera_pmem::{Operation, Pmem};
 use super::{Client, Viper, steps};
 use crate::engine::shared::maintenance::Step;
 use crate::records::block_flags;
-use crate::records::vpage::{Pages, Place};
+use crate::records::lengths::Lengths;
+use crate::records::vpage::{Pages, Place, Record};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
@@ -23,9 +24,6 @@ use crate::types::stats::ReclaimStats;
 
 /// When there are no fresh blocks, a block is emptied when so much of it is free, in percent, at least.
 const STARVED_PERCENT: u32 = 10;
-
-/// A block with slots is emptied when so much of it is free, in percent, at least.
-const SLOTTED_PERCENT_MIN: u64 = 50;
 
 /// What a pass is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,8 +128,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Units that are free in a block, if they are enough for it to be emptied; else 0.
     fn free_if_worth(&self, block: u64, free_percent: u64) -> u64 {
         let units = self.units_of_block();
-        // Free slots are used again where they are.
-        let percent = if V::IS_LOG { free_percent } else { free_percent.max(SLOTTED_PERCENT_MIN) };
+        let percent = self.pages.reuse().emptied_at_percent(free_percent);
         let free = self.blocks.free_units(block).map_or(0, u64::from);
         if free < units && free * 100 >= units * percent { free } else { 0 }
     }
@@ -144,7 +141,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.blocks.is_starved() || free.sum::<u64>() >= self.units_of_block()
     }
 
-    /// Empties the next block that is worth it.
+    /// Empties the next block with enough free units.
     fn sweep(&self, mover: &mut Mover, blocks: Range<u64>, free_percent: u64) -> Result<bool> {
         let (end, units) = (blocks.end, self.units_of_block());
         let used = self.core.pool.used_blocks();
@@ -169,7 +166,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(true)
     }
 
-    /// Makes the mover the owner of a block that nobody fills, and starts loading it: its records are met
+    /// Makes the mover the owner of a block that no session fills, and starts loading it: its records are met
     /// one after the other.
     fn claim(&self, block: u64) -> bool {
         let is_claimed = self.blocks.claim(block);
@@ -183,11 +180,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         is_claimed
     }
 
-    /// Gives a block to whoever needs one, the mover first: a log has no room for what is moved unless
-    /// there is an empty block.
+    /// Gives a block back for sessions to fill. The mover keeps an empty one where it cannot go on without.
     fn leave_or_keep(&self, mover: &mut Mover, block: u64) {
         let spare = mover.client.spare.get_or_insert_default();
-        if V::IS_LOG && spare.0.is_none() && self.pages.is_empty(&self.core.pool, block) {
+        if self.pages.reuse().needs_empty_block()
+            && spare.0.is_none()
+            && self.pages.is_empty(&self.core.pool, block)
+        {
             spare.0 = Some(block);
         } else {
             self.leave_block(block, None);
@@ -202,19 +201,19 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Units for records of the last blocks: what is free in the others.
     fn free_room(&self) -> u64 {
-        let units = self.pages.units_per_block();
-        let room = |block| match self.blocks.free_units(block) {
-            Some(free) if !V::IS_LOG || free == units => u64::from(free),
-            _ => 0,
-        };
-        (0..self.core.pool.used_blocks()).map(room).sum()
+        (0..self.core.pool.used_blocks()).map(|block| self.room_of_block(block)).sum()
     }
 
-    /// Gives the last block back, if its records have room elsewhere.
+    /// Units for new records in a block that no session fills.
+    fn room_of_block(&self, block: u64) -> u64 {
+        let free = self.blocks.free_units(block).map_or(0, u64::from);
+        self.pages.reuse().room(free, self.units_of_block())
+    }
+
+    /// Gives the last block back, if its records have room in others.
     fn shrink(&self, mover: &mut Mover, room: u64) -> Result<bool> {
         let Some(last) = self.core.pool.used_blocks().checked_sub(1) else { return Ok(false) };
-        let own_room = self.blocks.free_units(last).map_or(0, u64::from);
-        let own_room = if V::IS_LOG && own_room < self.units_of_block() { 0 } else { own_room };
+        let own_room = self.room_of_block(last);
         if mover.client.spare.is_some_and(|spare| spare.0 == Some(last)) {
             self.leave_spare(mover);
         }
@@ -225,7 +224,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.pages.places(&self.core.pool, last, &mut mover.places);
         // A record with several chunks here comes once for each.
         mover.places.dedup();
-        let need: u64 = mover.places.iter().map(|place| self.units_at(place)).sum();
+        let records =
+            mover.places.iter().filter_map(|place| self.pages.decode(&self.core.pool, place));
+        let need: u64 = records.map(|record| self.units_of(&record)).sum();
         // Two blocks more, for both kinds of pages.
         let left = room.saturating_sub(own_room);
         if need > 0 && left < need + 2 * self.units_of_block() {
@@ -245,11 +246,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         u64::from(self.pages.units_per_block())
     }
 
-    /// Units of the record at a place, with all its chunks.
-    fn units_at(&self, place: &Place) -> u64 {
-        let chunks = self.pages.chunks(&self.core.pool, place);
+    /// Units of a record, with all its chunks.
+    fn units_of(&self, record: &Record) -> u64 {
+        let spilling = self.pages.spilling();
+        let chunks =
+            spilling.map_or_else(Vec::new, |pages| pages.chunks_of(&self.core.pool, record));
         let of_chunks: u64 = chunks.iter().map(|(_, units)| u64::from(*units)).sum();
-        of_chunks + u64::from(self.pages.units_at(&self.core.pool, place))
+        let Lengths { key_bytes, beside_bytes, .. } = record.lengths;
+        of_chunks + u64::from(self.pages.units_of(key_bytes as usize, beside_bytes as usize))
     }
 
     /// Moves the records of a block that the mover has claimed, and marks it as free if none is left.
@@ -258,7 +262,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         places.clear();
         self.pages.places(&self.core.pool, block, &mut places);
         for place in &places {
-            if self.pages.read_key(&self.core.pool, place, &mut mover.key) {
+            if self.decode_with_key(place, &mut mover.key).is_some() {
                 self.index.prefetch_to_change(self.core.hash.of(&mover.key));
             }
         }
@@ -277,9 +281,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Writes the record at a place anew, if the index leads to it.
     fn move_record(&self, mover: &mut Mover, place: &Place) -> Result<()> {
         let Mover { client, key, .. } = mover;
-        if !self.pages.read_key(&self.core.pool, place, key) {
-            return Ok(());
-        }
+        let Some(before) = self.decode_with_key(place, key) else { return Ok(()) };
         // Whatever was read: only the index says whether it is a key of this place.
         let hash = self.core.hash.of(key);
         let _key = self.keys.lock(hash, &self.core.poison)?;
@@ -288,13 +290,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return Ok(());
         }
         let Some(existing) = self.find_locked(hash, key, |_| {})? else { return Ok(()) };
+        // Under the lock nothing changes any more what was decoded.
+        let record = if is_any_moved { &before } else { &existing.record };
         let mut value = std::mem::take(&mut client.shared.value);
         // A damaged value must not get a checksum that is right.
-        let is_sound = (existing.place == *place || is_any_moved)
-            && self.pages.read_value(&self.core.pool, place, &mut value)
-            && (!self.pages.is_checked()
-                || self.page_lock(place).has_mark()
-                || existing.header.value_is_sound(place, &value)
+        let is_sound = record.place == *place
+            && self.pages.read_value(&self.core.pool, record, &mut value)
+            && (record.verify(hash, self.as_written(place, &value)).is_ok()
                 || self.core.pool.pmem.skips(steps::MOVE_CHECK));
         let moved = if is_sound {
             self.write(client, hash, key, &value, Some(existing)).map(drop)

@@ -1,6 +1,6 @@
-//! Recovery (section 3.4): the used blocks are scanned in parallel and the index is built anew.
+//! Recovery (section 4.7): the used blocks are scanned in parallel and the index is built anew.
 //!
-//! Nothing on media tells where the sessions were: it is not needed. A slot whose bit is not set is
+//! Nothing on media tells where the sessions were: it is not needed, because a slot whose bit is not set is
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
@@ -102,7 +102,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let _booked = self.core.book(Operation::Recovery, 0);
         let step = (blocks / SAMPLE_BLOCKS).max(1);
         let sample = (0..blocks).step_by(step as usize);
-        sample.map(|block| u64::from(self.pages.live_records(&self.core.pool, block)) * step).sum()
+        sample.map(|block| self.pages.usage(&self.core.pool, block).live_records * step).sum()
     }
 
     /// Enters the records of a block into the index. The room in it, where it holds records.
@@ -117,10 +117,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         found.clear();
         keys.clear();
         let room = self.scan_block(scan, block, pages, &mut |finding| match finding {
-            Finding::Record { place, header, hash, key, .. } => {
+            Finding::Record { record, hash, key, .. } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
-                found.push((hash, place.location(), header.version, key.len()));
+                found.push((hash, record.place.location(), record.version(), key.len()));
                 keys.extend_from_slice(key);
             }
             Finding::Damage { at, what } => {
@@ -156,16 +156,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         room
     }
 
-    /// Which of two records counts: the one in the index or a new one of `key`.
+    /// Which of two records stays: the one in the index or a new one of `key`.
     fn newer_of(&self, old: Location, new: (Location, u64), key: &[u8]) -> Resolve {
-        let place = self.pages.place_of(old);
-        if !self.pages.key_is(&self.core.pool, &place, key) {
+        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let record = pages.decode(pool, &pages.place_of(old));
+        let record = record.filter(|record| pages.key_is(pool, record, key));
+        let Some(old_version) = record.map(|record| record.version()) else {
             return Resolve::OtherKey;
-        }
-        let old_version = self.pages.header(&self.core.pool, &place).version;
+        };
         // A bit that came up by damage must not bring back a record that was retired.
-        let is_intact = |at| self.pages.is_set(&self.core.pool, &self.pages.place_of(at)).is_ok();
-        if self.core.pool.pmem.skips(steps::VERSION_ORDER) {
+        let is_intact = |at| pages.is_live(pool, &pages.place_of(at)).is_ok();
+        if pool.pmem.skips(steps::VERSION_ORDER) {
             return Resolve::KeepOld;
         }
         let is_newer = (is_intact(new.0), new.1, new.0) > (is_intact(old), old_version, old);
@@ -179,8 +180,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut shadowed = BTreeMap::new();
         let mut key = Vec::new();
         for place in losers.iter().map(|loser| self.pages.place_of(*loser)) {
-            if salvage && self.pages.is_set(&self.core.pool, &place).is_err() {
-                if self.pages.read_key(&self.core.pool, &place, &mut key) {
+            if salvage && self.pages.is_live(&self.core.pool, &place).is_err() {
+                if self.decode_with_key(&place, &mut key).is_some() {
                     shadowed.insert(self.core.hash.of(&key), place.record_at);
                 }
             } else {
@@ -194,7 +195,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(())
     }
 
-    /// Tells readers how to read a block, ends what a session or an index of the last process left in
+    /// Tells readers how to read a block, ends what a session of the last process left in
     /// it, and queues it if it has room; `room` if that is known.
     fn tidy_block(&self, block: u64, room: Option<Room>) {
         // Where they are damaged and salvaged, nobody writes again.

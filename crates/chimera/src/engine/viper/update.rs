@@ -2,11 +2,11 @@
 
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
-use super::read::Existing;
+use super::read::{Existing, Unsound};
 use super::{Client, Viper, steps};
 use crate::engine::shared::client::Written;
 use crate::records::block_flags;
-use crate::records::vpage::{Pages, Place, sites};
+use crate::records::vpage::{Pages, Place, Record, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
@@ -25,24 +25,23 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let booked = self.core.book(Operation::Update, client.shared.number);
         self.index.prefetch_to_change(hash);
         let _key = self.keys.lock(hash, &self.core.poison)?;
-        let prefetch = |place: &Place| {
-            self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, place, key.len()))
-        };
+        let prefetch =
+            |place: &Place| self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, place));
         let existing = self.find_locked(hash, key, prefetch)?;
         let Some(existing) = existing else { return Ok(Swap::Missing) };
-        if !self.pages.value_is(&self.core.pool, &existing.place, expected) {
+        let Existing { record, .. } = &existing;
+        if !self.pages.value_is(&self.core.pool, record, expected) {
             return Ok(Swap::Different);
         }
-        let Existing { header, place, .. } = &existing;
-        if verify && !self.page_lock(place).has_mark() && !header.value_is_sound(place, expected) {
-            return Err(Error::corrupted("a record does not match its checksum", place.record_at));
+        if verify && record.verify(hash, self.as_written(&record.place, expected)).is_err() {
+            return Err(Unsound { at: record.place.record_at }.into_error());
         }
         client.shared.written = match Change::between(expected, new) {
             Change::None => Written::Nothing,
             Change::Word { at, word } => {
                 booked.is(Operation::UpdateInPlace);
-                let at = self.word_at(&existing, at)?;
-                self.store_word(client, &existing, at, word)?;
+                let at = self.word_at(record, at)?;
+                self.store_word(client, &record.place, at, word)?;
                 Written::InPlace
             }
             Change::More => {
@@ -78,25 +77,26 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
         };
         let Some(existing) = self.find_locked(hash, key, prefetch)? else { return Ok(None) };
-        let word_at = self.word_at(&existing, at)?;
+        let Existing { record, .. } = &existing;
+        let word_at = self.word_at(record, at)?;
         let previous = self.core.pool.pmem.load_u64(word_at);
         client.shared.written = Written::Nothing;
         if let Some(new) = change(previous) {
-            self.store_word(client, &existing, word_at, new)?;
+            self.store_word(client, &record.place, word_at, new)?;
             client.shared.written = Written::InPlace;
         }
         Ok(Some(previous))
     }
 
     /// Offset of the word with bytes `at..at + 8` of a value.
-    fn word_at(&self, existing: &Existing, at: usize) -> Result<u64> {
-        self.pages.value_word(&self.core.pool, &existing.place, at).ok_or_else(|| {
-            let value_bytes = self.pages.value_bytes(&self.core.pool, &existing.place);
+    fn word_at(&self, record: &Record, at: usize) -> Result<u64> {
+        self.pages.value_word(&self.core.pool, record, at).ok_or_else(|| {
+            let value_bytes = self.pages.value_bytes(&self.core.pool, record);
             Error::FieldOutOfRange { at, value_bytes }
         })
     }
 
-    /// Stores a word of a value in place.
+    /// Stores a word of the value of the record at `place`, in place.
     ///
     /// # Durability
     /// Durable on return, and nobody sees it before.
@@ -104,10 +104,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// # Cost
     /// 1 line, 1 fence; once per block 1 of each more.
     #[inline]
-    fn store_word(&self, client: &Client, existing: &Existing, at: u64, word: u64) -> Result<()> {
+    fn store_word(&self, client: &Client, place: &Place, at: u64, word: u64) -> Result<()> {
         let pool = &*self.core.pool;
-        self.allow_in_place(client, existing)?;
-        let _page = self.page_lock(&existing.place).lock(&*pool.environment);
+        self.allow_in_place(client, place)?;
+        let _page = self.page_lock(place).lock(&*pool.environment);
         pool.pmem.store_u64(at, word, sites::VALUE_WORD);
         pool.pmem.flush(pool.extent(at, 8), sites::VALUE_WORD);
         pool.pmem.fence(sites::VALUE_WORD);
@@ -116,17 +116,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Makes durable that values of the record's block are updated in place.
     #[inline]
-    fn allow_in_place(&self, client: &Client, existing: &Existing) -> Result<()> {
-        if !self.pages.is_checked() || self.page_lock(&existing.place).has_mark() {
+    fn allow_in_place(&self, client: &Client, place: &Place) -> Result<()> {
+        if !self.pages.is_checked() || self.page_lock(place).has_mark() {
             return Ok(());
         }
         let _booked = self.core.book(Operation::BlockMark, client.shared.number);
-        let block = existing.place.block;
+        let block = place.block;
         if self.blocks.is_damaged(block) {
             // The flag would end the checks that keep what is damaged from being served.
             let what =
                 "its block holds damage, so a value cannot be updated in place: put it whole";
-            return Err(Error::corrupted(what, existing.place.record_at));
+            return Err(Error::corrupted(what, place.record_at));
         }
         if !self.core.pool.pmem.skips(steps::MARK_BLOCK) {
             block_flags::change(&self.core.pool, block, block_flags::IN_PLACE, 0)?;
