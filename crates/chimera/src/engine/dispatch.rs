@@ -1,14 +1,15 @@
 //! The engine of a store, chosen once; a session's engine and client, matched once a call.
 
+use std::sync::Arc;
+
 use chimera_pmem::Pmem;
 
 use super::report::EngineFigures;
 use super::shared::client::{Client, SharedClient};
 use super::shared::maintenance::Step;
-use super::table::each_engine;
-pub(crate) use super::table::each_session;
-pub(crate) use super::table::forms::{AnyEngine, AnySession};
-use super::{Core, Engine, InspectReport, Options};
+use super::{
+    AnyEngine, AnySession, Core, Engine, InspectReport, Options, each_engine, each_session,
+};
 use crate::metrics::Exposition;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
@@ -19,7 +20,7 @@ use crate::types::stream::StreamKind;
 
 /// An engine and a client of it.
 pub(crate) struct Bound<P: Pmem, E: Engine<P>> {
-    pub(crate) engine: std::sync::Arc<E>,
+    pub(crate) engine: Arc<E>,
     pub(crate) client: E::Client,
 }
 
@@ -53,7 +54,15 @@ impl<P: Pmem> AnyEngine<P> {
     }
 
     pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
-        each_engine!(self, engine => Engine::inspect(&**engine, progress))
+        let pool = &self.core().pool;
+        let (blocks_used, ready) = (pool.used_blocks(), pool.ready_blocks());
+        InspectReport {
+            block_bytes: pool.map.block_bytes,
+            blocks_used,
+            blocks_ready: ready.saturating_sub(blocks_used),
+            records: self.records(),
+            details: each_engine!(self, engine => Engine::inspect(&**engine, progress)),
+        }
     }
 
     pub(crate) fn records(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Engines: how records and an index are joined into a store. Each fixes the order of writes,
 //! flushes, fences and index changes, and argues why a crash between any two of them loses nothing.
 //!
-//! An engine is a folder here and a row of the [`table`]. It has two faces:
+//! An engine is a folder here and a row of the table. It has two faces:
 //! - [`EngineType`]: what is known before a store is open: capabilities, rules of creation, sites.
 //! - [`Engine`]: an open store, over a [`Core`] that every engine is built on.
 //!
@@ -39,10 +39,9 @@ use crate::types::swap::Swap;
 pub(crate) use self::core::{Background, Core};
 pub use self::core::{KeyChange, TellChange};
 pub use capabilities::Capabilities;
-pub(crate) use dispatch::{AnyEngine, AnySession, Bound, each_session};
+pub(crate) use dispatch::Bound;
 pub use options::Options;
-pub use report::{EngineInspect, EngineStats, InspectReport, Stats};
-pub use table::EngineKind;
+pub use report::{InspectReport, Stats};
 pub use viper::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperOptions,
     ViperStats,
@@ -51,6 +50,12 @@ pub use viper::{
 use shared::client::Client;
 use shared::listing::Listed;
 use shared::maintenance::Step;
+
+table::engines! { ($)
+    /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
+    #[cfg(all())]
+    Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
+}
 
 /// Where an engine stores to, flushes or fences persistent memory; and the checks, comparisons and
 /// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the
@@ -128,8 +133,10 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// A client for a new session.
     fn client(&self, number: u32) -> Self::Client;
 
-    /// Gives back what a session holds.
-    fn end(&self, client: &mut Self::Client);
+    /// Gives back what a session holds: nothing, unless said otherwise.
+    fn end(&self, client: &mut Self::Client) {
+        let _ = client;
+    }
 
     // ---- records -------------------------------------------------------------------------------
 
@@ -147,13 +154,20 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Reads the value of `key`, which has this hash, into the client's buffer. `false` when there is none.
     fn read(&self, client: &mut Self::Client, hash: u64, key: &[u8]) -> Result<bool>;
 
-    /// Hands the values of `keys`, which are checked, to `take`, with the key's number. Cache misses overlap.
+    /// Hands the values of `keys`, which are checked, to `take`, with the key's number: one after the other,
+    /// unless the engine lets cache misses overlap.
     fn read_many<K: AsRef<[u8]>>(
         &self,
         client: &mut Self::Client,
         keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()>;
+        mut take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
+            let found = self.read(client, self.core().hash.of(key), key)?;
+            take(number, found.then_some(&client.shared().value));
+        }
+        Ok(())
+    }
 
     /// Replaces the value of `key` by `new` if it is `expected`. `verify` where the caller has not read the
     /// value as `expected`: a damaged one that happens to be alike is not to be answered for.
@@ -168,14 +182,17 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     ) -> Result<Swap>;
 
     /// Applies `change` to the 8 bytes at `at`, a multiple of 8, of the value of `key`, little-endian;
-    /// returns what was there before. `change` answers `None` to leave it.
+    /// returns what was there before. `change` answers `None` to leave it. By writing the record anew, unless
+    /// the engine has `in_place`.
     fn update_word(
         &self,
         client: &mut Self::Client,
         key: &[u8],
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
-    ) -> Result<Option<u64>>;
+    ) -> Result<Option<u64>> {
+        shared::update::update_bytes(self, client, key, at, change)
+    }
 
     /// Removes `key`; tells whether it was there.
     fn delete(&self, client: &mut Self::Client, key: &[u8]) -> Result<bool>;
@@ -195,32 +212,46 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Live records, roughly while others write.
     fn records(&self) -> u64;
 
-    /// The sizes of its records.
-    fn kind(&self) -> StreamKind;
+    /// The sizes of its records: any, unless said otherwise.
+    fn kind(&self) -> StreamKind {
+        StreamKind { key_bytes: 0, value_bytes: 0 }
+    }
 
-    /// One step of a pass of space reclamation over what is free to at least `free_percent`.
-    fn reclaim_step(&self, free_percent: u32) -> Result<Step>;
+    /// One step of a pass of space reclamation over what is free to at least `free_percent`: there is nothing
+    /// to do, unless the engine has `reclaim`.
+    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        let _ = free_percent;
+        Ok(Step::Done)
+    }
 
     /// Gives back what reclamation holds.
-    fn end_reclaim(&self);
+    fn end_reclaim(&self) {}
 
     /// What reclamation has done, and what there is to do.
-    fn reclaim_stats(&self) -> ReclaimStats;
+    fn reclaim_stats(&self) -> ReclaimStats {
+        ReclaimStats::default()
+    }
 
-    /// Verifies everything. Other sessions may go on.
-    fn check(&self, progress: Option<&Progress>) -> CheckReport;
+    /// Verifies everything. Other sessions may go on. Reads every record, unless the engine knows better.
+    fn check(&self, progress: Option<&Progress>) -> CheckReport {
+        shared::check::check(self, progress)
+    }
 
     /// Says what the store is made of. Other sessions may go on.
-    fn inspect(&self, progress: Option<&Progress>) -> InspectReport;
+    fn inspect(&self, progress: Option<&Progress>) -> EngineInspect;
 
     /// What of [`Stats`] the engine knows.
     fn stats(&self) -> report::EngineFigures;
 
-    /// Writes metrics that this engine alone has.
-    fn write_metrics(&self, text: &mut Exposition);
+    /// Writes metrics that this engine alone has, if there are any.
+    fn write_metrics(&self, text: &mut Exposition) {
+        let _ = text;
+    }
 
     /// Options for an empty store like this one.
-    fn options_alike(&self) -> Options;
+    fn options_alike(&self) -> Options {
+        Options::new().segment_bytes(self.core().pool.map.segment_bytes)
+    }
 
     // ---- made of the above ---------------------------------------------------------------------
 

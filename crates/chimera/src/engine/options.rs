@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chimera_pmem::Medium;
 
+use super::EngineKind;
 use super::core::TellChange;
-use super::table::EngineKind;
 use super::viper::ViperOptions;
 use crate::pool::PoolOptions;
 use crate::types::durability::Durability;

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::EngineKind;
-pub use super::table::{EngineInspect, EngineStats};
+use super::{EngineInspect, EngineKind, EngineStats};
 use crate::types::durability::Durability;
 use crate::types::operations::OperationStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};

@@ -1,24 +1,19 @@
-//! The table of engines. A row is all that the rest of the store knows of an engine:
+//! How the table of engines becomes code; its rows are in `engine/mod.rs`. A row is all that the rest of the store knows of an engine:
 //!
 //! ```text
 //! /// What it is, in one line
 //! Kind = number in superblocks, "name", folder { Form: Type, .. }
 //! ```
-//! The folder has a type `Type` that implements [`EngineType`], types `Stats` and `Inspect` for its reports,
-//! and each form's type, which implements [`Engine`]. A store runs the form that takes its parameters.
+//! The folder has a type `Type` that implements [`EngineType`](super::EngineType), types `Stats` and `Inspect` for its reports,
+//! and each form's type, which implements [`Engine`](super::Engine). A store runs the form that takes its parameters.
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use chimera_pmem::{Pmem, Site};
 use serde::{Serialize, Serializer};
 
-use super::dispatch::{AnyEngine, Bound};
-use super::{Capabilities, Core, Engine, EngineType, Options, Plan, viper};
-use crate::pool::Superblock;
+use super::EngineKind;
 use crate::types::error::{Error, Result};
-use crate::types::stats::RecoveryStats;
 
 macro_rules! engines {
     (($d:tt) $(
@@ -53,21 +48,24 @@ macro_rules! engines {
             }
 
             /// What its stores can do.
-            pub fn capabilities(self) -> Capabilities {
+            pub fn capabilities(self) -> $crate::engine::Capabilities {
                 match self {
-                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as EngineType>::CAPABILITIES,)+
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::CAPABILITIES,)+
                 }
             }
 
             /// Its steps on persistent memory, without those of the pool.
-            pub(super) fn own_sites(self) -> Vec<Site> {
-                match self { $(#[cfg($cfg)] Self::$kind => <$folder::Type as EngineType>::sites(),)+ }
+            pub(crate) fn own_sites(self) -> Vec<chimera_pmem::Site> {
+                match self { $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::sites(),)+ }
             }
 
             /// See [`EngineType::plan`].
-            pub(crate) fn plan(self, options: &Options) -> Result<Plan> {
+            pub(crate) fn plan(
+                self,
+                options: &$crate::engine::Options,
+            ) -> $crate::Result<$crate::engine::Plan> {
                 match self {
-                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as EngineType>::plan(options),)+
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::plan(options),)+
                 }
             }
 
@@ -75,10 +73,14 @@ macro_rules! engines {
             ///
             /// # Errors
             /// As [`EngineType::parameters`].
-            pub(crate) fn check(self, superblock: &Superblock, options: &Options) -> Result<()> {
+            pub(crate) fn check(
+                self,
+                superblock: &$crate::pool::Superblock,
+                options: &$crate::engine::Options,
+            ) -> $crate::Result<()> {
                 match self {
                     $(#[cfg($cfg)] Self::$kind => {
-                        <$folder::Type as EngineType>::parameters(superblock, options).map(drop)
+                        <$folder::Type as $crate::engine::EngineType>::parameters(superblock, options).map(drop)
                     })+
                 }
             }
@@ -87,29 +89,29 @@ macro_rules! engines {
             ///
             /// # Errors
             /// As [`Engine::open`].
-            pub(crate) fn open<P: Pmem>(
+            pub(crate) fn open<P: chimera_pmem::Pmem>(
                 self,
-                core: Core<P>,
-                options: &Options,
-            ) -> Result<(AnyEngine<P>, RecoveryStats)> {
+                core: $crate::engine::Core<P>,
+                options: &$crate::engine::Options,
+            ) -> $crate::Result<(AnyEngine<P>, $crate::RecoveryStats)> {
                 let superblock = core.pool.superblock();
                 match self {
                     $(#[cfg($cfg)] Self::$kind => {
                         let parameters =
-                            <$folder::Type as EngineType>::parameters(&superblock, options)?;
-                        $(if <$folder::$type<P> as Engine<P>>::takes(&parameters) {
-                            let opened = <$folder::$type<P> as Engine<P>>::open(core, parameters, options);
+                            <$folder::Type as $crate::engine::EngineType>::parameters(&superblock, options)?;
+                        $(if <$folder::$type<P> as $crate::engine::Engine<P>>::takes(&parameters) {
+                            let opened = <$folder::$type<P> as $crate::engine::Engine<P>>::open(core, parameters, options);
                             let (engine, recovered) = opened?;
-                            return Ok((AnyEngine::$form(Arc::new(engine)), recovered));
+                            return Ok((AnyEngine::$form(std::sync::Arc::new(engine)), recovered));
                         })+
                     })+
                 }
-                Err(Error::corrupted("the superblock asks for a store that its engine has not", 0))
+                Err($crate::Error::corrupted("the superblock asks for a store that its engine has not", 0))
             }
         }
 
         /// What an engine says of its store.
-        #[derive(Clone, Debug, Serialize)]
+        #[derive(Clone, Debug, serde::Serialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum EngineStats {
@@ -117,7 +119,7 @@ macro_rules! engines {
         }
 
         /// What an engine says of what its store is made of.
-        #[derive(Clone, Debug, Serialize)]
+        #[derive(Clone, Debug, serde::Serialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum EngineInspect {
@@ -125,29 +127,25 @@ macro_rules! engines {
         }
 
         /// The engine of a store.
-        pub(super) mod forms {
-            use super::*;
-
-            pub(crate) enum AnyEngine<P: Pmem> {
-                $($(#[cfg($cfg)] $form(Arc<$folder::$type<P>>),)+)+
+        pub(crate) enum AnyEngine<P: chimera_pmem::Pmem> {
+                $($(#[cfg($cfg)] $form(std::sync::Arc<$folder::$type<P>>),)+)+
             }
 
             /// A session of a store: the engine and the client, together.
-            pub(crate) enum AnySession<P: Pmem> {
-                $($(#[cfg($cfg)] $form(Bound<P, $folder::$type<P>>),)+)+
+            pub(crate) enum AnySession<P: chimera_pmem::Pmem> {
+                $($(#[cfg($cfg)] $form($crate::engine::Bound<P, $folder::$type<P>>),)+)+
             }
 
-            impl<P: Pmem> AnyEngine<P> {
+            impl<P: chimera_pmem::Pmem> AnyEngine<P> {
                 /// A session, for which counters book under `number`.
                 pub(crate) fn session(&self, number: u32) -> AnySession<P> {
                     match self {
                         $($(#[cfg($cfg)] Self::$form(engine) => {
-                            AnySession::$form(Bound { client: engine.client(number), engine: engine.clone() })
+                            AnySession::$form($crate::engine::Bound { client: $crate::engine::Engine::client(&**engine, number), engine: engine.clone() })
                         })+)+
                     }
                 }
             }
-        }
 
         /// Does the same with whichever engine it is.
         macro_rules! each_engine {
@@ -157,7 +155,7 @@ macro_rules! engines {
                 }
             };
         }
-        pub(super) use each_engine;
+        pub(crate) use each_engine;
 
         /// Does the same with the engine and the client of a session, whichever they are.
         macro_rules! each_session {
@@ -174,11 +172,7 @@ macro_rules! engines {
     };
 }
 
-engines! { ($)
-    /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
-    #[cfg(all())]
-    Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
-}
+pub(super) use engines;
 
 impl Default for EngineKind {
     fn default() -> Self {

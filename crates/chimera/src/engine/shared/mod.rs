@@ -5,13 +5,17 @@
 //! - `client`: what every session keeps.
 //! - `booking`: which operation counters book persistence steps under.
 //! - `settle`: waiting, where there is a journal, until an operation may be acknowledged.
+//! - `check`: verifying a store by reading it.
+//! - `creation`: agreement of a store with the options.
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: records as listings give them, and their positions.
 //! - `maintenance`: steps of work in the background, and their pace.
 //! - `recovery`: work on many blocks by several threads.
 
 pub(crate) mod booking;
+pub(crate) mod check;
 pub(crate) mod client;
+pub(crate) mod creation;
 mod keys;
 pub(crate) mod listing;
 pub(crate) mod maintenance;

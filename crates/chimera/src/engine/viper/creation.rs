@@ -6,6 +6,7 @@
 use chimera_pmem::Site;
 
 use super::{ViperOptions, steps};
+use crate::engine::shared::creation::{self, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::volatile::extendible_hash::HashGeometry;
 use crate::pool::{PoolGeometry, Superblock};
@@ -13,6 +14,7 @@ use crate::records::block_flags;
 use crate::records::vpage::{self, LogPages, PageLayout, PageParameters};
 use crate::types::error::{Error, Result};
 use crate::types::layout::{Geometry, RecordLayout};
+use crate::types::stream::StreamKind;
 
 /// Largest key, in bytes.
 const KEY_BYTES_MAX: u32 = 4096;
@@ -49,6 +51,8 @@ impl EngineType for Type {
         let parameters = decode(superblock)
             .filter(|parameters| check(parameters).is_ok())
             .ok_or_else(|| Error::corrupted("the superblock's record sizes are not valid", 144))?;
+        let PageParameters { key_bytes, value_bytes, .. } = parameters;
+        creation::agree(superblock, StreamKind { key_bytes, value_bytes }, options)?;
         agree(&parameters, options)?;
         Ok(parameters)
     }
@@ -166,23 +170,12 @@ fn new_parameters(options: &Options) -> Result<PageParameters> {
 
 /// Checks that a store is as the options say, where they say anything.
 fn agree(parameters: &PageParameters, options: &Options) -> Result<()> {
-    let PageParameters { geometry, layout, key_bytes, value_bytes } = parameters;
-    let mismatch = |what, found: String, wanted: String| {
-        if found == wanted { Ok(()) } else { Err(Error::Mismatch { what, found, wanted }) }
-    };
-    if let Some((key, value)) = options.sizes {
-        mismatch("a key size of", key_bytes.to_string(), key.to_string())?;
-        mismatch("a value size of", value_bytes.to_string(), value.to_string())?;
-    }
+    let PageParameters { geometry, layout, .. } = parameters;
     if let Some(wanted) = options.viper.layout {
-        mismatch("the record layout", format!("{layout:?}"), format!("{wanted:?}"))?;
+        same("the record layout", format!("{layout:?}"), format!("{wanted:?}"))?;
     }
-    if let Some(wanted) = options.viper.geometry {
-        mismatch("the geometry", format!("{geometry:?}"), format!("{wanted:?}"))?;
+    match options.viper.geometry {
+        Some(wanted) => same("the geometry", format!("{geometry:?}"), format!("{wanted:?}")),
+        None => Ok(()),
     }
-    if let Some(wanted) = options.segment_bytes {
-        let found = geometry.segment_bytes.to_string();
-        mismatch("a segment size of", found, wanted.to_string())?;
-    }
-    Ok(())
 }

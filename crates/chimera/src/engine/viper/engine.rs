@@ -2,12 +2,12 @@
 
 use chimera_pmem::Pmem;
 
-use super::{Client, Inspect, Stats, Type, Viper};
-use crate::engine::report::{EngineFigures, EngineStats};
+use super::{Client, Stats, Type, Viper};
+use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{self, SharedClient};
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
-use crate::engine::{Core, Engine, EngineInspect, InspectReport, Options};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::metrics::{Exposition, Kind};
 use crate::records::vpage::{PageParameters, Pages};
 use crate::types::check::CheckReport;
@@ -149,16 +149,8 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.check(progress)
     }
 
-    fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
-        let details: Inspect = self.inspect_blocks(progress);
-        let pool = &self.core.pool;
-        InspectReport {
-            block_bytes: pool.map.block_bytes,
-            blocks_used: details.blocks.used,
-            blocks_ready: pool.ready_blocks().saturating_sub(details.blocks.used),
-            records: details.records,
-            details: EngineInspect::Viper(details),
-        }
+    fn inspect(&self, progress: Option<&Progress>) -> EngineInspect {
+        EngineInspect::Viper(self.inspect_blocks(progress))
     }
 
     fn stats(&self) -> EngineFigures {
