@@ -4,8 +4,8 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
-use crate::records::chunks::DESCRIPTOR_BYTES;
 use crate::records::header::RecordHeader;
+use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Stored, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
