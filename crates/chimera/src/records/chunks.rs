@@ -15,11 +15,8 @@
 
 use chimera_pmem::{Extent, Pmem, Site};
 
-use super::lengths::Entry;
+use super::lengths::{DESCRIPTOR_BYTES, Entry};
 use crate::pool::{Location, Pool, checked_word};
-
-/// Bytes of a descriptor.
-pub(crate) const DESCRIPTOR_BYTES: usize = 24;
 
 /// From the start of a descriptor to its fields.
 const DESCRIBED_NAME_AT: u64 = 8;

@@ -7,7 +7,6 @@
 //! ```
 //! Keys and values are padded to 8 bytes each, so that every field of a value keeps its alignment.
 
-use super::chunks::DESCRIPTOR_BYTES;
 use crate::pool::checked_word;
 
 /// From the start of a record to its header, and to its key.
@@ -18,6 +17,9 @@ pub(crate) const KEY_AT: u64 = 24;
 pub(crate) const KEY_BYTES_MAX: u32 = (1 << 15) - 1;
 /// Longest value that lies beside its key.
 pub(crate) const BESIDE_BYTES_MAX: u32 = 0xfff0;
+
+/// Bytes of the descriptor that lies beside the key of a record whose value is spilled.
+pub(crate) const DESCRIPTOR_BYTES: usize = 24;
 
 /// In place of the length of a value: the value is spilled to chunks, and beside the key lies their descriptor.
 const SPILLED: u32 = 0xffff;

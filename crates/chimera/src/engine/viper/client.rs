@@ -5,8 +5,8 @@ use chimera_pmem::{Operation, Pmem};
 use super::{Viper, steps};
 use crate::engine::shared::client::SharedClient;
 use crate::records::block_flags;
-use crate::records::chunks::DESCRIPTOR_BYTES;
 use crate::records::header::VERSION_MAX;
+use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::vpage::{
     Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
 };

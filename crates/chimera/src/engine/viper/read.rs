@@ -196,14 +196,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         prefetch: impl Fn(&Place),
     ) -> Result<Option<Existing>> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
-        let existing = self.index.find_to_change(hash, |location| {
+        let mut existing = None;
+        let found = self.index.find_to_change(hash, |location| {
             let place = pages.place_of(location);
             pool.pmem.prefetch(pages.head(pool, &place, key.len()));
             prefetch(&place);
             match pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key)) {
                 // A damaged version would decide wrongly after a crash.
                 Some(record) if record.verify(hash, None).is_ok() => {
-                    return Probe::Found(Ok(Existing { location, record }));
+                    // Kept here, and not handed on from one answer to the next.
+                    existing = Some(Existing { location, record });
+                    return Probe::Found(Ok(()));
                 }
                 None if self.stored_key_is_sound(&place) => return Probe::NotThis,
                 _ => {}
@@ -214,7 +217,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             // An old location, or one of another hash, read while the entry was moved.
             Probe::NotThis
         });
-        existing.transpose().map_err(Unsound::into_error)
+        found.transpose().map_err(Unsound::into_error)?;
+        Ok(existing)
     }
 }
 

@@ -6,15 +6,10 @@
 
 use chimera_pmem::prefetch_read;
 
-use super::HashGeometry;
+use super::geometry::{BUCKET_SLOTS, BUCKET_WORDS, HashGeometry};
 use crate::pool::Location;
 use crate::sync::Arena;
 use crate::sync::atomic::{AtomicU64, Ordering};
-
-/// Slots in a bucket.
-pub(super) const BUCKET_SLOTS: u32 = 4;
-/// Words in a bucket: a cache line.
-pub(super) const BUCKET_WORDS: u32 = 2 * BUCKET_SLOTS;
 
 /// A cache line of words: four fingerprints, four locations.
 #[derive(Debug)]

@@ -5,8 +5,8 @@
 //! which is in the table, so no record is read. The moves are then made from the far end, each into
 //! a slot that is free at that moment, so no entry is ever absent.
 
-use super::HashGeometry;
-use super::bucket::{BUCKET_SLOTS, Bucket, Slots};
+use super::bucket::{Bucket, Slots};
+use super::geometry::{BUCKET_SLOTS, HashGeometry};
 
 /// Full buckets whose entries are considered for a move. Their other buckets are looked at as well,
 /// so up to five times as many cache lines are read before the search gives up. This is what bounds

@@ -7,8 +7,8 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::{BESIDE_BYTES_MAX, LOG_AT, LogPages, sites};
 use crate::pool::{Location, Pool};
-use crate::records::chunks::{self, BYTES_AT, Chain, Chunk, ChunkAt, DESCRIPTOR_BYTES, Descriptor};
-use crate::records::lengths::Entry;
+use crate::records::chunks::{self, BYTES_AT, Chain, Chunk, ChunkAt, Descriptor};
+use crate::records::lengths::{DESCRIPTOR_BYTES, Entry};
 use crate::records::vpage::{Codec, InsertPoint, Place, Record};
 use crate::sync::atomic::{Ordering, fence};
 
