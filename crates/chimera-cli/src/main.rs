@@ -61,7 +61,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         Failure::Usage(text.trim_end().to_owned()).report(true);
     } else {
-        // Whoever closed the pipe has read enough.
+        // A reader that closed the pipe has read enough.
         let _ = error.print();
     }
     if is_question { ExitCode::SUCCESS } else { ExitCode::from(2) }

@@ -88,7 +88,7 @@ pub(crate) fn superblock_of_device(path: &Path) -> io::Result<Vec<u8>> {
 /// because its creation was interrupted.
 ///
 /// # Errors
-/// When what is there cannot be opened as a superblock.
+/// When the superblock is no regular file, or cannot be read.
 pub(crate) fn is_absent(path: &Path) -> Result<bool, Failure> {
     let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     if is_device(path) {

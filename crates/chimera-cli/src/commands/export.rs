@@ -92,7 +92,7 @@ impl Export {
         if !self.resume {
             return options.create_new(true).open(path);
         }
-        // What is in a pipe cannot be verified; whoever tried would wait for ever.
+        // What is in a pipe cannot be verified: reading it would wait for ever.
         let file = options.create(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
         if !file.metadata()?.is_file() {
             let message = "it is not a regular file, so there is nothing to go on with";

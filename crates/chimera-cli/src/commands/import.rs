@@ -23,9 +23,9 @@ Examples:
   chimera import --path users users.stream
   chimera export --path users - | chimera import --path copy -
 
-Keys that are there already get the values of the stream. When the stream is damaged or ends too
-soon, what came before is kept, and the message says where to go on: with the whole stream and
---resume POSITION, or without, which stores everything again and does no harm.";
+Keys that the store has already get the values of the stream. If the stream is damaged or ends too
+soon, the records before that are kept, and the message says where to go on: give the whole stream
+again with --resume POSITION. Without it everything is stored again, which does no harm.";
 
 /// Store the records of a stream that `export` wrote; creates the store if there is none
 #[derive(Args, Debug)]

@@ -10,7 +10,7 @@ use crate::arch;
 /// of that clock, some tens of nanoseconds, over this is the error: about 10 ppm.
 const CALIBRATION: Duration = Duration::from_millis(5);
 
-/// Pairs of readings of which the closest one counts.
+/// Pairs of readings of which the closest one is taken.
 const READINGS: usize = 16;
 
 /// The counter's value when the clock was first used, and nanoseconds per tick times 2^32.
@@ -41,7 +41,7 @@ impl Clock {
 }
 
 /// Reads both clocks at the same time. An interruption between the two readings would make the rate
-/// wrong for good, so of several pairs the one that took least counts.
+/// wrong for good, so of several pairs the one that took least is taken.
 fn read_both() -> (Instant, u64) {
     let read = || {
         let before = arch::timestamp();

@@ -190,7 +190,7 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         result
     }
 
-    /// Not counted; the cache model drops the lines, as nobody will write them back.
+    /// Not counted; the cache model drops the lines, as they are never written back.
     fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
         let result = self.inner.punch(range, site);
         self.record(|_, models| {

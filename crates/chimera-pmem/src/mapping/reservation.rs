@@ -118,7 +118,7 @@ impl Reservation {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         // A fixed mapping that fails may leave a hole in the reservation. So try the same mapping
-        // elsewhere first: what can fail for the file's sake fails there.
+        // at another address first: what can fail for the file's sake fails there.
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
         let trial = unsafe { map_source(std::ptr::null_mut(), length, source, MapFlags::empty()) }?;
         // SAFETY: mapped a moment ago with this length, and nothing points into it.
