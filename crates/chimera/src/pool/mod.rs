@@ -103,8 +103,6 @@ pub(crate) struct Pool<P: Pmem> {
     ahead_blocks: u64,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
-    /// What is beyond these is for making room: a log has none without room.
-    unreserved_blocks: u64,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,

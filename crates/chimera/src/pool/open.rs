@@ -24,8 +24,6 @@ use crate::types::options::Options;
 
 /// Most bytes to allocate and touch at a time, so that nobody waits long for the growth lock.
 const GROWTH_STEP_BYTES: u64 = 4 << 20;
-/// Blocks that a pool of some size keeps back for making room.
-const RESERVE_BLOCKS: u64 = 2;
 
 /// What opening found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +95,6 @@ impl<P: Pmem> Pool<P> {
             .or(options.anonymous_bytes)
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
             .min(files.blocks_max(&map));
-        let reserve =
-            if superblock.is_variable() { (blocks_max / 64).min(RESERVE_BLOCKS) } else { 0 };
         let is_journaled = pmem.journal().is_some();
         let pool = Self {
             pmem,
@@ -110,11 +106,10 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(HandOut::default()),
+            hand_out: Mutex::new(HandOut::new(blocks_max)),
             free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,
-            unreserved_blocks: blocks_max - reserve,
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),

@@ -101,6 +101,9 @@ pub(crate) use list::Listed;
 use reclaim::Reclaim;
 pub(crate) use reclaim::Step;
 
+/// Fresh blocks that are kept for reclamation, which needs a place to move the records of a log to.
+const RESERVE_BLOCKS: u64 = 2;
+
 /// The engine: one open store.
 pub(crate) struct Viper<P: Pmem, V: Pages> {
     pub(crate) pool: Arc<Pool<P>>,
@@ -129,6 +132,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let superblock = pool.superblock();
         let environment = pool.environment.clone();
         let pages = V::of(&pool)?;
+        if V::IS_LOG {
+            pool.reserve_blocks(RESERVE_BLOCKS);
+        }
         let hash_geometry = hash_geometry(options)?;
         let blocks = pool.used_blocks();
         let index = ExtendibleHash::in_dram(hash_geometry, options.huge_pages, environment.clone());
