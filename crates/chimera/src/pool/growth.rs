@@ -14,16 +14,23 @@ use crate::types::error::{Error, Result};
 /// Pages of the operating system, in bytes.
 const SYSTEM_PAGE_BYTES: u64 = 4096;
 
-/// Most blocks that are kept for making room.
-const RESERVE_BLOCKS: u64 = 2;
+/// Of the most blocks that a pool may have at most one in so many is kept for making room.
+const RESERVE_PART: u64 = 64;
 
 /// What handing out blocks needs to know.
-#[derive(Default)]
 pub(super) struct HandOut {
+    /// Blocks from this one on are for making room.
+    pub(super) unreserved_blocks: u64,
     /// The used-blocks word is known to be durable as it is. Not so when the pool was just opened, since
     /// the last process may have ended before it wrote the word back; nor after a single block was handed
     /// out, since the caller's fence may be yet to come.
     pub(super) is_durable: bool,
+}
+
+impl HandOut {
+    pub(super) fn new(blocks_max: u64) -> Self {
+        Self { unreserved_blocks: blocks_max, is_durable: false }
+    }
 }
 
 /// What growing needs to know.
@@ -37,6 +44,14 @@ pub(super) struct Growth {
 }
 
 impl<P: Pmem> Pool<P> {
+    /// Keeps the last `blocks` blocks that the capacity allows for
+    /// [`take_reserved_block`](Self::take_reserved_block); fewer in a small pool.
+    pub(crate) fn reserve_blocks(&self, blocks: u64) {
+        let blocks_max = lock_relaxing(&self.growth, &*self.environment).blocks_max;
+        let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        handing_out.unreserved_blocks = blocks_max - blocks.min(blocks_max / RESERVE_PART);
+    }
+
     /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when it was
     /// given back, or a crash took it back before its first fence.
     ///
@@ -49,33 +64,22 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 1 line; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
-        self.take_block_below(self.unreserved_blocks())
+        self.hand_out_block(false)
     }
 
-    /// As [`take_block`](Self::take_block), also one of the last, which are for making room.
+    /// As [`take_block`](Self::take_block), also one of those that are kept for making room.
     ///
     /// # Errors
     /// As there.
     pub(crate) fn take_reserved_block(&self) -> Result<u64> {
-        self.take_block_below(u64::MAX)
+        self.hand_out_block(true)
     }
 
-    /// Keeps the last blocks of the pool for making room, 2 unless it is tiny. For engines that cannot make
-    /// room without room.
-    pub(crate) fn reserve(&self) {
-        self.reserved_blocks.store((self.blocks_max / 64).min(RESERVE_BLOCKS), Ordering::Relaxed);
-    }
-
-    /// Blocks there may be without those that are kept for making room.
-    pub(super) fn unreserved_blocks(&self) -> u64 {
-        self.blocks_max - self.reserved_blocks.load(Ordering::Relaxed)
-    }
-
-    fn take_block_below(&self, end: u64) -> Result<u64> {
+    fn hand_out_block(&self, is_reserved: bool) -> Result<u64> {
         loop {
             let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
             let block = self.used.load(Ordering::Acquire);
-            if block >= end {
+            if !is_reserved && block >= handing_out.unreserved_blocks {
                 let reason = format!("{block} blocks are all that its capacity allows");
                 return Err(Error::PoolFull { reason });
             }

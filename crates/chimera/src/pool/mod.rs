@@ -107,10 +107,6 @@ pub(crate) struct Pool<P: Pmem> {
     ahead_blocks: u64,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
-    /// Most blocks there may be.
-    blocks_max: u64,
-    /// Of these, the last ones that are handed out for making room alone: see [`reserve`](Self::reserve).
-    reserved_blocks: AtomicU64,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,

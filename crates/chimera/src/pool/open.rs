@@ -104,12 +104,10 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(HandOut::default()),
+            hand_out: Mutex::new(HandOut::new(blocks_max)),
             free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,
-            blocks_max,
-            reserved_blocks: AtomicU64::new(0),
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),

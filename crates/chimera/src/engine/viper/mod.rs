@@ -145,9 +145,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let environment = core.environment().clone();
         let pages = V::of(&core.pool, &parameters)?;
         let hash_geometry = hash_geometry(&options.viper)?;
-        if V::NEEDS_RESERVE {
-            core.pool.reserve();
-        }
+        core.pool.reserve_blocks(V::RESERVE_BLOCKS);
         let blocks = core.pool.used_blocks();
         let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment.clone());
         let engine = Self {

@@ -266,7 +266,7 @@ impl<P: Pmem> Pool<P> {
         let left = self.map.blocks_to_segment_end(used);
         let first = if left < u64::from(blocks) { used + left } else { used };
         let end = first + u64::from(blocks);
-        let all = self.unreserved_blocks();
+        let all = handing_out.unreserved_blocks;
         if end > all {
             let reason = format!("no {blocks} blocks in a row are free, of {all} that it may have");
             return Err(Error::PoolFull { reason });

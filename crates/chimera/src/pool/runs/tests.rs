@@ -233,6 +233,19 @@ fn a_full_pool_says_so_and_changes_nothing() {
 }
 
 #[test]
+fn reserved_blocks_are_for_no_run() {
+    let pool = new_pool();
+    // One in 64 at most.
+    pool.reserve_blocks(2);
+    let runs: Vec<_> = (0..63).map(|_| pool.take_run(LOG, 1).unwrap()).collect();
+    assert!(matches!(pool.take_run(LOG, 1), Err(Error::PoolFull { .. })));
+    assert!(matches!(pool.take_block(), Err(Error::PoolFull { .. })));
+    assert_eq!(runs.last().map(Run::first), Some(62));
+    assert_eq!(pool.take_reserved_block().unwrap(), 63);
+    assert!(matches!(pool.take_reserved_block(), Err(Error::PoolFull { .. })));
+}
+
+#[test]
 fn single_blocks_lie_beside_runs() {
     let pool = new_pool();
     let run = pool.take_run(LOG, 3).unwrap();

@@ -97,7 +97,7 @@ impl Pages for LogPages {
         parameters.is_variable()
     }
 
-    const NEEDS_RESERVE: bool = true;
+    const RESERVE_BLOCKS: u64 = 2;
 
     fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self> {
         let geometry = parameters.geometry;

@@ -124,7 +124,7 @@ impl Pages for SlottedPages {
         !parameters.is_variable()
     }
 
-    const NEEDS_RESERVE: bool = false;
+    const RESERVE_BLOCKS: u64 = 0;
 
     fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self> {
         let PageParameters { geometry, layout, key_bytes, value_bytes } = *parameters;
