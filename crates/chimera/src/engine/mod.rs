@@ -16,6 +16,7 @@
 //! 4. What it reads from media is checked before it is used; damage is an error with a position.
 
 mod capabilities;
+mod changes;
 mod core;
 mod dispatch;
 mod options;
@@ -37,8 +38,8 @@ use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
 
 pub(crate) use self::core::{Background, Core};
-pub use self::core::{KeyChange, TellChange};
 pub use capabilities::Capabilities;
+pub use changes::{KeyChange, TellChange};
 pub(crate) use dispatch::Bound;
 pub use options::Options;
 pub use report::{InspectReport, Stats};

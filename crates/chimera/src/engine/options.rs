@@ -7,7 +7,7 @@ use std::time::Duration;
 use chimera_pmem::Medium;
 
 use super::EngineKind;
-use super::core::TellChange;
+use super::changes::TellChange;
 use super::viper::ViperOptions;
 use crate::pool::PoolOptions;
 use crate::types::durability::Durability;

@@ -5,7 +5,11 @@ use chimera::Options;
 use crate::tools::{assert_sound, contents, key, open, scratch, value};
 
 fn options() -> Options {
-    Options::new().fixed_size(8, 24).segment_bytes(1 << 20).populate_ahead_bytes(0)
+    Options::new()
+        .fixed_size(8, 24)
+        .segment_bytes(1 << 20)
+        .populate_ahead_bytes(0)
+        .reclaim_percent(0)
 }
 
 const STORE: &str = "CHIMERA_TEST_ONE_RECORD_STORE";

@@ -60,13 +60,13 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ("pool", &["types", "sync"]),
     ("index", &["pool", "types", "sync"]),
     ("records", &["pool", "types", "sync"]),
-    ("engine", &["index", "records", "pool", "types", "sync"]),
+    ("engine", &["index", "records", "pool", "metrics", "types", "sync"]),
     ("db", &["engine", "pool", "metrics", "types", "sync"]),
     ("transfer", &["db", "engine", "pool", "types"]),
 ];
 
 /// Rooms that use others which they should not, until they are mended. This list only shrinks.
-const KNOWN: [(&str, &str); 1] = [("db", "records")];
+const KNOWN: [(&str, &str); 0] = [];
 
 #[test]
 fn rooms_use_those_below_them_only() {
