@@ -42,7 +42,7 @@ pub mod transfer;
 mod types;
 
 pub use db::{Db, Session, TypedDb, TypedSession};
-pub use engine::sites;
+pub use engine::{Demand, sites};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};

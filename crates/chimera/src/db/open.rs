@@ -179,11 +179,7 @@ fn check_options(options: &Options) -> Result<()> {
 fn new_superblock(options: &Options, environment: &dyn Environment) -> Result<Superblock> {
     let layout = options.layout.unwrap_or_default();
     let (key_bytes, value_bytes) = options.sizes.unwrap_or_default();
-    let slot_bytes = match options.sizes {
-        Some(_) => PageLayout::slot_bytes_of(layout, key_bytes, value_bytes),
-        None => 0,
-    };
-    let geometry = geometry(options, slot_bytes);
+    let geometry = options.creation_geometry();
     geometry.validate().map_err(Error::InvalidOptions)?;
     if options.sizes.is_none() {
         check_variable(&geometry, layout).map_err(Error::InvalidOptions)?;
@@ -218,20 +214,6 @@ fn check_variable(geometry: &Geometry, layout: RecordLayout) -> Result<(), Strin
         return Err(format!("blocks of records of any size have at most {most} bytes"));
     }
     Ok(())
-}
-
-/// The geometry asked for, or the default with pages large enough for a record.
-fn geometry(options: &Options, slot_bytes: u32) -> Geometry {
-    let mut geometry = options.geometry.unwrap_or_else(|| {
-        let page_bytes = Geometry::default().page_bytes;
-        // The page's header takes at least two words beside one record.
-        let pages = (slot_bytes + 16).div_ceil(page_bytes);
-        Geometry { page_bytes: page_bytes * pages, ..Geometry::default() }
-    });
-    if let Some(segment_bytes) = options.segment_bytes {
-        geometry.segment_bytes = segment_bytes;
-    }
-    geometry
 }
 
 /// Checks what a superblock says against what is possible and what the options say.

@@ -36,3 +36,4 @@ pub(crate) mod viper;
 
 pub(crate) use keys::{KeyHash, KeyLocks};
 pub(crate) use poison::Poison;
+pub use viper::Demand;

@@ -69,6 +69,7 @@ pub(crate) mod steps {
 }
 
 mod blocks;
+mod capacity;
 mod check;
 mod chunks;
 mod client;
@@ -96,6 +97,7 @@ use crate::types::error::{Error, Result};
 use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
+pub use capacity::Demand;
 pub(crate) use client::{Client, Written};
 pub(crate) use list::Listed;
 use reclaim::Reclaim;

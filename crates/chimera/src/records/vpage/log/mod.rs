@@ -87,6 +87,11 @@ impl LogPages {
     /// Longest value.
     pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
 
+    /// Bytes of a record whose value lies beside its key.
+    pub(crate) fn record_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
+        span(key_bytes, value_bytes)
+    }
+
     /// The lengths at a place, when they are those of a record that lies in its block.
     #[inline(always)]
     fn lengths<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Option<Lengths> {
