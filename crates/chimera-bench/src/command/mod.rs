@@ -16,10 +16,10 @@ use chimera_pmem::instrumented::Profile;
 use chimera_pmem::{Hardware, Instrumented};
 
 use crate::driver::backend::Backend;
-use crate::driver::series::Results;
 use crate::driver::setup::Setup;
 use crate::error::{BenchError, Result};
 use crate::report::{Report, plot, table};
+use crate::results::series::Results;
 pub use common::Common;
 pub use core::CoreArguments;
 pub use floor::FloorArguments;
@@ -86,18 +86,18 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
 trait Benchmark {
     /// Those arguments that all subcommands have.
     fn common(&self) -> &Common;
-    /// What is to be measured.
-    fn setup(&self) -> Result<Setup>;
+    /// What is to be measured on each engine: one setup at least, and one where engines are not compared.
+    fn setups(&self) -> Result<Vec<Setup>>;
     /// Measures it.
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)>;
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)>;
 }
 
 /// Measures on the backend that the latency profile needs.
 fn measure<M: Benchmark>(benchmark: &M) -> Result<(Report, Results, &Common)> {
-    let setup = benchmark.setup()?;
-    let (report, results) = match setup.profile {
-        Profile::Dram => benchmark.measure::<Hardware>(&setup)?,
-        _ => benchmark.measure::<Instrumented<Hardware>>(&setup)?,
+    let setups = benchmark.setups()?;
+    let (report, results) = match setups[0].profile {
+        Profile::Dram => benchmark.measure::<Hardware>(&setups)?,
+        _ => benchmark.measure::<Instrumented<Hardware>>(&setups)?,
     };
     Ok((report, results, benchmark.common()))
 }
