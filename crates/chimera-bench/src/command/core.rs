@@ -1,6 +1,7 @@
 //! `core`: the operations on a loaded store (Viper, section 5.3.1).
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};

@@ -7,7 +7,8 @@ use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented};
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::counting::{begin_counting, count, summary};

@@ -3,7 +3,8 @@
 use chimera::Db;
 use chimera_pmem::{Hardware, Instrumented};
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::counting::count;

@@ -2,7 +2,8 @@
 
 use chimera::Db;
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::ledger::Ledger;

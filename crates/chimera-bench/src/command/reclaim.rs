@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use chimera::Db;
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::pass::{Finished, Pass, Plan, demand, measures};

@@ -1,10 +1,11 @@
-//! `recovery`: time to open a store by its size and the number of threads (Viper, Figure 8).
+//! `recovery`: time to open a store by its size and the number of threads (section 5.3.9).
 
 use std::path::Path;
 
 use chimera::Db;
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::pass::{Pass, Plan};

@@ -5,44 +5,14 @@ mod engines;
 
 use std::path::Path;
 
-use chimera::{Durability, EngineKind, RecordLayout};
 use chimera_pmem::Medium;
 use clap::Parser;
 
+use super::benchmark::{Benchmark, measure};
 use super::*;
-use crate::driver::engine::EngineChoice;
-use crate::driver::setup::{MediumChoice, Sizing};
+use crate::driver::setup::Setup;
+use crate::report::Report;
 use crate::report::{RatioRow, Reclamation, Row};
-
-/// A setup for tests.
-pub(crate) fn setup() -> Setup {
-    Setup {
-        engine: EngineChoice::Store(EngineKind::Viper),
-        layout: RecordLayout::Checked,
-        key_bytes: 16,
-        value_bytes: 200,
-        sizing: Sizing::Fixed,
-        records: 1000,
-        operations: 1000,
-        duration: None,
-        threads: vec![1],
-        repetitions: 1,
-        seed: 42,
-        profile: Profile::Dram,
-        medium: MediumChoice::Path,
-        durability: Durability::Auto,
-        growing: false,
-        reclaim: None,
-        publish_metrics: None,
-        latency_sampling: None,
-        flush: true,
-        block_shift_bytes: 0,
-        counters: true,
-        path: "unused".into(),
-        keep: false,
-        overwrite: false,
-    }
-}
 
 #[derive(Parser)]
 struct Line {

@@ -3,8 +3,9 @@
 use chimera::Db;
 use chimera_pmem::{Hardware, Instrumented};
 
+use super::benchmark::Benchmark;
+use super::common::Common;
 use super::core::phases;
-use super::{Benchmark, Common};
 use crate::driver::backend::Backend;
 use crate::driver::counting::count;
 use crate::driver::pass::{Pass, Plan, measures};

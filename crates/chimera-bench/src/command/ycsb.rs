@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
+use super::benchmark::Benchmark;
+use super::common::Common;
 use super::core::compare;
-use super::{Benchmark, Common};
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};

@@ -179,12 +179,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::command::tests::setup;
 
     #[test]
     fn it_does_what_a_map_does() {
         let demand = Demand { live: 1000, ..Demand::default() };
-        let store = DramMap::create(&setup(), Path::new(""), &demand).expect("made");
+        let store = DramMap::create(&Setup::small(), Path::new(""), &demand).expect("made");
         let mut session = store.session();
         for number in 0..1000_u64 {
             let (key, value) = (number.to_le_bytes(), [number as u8; 12]);
@@ -211,7 +210,7 @@ mod tests {
     #[test]
     fn keys_are_spread_over_all_shards() {
         let demand = Demand { live: 100_000, ..Demand::default() };
-        let store = DramMap::create(&setup(), Path::new(""), &demand).expect("made");
+        let store = DramMap::create(&Setup::small(), Path::new(""), &demand).expect("made");
         let before = store.footprint().dram_bytes;
         let mut session = store.session();
         for number in 0..100_000_u64 {

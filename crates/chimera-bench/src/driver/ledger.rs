@@ -7,7 +7,7 @@ use crate::workload::random::Random;
 /// Which records a store has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// Records `0..loaded` are there.
+    /// Records `0..loaded` are live.
     pub(crate) loaded: u64,
     /// And these, by phase.
     pub(super) inserted: Vec<Vec<Range<u64>>>,
@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     pub(super) thinned: bool,
 }
 
-/// Records that were loaded and are there.
+/// Records that were loaded and are live.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Population {
     pub(super) loaded: u64,
@@ -43,7 +43,7 @@ impl Population {
 }
 
 impl Ledger {
-    /// Every record there is, but for those that [`is_gone`](Self::is_gone).
+    /// Ranges with every live record, and with those that are [gone](Self::is_gone).
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         let inserted = self.inserted.iter().flatten().cloned();
         std::iter::once(0..self.loaded).chain(inserted).filter(|range| !range.is_empty()).collect()
@@ -58,7 +58,7 @@ impl Ledger {
         Population { loaded: self.loaded, thinned: self.thinned }
     }
 
-    /// How many records there are.
+    /// How many records are live.
     pub(crate) fn records(&self) -> u64 {
         let all: u64 = self.ranges().iter().map(|range| range.end - range.start).sum();
         all - (self.loaded - self.population().records())
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_counts_what_is_there() {
+    fn a_ledger_counts_live_records() {
         let mut ledger =
             Ledger { loaded: 10, inserted: vec![vec![10..15, 20..22]], next: 30, thinned: false };
         assert_eq!(ledger.records(), 17);
@@ -89,11 +89,11 @@ mod tests {
 
     #[test]
     fn a_thinned_population_is_drawn_from_evenly() {
-        let there = Population { loaded: 11, thinned: true };
+        let live = Population { loaded: 11, thinned: true };
         let mut random = Random::new(1, 1);
         let mut counts = [0; 11];
         for _ in 0..7000 {
-            counts[there.draw(&mut random) as usize] += 1;
+            counts[live.draw(&mut random) as usize] += 1;
         }
         let ledger = Ledger { loaded: 11, thinned: true, ..Ledger::default() };
         for (number, count) in counts.into_iter().enumerate() {

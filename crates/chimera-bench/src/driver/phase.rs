@@ -77,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// Whether it writes records that are there anew.
+    /// Whether it overwrites live records.
     pub(crate) fn rewrites(&self) -> bool {
         match self.action {
             Action::Overwrite | Action::Modify => true,
@@ -152,31 +152,31 @@ fn run_action<'a, S: Store>(
     workers: Vec<Worker<'a, S>>,
     data: &Data,
     action: Action,
-    there: Population,
+    live: Population,
     load: &Load,
 ) -> Result<(Measured, Vec<Worker<'a, S>>)> {
     match action {
         Action::Insert => drive(workers, load, Worker::insert),
         Action::Get => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.get(number)
         }),
         Action::Update => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.update(number)
         }),
         Action::Overwrite => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.overwrite(number)
         }),
         Action::Modify => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.modify(number)
         }),
         Action::Delete | Action::Thin => unreachable!("deletes have ranges of their own"),
         Action::Mix(mix, distribution) => {
             let choosers = workers.into_iter().map(|worker| {
-                let chooser = Chooser::new(distribution, there.loaded, &data.zipfian);
+                let chooser = Chooser::new(distribution, live.loaded, &data.zipfian);
                 (worker, chooser)
             });
             let step = |(worker, chooser): &mut (Worker<'a, S>, Chooser), after: u64| {

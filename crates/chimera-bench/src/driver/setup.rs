@@ -164,4 +164,35 @@ impl Setup {
     pub(crate) fn for_counting(&self) -> Self {
         Self { growing: false, duration: None, ..self.in_memory() }
     }
+
+    /// A small one, for tests.
+    #[cfg(test)]
+    pub(crate) fn small() -> Self {
+        Self {
+            engine: EngineChoice::Store(chimera::EngineKind::Viper),
+            layout: RecordLayout::Checked,
+            key_bytes: 16,
+            value_bytes: 200,
+            sizing: Sizing::Fixed,
+            records: 1000,
+            operations: 1000,
+            duration: None,
+            threads: vec![1],
+            repetitions: 1,
+            seed: 42,
+            profile: Profile::Dram,
+            medium: MediumChoice::Path,
+            durability: Durability::Auto,
+            growing: false,
+            reclaim: None,
+            publish_metrics: None,
+            latency_sampling: None,
+            flush: true,
+            block_shift_bytes: 0,
+            counters: true,
+            path: "unused".into(),
+            keep: false,
+            overwrite: false,
+        }
+    }
 }

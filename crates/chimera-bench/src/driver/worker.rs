@@ -101,7 +101,7 @@ impl<'a, S: Store> Worker<'a, S> {
         }
     }
 
-    /// Writes a record that is there.
+    /// Overwrites a live record.
     #[inline]
     pub(crate) fn overwrite(&mut self, number: u64) -> Result<u64> {
         match truth(!self.put(number)?) {

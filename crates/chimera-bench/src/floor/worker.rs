@@ -133,7 +133,7 @@ impl<'a, P: Pmem> Worker<'a, P> {
         }
     }
 
-    /// Books an operation, where anybody counts.
+    /// Books an operation, for a backend that counts.
     #[inline(always)]
     fn booked(
         &mut self,

@@ -1,5 +1,6 @@
 //! Results as JSON, as a table, as figures.
 
+mod columns;
 mod json;
 pub(crate) mod plot;
 pub(crate) mod table;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::columns::Table;
 use super::json::Report;
 use crate::results::rows::{Counters, Row, StoreRow};
 
@@ -118,7 +119,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
 
 fn timings(out: &mut String, report: &Report) -> std::fmt::Result {
     let mut table = Table::of_engines(
-        report,
+        compares(report),
         &["operation", "threads", "M ops/s", "spread", "mean ns", "p50", "p99", "p99.9", "p99.99"],
     );
     for row in &report.rows {
@@ -143,7 +144,7 @@ fn timings(out: &mut String, report: &Report) -> std::fmt::Result {
 
 fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
     let mut table = Table::of_engines(
-        report,
+        compares(report),
         &[
             "per operation",
             "fences",
@@ -275,7 +276,7 @@ fn recovery(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     }
     let mut table = Table::of_engines(
-        report,
+        compares(report),
         &["opening", "threads", "records", "ms", "spread", "M records/s"],
     );
     for row in &report.recovery {
@@ -311,63 +312,6 @@ pub fn number(number: u64) -> String {
     text
 }
 
-/// Columns of text: the first to the left, the others to the right.
-struct Table {
-    rows: Vec<Vec<String>>,
-    names_engines: bool,
-}
-
-impl Table {
-    fn new(header: &[&str]) -> Self {
-        let header = header.iter().map(|name| (*name).to_owned()).collect();
-        Self { rows: vec![header], names_engines: false }
-    }
-
-    /// A table that names the engine of each row behind the first column, where there are several.
-    fn of_engines(report: &Report, header: &[&str]) -> Self {
-        let mut table = Self::new(header);
-        table.names_engines = compares(report);
-        if table.names_engines {
-            table.rows[0].insert(1, "engine".to_owned());
-        }
-        table
-    }
-
-    fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
-    }
-
-    fn row_of(&mut self, engine: &str, mut cells: Vec<String>) {
-        if self.names_engines {
-            cells.insert(1, engine.to_owned());
-        }
-        self.row(cells);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.rows.len() == 1
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        let width = |column: usize| {
-            self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-        };
-        let widths: Vec<_> = (0..self.rows[0].len()).map(width).collect();
-        writeln!(out)?;
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                match column {
-                    0 => write!(line, "{cell:<width$}")?,
-                    _ => write!(line, "  {cell:>width$}")?,
-                }
-            }
-            writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -378,14 +322,5 @@ mod tests {
         assert_eq!(number(999), "999");
         assert_eq!(number(1000), "1,000");
         assert_eq!(number(12_345_678), "12,345,678");
-    }
-
-    #[test]
-    fn columns_are_aligned() {
-        let mut table = Table::new(&["name", "n"]);
-        table.row(vec!["a".to_owned(), "100".to_owned()]);
-        let mut text = String::new();
-        table.write(&mut text).expect("a string takes everything");
-        assert_eq!(text, "\nname    n\na     100\n");
     }
 }

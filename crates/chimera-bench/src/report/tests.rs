@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
+use crate::driver::setup::Setup;
 use crate::results::measured::{Measured, histogram};
 use crate::results::rows::Counted;
 use crate::results::series::Results;
@@ -67,7 +68,7 @@ fn report() -> Report {
     };
     Report {
         recovery: vec![recovery],
-        ..Report::new("core", &crate::command::tests::setup(), vec![store], &results())
+        ..Report::new("core", &Setup::small(), vec![store], &results())
     }
 }
 

@@ -128,7 +128,7 @@ fn a_store_that_moved_into_a_benchmarks_place_is_not_taken_for_its() {
 fn two_benchmarks_never_share_a_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
-    let setup = Setup { path: path.clone(), overwrite: true, ..setup() };
+    let setup = Setup { path: path.clone(), overwrite: true, ..Setup::small() };
     let workspace = crate::driver::workspace::Workspace::prepare(&setup).expect("is free");
     let error = run_overwriting(&path).expect_err("the other one has it");
     assert!(matches!(error, BenchError::InUse { .. }), "{error}");

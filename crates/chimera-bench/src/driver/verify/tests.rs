@@ -6,7 +6,6 @@ use chimera::Db;
 use chimera_pmem::Hardware;
 
 use super::*;
-use crate::command::tests::setup;
 use crate::driver::clock::Measure;
 use crate::driver::pass::demand;
 use crate::driver::phase::{self, Action, Extent, Phase};
@@ -18,7 +17,7 @@ use chimera::Demand;
 
 /// A store with 3000 records, which have been changed in every way, and its ledger.
 fn store(sizes: (u32, u32)) -> (Db<Hardware>, Data, Ledger) {
-    let mut setup = setup();
+    let mut setup = Setup::small();
     (setup.key_bytes, setup.value_bytes) = sizes;
     (setup.records, setup.operations, setup.medium) = (3000, 1500, MediumChoice::Anonymous);
     let data = Data::new(&setup);
