@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use chimera_bench::report::{Report, Row};
+use chimera_bench::report::{Report, Row, StoreRow};
 
 fn main() -> ExitCode {
     let mut text = String::new();
@@ -30,20 +30,20 @@ fn main() -> ExitCode {
 fn faults(report: &Report) -> Vec<String> {
     let counts = report.command != "reclaim";
     let mut faults: Vec<_> = report.rows.iter().flat_map(|row| row_faults(row, counts)).collect();
+    faults.extend(report.stores.iter().flat_map(|store| store_faults(store, report)));
     let mut expect = |holds: bool, what: &str| {
         if !holds {
             faults.push(what.to_owned());
         }
     };
     expect(!report.rows.is_empty(), "no rows");
+    expect(!report.stores.is_empty(), "no stores");
     expect(report.machine.cores > 0, "no cores");
-    expect(report.dram_bytes_per_key > 0.0, "no DRAM per key");
-    expect(report.space_amplification >= 1.0, "space amplification below 1");
-    let measures_recovery = matches!(report.command.as_str(), "core" | "ycsb" | "recovery");
-    expect(!measures_recovery || !report.recovery.is_empty(), "no recovery rows");
     expect(report.recovery.iter().all(|row| row.records_per_second > 0.0), "a recovery of nothing");
     let is_floor = report.command == "floor";
     expect(is_floor == report.ratios.as_ref().is_some_and(|ratios| !ratios.is_empty()), "ratios");
+    let has_goals = report.ratios.iter().flatten().all(|row| row.goal >= 1.0);
+    expect(has_goals, "a ratio without a goal");
     let is_reclaim = report.command == "reclaim";
     expect(is_reclaim == report.reclamation.is_some(), "reclamation");
     let shrunk = report.reclamation.as_ref().is_none_or(|reclamation| {
@@ -53,7 +53,32 @@ fn faults(report: &Report) -> Vec<String> {
     faults
 }
 
+/// Whether nothing survives the end of the process: then there is no recovery, and nothing to count.
+fn is_volatile(durability: &str) -> bool {
+    durability == "none"
+}
+
+fn store_faults(store: &StoreRow, report: &Report) -> Vec<String> {
+    let engine = &store.facts.engine;
+    let is_volatile = is_volatile(&store.facts.durability);
+    let is_verified = matches!(report.command.as_str(), "core" | "ycsb");
+    let is_reopened = is_verified && !is_volatile && store.facts.medium != "anonymous";
+    let checks = [
+        (store.dram_bytes_per_key > 0.0, "no DRAM per key"),
+        (is_volatile || store.space_amplification >= 1.0, "space amplification below 1"),
+        (!is_verified || store.verified_records > Some(0), "nothing was verified"),
+        (
+            !is_reopened || report.recovery.iter().any(|row| row.engine == *engine),
+            "no recovery rows",
+        ),
+        (report.rows.iter().any(|row| row.engine == *engine), "no rows"),
+    ];
+    let failed = checks.iter().filter(|(holds, _)| !holds);
+    failed.map(|(_, what)| format!("{engine}: {what}")).collect()
+}
+
 fn row_faults(row: &Row, counts: bool) -> Vec<String> {
+    let counts = counts && !is_volatile(&row.durability);
     let latency = &row.latency_ns;
     let ordered = [latency.p50, latency.p99, latency.p999, latency.p9999].is_sorted();
     let counters = row.counters.unwrap_or_default();
@@ -70,9 +95,10 @@ fn row_faults(row: &Row, counts: bool) -> Vec<String> {
     let checks = [
         (row.ops_per_second > 0.0 && row.repetitions > 0, "nothing was measured"),
         (ordered && latency.p50 > 0, "percentiles are not in order"),
+        (!row.engine.is_empty() && !row.durability.is_empty(), "an engine without a name"),
         (row.counters.is_some() == counts, "nothing was counted, or what is not to be"),
         (fences, "the counters are not those of the protocol"),
     ];
     let failed = checks.iter().filter(|(holds, _)| !holds);
-    failed.map(|(_, what)| format!("{}: {what}", row.operation)).collect()
+    failed.map(|(_, what)| format!("{} {}: {what}", row.engine, row.operation)).collect()
 }

@@ -34,14 +34,25 @@ pub enum BenchError {
         /// What the system said.
         source: io::Error,
     },
-    /// The path holds a store already.
+    /// The path holds what a benchmark left there.
     #[error(
-        "`{}` holds a store already, and a benchmark destroys what it runs on: give another --path, \
-         or --overwrite to remove that store", path.display()
+        "`{}` holds a store that a benchmark left there: give another --path, or --overwrite to remove \
+         that store", path.display()
     )]
     Exists {
         /// Where.
         path: PathBuf,
+    },
+    /// The path holds what no benchmark made.
+    #[error(
+        "`{}` is not empty, and no benchmark made `{}`: give a --path that is not there yet \
+         (--overwrite removes only what a benchmark made)", path.display(), foreign.display()
+    )]
+    Foreign {
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        foreign: PathBuf,
     },
     /// Another process uses the store that was to be removed.
     #[error("the store in `{}` is in use by another process: close it there first", path.display())]

@@ -3,11 +3,10 @@
 //! # Rooms (each uses only those below it)
 //! - [`command`]: arguments, and what each subcommand measures.
 //! - `floor`: the cost nobody can beat, for comparison with the engine's.
-//! - `report`: results as JSON, as a table, as figures.
+//! - [`report`]: results as JSON, as a table, as figures.
 //! - `driver`: stores, threads, clocks, counters.
+//! - `results`: what was measured, as plain data: the driver fills in what the report prints.
 //! - `workload`: keys, values, distributions, mixes; pure arithmetic.
-//!
-//! `report` and `driver` share the plain data of results: the driver fills in what the report prints.
 #![forbid(unsafe_code)]
 
 pub mod command;
@@ -15,6 +14,7 @@ mod driver;
 mod error;
 mod floor;
 pub mod report;
+mod results;
 pub mod workload;
 
 pub use error::{BenchError, Result};

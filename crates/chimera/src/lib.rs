@@ -43,9 +43,9 @@ mod types;
 
 pub use db::{CloseError, Db, Iter, Keys, Session, TypedDb, TypedSession};
 pub use engine::{
-    BlockCounts, ByteCounts, Capabilities, EngineInspect, EngineKind, EngineStats, FillHistogram,
-    IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect,
-    ViperOptions, ViperStats, sites,
+    BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
+    FillHistogram, IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange,
+    ViperInspect, ViperOptions, ViperStats, sites,
 };
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Durability, EngineKind, RecordLayout};
+use chimera::{Durability, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
+use crate::driver::engine::EngineChoice;
 use crate::driver::setup::{MediumChoice, Setup, Sizing};
 use crate::error::{BenchError, Result};
 use crate::workload::Keys;
@@ -23,13 +24,19 @@ const REPETITIONS: usize = 5;
 /// The arguments that all subcommands have.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
-    /// Engine
-    #[arg(long, default_value = "viper", help_heading = "Store")]
-    pub engine: EngineKind,
+    /// Engines, separated by commas; several take turns in one run (core and ycsb). `dram-map` is a
+    /// baseline: hash maps in DRAM, without any durability
+    #[arg(long, value_delimiter = ',', default_value = "viper", help_heading = "Store")]
+    pub engine: Vec<EngineChoice>,
     /// Directory to create the store in; removed at the end
-    #[arg(long, default_value = "chimera-data", value_name = "DIRECTORY", help_heading = "Store")]
+    #[arg(
+        long,
+        default_value = "chimera-bench-data",
+        value_name = "DIRECTORY",
+        help_heading = "Store"
+    )]
     pub path: PathBuf,
-    /// Remove a store that is in the directory already
+    /// Remove a store that a benchmark left in the directory; no other is ever removed
     #[arg(long, help_heading = "Store")]
     pub overwrite: bool,
     /// Leave the store there at the end
@@ -91,10 +98,10 @@ pub struct Common {
     #[arg(long, default_value_t = 42, help_heading = "Work")]
     pub seed: u64,
 
-    /// Throughput passes; the median counts. Latency is measured in one more for every three [default: 5]
+    /// Throughput passes, of which the median is told. Latency is measured in one more for every three [default: 5]
     #[arg(long, value_name = "N", help_heading = "Measurement")]
     pub repetitions: Option<usize>,
-    /// Tiny sizes, done within seconds; an explicit size still counts
+    /// Tiny sizes, done within seconds, where no size is given
     #[arg(long, help_heading = "Measurement")]
     pub quick: bool,
     /// Do not count fences, lines and media accesses
@@ -106,15 +113,36 @@ pub struct Common {
 }
 
 impl Common {
-    /// What is to be measured, with records of `sizes` bytes unless told otherwise.
+    /// What is to be measured on each engine, with records of `sizes` bytes unless told otherwise.
+    ///
+    /// # Errors
+    /// When the arguments make no sense.
+    pub(crate) fn setups(&self, sizes: (u32, u32)) -> Result<Vec<Setup>> {
+        for (number, engine) in self.engine.iter().enumerate() {
+            if self.engine[..number].contains(engine) {
+                return Err(BenchError::Arguments(format!("engine `{engine}` is given twice")));
+            }
+        }
+        self.engine.iter().map(|engine| self.setup_of(*engine, sizes)).collect()
+    }
+
+    /// What is to be measured where that is one engine of the store.
     ///
     /// # Errors
     /// When the arguments make no sense.
     pub(crate) fn setup(&self, sizes: (u32, u32)) -> Result<Setup> {
+        if let [engine @ EngineChoice::Store(_)] = *self.engine {
+            return self.setup_of(engine, sizes);
+        }
+        let what = "this measures one engine of the store; core and ycsb compare several";
+        Err(BenchError::Arguments(what.to_owned()))
+    }
+
+    fn setup_of(&self, engine: EngineChoice, sizes: (u32, u32)) -> Result<Setup> {
         let quick = |quick, full| if self.quick { quick } else { full };
         let records = self.records.unwrap_or(quick(QUICK_RECORDS, RECORDS));
         let setup = Setup {
-            engine: self.engine,
+            engine,
             layout: self.layout,
             key_bytes: self.key_size.unwrap_or(sizes.0),
             value_bytes: self.value_size.unwrap_or(sizes.1),

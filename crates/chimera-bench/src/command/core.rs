@@ -1,18 +1,17 @@
 //! `core`: the operations on a loaded store (Viper, section 5.3.1).
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
-use crate::driver::conclusion::{Conclusion, conclude, run_passes, steps};
-use crate::driver::counting::count;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
-use crate::driver::progress::Progress;
-use crate::driver::series::Results;
 use crate::driver::setup::Setup;
+use crate::driver::turns::{Contest, Outcome, take_turns};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::Result;
 use crate::report::Report;
+use crate::results::series::Results;
 
 /// Arguments of `core`.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,39 +43,28 @@ impl Benchmark for CoreArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
-        self.common.setup((16, 200))
+    fn setups(&self) -> Result<Vec<Setup>> {
+        self.common.setups((16, 200))
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
         let phases = phases(&data);
         let plan = Plan { setup, data: &data, load_name: None, phases: &phases };
-        measure_plan::<B>("core", &plan, &workspace, setup.repetitions, 0.5)
+        let contest = Contest { setups, plan, reopenings: setup.repetitions, theta: 0.5 };
+        compare::<B>("core", contest, &workspace)
     }
 }
 
-/// Runs all passes of a plan, verifies the last store, counts.
-pub(super) fn measure_plan<B: Backend>(
+/// Lets engines take turns, and reports what was measured.
+pub(super) fn compare<B: Backend>(
     command: &str,
-    plan: &Plan<'_>,
+    contest: Contest<'_>,
     workspace: &Workspace,
-    reopenings: usize,
-    theta: f64,
 ) -> Result<(Report, Results)> {
-    let progress = Progress::new(steps(plan) + 1);
-    let (mut results, last) = run_passes::<B>(plan, workspace, &progress)?;
-    let Conclusion { facts, recovery, verified_records } =
-        conclude(plan, last, reopenings, &progress)?;
-    if plan.setup.counters {
-        progress.step("counting");
-        results.enter_counted(&count(plan.setup, plan.load_name, plan.phases, theta)?);
-    }
-    let report = Report {
-        recovery,
-        verified_records: Some(verified_records),
-        ..Report::new(command, plan.setup, facts, &results)
-    };
-    Ok((report, results))
+    let Outcome { results, stores, recovery } = take_turns::<B>(contest, workspace)?;
+    let report = Report::new(command, contest.plan.setup, stores, &results);
+    Ok((Report { recovery, ..report }, results))
 }

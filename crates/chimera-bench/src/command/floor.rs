@@ -2,24 +2,30 @@
 
 use std::sync::Arc;
 
+use chimera::{Db, Durability};
 use chimera_pmem::environment::{AnonymousFile, File};
 use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented};
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
-use crate::driver::counting::{Counted, begin_counting, count, summary};
-use crate::driver::pass::{Finished, Pass, Plan, capacity_bytes, cores, measures};
+use crate::driver::counting::{begin_counting, count, summary};
+use crate::driver::pass::{Finished, Pass, Plan, demand, measures};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
-use crate::driver::series::{Results, Series, median, range, ratio};
 use crate::driver::setup::{Setup, Sizing};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
 use crate::floor::{Floor, FloorAction, region_bytes, run};
 use crate::report::{Facts, RatioRow, Report};
+use crate::results::machine::cores;
+use crate::results::measured::Measured;
+use crate::results::rows::Counted;
+use crate::results::series::{Results, Series};
+use crate::results::statistics::{median, range, ratio};
 
 /// Arguments of `floor`.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,15 +35,20 @@ pub struct FloorArguments {
     pub common: Common,
 }
 
-/// An operation on both sides. Gets come before updates, which leave marks in the engine's store that
-/// make later reads cheaper.
-const OPERATIONS: [(&str, FloorAction, Action); 5] = [
-    ("insert", FloorAction::Insert, Action::Insert),
-    ("get", FloorAction::Get, Action::Get),
-    ("update", FloorAction::Update, Action::Update),
-    ("overwrite", FloorAction::Overwrite, Action::Overwrite),
-    ("delete", FloorAction::Delete, Action::Delete),
+/// An operation on both sides, and what the ratio of their times is to be at most: independent, chained.
+type Comparison = (&'static str, FloorAction, Action, [f64; 2]);
+
+/// Gets come before updates, which leave marks in the engine's store that make later reads cheaper.
+const OPERATIONS: [Comparison; 5] = [
+    ("insert", FloorAction::Insert, Action::Insert, [1.25, 1.25]),
+    ("get", FloorAction::Get, Action::Get, [2.0, 1.3]),
+    ("update", FloorAction::Update, Action::Update, [2.5, 1.3]),
+    ("overwrite", FloorAction::Overwrite, Action::Overwrite, [1.25, 1.25]),
+    ("delete", FloorAction::Delete, Action::Delete, [2.5, 1.3]),
 ];
+
+/// The name of floors among engines.
+const FLOOR: &str = "floor";
 
 /// Both shapes, and whether they are chained.
 const SHAPES: [(&str, bool); 2] = [("independent", false), ("chained", true)];
@@ -49,6 +60,8 @@ struct Pair {
     shape: &'static str,
     floor: FloorAction,
     engine: Phase,
+    /// What the ratio is to be at most.
+    goal: f64,
 }
 
 impl Pair {
@@ -60,14 +73,14 @@ impl Pair {
 /// All comparisons, in the order in which they run.
 fn pairs(data: &Data) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for (operation, floor, action) in OPERATIONS {
+    for (operation, floor, action, goals) in OPERATIONS {
         if action == Action::Update && data.values.counter_at().is_none() {
             continue;
         }
-        for (shape, chained) in SHAPES {
+        for ((shape, chained), goal) in SHAPES.into_iter().zip(goals) {
             let name = format!("{operation}/engine/{shape}");
             let engine = Phase { name, action, chained };
-            pairs.push(Pair { operation, shape, floor, engine });
+            pairs.push(Pair { operation, shape, floor, engine, goal });
         }
     }
     pairs
@@ -78,7 +91,7 @@ impl Benchmark for FloorArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
+    fn setups(&self) -> Result<Vec<Setup>> {
         let setup = self.common.setup((16, 200))?;
         if setup.sizing == Sizing::Mixed {
             let what = "a floor has slots of one size: give --any-size, not --mixed-sizes";
@@ -89,10 +102,11 @@ impl Benchmark for FloorArguments {
                 "both sides do the same number of operations: give --operations, no duration";
             return Err(BenchError::Arguments(what.to_owned()));
         }
-        Ok(setup)
+        Ok(vec![setup])
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
         let pairs = pairs(&data);
@@ -100,19 +114,20 @@ impl Benchmark for FloorArguments {
         let passes = measures(setup.repetitions);
         let progress = Progress::new(passes.len() * setup.threads.len() * (pairs.len() + 2) + 1);
         let mut results = Results::default();
-        let mut facts = None;
+        let mut store = None;
         let mut floor: Option<Floor<B>> = None;
         let plan = Plan { setup, data: &data, load_name: None, phases: &[] };
         for (number, measure) in passes.into_iter().enumerate() {
             for threads in &setup.threads {
                 let pass = Pass { number, threads: *threads, measure };
                 // Room for both shapes' inserts.
-                let capacity = capacity_bytes(setup, &phases, cores().max(*threads));
+                let demand = demand(setup, &phases, cores().max(*threads));
                 let path = workspace.path();
-                let finished = plan.create::<B>(path, capacity, pass, &mut results, &progress)?;
-                facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
+                let finished =
+                    plan.create::<Db<B>>(path, &demand, pass, &mut results, &progress)?;
+                store = Some(finished.row(&data));
                 if floor.is_none() {
-                    let index_bytes = finished.loaded.dram_index_bytes;
+                    let index_bytes = finished.store.stats().dram_index_bytes;
                     floor = Some(floor_beside(setup, &data, &workspace, index_bytes)?);
                 }
                 let side = floor.as_ref().expect("made a moment ago");
@@ -122,16 +137,17 @@ impl Benchmark for FloorArguments {
         }
         if setup.counters {
             progress.step("counting");
-            results.enter_counted(&count(setup, None, &phases, 0.5)?);
-            results.enter_counted(&count_floors(setup, &pairs)?);
+            let of_engine = count::<Db<Instrumented<Hardware>>>(setup, None, &phases, 0.5)?;
+            results.enter_counted(&setup.engine.to_string(), &of_engine);
+            results.enter_counted(FLOOR, &count_floors(setup, &pairs)?);
         }
         let order = |name: &str| {
             pairs.iter().position(|pair| pair.engine.name == name || pair.floor_name() == name)
         };
         results.series.sort_by_key(|it| (it.threads, order(&it.operation), is_engine(it)));
         let ratios = Some(ratios(&results, &pairs, &setup.threads));
-        let facts = facts.expect("there is at least one pass");
-        Ok((Report { ratios, ..Report::new("floor", setup, facts, &results) }, results))
+        let store = store.expect("there is at least one pass");
+        Ok((Report { ratios, ..Report::new("floor", setup, vec![store], &results) }, results))
     }
 }
 
@@ -156,6 +172,15 @@ fn floor_beside<B: Backend>(
     Floor::new(pmem, &file, data, size, threads, index_bytes)
 }
 
+/// What is said of a floor beside the store that says `facts` of itself. Where that has a journal, the
+/// floor has none.
+fn facts_of<B: Backend>(floor: &Floor<B>, facts: &Facts) -> Facts {
+    let is_persistent = floor.pmem.medium().is_persistent_memory();
+    let durability = if is_persistent { Durability::Immediate } else { Durability::Process };
+    let (engine, durability) = (FLOOR.to_owned(), durability.to_string());
+    Facts { engine, durability, ..facts.clone() }
+}
+
 /// One pass over all comparisons.
 struct Turn<'a> {
     setup: &'a Setup,
@@ -167,12 +192,13 @@ impl Turn<'_> {
     fn run<B: Backend>(
         &self,
         floor: &Floor<B>,
-        mut finished: Finished<B>,
+        mut finished: Finished<Db<B>>,
         pairs: &[Pair],
         workspace: &Workspace,
         results: &mut Results,
         progress: &Progress,
     ) -> Result<()> {
+        let beside = facts_of(floor, &finished.facts);
         for number in 0..pairs.len() {
             // Neither shape always comes first: the engine's index grows from one to the other.
             let pair = &pairs[number ^ (self.pass.number & 1)];
@@ -186,7 +212,8 @@ impl Turn<'_> {
             // Neither side always comes first.
             for side in 0..2 {
                 if (side + self.pass.number + number).is_multiple_of(2) {
-                    self.run_floor(floor, pair, stream, results)?;
+                    let measured = self.run_floor(floor, pair, stream)?;
+                    results.add(&beside, &pair.floor_name(), self.pass.threads, measured);
                 } else {
                     self.run_engine(&mut finished, pair, stream, results)?;
                 }
@@ -200,27 +227,24 @@ impl Turn<'_> {
         floor: &Floor<B>,
         pair: &Pair,
         stream: u64,
-        results: &mut Results,
-    ) -> Result<()> {
+    ) -> Result<Measured> {
         let shape = (self.pass.measure, pair.engine.chained);
         let size = (self.pass.threads, self.setup.operations);
-        let measured = run(floor, self.data, pair.floor, size, shape, stream)?;
-        results.add(&pair.floor_name(), self.pass.threads, measured);
-        Ok(())
+        run(floor, self.data, pair.floor, size, shape, stream)
     }
 
     fn run_engine<B: Backend>(
         &self,
-        finished: &mut Finished<B>,
+        finished: &mut Finished<Db<B>>,
         pair: &Pair,
         stream: u64,
         results: &mut Results,
     ) -> Result<()> {
         let (threads, measure) = (self.pass.threads, self.pass.measure);
         let extent = Extent { threads, operations: self.setup.operations, duration: None, measure };
-        let Finished { db, ledger, .. } = finished;
-        let measured = phase::run(db, self.data, ledger, &pair.engine, extent, stream)?;
-        results.add(&pair.engine.name, threads, measured);
+        let Finished { store, ledger, facts, .. } = finished;
+        let measured = phase::run(store, self.data, ledger, &pair.engine, extent, stream)?;
+        results.add(facts, &pair.engine.name, threads, measured);
         Ok(())
     }
 }
@@ -245,7 +269,7 @@ fn count_floors(setup: &Setup, pairs: &[Pair]) -> Result<Vec<(String, Counted)>>
         run(&floor, &data, pair.floor, (1, operations), shape, number as u64)?;
         floor.pmem.drain(pair.floor.class());
         let name = pair.floor_name();
-        all.push((name.clone(), summary(&floor.pmem, &name, operations)));
+        all.push((name.clone(), summary(&floor.pmem, FLOOR, &name, operations)));
     }
     Ok(all)
 }
@@ -274,6 +298,7 @@ fn ratios(results: &Results, pairs: &[Pair], threads: &[usize]) -> Vec<RatioRow>
                 ratio: median(&all),
                 ratio_min: range(&all).0,
                 ratio_max: range(&all).1,
+                goal: pair.goal,
             });
         }
     }

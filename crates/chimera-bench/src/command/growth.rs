@@ -1,17 +1,22 @@
 //! `growth`: inserting into a growing pool against a populated one.
 
-use super::{Benchmark, Common};
+use chimera::Db;
+use chimera_pmem::{Hardware, Instrumented};
+
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::counting::count;
 use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::progress::Progress;
-use crate::driver::series::{Results, median, ratio};
 use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::Result;
-use crate::report::{Facts, Growth, Report};
+use crate::report::{Growth, Report};
+use crate::results::series::Results;
+use crate::results::statistics::{median, ratio};
 
 /// Arguments of `growth`.
 #[derive(Clone, Debug, clap::Args)]
@@ -38,33 +43,35 @@ impl Benchmark for GrowthArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
-        self.common.setup((16, 200))
+    fn setups(&self) -> Result<Vec<Setup>> {
+        Ok(vec![self.common.setup((16, 200))?])
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
         let mut results = Results::default();
         let mut background = Background::default();
-        let mut facts = None;
+        let mut row = None;
         let passes = measures(setup.repetitions);
         let progress = Progress::new(passes.len() * setup.threads.len() * 4 + 1);
         for (number, measure) in passes.into_iter().enumerate() {
             for threads in &setup.threads {
                 for side in 0..2 {
                     // Neither side always comes first.
-                    let (store, row, growing) = SIDES[(side + number) % 2];
+                    let (store, name, growing) = SIDES[(side + number) % 2];
                     let setup = Setup { growing, ..setup.clone() };
                     let plan =
-                        Plan { setup: &setup, data: &data, load_name: Some(row), phases: &[] };
-                    let path = workspace.store(store);
+                        Plan { setup: &setup, data: &data, load_name: Some(name), phases: &[] };
+                    let path = workspace.store(store)?;
                     let pass = Pass { number, threads: *threads, measure };
-                    let finished = plan.run::<B>(&path, pass, &mut results, &progress)?;
+                    let finished = plan.run::<Db<B>>(&path, pass, &mut results, &progress)?;
                     if growing && measure == Measure::Throughput {
-                        let last = results.find(row, *threads).and_then(|it| it.throughputs.last());
-                        background.add(&finished.db.stats(), last.copied().unwrap_or_default());
-                        facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
+                        let last =
+                            results.find(name, *threads).and_then(|it| it.throughputs.last());
+                        background.add(&finished.store.stats(), last.copied().unwrap_or_default());
+                        row = Some(finished.row(&data));
                     }
                     finished.discard(&workspace)?;
                 }
@@ -72,15 +79,17 @@ impl Benchmark for GrowthArguments {
         }
         if setup.counters {
             progress.step("counting");
-            for (_, row, _) in SIDES {
-                results.enter_counted(&count(setup, Some(row), &[], 0.5)?);
+            let engine = setup.engine.to_string();
+            for (_, name, _) in SIDES {
+                let all = count::<Db<Instrumented<Hardware>>>(setup, Some(name), &[], 0.5)?;
+                results.enter_counted(&engine, &all);
             }
         }
-        let facts = facts.expect("there is at least one throughput pass");
+        let row = row.expect("there is at least one throughput pass");
         let growth = Some(compare(&results, setup.threads[0], &background));
         let operations = setup.records;
         let setup = Setup { records: 0, operations, ..setup.clone() };
-        Ok((Report { growth, ..Report::new("growth", &setup, facts, &results) }, results))
+        Ok((Report { growth, ..Report::new("growth", &setup, vec![row], &results) }, results))
     }
 }
 

@@ -1,18 +1,24 @@
 //! `memory`: DRAM per key over a range of sizes, and of an empty store (Viper, Figure 9).
 
-use super::{Benchmark, Common};
-use crate::driver::backend::{Backend, open};
+use chimera::Db;
+
+use super::benchmark::Benchmark;
+use super::common::Common;
+use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
-use crate::driver::pass::{cores, discard};
-use crate::driver::phase::{self, Action, Extent, Ledger, Phase};
+use crate::driver::ledger::Ledger;
+use crate::driver::pass::{demand, store_row};
+use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
-use crate::driver::series::{Results, range, ratio};
-use crate::driver::setup::{Needs, Setup};
+use crate::driver::setup::Setup;
+use crate::driver::store::{Footprint, Store};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
-use crate::report::machine::private_resident_bytes;
-use crate::report::{Facts, Memory, MemorySample, Report};
+use crate::report::{Memory, MemorySample, Report};
+use crate::results::machine::{cores, private_resident_bytes};
+use crate::results::series::Results;
+use crate::results::statistics::{range, ratio};
 
 /// From one sample to the next.
 const FACTOR: f64 = 1.2;
@@ -56,23 +62,22 @@ impl Benchmark for MemoryArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
+    fn setups(&self) -> Result<Vec<Setup>> {
         let records = self.sizes()?.last().copied().unwrap_or_default();
         let common = Common { records: Some(records), operations: None, ..self.common.clone() };
-        Ok(Setup { growing: true, ..common.setup((8, 8))? })
+        Ok(vec![Setup { growing: true, ..common.setup((8, 8))? }])
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let sizes = self.sizes()?;
         let data = Data::new(setup);
         let progress = Progress::new(sizes.len());
-        let needs = Needs { live: setup.records, rewritten: 0, written: setup.records };
-        let options = setup.options(setup.capacity_bytes(needs, cores()));
         let before = private_resident_bytes();
         let gained = || private_resident_bytes().saturating_sub(before);
-        let db = open::<B>(workspace.path(), &options, setup.timed(), setup.seed)?;
-        let (empty_resident_bytes, empty) = (gained(), db.stats());
+        let db = Db::<B>::create(setup, workspace.path(), &demand(setup, &[], cores()))?;
+        let (empty_resident_bytes, empty) = (gained(), db.footprint());
         let mut ledger = Ledger::default();
         let mut samples = Vec::new();
         for (number, records) in sizes.iter().enumerate() {
@@ -85,26 +90,28 @@ impl Benchmark for MemoryArguments {
             };
             let insert = Phase::new("insert", Action::Insert);
             phase::run(&db, &data, &mut ledger, &insert, extent, number as u64)?;
-            let stats = db.stats();
-            let resident = ratio(gained() as f64, stats.records as f64);
+            let Footprint { records, dram_bytes, .. } = db.footprint();
+            let per_key = |bytes: u64| ratio(bytes as f64, records as f64);
+            let resident = per_key(gained());
             samples.push(MemorySample {
-                records: stats.records,
-                dram_bytes_per_key: stats.dram_bytes_per_key,
+                records,
+                dram_bytes_per_key: per_key(dram_bytes),
                 resident_bytes_per_key: (!setup.is_anonymous()).then_some(resident),
             });
         }
-        let facts = Facts::of(&db, &db.stats(), &data);
-        discard(db, &workspace, workspace.path())?;
+        let store = store_row(db.facts(), db.footprint(), &data);
+        db.close()?;
+        workspace.remove(workspace.path())?;
         let per_key: Vec<_> = samples.iter().map(|sample| sample.dram_bytes_per_key).collect();
         let memory = Memory {
             empty_resident_bytes,
-            empty_dram_bytes: empty.dram_index_bytes + empty.dram_table_bytes,
+            empty_dram_bytes: empty.dram_bytes,
             bytes_per_key_max: range(&per_key).1,
             bytes_per_key_mean: per_key.iter().sum::<f64>() / per_key.len() as f64,
             samples,
         };
         let results = Results::default();
-        let report = Report::new("memory", setup, facts, &results);
+        let report = Report::new("memory", setup, vec![store], &results);
         Ok((Report { memory: Some(memory), ..report }, results))
     }
 }

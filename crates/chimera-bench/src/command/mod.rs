@@ -1,5 +1,6 @@
 //! Arguments, and what each subcommand measures.
 
+mod benchmark;
 mod common;
 pub(crate) mod core;
 mod floor;
@@ -12,14 +13,9 @@ mod ycsb;
 
 use std::io::{Write, stdout};
 
-use chimera_pmem::instrumented::Profile;
-use chimera_pmem::{Hardware, Instrumented};
-
-use crate::driver::backend::Backend;
-use crate::driver::series::Results;
-use crate::driver::setup::Setup;
 use crate::error::{BenchError, Result};
-use crate::report::{Report, plot, table};
+use crate::report::{plot, table};
+use benchmark::measure;
 pub use common::Common;
 pub use core::CoreArguments;
 pub use floor::FloorArguments;
@@ -53,7 +49,7 @@ pub enum BenchCommand {
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
-/// object (a [`Report`]).
+/// object (a [`Report`](crate::report::Report)).
 ///
 /// # Errors
 /// When the arguments make no sense, the store fails, or a record is wrong after the run.
@@ -80,26 +76,6 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         text.push('\n');
     }
     stdout().write_all(text.as_bytes()).map_err(BenchError::Output)
-}
-
-/// A subcommand's arguments, and its work.
-trait Benchmark {
-    /// Those arguments that all subcommands have.
-    fn common(&self) -> &Common;
-    /// What is to be measured.
-    fn setup(&self) -> Result<Setup>;
-    /// Measures it.
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)>;
-}
-
-/// Measures on the backend that the latency profile needs.
-fn measure<M: Benchmark>(benchmark: &M) -> Result<(Report, Results, &Common)> {
-    let setup = benchmark.setup()?;
-    let (report, results) = match setup.profile {
-        Profile::Dram => benchmark.measure::<Hardware>(&setup)?,
-        _ => benchmark.measure::<Instrumented<Hardware>>(&setup)?,
-    };
-    Ok((report, results, benchmark.common()))
 }
 
 #[cfg(test)]

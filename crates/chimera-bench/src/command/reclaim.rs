@@ -1,24 +1,27 @@
 //! `reclaim`: gets and puts beside space reclamation, a third of the records being deleted (Viper,
-//! section 4.4).
+//! section 5.3.8).
 
 use std::path::Path;
 use std::time::Instant;
 
 use chimera::Db;
 
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
-use crate::driver::pass::{Finished, Pass, Plan, capacity_bytes, cores, measures};
+use crate::driver::pass::{Finished, Pass, Plan, demand, measures};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
-use crate::driver::series::{Results, median, range, ratio};
 use crate::driver::setup::{Reclaim, Setup};
 use crate::driver::verify::verify;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
-use crate::report::{Facts, ReclaimRow, Reclamation, Report};
+use crate::report::{ReclaimRow, Reclamation, Report};
+use crate::results::machine::cores;
+use crate::results::series::Results;
+use crate::results::statistics::{median, range, ratio};
 
 /// Arguments of `reclaim`.
 #[derive(Clone, Debug, clap::Args)]
@@ -65,24 +68,25 @@ impl Benchmark for ReclaimArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
+    fn setups(&self) -> Result<Vec<Setup>> {
         let setup = self.common.setup((16, 200))?;
         if setup.duration.is_some() {
             let what =
                 "both sides do the same number of operations: give --operations, no duration";
             return Err(BenchError::Arguments(what.to_owned()));
         }
-        Ok(setup)
+        Ok(vec![setup])
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
         let passes = measures(setup.repetitions);
         let progress = Progress::new(passes.len() * setup.threads.len() * 12);
         let mut all =
             All { results: Results::default(), seen: Vec::new(), space: Space::default() };
-        let mut facts = None;
+        let mut store = None;
         for (number, measure) in passes.into_iter().enumerate() {
             for threads in &setup.threads {
                 for side in 0..SIDES.len() {
@@ -94,16 +98,16 @@ impl Benchmark for ReclaimArguments {
                     let setup = Setup { reclaim, ..setup.clone() };
                     let pass = Pass { number, threads: *threads, measure };
                     let turn = Turn { setup: &setup, data: &data, pass, name, reclaims };
-                    let path = workspace.store(name);
+                    let path = workspace.store(name)?;
                     let finished = turn.run::<B>(&path, &mut all, &progress)?;
-                    facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
+                    store = Some(finished.row(&data));
                     finished.discard(&workspace)?;
                 }
             }
         }
-        let facts = facts.expect("there is at least one pass");
+        let store = store.expect("there is at least one pass");
         let reclamation = Some(self.summary(&all, &setup.threads));
-        let report = Report::new("reclaim", setup, facts, &all.results);
+        let report = Report::new("reclaim", setup, vec![store], &all.results);
         Ok((Report { reclamation, ..report }, all.results))
     }
 }
@@ -131,13 +135,13 @@ impl Turn<'_> {
         path: &Path,
         all: &mut All,
         progress: &Progress,
-    ) -> Result<Finished<B>> {
+    ) -> Result<Finished<Db<B>>> {
         let Self { setup, data, pass, .. } = *self;
         let plan = Plan { setup, data, load_name: None, phases: &[] };
         let phases = WORK.map(|(work, action)| Phase::new(&self.row(work), action));
-        let capacity = capacity_bytes(setup, &phases, pass.threads.max(cores()));
-        let mut finished = plan.create::<B>(path, capacity, pass, &mut all.results, progress)?;
-        let Finished { db, ledger, .. } = &mut finished;
+        let demand = demand(setup, &phases, pass.threads.max(cores()));
+        let mut finished = plan.create(path, &demand, pass, &mut all.results, progress)?;
+        let Finished { store: db, ledger, facts, .. } = &mut finished;
         let extent =
             |operations, threads, measure| Extent { threads, operations, duration: None, measure };
         progress.step(&format!("pass {}: deleting a third, {}", pass.number + 1, self.name));
@@ -155,7 +159,7 @@ impl Turn<'_> {
             let extent = extent(setup.operations, pass.threads, pass.measure);
             let measured = phase::run(db, data, ledger, phase, extent, stream + 1 + number as u64)?;
             let moved = db.stats().reclaim.moved_bytes - before;
-            all.results.add(&phase.name, pass.threads, measured);
+            all.results.add(facts, &phase.name, pass.threads, measured);
             if self.reclaims {
                 let moved_bytes_per_second = moved as f64 / begun.elapsed().as_secs_f64();
                 all.seen.push(Seen { work, threads: pass.threads, moved_bytes_per_second });

@@ -1,19 +1,22 @@
-//! `recovery`: time to open a store by its size and the number of threads (Viper, Figure 8).
+//! `recovery`: time to open a store by its size and the number of threads (section 5.3.9).
 
 use std::path::Path;
 
-use super::{Benchmark, Common};
+use chimera::Db;
+
+use super::benchmark::Benchmark;
+use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::pass::{Pass, Plan};
 use crate::driver::progress::Progress;
 use crate::driver::recovery::Reopening;
-use crate::driver::series::Results;
 use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
-use crate::report::{Facts, RecoveryRow, Report};
+use crate::report::{RecoveryRow, Report, StoreRow};
+use crate::results::series::Results;
 
 /// Arguments of `recovery`.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,7 +53,7 @@ impl Benchmark for RecoveryArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
+    fn setups(&self) -> Result<Vec<Setup>> {
         let setup = self.common.setup((16, 200))?;
         if setup.is_anonymous() {
             let what = "a store in anonymous memory cannot be opened again: give a --path";
@@ -59,28 +62,29 @@ impl Benchmark for RecoveryArguments {
         if self.recovery_threads.contains(&0) {
             return Err(BenchError::Arguments("recovery threads must be at least 1".to_owned()));
         }
-        Ok(setup)
+        Ok(vec![setup])
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let sizes = self.sizes(setup.records);
         let progress = Progress::new(sizes.len() * 3);
         let mut rows = Vec::new();
-        let mut facts = None;
-        let path = workspace.store("sizes");
+        let mut store = None;
         for records in &sizes {
             let setup = Setup { records: *records, ..setup.clone() };
-            let (row, its_facts) = self.measure_size::<B>(&setup, &path, &progress)?;
-            rows.extend(row);
-            facts = Some(its_facts);
+            let path = workspace.store("sizes")?;
+            let (of_size, its) = self.measure_size::<B>(&setup, &path, &progress)?;
+            rows.extend(of_size);
+            store = Some(its);
             workspace.remove(&path)?;
         }
-        let facts = facts.ok_or_else(|| BenchError::Arguments("no sizes".to_owned()))?;
+        let store = store.ok_or_else(|| BenchError::Arguments("no sizes".to_owned()))?;
         let results = Results::default();
         let records = sizes.iter().copied().max().unwrap_or_default();
         let setup = Setup { records, operations: 0, threads: self.threads(), ..setup.clone() };
-        let report = Report::new("recovery", &setup, facts, &results);
+        let report = Report::new("recovery", &setup, vec![store], &results);
         Ok((Report { recovery: rows, ..report }, results))
     }
 }
@@ -92,16 +96,16 @@ impl RecoveryArguments {
         setup: &Setup,
         path: &Path,
         progress: &Progress,
-    ) -> Result<(Vec<RecoveryRow>, Facts)> {
+    ) -> Result<(Vec<RecoveryRow>, StoreRow)> {
         let data = Data::new(setup);
         let plan = Plan { setup, data: &data, load_name: None, phases: &[] };
         let mut results = Results::default();
         let pass = Pass { number: 0, threads: 1, measure: Measure::Throughput };
-        let finished = plan.run::<B>(path, pass, &mut results, progress)?;
-        let facts = Facts::of(&finished.db, &finished.loaded, &data);
-        finished.db.close()?;
+        let finished = plan.run::<Db<B>>(path, pass, &mut results, progress)?;
+        let store = finished.row(&data);
+        finished.store.close()?;
         progress.step(&format!("reopening {} records", setup.records));
-        let all = Reopening::measure::<B>(setup, path, &self.threads(), setup.repetitions)?;
-        Ok((all.rows(), facts))
+        let all = Reopening::measure::<Db<B>>(setup, path, &self.threads(), setup.repetitions)?;
+        Ok((all.rows(), store))
     }
 }

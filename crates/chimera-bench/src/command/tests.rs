@@ -1,44 +1,18 @@
 //! Every subcommand from its arguments to its result, at tiny sizes.
 
+mod directories;
+mod engines;
+
 use std::path::Path;
 
-use chimera::{Db, Durability, EngineKind, Options, RecordLayout};
 use chimera_pmem::Medium;
 use clap::Parser;
 
+use super::benchmark::{Benchmark, measure};
 use super::*;
-use crate::driver::setup::{MediumChoice, Needs, Sizing};
-use crate::report::{Reclamation, Row};
-
-/// A setup for tests.
-pub(crate) fn setup() -> Setup {
-    Setup {
-        engine: EngineKind::Viper,
-        layout: RecordLayout::Checked,
-        key_bytes: 16,
-        value_bytes: 200,
-        sizing: Sizing::Fixed,
-        records: 1000,
-        operations: 1000,
-        duration: None,
-        threads: vec![1],
-        repetitions: 1,
-        seed: 42,
-        profile: Profile::Dram,
-        medium: MediumChoice::Path,
-        durability: Durability::Auto,
-        growing: false,
-        reclaim: None,
-        publish_metrics: None,
-        latency_sampling: None,
-        flush: true,
-        block_shift_bytes: 0,
-        counters: true,
-        path: "unused".into(),
-        keep: false,
-        overwrite: false,
-    }
-}
+use crate::driver::setup::Setup;
+use crate::report::Report;
+use crate::report::{RatioRow, Reclamation, Row};
 
 #[derive(Parser)]
 struct Line {
@@ -161,6 +135,21 @@ fn floor_compares_every_operation_in_both_shapes() {
     assert_eq!(report.rows.len(), 20);
     let ratios = report.ratios.as_ref().expect("compared");
     assert_eq!(ratios.len(), 10);
+    for (operation, shape, goal) in
+        [("insert", "chained", 1.25), ("get", "independent", 2.0), ("get", "chained", 1.3)]
+    {
+        let is_it = |row: &&RatioRow| row.operation == operation && row.shape == shape;
+        let row = ratios.iter().find(is_it).expect("compared");
+        assert!((row.goal - goal).abs() < 1e-9, "{row:?}");
+    }
+    let goals = table::text(&report);
+    assert!(goals.contains("goal"), "{goals}");
+    for row in &report.rows {
+        let is_floor = row.operation.contains("/floor/");
+        let (engine, durability) =
+            if is_floor { ("floor", "process") } else { ("viper", &*report.durability) };
+        assert_eq!((&*row.engine, &*row.durability), (engine, durability), "{row:?}");
+    }
     assert!(ratios.iter().all(|row| row.ratio > 0.0 && row.ratio_min <= row.ratio_max));
     for (operation, expected) in [("insert", 2.0), ("overwrite", 3.0), ("update", 1.0)] {
         for side in ["floor", "engine"] {
@@ -265,7 +254,7 @@ fn a_latency_profile_is_named_and_labelled() {
     assert!(report.modelled);
     assert_eq!(report.profile, "hikv-nvm:1400");
     let BenchCommand::Core(arguments) = parse(&line) else { panic!() };
-    let timed = arguments.setup().expect("valid").timed();
+    let timed = arguments.setups().expect("valid").remove(0).timed();
     assert_eq!(timed.profile.to_string(), "hikv-nvm:1400");
     assert!(!timed.counters, "counting would slow down what is timed");
 }
@@ -276,35 +265,6 @@ fn a_duration_ends_phases() {
                 --repetitions 1 --no-counters";
     let report = run_line(line).expect("runs");
     assert!(report.rows.iter().all(|row| row.ops_per_second > 0.0));
-}
-
-#[test]
-fn what_is_in_the_directory_is_not_touched() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("data");
-    let options = Options::new().fixed_size(8, 8).segment_bytes(1 << 20);
-    let db = Db::open(&path, &options).expect("opens");
-    db.put(b"precious", b"12345678").expect("puts");
-    let line = format!("core {TINY} --no-counters");
-    let error = run_at(&line, &path).expect_err("there is a store");
-    assert!(matches!(error, BenchError::Exists { .. }), "{error}");
-    let error = run_at(&format!("{line} --overwrite"), &path).expect_err("it is open");
-    assert!(matches!(error, BenchError::InUse { .. }), "{error}");
-    db.close().expect("closes");
-    let db = Db::open(&path, &Options::new()).expect("opens");
-    assert_eq!(db.get(b"precious").expect("reads").as_deref(), Some(&b"12345678"[..]));
-    db.close().expect("closes");
-
-    run_at(&format!("{line} --overwrite --keep"), &path).expect("may remove it");
-    let db = Db::open(&path, &Options::new()).expect("the benchmark's store is kept");
-    assert_eq!(db.stats().records, 3000);
-    db.close().expect("closes");
-    run_at(&format!("{line} --overwrite"), &path).expect("may remove it");
-    assert!(path.exists(), "the directory was there before");
-    std::fs::write(path.join("letter"), "dear").expect("writes");
-    let error = run_at(&format!("{line} --overwrite"), &path).expect_err("not a store");
-    assert!(error.to_string().contains("not empty"), "{error}");
-    assert!(path.join("letter").exists());
 }
 
 #[test]
@@ -350,27 +310,8 @@ fn senseless_arguments_are_refused() {
 #[test]
 fn quick_is_small_and_yields_to_explicit_sizes() {
     let BenchCommand::Core(arguments) = parse("core --quick --records 7") else { panic!() };
-    let setup = arguments.setup().expect("valid");
+    let setup = arguments.setups().expect("valid").remove(0);
     assert_eq!((setup.records, setup.operations, setup.repetitions), (7, 7, 2));
     let BenchCommand::Ycsb(arguments) = parse("ycsb --quick") else { panic!() };
-    assert_eq!(arguments.setup().expect("valid").records, 20_000);
-}
-
-#[test]
-fn capacities_are_computed_with_the_stores_own_geometry() {
-    for (key, value, layout) in [
-        (16, 200, RecordLayout::Checked),
-        (16, 200, RecordLayout::Published),
-        (8, 8, RecordLayout::Checked),
-        (32, 500, RecordLayout::Published),
-        (16, 5000, RecordLayout::Checked),
-    ] {
-        let mut setup = Setup { layout, medium: MediumChoice::Anonymous, ..setup() };
-        (setup.key_bytes, setup.value_bytes) = (key, value);
-        let needs = Needs { live: 1000, rewritten: 1000, written: 2000 };
-        let options = setup.options(setup.capacity_bytes(needs, 1));
-        let db = Db::open("unused", &options).expect("opens");
-        let found = u64::from(db.stats().viper().expect("Viper").records_per_block);
-        assert_eq!(found, setup.records_per_block(), "{key}+{value} {layout:?}");
-    }
+    assert_eq!(arguments.setups().expect("valid").remove(0).records, 20_000);
 }

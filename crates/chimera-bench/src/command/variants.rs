@@ -1,18 +1,22 @@
 //! `variants`: the paper's other versions of Viper (Figure 11).
 
+use chimera::Db;
+use chimera_pmem::{Hardware, Instrumented};
+
+use super::benchmark::Benchmark;
+use super::common::Common;
 use super::core::phases;
-use super::{Benchmark, Common};
 use crate::driver::backend::Backend;
 use crate::driver::counting::count;
 use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::phase::Phase;
 use crate::driver::progress::Progress;
-use crate::driver::series::Results;
 use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::Result;
-use crate::report::{Facts, Report};
+use crate::report::Report;
+use crate::results::series::Results;
 
 /// Arguments of `variants`.
 #[derive(Clone, Debug, clap::Args)]
@@ -51,11 +55,12 @@ impl Benchmark for VariantsArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
-        self.common.setup((16, 200))
+    fn setups(&self) -> Result<Vec<Setup>> {
+        Ok(vec![self.common.setup((16, 200))?])
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
         let phases = phases(&data);
@@ -65,7 +70,7 @@ impl Benchmark for VariantsArguments {
             + variants.len();
         let progress = Progress::new(steps);
         let mut results = Results::default();
-        let mut facts = None;
+        let mut row = None;
         for (number, measure) in passes.into_iter().enumerate() {
             for threads in &setup.threads {
                 for turn in 0..variants.len() {
@@ -73,11 +78,11 @@ impl Benchmark for VariantsArguments {
                     let Variant { name, setup } = &variants[(turn + number) % variants.len()];
                     let phases = named(&phases, name);
                     let plan = Plan { setup, data: &data, load_name: None, phases: &phases };
-                    let path = workspace.store(if *name == "dram" { "viper" } else { name });
+                    let path = workspace.store(if *name == "dram" { "viper" } else { name })?;
                     let pass = Pass { number, threads: *threads, measure };
-                    let finished = plan.run::<B>(&path, pass, &mut results, &progress)?;
+                    let finished = plan.run::<Db<B>>(&path, pass, &mut results, &progress)?;
                     if *name == "viper" {
-                        facts = Some(Facts::of(&finished.db, &finished.loaded, &data));
+                        row = Some(finished.row(&data));
                     }
                     finished.discard(&workspace)?;
                 }
@@ -87,12 +92,14 @@ impl Benchmark for VariantsArguments {
             // Not for the one that flushes nothing: its flushes are counted where they are asked for.
             for Variant { name, setup } in variants.iter().filter(|variant| variant.setup.flush) {
                 progress.step("counting");
-                results.enter_counted(&count(setup, None, &named(&phases, name), 0.5)?);
+                let phases = named(&phases, name);
+                let all = count::<Db<Instrumented<Hardware>>>(setup, None, &phases, 0.5)?;
+                results.enter_counted(&setup.engine.to_string(), &all);
             }
         }
         let order = |name: &str| phases.iter().position(|phase| name.starts_with(&phase.name));
         results.series.sort_by_key(|series| order(&series.operation));
-        let facts = facts.expect("every variant was measured");
-        Ok((Report::new("variants", setup, facts, &results), results))
+        let row = row.expect("every variant was measured");
+        Ok((Report::new("variants", setup, vec![row], &results), results))
     }
 }

@@ -2,17 +2,19 @@
 
 use std::str::FromStr;
 
-use super::core::measure_plan;
-use super::{Benchmark, Common};
+use super::benchmark::Benchmark;
+use super::common::Common;
+use super::core::compare;
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
-use crate::driver::series::Results;
 use crate::driver::setup::Setup;
+use crate::driver::turns::Contest;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
 use crate::report::Report;
+use crate::results::series::Results;
 use crate::workload::Distribution;
 use crate::workload::mix::Workload;
 
@@ -83,19 +85,21 @@ impl Benchmark for YcsbArguments {
         &self.common
     }
 
-    fn setup(&self) -> Result<Setup> {
+    fn setups(&self) -> Result<Vec<Setup>> {
         if !(self.theta > 0.0 && self.theta < 1.0) {
             return Err(BenchError::Arguments("theta must be above 0 and below 1".to_owned()));
         }
-        self.common.setup((16, 200))
+        self.common.setups((16, 200))
     }
 
-    fn measure<B: Backend>(&self, setup: &Setup) -> Result<(Report, Results)> {
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
+        let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup).with_zipfian(setup.records, self.theta);
         let phases = self.phases();
         let load_name = self.workloads().contains(&Workload::Load).then_some("load");
         let plan = Plan { setup, data: &data, load_name, phases: &phases };
-        measure_plan::<B>("ycsb", &plan, &workspace, 1, self.theta)
+        let contest = Contest { setups, plan, reopenings: 1, theta: self.theta };
+        compare::<B>("ycsb", contest, &workspace)
     }
 }

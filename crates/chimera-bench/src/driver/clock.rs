@@ -8,11 +8,8 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::error::Result;
+use crate::results::measured::{Measured, histogram};
 
-/// Longest latency that is told apart: a minute.
-const LATENCY_NS_MAX: u64 = 60_000_000_000;
-/// Significant decimal digits of latencies.
-const LATENCY_DIGITS: u8 = 3;
 /// Operations between two looks at the clock when a phase has a duration.
 const DURATION_STRIDE: u64 = 256;
 
@@ -35,28 +32,6 @@ pub(crate) struct Load {
     pub(crate) measure: Measure,
     /// Whether each operation depends on the result of the one before.
     pub(crate) chained: bool,
-}
-
-/// What was measured of a phase.
-#[derive(Clone, Debug)]
-pub(crate) struct Measured {
-    pub(crate) operations: u64,
-    /// From the first thread's start to the last one's end.
-    pub(crate) elapsed: Duration,
-    /// Latencies in nanoseconds, if these were measured.
-    pub(crate) histogram: Option<Histogram<u64>>,
-}
-
-impl Measured {
-    /// Operations per second of all threads together.
-    pub(crate) fn ops_per_second(&self) -> f64 {
-        self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9)
-    }
-}
-
-/// An empty histogram of latencies.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS).expect("valid bounds")
 }
 
 /// Runs `step` again and again on a thread for each worker; all start together. Gives the workers

@@ -1,46 +1,19 @@
-//! [`conclude`]: after the last pass: close, reopen, verify.
+//! What is done with the store of the last pass: close, reopen, verify.
 
-use super::backend::{Backend, open};
-use super::pass::{Finished, Pass, Plan, cores, measures};
+use super::pass::{Finished, Plan};
 use super::progress::Progress;
 use super::recovery::Reopening;
-use super::series::Results;
+use super::store::{Reopen, Store};
 use super::verify::verify;
-use super::workspace::Workspace;
 use crate::error::Result;
-use crate::report::{Facts, RecoveryRow};
+use crate::results::machine::cores;
+use crate::results::rows::{RecoveryRow, StoreRow};
 
 /// What is known after the last pass.
 #[derive(Debug)]
 pub(crate) struct Conclusion {
-    pub(crate) facts: Facts,
+    pub(crate) store: StoreRow,
     pub(crate) recovery: Vec<RecoveryRow>,
-    pub(crate) verified_records: u64,
-}
-
-/// Runs all passes of a plan on each number of threads, and keeps the last store.
-pub(crate) fn run_passes<B: Backend>(
-    plan: &Plan<'_>,
-    workspace: &Workspace,
-    progress: &Progress,
-) -> Result<(Results, Finished<B>)> {
-    let mut results = Results::default();
-    let mut last: Option<Finished<B>> = None;
-    for (number, measure) in measures(plan.setup.repetitions).into_iter().enumerate() {
-        for threads in &plan.setup.threads {
-            if let Some(finished) = last.take() {
-                finished.discard(workspace)?;
-            }
-            let pass = Pass { number, threads: *threads, measure };
-            last = Some(plan.run(workspace.path(), pass, &mut results, progress)?);
-        }
-    }
-    Ok((results, last.expect("there is at least one pass and one number of threads")))
-}
-
-/// Steps of progress that [`run_passes`] and [`conclude`] take.
-pub(crate) fn steps(plan: &Plan<'_>) -> usize {
-    measures(plan.setup.repetitions).len() * plan.setup.threads.len() * (plan.phases.len() + 2) + 2
 }
 
 /// Closes the store, measures how long opening it takes, and verifies every record of the reopened
@@ -48,28 +21,42 @@ pub(crate) fn steps(plan: &Plan<'_>) -> usize {
 ///
 /// # Errors
 /// When a record is wrong.
-pub(crate) fn conclude<B: Backend>(
+pub(crate) fn conclude<S: Reopen>(
     plan: &Plan<'_>,
-    finished: Finished<B>,
+    finished: Finished<S>,
     reopenings: usize,
     progress: &Progress,
 ) -> Result<Conclusion> {
-    let Finished { db, ledger, loaded, path } = finished;
-    let facts = Facts::of(&db, &loaded, plan.data);
     let setup = plan.setup;
     if setup.is_anonymous() {
-        progress.step("verifying");
-        let verified_records = verify(&db, plan.data, &ledger, cores())?;
-        return Ok(Conclusion { facts, recovery: Vec::new(), verified_records });
+        return conclude_volatile(plan, finished, progress);
     }
+    let row = finished.row(plan.data);
+    let Finished { store, ledger, path, .. } = finished;
     progress.step("reopening");
-    db.close()?;
+    store.close()?;
     let threads = Reopening::standard_threads();
-    let recovery = Reopening::measure::<B>(setup, &path, &threads, reopenings)?.rows();
+    let recovery = Reopening::measure::<S>(setup, &path, &threads, reopenings)?.rows();
     progress.step("verifying");
-    let options = setup.options_to_open().create(false);
-    let db = open::<B>(&path, &options, setup.timed(), setup.seed)?;
-    let verified_records = verify(&db, plan.data, &ledger, cores())?;
-    db.close()?;
-    Ok(Conclusion { facts, recovery, verified_records })
+    let store = S::reopen(setup, &path)?;
+    let verified = verify(&store, plan.data, &ledger, cores())?;
+    store.close()?;
+    Ok(Conclusion { store: StoreRow { verified_records: Some(verified), ..row }, recovery })
+}
+
+/// Verifies every record of a store that would be gone if it were closed, and closes it.
+///
+/// # Errors
+/// When a record is wrong.
+pub(crate) fn conclude_volatile<S: Store>(
+    plan: &Plan<'_>,
+    finished: Finished<S>,
+    progress: &Progress,
+) -> Result<Conclusion> {
+    progress.step("verifying");
+    let row = finished.row(plan.data);
+    let verified = verify(&finished.store, plan.data, &finished.ledger, cores())?;
+    finished.store.close()?;
+    let store = StoreRow { verified_records: Some(verified), ..row };
+    Ok(Conclusion { store, recovery: Vec::new() })
 }

@@ -1,17 +1,17 @@
 //! [`count`]: the phases of a benchmark once more, with exact counters.
 
-use std::path::Path;
-
-use chimera_pmem::instrumented::{InstrumentedOptions, OperationCounters};
+use chimera_pmem::instrumented::OperationCounters;
 use chimera_pmem::{Hardware, Instrumented, Operation};
 
-use super::backend::open;
 use super::clock::Measure;
-use super::phase::{self, Action, Extent, Ledger, Phase};
+use super::ledger::Ledger;
+use super::pass::demand;
+use super::phase::{self, Action, Extent, Phase};
 use super::setup::Setup;
+use super::store::Instrument;
 use super::worker::Data;
 use crate::error::Result;
-use crate::report::{ApartRow, Counters};
+use crate::results::rows::{ApartRow, Counted, Counters};
 
 /// Most records and operations that are counted: the means of more would be the same.
 pub(crate) const COUNTED_MAX: u64 = 200_000;
@@ -30,21 +30,10 @@ const CLASSES: [Operation; 6] = [
 const APART: [(Operation, &str); 2] =
     [(Operation::BlockHandOut, "block_hand_out"), (Operation::BlockMark, "block_mark")];
 
-/// What was counted of one kind of work.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Counted {
-    /// Means per operation.
-    pub(crate) counters: Counters,
-    /// What was booked apart.
-    pub(crate) apart: Vec<ApartRow>,
-    /// Lines written to the busiest DIMM over the mean of all.
-    pub(crate) dimm_spread: Option<f64>,
-}
-
 /// Counts the load phase, when it has a name, and each phase: the same operations as in the timed
 /// passes, on one thread, in anonymous memory, with at most 200,000 records. The counts are exact,
 /// and the same in every run with the same seed.
-pub(crate) fn count(
+pub(crate) fn count<S: Instrument>(
     setup: &Setup,
     load_name: Option<&str>,
     phases: &[Phase],
@@ -54,11 +43,8 @@ pub(crate) fn count(
     setup.records = setup.records.min(COUNTED_MAX);
     setup.operations = setup.operations.min(setup.records);
     let data = Data::new(&setup).with_zipfian(setup.records, theta);
-    let capacity = super::pass::capacity_bytes(&setup, phases, 1);
-    // No background task: every call of the seam is the workload's.
-    let options = setup.options(capacity).populate_ahead_bytes(0);
-    let instrumented = InstrumentedOptions::default();
-    let db = open::<Instrumented<Hardware>>(Path::new(""), &options, instrumented, setup.seed)?;
+    let store = S::create_counting(&setup, &demand(&setup, phases, 1))?;
+    let engine = store.facts().engine;
     let mut ledger = Ledger::default();
     let mut counted = Vec::new();
     let load = Phase::new(load_name.unwrap_or_default(), Action::Insert);
@@ -66,15 +52,16 @@ pub(crate) fn count(
         let operations = if number == 0 { setup.records } else { setup.operations };
         let extent =
             Extent { threads: 1, operations, duration: None, measure: Measure::Throughput };
-        let pmem = db.pmem();
+        let pmem = store.counters();
         begin_counting(pmem);
-        let measured = phase::run(&db, &data, &mut ledger, phase, extent, number as u64)?;
+        let measured = phase::run(&store, &data, &mut ledger, phase, extent, number as u64)?;
         pmem.drain(phase.class());
         if number == 0 {
             ledger.settle();
         }
         if number > 0 || load_name.is_some() {
-            counted.push((phase.name.clone(), summary(pmem, &phase.name, measured.operations)));
+            let of_phase = summary(pmem, &engine, &phase.name, measured.operations);
+            counted.push((phase.name.clone(), of_phase));
         }
     }
     Ok(counted)
@@ -89,7 +76,12 @@ pub(crate) fn begin_counting(pmem: &Instrumented<Hardware>) {
 }
 
 /// Means per operation of what was counted since then.
-pub(crate) fn summary(pmem: &Instrumented<Hardware>, during: &str, operations: u64) -> Counted {
+pub(crate) fn summary(
+    pmem: &Instrumented<Hardware>,
+    engine: &str,
+    during: &str,
+    operations: u64,
+) -> Counted {
     let snapshot = pmem.snapshot();
     let mut total = OperationCounters::default();
     for class in CLASSES {
@@ -98,6 +90,7 @@ pub(crate) fn summary(pmem: &Instrumented<Hardware>, during: &str, operations: u
     let apart = APART.into_iter().filter_map(|(class, operation)| {
         let counters = snapshot.of(class);
         (counters.operations > 0).then(|| ApartRow {
+            engine: engine.to_owned(),
             operation: operation.to_owned(),
             during: during.to_owned(),
             per_operation: counters.operations as f64 / operations.max(1) as f64,

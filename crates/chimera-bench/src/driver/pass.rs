@@ -2,18 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use chimera::{Db, Stats};
-use chimera_pmem::Pmem;
+use chimera::Demand;
 
-use super::backend::{Backend, open};
 use super::clock::Measure;
-use super::phase::{self, Action, Extent, Ledger, Phase};
+use super::ledger::Ledger;
+use super::phase::{self, Action, Extent, Phase};
 use super::progress::Progress;
-use super::series::Results;
-use super::setup::{Needs, Setup};
+use super::setup::Setup;
+use super::store::{Footprint, Store};
 use super::worker::Data;
 use super::workspace::Workspace;
 use crate::error::Result;
+use crate::results::machine::cores;
+use crate::results::rows::{Facts, StoreRow};
+use crate::results::series::Results;
+use crate::results::statistics::ratio;
 
 /// What happens to a store in every pass.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +29,13 @@ pub(crate) struct Plan<'a> {
 }
 
 /// A store after its phases.
-pub(crate) struct Finished<B: Pmem> {
-    pub(crate) db: Db<B>,
+pub(crate) struct Finished<S> {
+    pub(crate) store: S,
     pub(crate) ledger: Ledger,
     /// What the store said of itself once it was loaded.
-    pub(crate) loaded: Stats,
+    pub(crate) facts: Facts,
+    /// What it needed then.
+    pub(crate) loaded: Footprint,
     pub(crate) path: PathBuf,
 }
 
@@ -47,8 +52,8 @@ pub(crate) fn measures(repetitions: usize) -> Vec<Measure> {
     measures
 }
 
-/// Bytes of a pool that has room for all phases.
-pub(crate) fn capacity_bytes(setup: &Setup, phases: &[Phase], threads: usize) -> u64 {
+/// What a store must have room for in all phases, done by so many threads.
+pub(crate) fn demand(setup: &Setup, phases: &[Phase], threads: usize) -> Demand {
     let (mut live, mut most, mut written) = (setup.records, setup.records, setup.records);
     for phase in phases {
         let inserts = phase.inserts_max(setup.operations);
@@ -61,7 +66,14 @@ pub(crate) fn capacity_bytes(setup: &Setup, phases: &[Phase], threads: usize) ->
         most = most.max(live);
     }
     let rewritten = if phases.iter().any(Phase::rewrites) { setup.records } else { 0 };
-    setup.capacity_bytes(Needs { live: most, rewritten, written }, threads)
+    Demand {
+        live: most,
+        rewritten,
+        written,
+        key_bytes: setup.key_bytes,
+        value_bytes: setup.value_bytes,
+        sessions: threads as u64,
+    }
 }
 
 /// One pass: on how many threads, what is measured, and its number, which makes its random numbers
@@ -76,15 +88,15 @@ pub(crate) struct Pass {
 impl Plan<'_> {
     /// Creates a store at `path`, loads it and runs every phase, adding to `results` what is
     /// measured.
-    pub(crate) fn run<B: Backend>(
+    pub(crate) fn run<S: Store>(
         &self,
         path: &Path,
         pass: Pass,
         results: &mut Results,
         progress: &Progress,
-    ) -> Result<Finished<B>> {
-        let capacity = capacity_bytes(self.setup, self.phases, pass.threads.max(cores()));
-        let mut finished = self.create(path, capacity, pass, results, progress)?;
+    ) -> Result<Finished<S>> {
+        let demand = demand(self.setup, self.phases, pass.threads.max(cores()));
+        let mut finished = self.create::<S>(path, &demand, pass, results, progress)?;
         for (number, phase) in self.phases.iter().enumerate() {
             progress.step(&format!("pass {}: {}", pass.number + 1, phase.name));
             let extent = Extent {
@@ -94,26 +106,26 @@ impl Plan<'_> {
                 measure: pass.measure,
             };
             let stream = (pass.number as u64) << 8 | (number as u64 + 1);
-            let Finished { db, ledger, .. } = &mut finished;
-            let measured = phase::run(db, self.data, ledger, phase, extent, stream)?;
-            results.add(&phase.name, pass.threads, measured);
+            let Finished { store, ledger, .. } = &mut finished;
+            let measured = phase::run(store, self.data, ledger, phase, extent, stream)?;
+            results.add(&finished.facts, &phase.name, pass.threads, measured);
         }
         Ok(finished)
     }
 
-    /// Creates a store in a pool of `capacity_bytes` and inserts the records that every phase begins
-    /// with; on all cores when nobody looks.
-    pub(crate) fn create<B: Backend>(
+    /// Creates a store with room for `demand` and inserts the records that every phase begins with; on
+    /// all cores when nobody looks. They are durable then, as far as the medium can.
+    pub(crate) fn create<S: Store>(
         &self,
         path: &Path,
-        capacity_bytes: u64,
+        demand: &Demand,
         pass: Pass,
         results: &mut Results,
         progress: &Progress,
-    ) -> Result<Finished<B>> {
+    ) -> Result<Finished<S>> {
         let setup = self.setup;
         progress.step(&format!("pass {}: creating a store", pass.number + 1));
-        let db = open::<B>(path, &setup.options(capacity_bytes), setup.timed(), setup.seed)?;
+        let store = S::create(setup, path, demand)?;
         progress.step(&format!("pass {}: loading", pass.number + 1));
         let (threads, measure) = match self.load_name {
             Some(_) => (pass.threads, pass.measure),
@@ -123,32 +135,39 @@ impl Plan<'_> {
         let phase = Phase::new("load", Action::Insert);
         let extent = Extent { threads, operations: setup.records, duration: None, measure };
         let stream = (pass.number as u64) << 8;
-        let measured = phase::run(&db, self.data, &mut ledger, &phase, extent, stream)?;
+        let measured = phase::run(&store, self.data, &mut ledger, &phase, extent, stream)?;
         ledger.settle();
+        store.sync()?;
+        let (facts, loaded) = (store.facts(), store.footprint());
         if let Some(name) = self.load_name {
-            results.add(name, threads, measured);
+            results.add(&facts, name, threads, measured);
         }
-        let loaded = db.stats();
-        Ok(Finished { db, ledger, loaded, path: path.to_owned() })
+        Ok(Finished { store, ledger, facts, loaded, path: path.to_owned() })
     }
 }
 
-impl<B: Backend> Finished<B> {
+impl<S: Store> Finished<S> {
+    /// What a report says of the store, which was loaded with records of `data`.
+    pub(crate) fn row(&self, data: &Data) -> StoreRow {
+        store_row(self.facts.clone(), self.loaded, data)
+    }
+
     /// Closes the store and removes it.
     pub(crate) fn discard(self, workspace: &Workspace) -> Result<()> {
-        discard(self.db, workspace, &self.path)
+        self.store.close()?;
+        workspace.remove(&self.path)
     }
 }
 
-/// Closes a store that nobody needs any more, and removes it.
-pub(crate) fn discard<B: Backend>(db: Db<B>, workspace: &Workspace, path: &Path) -> Result<()> {
-    db.close()?;
-    workspace.remove(path)
-}
-
-/// Threads worth using.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// What a report says of a store that holds records of `data`.
+pub(crate) fn store_row(facts: Facts, footprint: Footprint, data: &Data) -> StoreRow {
+    let records = footprint.records as f64;
+    StoreRow {
+        facts,
+        dram_bytes_per_key: ratio(footprint.dram_bytes as f64, records),
+        space_amplification: ratio(footprint.pmem_bytes as f64, records * data.record_bytes()),
+        verified_records: None,
+    }
 }
 
 #[cfg(test)]

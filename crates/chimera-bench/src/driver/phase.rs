@@ -1,18 +1,19 @@
-//! [`Phase`]: threads doing one kind of work; [`Ledger`]: which records a store has.
+//! [`Phase`]: threads doing one kind of work.
 
-use std::ops::Range;
 use std::time::Duration;
 
-use chimera::Db;
-use chimera_pmem::{Operation, Pmem};
+use chimera_pmem::Operation;
 
-use super::clock::{Load, Measure, Measured, drive};
+use super::clock::{Load, Measure, drive};
+use super::ledger::{Ledger, Population};
+use super::store::Store;
 use super::worker::{Data, Worker};
 use crate::error::Result;
+use crate::results::measured::Measured;
 use crate::workload::Distribution;
 use crate::workload::distribution::Chooser;
 use crate::workload::mix::{Draw, Mix};
-use crate::workload::random::{Permutation, Random};
+use crate::workload::random::Permutation;
 
 /// One kind of work, with its name in the results.
 #[derive(Clone, Debug)]
@@ -76,81 +77,13 @@ impl Phase {
         }
     }
 
-    /// Whether it writes records that are there anew.
+    /// Whether it overwrites live records.
     pub(crate) fn rewrites(&self) -> bool {
         match self.action {
             Action::Overwrite | Action::Modify => true,
             Action::Mix(mix, _) => mix.overwrite + mix.modify > 0,
             _ => false,
         }
-    }
-}
-
-/// Which records a store has.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger {
-    /// Records `0..loaded` are there.
-    pub(crate) loaded: u64,
-    /// And these, by phase.
-    inserted: Vec<Vec<Range<u64>>>,
-    /// The first number that was never used.
-    next: u64,
-    /// Every third of those that were loaded is gone.
-    thinned: bool,
-}
-
-/// Records that were loaded and are there.
-#[derive(Clone, Copy, Debug)]
-struct Population {
-    loaded: u64,
-    thinned: bool,
-}
-
-impl Population {
-    /// How many.
-    fn records(self) -> u64 {
-        if self.thinned { self.loaded - self.loaded.div_ceil(3) } else { self.loaded }
-    }
-
-    /// Any of them, uniformly.
-    #[inline(always)]
-    fn draw(self, random: &mut Random) -> u64 {
-        if self.thinned {
-            let number = random.below(self.records());
-            number / 2 * 3 + 1 + number % 2
-        } else {
-            random.below(self.loaded)
-        }
-    }
-}
-
-impl Ledger {
-    /// Every record there is, but for those that [`is_gone`](Self::is_gone).
-    pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
-        let inserted = self.inserted.iter().flatten().cloned();
-        std::iter::once(0..self.loaded).chain(inserted).filter(|range| !range.is_empty()).collect()
-    }
-
-    /// Whether a record was loaded and is gone.
-    pub(crate) fn is_gone(&self, number: u64) -> bool {
-        self.thinned && number < self.loaded && number.is_multiple_of(3)
-    }
-
-    fn population(&self) -> Population {
-        Population { loaded: self.loaded, thinned: self.thinned }
-    }
-
-    /// How many records there are.
-    pub(crate) fn records(&self) -> u64 {
-        let all: u64 = self.ranges().iter().map(|range| range.end - range.start).sum();
-        all - (self.loaded - self.population().records())
-    }
-
-    /// What was inserted so far counts as loaded. There must be no gaps.
-    pub(crate) fn settle(&mut self) {
-        self.loaded = self.records();
-        self.inserted.clear();
-        self.next = self.loaded;
     }
 }
 
@@ -170,8 +103,8 @@ pub(crate) fn split(total: u64, parts: usize) -> Vec<u64> {
 }
 
 /// Runs a phase and keeps the ledger. Phases of different `stream`s draw different random numbers.
-pub(crate) fn run<P: Pmem>(
-    db: &Db<P>,
+pub(crate) fn run<S: Store>(
+    store: &S,
     data: &Data,
     ledger: &mut Ledger,
     phase: &Phase,
@@ -179,10 +112,10 @@ pub(crate) fn run<P: Pmem>(
     stream: u64,
 ) -> Result<Measured> {
     if phase.action == Action::Delete {
-        return delete(db, data, ledger, phase, extent.measure, stream);
+        return delete(store, data, ledger, phase, extent.measure, stream);
     }
     if phase.action == Action::Thin {
-        return thin(db, data, ledger, extent, stream);
+        return thin(store, data, ledger, extent, stream);
     }
     let room = split(phase.inserts_max(extent.operations), extent.threads);
     let mut start = ledger.next;
@@ -192,7 +125,7 @@ pub(crate) fn run<P: Pmem>(
         .map(|(thread, room)| {
             let inserts = start..start + room;
             start = inserts.end;
-            Worker::new(db, data, inserts, stream << 8 | thread as u64)
+            Worker::new(store, data, inserts, stream << 8 | thread as u64)
         })
         .collect();
     // Without inserts a phase that has a duration has no other end.
@@ -215,38 +148,38 @@ pub(crate) fn run<P: Pmem>(
 }
 
 /// The loop of each kind of work, compiled for itself.
-fn run_action<'a, P: Pmem>(
-    workers: Vec<Worker<'a, P>>,
+fn run_action<'a, S: Store>(
+    workers: Vec<Worker<'a, S>>,
     data: &Data,
     action: Action,
-    there: Population,
+    live: Population,
     load: &Load,
-) -> Result<(Measured, Vec<Worker<'a, P>>)> {
+) -> Result<(Measured, Vec<Worker<'a, S>>)> {
     match action {
         Action::Insert => drive(workers, load, Worker::insert),
         Action::Get => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.get(number)
         }),
         Action::Update => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.update(number)
         }),
         Action::Overwrite => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.overwrite(number)
         }),
         Action::Modify => drive(workers, load, |worker, after| {
-            let number = there.draw(&mut worker.random) + after;
+            let number = live.draw(&mut worker.random) + after;
             worker.modify(number)
         }),
         Action::Delete | Action::Thin => unreachable!("deletes have ranges of their own"),
         Action::Mix(mix, distribution) => {
             let choosers = workers.into_iter().map(|worker| {
-                let chooser = Chooser::new(distribution, there.loaded, &data.zipfian);
+                let chooser = Chooser::new(distribution, live.loaded, &data.zipfian);
                 (worker, chooser)
             });
-            let step = |(worker, chooser): &mut (Worker<'a, P>, Chooser), after: u64| {
+            let step = |(worker, chooser): &mut (Worker<'a, S>, Chooser), after: u64| {
                 let mut draw = mix.draw(worker.random.next());
                 if draw == Draw::Insert && worker.next < worker.end {
                     return worker.insert(after);
@@ -269,8 +202,8 @@ fn run_action<'a, P: Pmem>(
 }
 
 /// Deletes all records of the last `Insert`, each range by a thread of its own.
-fn delete<P: Pmem>(
-    db: &Db<P>,
+fn delete<S: Store>(
+    store: &S,
     data: &Data,
     ledger: &mut Ledger,
     phase: &Phase,
@@ -283,13 +216,13 @@ fn delete<P: Pmem>(
         .iter()
         .enumerate()
         .map(|(thread, range)| {
-            let mut worker = Worker::new(db, data, range.clone(), stream << 8 | thread as u64);
+            let mut worker = Worker::new(store, data, range.clone(), stream << 8 | thread as u64);
             let order = Permutation::new(range.end - range.start, &mut worker.random);
             (worker, order)
         })
         .collect();
     let load = Load { shares, duration: None, measure, chained: phase.chained };
-    let step = |(worker, order): &mut (Worker<'_, P>, Permutation), after: u64| {
+    let step = |(worker, order): &mut (Worker<'_, S>, Permutation), after: u64| {
         let number = worker.first + order.next() + after;
         worker.delete(number)
     };
@@ -297,8 +230,8 @@ fn delete<P: Pmem>(
 }
 
 /// Deletes every third record of those that were loaded.
-fn thin<P: Pmem>(
-    db: &Db<P>,
+fn thin<S: Store>(
+    store: &S,
     data: &Data,
     ledger: &mut Ledger,
     extent: Extent,
@@ -308,7 +241,7 @@ fn thin<P: Pmem>(
     let mut start = 0;
     let workers = shares.iter().enumerate().map(|(thread, share)| {
         start += share;
-        Worker::new(db, data, start - share..start, stream << 8 | thread as u64)
+        Worker::new(store, data, start - share..start, stream << 8 | thread as u64)
     });
     let workers = workers.collect();
     let load = Load { shares, duration: None, measure: extent.measure, chained: false };
@@ -330,32 +263,5 @@ mod tests {
         assert_eq!(split(10, 3), [4, 3, 3]);
         assert_eq!(split(2, 4), [1, 1, 0, 0]);
         assert_eq!(split(0, 1), [0]);
-    }
-
-    #[test]
-    fn a_ledger_counts_what_is_there() {
-        let mut ledger =
-            Ledger { loaded: 10, inserted: vec![vec![10..15, 20..22]], next: 30, thinned: false };
-        assert_eq!(ledger.records(), 17);
-        assert_eq!(ledger.ranges(), [0..10, 10..15, 20..22]);
-        ledger = Ledger { loaded: 0, inserted: vec![vec![0..5, 5..9]], next: 9, thinned: false };
-        ledger.settle();
-        assert_eq!((ledger.loaded, ledger.next, ledger.records()), (9, 9, 9));
-    }
-
-    #[test]
-    fn a_thinned_population_is_drawn_from_evenly() {
-        let there = Population { loaded: 11, thinned: true };
-        let mut random = Random::new(1, 1);
-        let mut counts = [0; 11];
-        for _ in 0..7000 {
-            counts[there.draw(&mut random) as usize] += 1;
-        }
-        let ledger = Ledger { loaded: 11, thinned: true, ..Ledger::default() };
-        for (number, count) in counts.into_iter().enumerate() {
-            assert_eq!(ledger.is_gone(number as u64), count == 0, "{number}");
-            assert!(count == 0 || (800..1200).contains(&count), "{number}: {count}");
-        }
-        assert_eq!(ledger.records(), 7);
     }
 }

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use super::backend::{Backend, open};
-use super::pass::cores;
-use super::series::{median, ratio, spread};
 use super::setup::Setup;
+use super::store::{Recovered, Reopen};
 use crate::error::Result;
-use crate::report::RecoveryRow;
+use crate::results::machine::cores;
+use crate::results::rows::RecoveryRow;
+use crate::results::statistics::{median, ratio, spread};
 
 /// Opens of one store, by the number of recovery threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reopening {
+    engine: String,
     /// Threads, records, and a duration in nanoseconds for each repetition.
     series: Vec<(usize, u64, Vec<f64>)>,
 }
@@ -26,25 +27,19 @@ impl Reopening {
 
     /// Opens the store at `path` with each number of threads in turn, `repetitions` times, and closes
     /// it again.
-    pub(crate) fn measure<B: Backend>(
+    pub(crate) fn measure<S: Reopen>(
         setup: &Setup,
         path: &Path,
         threads: &[usize],
         repetitions: usize,
     ) -> Result<Self> {
-        let mut all = Self::default();
+        let mut all = Self { engine: setup.engine.to_string(), series: Vec::new() };
         for _ in 0..repetitions {
             for count in threads {
-                // No background task: it would take a core from the recovery.
-                let options = setup
-                    .options_to_open()
-                    .create(false)
-                    .populate_ahead_bytes(0)
-                    .recovery_threads(*count);
-                let db = open::<B>(path, &options, setup.timed(), setup.seed)?;
-                let recovery = db.stats().recovery;
-                all.add(*count, recovery.records, recovery.duration_ns as f64);
-                db.close()?;
+                let (store, recovered) = S::recover(setup, path, *count)?;
+                let Recovered { records, duration_ns } = recovered;
+                all.add(*count, records, duration_ns as f64);
+                store.close()?;
             }
         }
         Ok(all)
@@ -62,6 +57,7 @@ impl Reopening {
         let row = |(threads, records, durations): &(usize, u64, Vec<f64>)| {
             let duration_ns = median(durations);
             RecoveryRow {
+                engine: self.engine.clone(),
                 threads: *threads,
                 records: *records,
                 duration_ns,

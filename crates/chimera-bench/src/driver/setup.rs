@@ -3,29 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Durability, EngineKind, Geometry, Options, RecordLayout};
+use chimera::{Demand, Durability, Options, RecordLayout};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
+
+use super::engine::EngineChoice;
+use crate::error::Result;
 
 /// How much a populated pool allocates at a time, and the only part of it in which a background task
 /// would be woken.
 const STEP_BYTES: u64 = 4 << 20;
-/// Room in a populated pool beyond what is computed.
+/// Room in a populated pool beyond what records need, so that a step ahead of them always fits.
 const SLACK_BYTES: u64 = 16 << 20;
-
-/// Bytes of a record in a log beside its key and value.
-const LOG_RECORD_BYTES: u64 = 24;
-
-/// What is done to a pool, in records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
-    /// Most that are there at a time.
-    pub(crate) live: u64,
-    /// Those that are overwritten in random order again and again.
-    pub(crate) rewritten: u64,
-    /// All that are written, first or anew.
-    pub(crate) written: u64,
-}
 
 /// What a store is to lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +59,7 @@ pub(crate) enum Sizing {
 /// What is to be measured, decided: the arguments with every default filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
-    pub(crate) engine: EngineKind,
+    pub(crate) engine: EngineChoice,
     pub(crate) layout: RecordLayout,
     pub(crate) key_bytes: u32,
     pub(crate) value_bytes: u32,
@@ -102,93 +91,34 @@ impl Setup {
         self.medium == MediumChoice::Anonymous
     }
 
-    /// Pages of a store with these records; the default but for large ones of fixed size.
-    pub(crate) fn geometry(&self) -> Geometry {
-        let default = Geometry::default();
-        let pages = match self.sizing {
-            Sizing::Fixed => (self.slot_bytes() + 16).div_ceil(default.page_bytes),
-            Sizing::Any | Sizing::Mixed => 1,
-        };
-        Geometry {
-            page_bytes: default.page_bytes * pages,
-            block_shift_bytes: self.block_shift_bytes,
-            ..default
-        }
-    }
-
-    fn slot_bytes(&self) -> u32 {
-        let header = if self.layout == RecordLayout::Checked { 16 } else { 0 };
-        header + self.key_bytes.next_multiple_of(8) + self.value_bytes.next_multiple_of(8)
-    }
-
-    fn block_bytes(&self) -> u64 {
-        let geometry = self.geometry();
-        u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block)
-    }
-
-    /// Blocks for so many records in logs. At the end of each page, or block, half a record is left over.
-    fn log_blocks(&self, records: u64) -> u64 {
-        let sizes = self.key_bytes.next_multiple_of(8) + self.value_bytes.next_multiple_of(8);
-        let span = LOG_RECORD_BYTES + u64::from(sizes);
-        let page = u64::from(self.geometry().page_bytes);
-        let room = if span < page { page } else { self.block_bytes() };
-        let record_bytes = match (room - span.min(room) / 2) / span {
-            // Its chunks fill blocks, and have headers.
-            0 if span > room => span + span / 8,
-            0 => room,
-            records => room / records,
-        };
-        (records * record_bytes).div_ceil(self.block_bytes())
-    }
-
-    /// Records of fixed size that a block holds: what the pool's capacity is computed with.
-    pub(crate) fn records_per_block(&self) -> u64 {
-        let geometry = self.geometry();
-        let bits = if self.layout == RecordLayout::Checked { 32 } else { 64 };
-        let header = |slots: u32| 8 + 8 * slots.div_ceil(bits);
-        let mut slots = geometry.page_bytes / self.slot_bytes();
-        while slots > 1 && header(slots) + slots * self.slot_bytes() > geometry.page_bytes {
-            slots -= 1;
-        }
-        u64::from(slots) * u64::from(geometry.pages_per_block)
-    }
-
-    /// Bytes of a pool for these needs.
-    pub(crate) fn capacity_bytes(&self, needs: Needs, threads: usize) -> u64 {
-        let Needs { live, rewritten, written } = needs;
-        let block_bytes = self.block_bytes();
-        let blocks = match self.sizing {
-            // Their blocks are refilled once a quarter of them is free.
-            Sizing::Fixed => (live + rewritten * 45 / 100).div_ceil(self.records_per_block()),
-            // Nothing is refilled before reclamation has emptied it.
-            Sizing::Any | Sizing::Mixed => self.log_blocks(written),
-        };
-        let blocks = blocks + 4 * threads as u64;
-        blocks * block_bytes + SLACK_BYTES.max(64 * block_bytes)
-    }
-
-    /// Options of a store in a pool of `capacity_bytes`, populated unless it is to grow.
-    pub(crate) fn options(&self, capacity_bytes: u64) -> Options {
-        let options = self.options_to_open().geometry(self.geometry());
+    /// Options of a new store in a pool with room for `demand`, populated unless it is to grow.
+    ///
+    /// # Errors
+    /// When no pool has room for it.
+    pub(crate) fn options(&self, demand: &Demand) -> Result<Options> {
+        let shift = self.block_shift_bytes;
+        let options = self.options_to_open().viper(|viper| viper.block_shift_bytes(shift));
+        let bytes = options.pool_bytes_for(demand)?.saturating_add(SLACK_BYTES);
         let options = match (self.is_anonymous(), self.growing) {
-            (true, _) => options.anonymous(capacity_bytes),
+            (true, _) => options.anonymous(bytes),
             (false, true) => options,
-            (false, false) => options.capacity_bytes(capacity_bytes),
+            (false, false) => options.capacity_bytes(bytes),
         };
-        if self.growing {
+        Ok(if self.growing {
             options
         } else {
             options.populate_ahead_bytes(STEP_BYTES).populate_at_open(true)
-        }
+        })
     }
 
     /// Options that open what [`options`](Self::options) created.
     pub(crate) fn options_to_open(&self) -> Options {
-        let options = Options::new()
-            .engine(self.engine)
-            .layout(self.layout)
-            .durability(self.durability)
-            .flush(self.flush);
+        let options =
+            Options::new().layout(self.layout).durability(self.durability).flush(self.flush);
+        let options = match self.engine {
+            EngineChoice::Store(kind) => options.engine(kind),
+            EngineChoice::DramMap => options,
+        };
         let options = match self.sizing {
             Sizing::Fixed => options.fixed_size(self.key_bytes, self.value_bytes),
             Sizing::Any | Sizing::Mixed => options,
@@ -227,5 +157,36 @@ impl Setup {
     /// This setup in anonymous memory, with everything in place beforehand: for counting.
     pub(crate) fn for_counting(&self) -> Self {
         Self { growing: false, duration: None, ..self.in_memory() }
+    }
+
+    /// A small one, for tests.
+    #[cfg(test)]
+    pub(crate) fn small() -> Self {
+        Self {
+            engine: EngineChoice::Store(chimera::EngineKind::Viper),
+            layout: RecordLayout::Checked,
+            key_bytes: 16,
+            value_bytes: 200,
+            sizing: Sizing::Fixed,
+            records: 1000,
+            operations: 1000,
+            duration: None,
+            threads: vec![1],
+            repetitions: 1,
+            seed: 42,
+            profile: Profile::Dram,
+            medium: MediumChoice::Path,
+            durability: Durability::Auto,
+            growing: false,
+            reclaim: None,
+            publish_metrics: None,
+            latency_sampling: None,
+            flush: true,
+            block_shift_bytes: 0,
+            counters: true,
+            path: "unused".into(),
+            keep: false,
+            overwrite: false,
+        }
     }
 }

@@ -3,58 +3,82 @@
 use std::ops::Range;
 use std::thread;
 
-use chimera::Db;
-use chimera_pmem::Pmem;
-
-use super::phase::{Ledger, split};
-use super::worker::{Data, Worker};
+use super::ledger::Ledger;
+use super::phase::split;
+use super::store::Store;
+use super::worker::{Data, Worker, key_mark};
 use crate::error::{BenchError, Result};
 
-/// What a thread found wrong.
+/// What was found.
 #[derive(Default)]
-struct Wrong {
-    records: u64,
+struct Found {
+    wrong: u64,
+    /// What is wrong with the first of them.
     first: Option<String>,
+    /// The sum of the marks of all keys that are right.
+    marks: u64,
 }
 
-/// Reads every record and checks its value; checks that there are no others. Returns how many
-/// records were verified.
+/// Reads every record and checks its value; checks that a listing has these records and no others. Returns
+/// how many records were verified.
 ///
 /// # Errors
 /// [`BenchError::Verification`] with the number of wrong records and the first one.
-pub(crate) fn verify<P: Pmem>(
-    db: &Db<P>,
+pub(crate) fn verify<S: Store>(
+    store: &S,
     data: &Data,
     ledger: &Ledger,
     threads: usize,
 ) -> Result<u64> {
     let records = ledger.records();
-    let mut wrong = Wrong::default();
+    let mut found = Found::default();
     for range in ledger.ranges() {
-        for part in verify_range(db, data, ledger, range, threads) {
-            wrong.records += part.records;
-            wrong.first = wrong.first.or(part.first);
+        for part in verify_range(store, data, ledger, range, threads) {
+            found.wrong += part.wrong;
+            found.first = found.first.or(part.first);
+            found.marks = found.marks.wrapping_add(part.marks);
         }
     }
-    let found = db.stats().records;
-    if wrong.first.is_none() && found != records {
-        wrong.records = found.abs_diff(records);
-        wrong.first = Some(format!("the store counts {found} records"));
+    if found.first.is_none() {
+        verify_listing(store, records, &mut found)?;
     }
-    match wrong.first {
+    match found.first {
         None => Ok(records),
-        Some(first) => Err(BenchError::Verification { wrong: wrong.records, records, first }),
+        Some(first) => Err(BenchError::Verification { wrong: found.wrong, records, first }),
     }
 }
 
+/// Compares what a store counts and lists with the records that were found in it.
+fn verify_listing<S: Store>(store: &S, records: u64, found: &mut Found) -> Result<()> {
+    let (mut listed, mut marks) = (0_u64, 0_u64);
+    store.for_each(|key, _| {
+        listed += 1;
+        marks = marks.wrapping_add(key_mark(key));
+    })?;
+    let counted = store.footprint().records;
+    found.first = if listed != records {
+        found.wrong = listed.abs_diff(records);
+        Some(format!("the store lists {listed} records"))
+    } else if counted != records {
+        found.wrong = counted.abs_diff(records);
+        Some(format!("the store counts {counted} records"))
+    } else if marks != found.marks {
+        found.wrong = 1;
+        Some("a key that is listed was never written".to_owned())
+    } else {
+        None
+    };
+    Ok(())
+}
+
 /// Checks a range of records on several threads.
-fn verify_range<P: Pmem>(
-    db: &Db<P>,
+fn verify_range<S: Store>(
+    store: &S,
     data: &Data,
     ledger: &Ledger,
     range: Range<u64>,
     threads: usize,
-) -> Vec<Wrong> {
+) -> Vec<Found> {
     thread::scope(|scope| {
         let mut start = range.start;
         let parts: Vec<_> = split(range.end - range.start, threads)
@@ -62,7 +86,7 @@ fn verify_range<P: Pmem>(
             .map(|length| {
                 let part = start..start + length;
                 start = part.end;
-                scope.spawn(move || verify_part(db, data, ledger, part))
+                scope.spawn(move || verify_part(store, data, ledger, part))
             })
             .collect();
         parts
@@ -72,16 +96,19 @@ fn verify_range<P: Pmem>(
     })
 }
 
-fn verify_part<P: Pmem>(db: &Db<P>, data: &Data, ledger: &Ledger, part: Range<u64>) -> Wrong {
-    let mut worker = Worker::new(db, data, 0..0, 0);
-    let mut wrong = Wrong::default();
+fn verify_part<S: Store>(store: &S, data: &Data, ledger: &Ledger, part: Range<u64>) -> Found {
+    let mut worker = Worker::new(store, data, 0..0, 0);
+    let mut found = Found::default();
     for number in part.filter(|number| !ledger.is_gone(*number)) {
-        if let Err(what) = worker.check(number) {
-            wrong.records += 1;
-            wrong.first.get_or_insert_with(|| format!("record {number} {what}"));
+        match worker.check(number) {
+            Ok(mark) => found.marks = found.marks.wrapping_add(mark),
+            Err(what) => {
+                found.wrong += 1;
+                found.first.get_or_insert_with(|| format!("record {number} {what}"));
+            }
         }
     }
-    wrong
+    found
 }
 
 #[cfg(test)]

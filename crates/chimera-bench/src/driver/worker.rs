@@ -3,12 +3,10 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use chimera::{Db, Session};
-use chimera_pmem::Pmem;
-
 use super::setup::{Setup, Sizing};
+use super::store::{Store, StoreSession};
 use crate::error::{BenchError, Result};
-use crate::workload::random::Random;
+use crate::workload::random::{Random, mix};
 use crate::workload::{Keys, Values, Zipfian, values};
 
 /// What all workers of a benchmark share: how records are made.
@@ -46,8 +44,8 @@ impl Data {
 }
 
 /// One thread's session, buffers and random numbers.
-pub(crate) struct Worker<'a, P: Pmem> {
-    session: Session<P>,
+pub(crate) struct Worker<'a, S: Store> {
+    session: S::Session,
     data: &'a Data,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -60,16 +58,16 @@ pub(crate) struct Worker<'a, P: Pmem> {
     pub(crate) end: u64,
 }
 
-impl<'a, P: Pmem> Worker<'a, P> {
+impl<'a, S: Store> Worker<'a, S> {
     /// A worker that inserts records `inserts`. Its random numbers and versions follow from `stream`.
     pub(crate) fn new(
-        db: &Db<P>,
+        store: &S,
         data: &'a Data,
         inserts: std::ops::Range<u64>,
         stream: u64,
     ) -> Self {
         Self {
-            session: db.session(),
+            session: store.session(),
             data,
             key: vec![0; data.keys.sizes().max()],
             value: vec![0; data.values.sizes().max()],
@@ -103,7 +101,7 @@ impl<'a, P: Pmem> Worker<'a, P> {
         }
     }
 
-    /// Writes a record that is there.
+    /// Overwrites a live record.
     #[inline]
     pub(crate) fn overwrite(&mut self, number: u64) -> Result<u64> {
         match truth(!self.put(number)?) {
@@ -117,7 +115,7 @@ impl<'a, P: Pmem> Worker<'a, P> {
         self.data.keys.write(number, &mut self.key);
         self.version += 1;
         self.data.values.write(number, self.version, &mut self.value);
-        Ok(self.session.put(&self.key, &self.value)?)
+        self.session.put(&self.key, &self.value)
     }
 
     /// Adds to the counter in a record's value, in place.
@@ -153,17 +151,22 @@ impl<'a, P: Pmem> Worker<'a, P> {
         }
     }
 
-    /// Whether a record is there and right; what is wrong with it if not.
-    pub(crate) fn check(&mut self, number: u64) -> std::result::Result<(), String> {
+    /// Whether a record is there and right; what is wrong with it if not. The mark of its key if it is.
+    pub(crate) fn check(&mut self, number: u64) -> std::result::Result<u64, String> {
         self.data.keys.write(number, &mut self.key);
         let values = &self.data.values;
         match self.session.get_with(&self.key, |value| values.is_right(number, value)) {
-            Ok(Some(true)) => Ok(()),
+            Ok(Some(true)) => Ok(key_mark(&self.key)),
             Ok(Some(false)) => Err("has a value that was never written to it".to_owned()),
             Ok(None) => Err("is missing".to_owned()),
             Err(error) => Err(format!("cannot be read: {error}")),
         }
     }
+}
+
+/// A word that tells a key from others; the sum of all says whether two sets of keys are the same.
+pub(crate) fn key_mark(key: &[u8]) -> u64 {
+    mix(values::fold(key))
 }
 
 /// A truth value as a word that the compiler does not know, for the chained shape.

@@ -18,7 +18,7 @@ fn floor(records: u64, data: &Data) -> Floor<Instrumented<Hardware>> {
 }
 
 fn data(key_bytes: u32, value_bytes: u32) -> Data {
-    let setup = Setup { key_bytes, value_bytes, ..crate::command::tests::setup() };
+    let setup = Setup { key_bytes, value_bytes, ..Setup::small() };
     Data {
         keys: Keys::new(key_bytes as usize, 1),
         values: Values::new(value_bytes as usize, 1),

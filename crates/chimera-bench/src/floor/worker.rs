@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::{FLOOR, Floor, Place};
-use crate::driver::clock::{Load, Measure, Measured, drive};
+use crate::driver::clock::{Load, Measure, drive};
 use crate::driver::phase::split;
 use crate::driver::worker::Data;
 use crate::error::{BenchError, Result};
+use crate::results::measured::Measured;
 use crate::workload::random::{Permutation, Random};
 use crate::workload::values::fold;
 
@@ -132,7 +133,7 @@ impl<'a, P: Pmem> Worker<'a, P> {
         }
     }
 
-    /// Books an operation, where anybody counts.
+    /// Books an operation, for a backend that counts.
     #[inline(always)]
     fn booked(
         &mut self,

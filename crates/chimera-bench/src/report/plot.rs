@@ -5,9 +5,11 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::Report;
-use crate::driver::series::{Results, Series, median, range};
+use super::json::{MemorySample, Report};
+use super::table::engines;
 use crate::error::{BenchError, Result};
+use crate::results::series::{Results, Series};
+use crate::results::statistics::{median, range};
 
 /// Width and height of one figure.
 const SIZE: (u32, u32) = (1000, 480);
@@ -34,7 +36,7 @@ fn draw_figures(report: &Report, results: &Results, path: &Path) -> Drawn {
     let parts = area.split_evenly((figures.max(1), 1));
     if bars > 0 {
         throughput(&parts[0], report, &results.series)?;
-        latency(&parts[1], &results.series)?;
+        latency(&parts[1], report, &results.series)?;
     }
     for (part, curve) in parts[bars..].iter().zip(&lines) {
         curve.draw(part)?;
@@ -50,7 +52,9 @@ fn throughput(area: &Area<'_>, report: &Report, series: &[Series]) -> Drawn {
     let modelled = if report.modelled { ", modelled" } else { "" };
     let caption = format!(
         "{}: {} on {}{modelled}, M operations/s",
-        report.command, report.engine, report.medium
+        report.command,
+        engines(report),
+        report.medium
     );
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 18))
@@ -70,13 +74,13 @@ fn throughput(area: &Area<'_>, report: &Report, series: &[Series]) -> Drawn {
         let (x, y) = chart.backend_coord(&(at + 0.15, 0.0));
         let (left, top) = area.get_base_pixel();
         let place = (x - left, y - top + 8 + 14 * (index as i32 % 3));
-        area.draw(&Text::new(label(one), place, ("sans-serif", 12)))?;
+        area.draw(&Text::new(label(report, one), place, ("sans-serif", 12)))?;
     }
     Ok(())
 }
 
 /// Latency by percentile, the tail stretched: the axis is the number of nines.
-fn latency(area: &Area<'_>, series: &[Series]) -> Drawn {
+fn latency(area: &Area<'_>, report: &Report, series: &[Series]) -> Drawn {
     let nines = |percentile: f64| -(1.0 - percentile / 100.0).log10();
     let at = |one: &Series, percentile| one.latencies.value_at_percentile(percentile).max(1) as f64;
     let highest = series.iter().map(|one| at(one, 99.99)).fold(10.0, f64::max);
@@ -99,7 +103,7 @@ fn latency(area: &Area<'_>, series: &[Series]) -> Drawn {
         let points = PERCENTILES.map(|percentile| (nines(percentile), at(one, percentile)));
         chart
             .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(label(one))
+            .label(label(report, one))
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
     }
     chart
@@ -111,11 +115,13 @@ fn latency(area: &Area<'_>, series: &[Series]) -> Drawn {
     Ok(())
 }
 
-fn label(series: &Series) -> String {
-    match series.threads {
-        1 => series.operation.clone(),
-        threads => format!("{} x{threads}", series.operation),
+/// What a series is called: its threads and its engine only where others have others.
+fn label(report: &Report, series: &Series) -> String {
+    let mut label = series.operation.clone();
+    if report.stores.len() > 1 {
+        label = format!("{label} {}", series.engine);
     }
+    if series.threads > 1 { format!("{label} x{}", series.threads) } else { label }
 }
 
 /// Lines over the number of records.
@@ -129,8 +135,8 @@ fn curves(report: &Report) -> Vec<Curve> {
     let mut curves = Vec::new();
     if let Some(memory) = &report.memory {
         let point = |records: u64, bytes: f64| (records as f64 / 1e6, bytes);
-        let said = |it: &super::MemorySample| point(it.records, it.dram_bytes_per_key);
-        let found = |it: &super::MemorySample| Some(point(it.records, it.resident_bytes_per_key?));
+        let said = |it: &MemorySample| point(it.records, it.dram_bytes_per_key);
+        let found = |it: &MemorySample| Some(point(it.records, it.resident_bytes_per_key?));
         curves.push(Curve {
             caption: "DRAM bytes per key by M records".to_owned(),
             lines: vec![

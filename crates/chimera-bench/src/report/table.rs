@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Report, Row};
+use super::columns::Table;
+use super::json::Report;
+use crate::results::rows::{Counters, Row, StoreRow};
 
 /// The whole report as text.
 pub(crate) fn text(report: &Report) -> String {
@@ -23,18 +25,49 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     reclamation(out, report)?;
     memory(out, report)?;
     if report.command != "memory" {
-        writeln!(
-            out,
-            "\nDRAM {:.1} B per key, space amplification {:.3}",
-            report.dram_bytes_per_key, report.space_amplification
-        )?;
+        writeln!(out)?;
+        report.stores.iter().try_for_each(|store| needs(out, report, store))?;
     }
     recovery(out, report)?;
-    if let Some(records) = report.verified_records {
-        let how = if report.medium == "anonymous" { "" } else { "after reopening the store: " };
-        writeln!(out, "\n{how}{} records verified, none wrong", number(records))?;
+    if report.verified_records.is_some() {
+        writeln!(out)?;
+        report.stores.iter().try_for_each(|store| verified(out, report, store))?;
     }
     Ok(())
+}
+
+/// What the records of a store need.
+fn needs(out: &mut String, report: &Report, store: &StoreRow) -> std::fmt::Result {
+    if compares(report) {
+        write!(out, "{}: ", store.facts.engine)?;
+    }
+    write!(out, "DRAM {:.1} B per key", store.dram_bytes_per_key)?;
+    if store.space_amplification > 0.0 {
+        write!(out, ", space amplification {:.3}", store.space_amplification)?;
+    }
+    writeln!(out)
+}
+
+/// What was verified of a store.
+fn verified(out: &mut String, report: &Report, store: &StoreRow) -> std::fmt::Result {
+    let Some(records) = store.verified_records else { return Ok(()) };
+    if compares(report) {
+        write!(out, "{}: ", store.facts.engine)?;
+    }
+    let is_reopened = report.recovery.iter().any(|row| row.engine == store.facts.engine);
+    let how = if is_reopened { "after reopening the store: " } else { "" };
+    writeln!(out, "{how}{} records verified, none wrong", number(records))
+}
+
+/// Whether several engines were measured.
+fn compares(report: &Report) -> bool {
+    report.stores.len() > 1
+}
+
+/// The names of all engines.
+pub(super) fn engines(report: &Report) -> String {
+    let names: Vec<_> = report.stores.iter().map(|store| store.facts.engine.as_str()).collect();
+    names.join(", ")
 }
 
 fn header(out: &mut String, report: &Report) -> std::fmt::Result {
@@ -43,7 +76,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         out,
         "{}: engine {}, layout {}, {} records of {}+{} B{}, ",
         report.command,
-        report.engine,
+        engines(report),
         report.layout,
         number(report.records),
         report.key_bytes,
@@ -67,8 +100,14 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
         machine.kernel,
         machine.flush_instruction
     )?;
-    let pages = if report.huge_pages { ", huge pages" } else { "" };
-    writeln!(out, "medium {}, durability {}{pages}", report.medium, report.durability)?;
+    for store in &report.stores {
+        if compares(report) {
+            write!(out, "{}: ", store.facts.engine)?;
+        }
+        let pages = if store.facts.huge_pages { ", huge pages" } else { "" };
+        let (medium, durability) = (&store.facts.medium, &store.facts.durability);
+        writeln!(out, "medium {medium}, durability {durability}{pages}")?;
+    }
     if report.modelled {
         writeln!(out, "timings are MODELLED: latency injected by profile {}", report.profile)?;
     }
@@ -79,65 +118,64 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 fn timings(out: &mut String, report: &Report) -> std::fmt::Result {
-    let mut table = Table::new(&[
-        "operation",
-        "threads",
-        "M ops/s",
-        "spread",
-        "mean ns",
-        "p50",
-        "p99",
-        "p99.9",
-        "p99.99",
-    ]);
+    let mut table = Table::of_engines(
+        compares(report),
+        &["operation", "threads", "M ops/s", "spread", "mean ns", "p50", "p99", "p99.9", "p99.99"],
+    );
     for row in &report.rows {
         let latency = &row.latency_ns;
-        table.row(vec![
-            row.operation.clone(),
-            row.threads.to_string(),
-            format!("{:.3}", row.ops_per_second / 1e6),
-            percent(row.spread),
-            format!("{:.0}", latency.mean),
-            latency.p50.to_string(),
-            latency.p99.to_string(),
-            latency.p999.to_string(),
-            latency.p9999.to_string(),
-        ]);
+        table.row_of(
+            &row.engine,
+            vec![
+                row.operation.clone(),
+                row.threads.to_string(),
+                format!("{:.3}", row.ops_per_second / 1e6),
+                percent(row.spread),
+                format!("{:.0}", latency.mean),
+                latency.p50.to_string(),
+                latency.p99.to_string(),
+                latency.p999.to_string(),
+                latency.p9999.to_string(),
+            ],
+        );
     }
     table.write(out)
 }
 
 fn counters(out: &mut String, report: &Report) -> std::fmt::Result {
-    let mut table = Table::new(&[
-        "per operation",
-        "fences",
-        "lines",
-        "again",
-        "read",
-        "media writes",
-        "reads",
-        "DIMM spread",
-        "times",
-    ]);
-    let mut seen: Vec<&str> = Vec::new();
-    for Row { operation, counters, dimm_spread, .. } in &report.rows {
+    let mut table = Table::of_engines(
+        compares(report),
+        &[
+            "per operation",
+            "fences",
+            "lines",
+            "again",
+            "read",
+            "media writes",
+            "reads",
+            "DIMM spread",
+            "times",
+        ],
+    );
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for Row { engine, operation, counters, dimm_spread, .. } in &report.rows {
         let Some(it) = counters else { continue };
-        if seen.contains(&operation.as_str()) {
+        if seen.contains(&(engine, operation)) {
             continue;
         }
-        seen.push(operation);
+        seen.push((engine, operation));
         let dimms = dimm_spread.map_or_else(String::new, |spread| format!("{spread:.3}"));
-        table.row(counted(operation, it, [dimms, String::new()]));
+        table.row_of(engine, counted(operation, it, [dimms, String::new()]));
     }
     for row in &report.counters_apart {
         let name = format!("{} in {}", row.operation, row.during);
         let times = format!("{:.4}", row.per_operation);
-        table.row(counted(&name, &row.counters, [String::new(), times]));
+        table.row_of(&row.engine, counted(&name, &row.counters, [String::new(), times]));
     }
     if table.is_empty() { Ok(()) } else { table.write(out) }
 }
 
-fn counted(name: &str, it: &super::Counters, last: [String; 2]) -> Vec<String> {
+fn counted(name: &str, it: &Counters, last: [String; 2]) -> Vec<String> {
     let mut cells = vec![
         name.to_owned(),
         format!("{:.3}", it.fences),
@@ -154,13 +192,14 @@ fn counted(name: &str, it: &super::Counters, last: [String; 2]) -> Vec<String> {
 fn ratios(out: &mut String, report: &Report) -> std::fmt::Result {
     let Some(ratios) = &report.ratios else { return Ok(()) };
     let mut table =
-        Table::new(&["engine / floor", "shape", "threads", "ratio", "lowest", "highest"]);
+        Table::new(&["engine / floor", "shape", "threads", "ratio", "goal", "lowest", "highest"]);
     for row in ratios {
         table.row(vec![
             row.operation.clone(),
             row.shape.clone(),
             row.threads.to_string(),
             format!("{:.2}", row.ratio),
+            format!("{:.2}", row.goal),
             format!("{:.2}", row.ratio_min),
             format!("{:.2}", row.ratio_max),
         ]);
@@ -236,16 +275,22 @@ fn recovery(out: &mut String, report: &Report) -> std::fmt::Result {
     if report.recovery.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&["opening", "threads", "records", "ms", "spread", "M records/s"]);
+    let mut table = Table::of_engines(
+        compares(report),
+        &["opening", "threads", "records", "ms", "spread", "M records/s"],
+    );
     for row in &report.recovery {
-        table.row(vec![
-            "recovery".to_owned(),
-            row.threads.to_string(),
-            number(row.records),
-            format!("{:.1}", row.duration_ns / 1e6),
-            percent(row.spread),
-            format!("{:.2}", row.records_per_second / 1e6),
-        ]);
+        table.row_of(
+            &row.engine,
+            vec![
+                "recovery".to_owned(),
+                row.threads.to_string(),
+                number(row.records),
+                format!("{:.1}", row.duration_ns / 1e6),
+                percent(row.spread),
+                format!("{:.2}", row.records_per_second / 1e6),
+            ],
+        );
     }
     table.write(out)
 }
@@ -267,44 +312,6 @@ pub fn number(number: u64) -> String {
     text
 }
 
-/// Columns of text: the first to the left, the others to the right.
-struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new(header: &[&str]) -> Self {
-        Self { rows: vec![header.iter().map(|name| (*name).to_owned()).collect()] }
-    }
-
-    fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.rows.len() == 1
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        let width = |column: usize| {
-            self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-        };
-        let widths: Vec<_> = (0..self.rows[0].len()).map(width).collect();
-        writeln!(out)?;
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                match column {
-                    0 => write!(line, "{cell:<width$}")?,
-                    _ => write!(line, "  {cell:>width$}")?,
-                }
-            }
-            writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,14 +322,5 @@ mod tests {
         assert_eq!(number(999), "999");
         assert_eq!(number(1000), "1,000");
         assert_eq!(number(12_345_678), "12,345,678");
-    }
-
-    #[test]
-    fn columns_are_aligned() {
-        let mut table = Table::new(&["name", "n"]);
-        table.row(vec!["a".to_owned(), "100".to_owned()]);
-        let mut text = String::new();
-        table.write(&mut text).expect("a string takes everything");
-        assert_eq!(text, "\nname    n\na     100\n");
     }
 }

@@ -5,11 +5,14 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
-use crate::driver::clock::Measured;
+use crate::driver::setup::Setup;
+use crate::results::measured::{Measured, histogram};
+use crate::results::rows::Counted;
+use crate::results::series::Results;
 
 fn measured(operations: u64, latency_ns: Option<u64>) -> Measured {
     let histogram = latency_ns.map(|latency_ns| {
-        let mut histogram = crate::driver::clock::histogram();
+        let mut histogram = histogram();
         histogram.record_n(latency_ns, 1000).expect("in range");
         histogram
     });
@@ -17,35 +20,45 @@ fn measured(operations: u64, latency_ns: Option<u64>) -> Measured {
     Measured { operations, elapsed, histogram }
 }
 
+fn facts(engine: &str) -> Facts {
+    Facts {
+        engine: engine.to_owned(),
+        medium: "tmpfs".to_owned(),
+        durability: "process".to_owned(),
+        flush_instruction: "clwb".to_owned(),
+        huge_pages: true,
+    }
+}
+
 fn results() -> Results {
+    let facts = facts("viper");
     let mut results = Results::default();
     for operations in [2_000_000, 1_000_000, 4_000_000] {
-        results.add("get", 2, measured(operations, None));
+        results.add(&facts, "get", 2, measured(operations, None));
     }
-    results.add("get", 2, measured(1000, Some(500)));
+    results.add(&facts, "get", 2, measured(1000, Some(500)));
     let counters = Counters { fences: 2.0, ..Counters::default() };
     let apart = ApartRow {
+        engine: "viper".to_owned(),
         operation: "block_mark".to_owned(),
         during: "get".to_owned(),
         per_operation: 0.01,
         counters,
     };
-    let counted =
-        crate::driver::counting::Counted { counters, apart: vec![apart], dimm_spread: Some(1.02) };
-    results.enter_counted(&[("get".to_owned(), counted)]);
+    let counted = Counted { counters, apart: vec![apart], dimm_spread: Some(1.02) };
+    results.enter_counted("viper", &[("get".to_owned(), counted)]);
     results
 }
 
 fn report() -> Report {
-    let facts = Facts {
-        medium: "tmpfs".to_owned(),
-        durability: "process".to_owned(),
-        flush_instruction: "clwb".to_owned(),
-        huge_pages: true,
+    let store = StoreRow {
+        facts: facts("viper"),
         dram_bytes_per_key: 25.5,
         space_amplification: 1.1,
+        verified_records: Some(1000),
     };
     let recovery = RecoveryRow {
+        engine: "viper".to_owned(),
         threads: 1,
         records: 1000,
         duration_ns: 1e6,
@@ -55,8 +68,7 @@ fn report() -> Report {
     };
     Report {
         recovery: vec![recovery],
-        verified_records: Some(1000),
-        ..Report::new("core", &crate::command::tests::setup(), facts, &results())
+        ..Report::new("core", &Setup::small(), vec![store], &results())
     }
 }
 
@@ -78,6 +90,7 @@ fn the_json_has_the_fields_of_the_contract() {
         "key_bytes",
         "value_bytes",
         "threads",
+        "stores",
         "rows",
         "dram_bytes_per_key",
         "space_amplification",
@@ -90,8 +103,23 @@ fn the_json_has_the_fields_of_the_contract() {
         assert!(!value["machine"][field].is_null(), "`machine.{field}` is missing");
     }
     let row = &value["rows"][0];
-    for field in ["operation", "threads", "ops_per_second", "repetitions", "spread"] {
+    for field in
+        ["engine", "durability", "operation", "threads", "ops_per_second", "repetitions", "spread"]
+    {
         assert!(!row[field].is_null(), "`{field}` of a row is missing");
+    }
+    let store = [
+        "engine",
+        "medium",
+        "durability",
+        "flush_instruction",
+        "huge_pages",
+        "dram_bytes_per_key",
+        "space_amplification",
+        "verified_records",
+    ];
+    for field in store {
+        assert!(!value["stores"][0][field].is_null(), "`stores.{field}` is missing in {text}");
     }
     for field in ["mean", "p50", "p99", "p999", "p9999"] {
         assert!(row["latency_ns"][field].is_number(), "`latency_ns.{field}` is missing");
@@ -148,6 +176,29 @@ fn the_text_says_what_matters() {
     assert!(!text.contains("MODELLED"));
     report.modelled = true;
     assert!(table::text(&report).contains("MODELLED"));
+}
+
+#[test]
+fn engines_are_told_apart() {
+    let mut report = report();
+    assert!(!table::text(&report).contains("dram-map"));
+    let mut results = results();
+    results.add(&facts("dram-map"), "get", 2, measured(3_000_000, None));
+    results.add(&facts("dram-map"), "get", 2, measured(1000, Some(300)));
+    assert_eq!(results.series.len(), 2);
+    report.rows = results.series.iter().map(crate::results::series::Series::row).collect();
+    let (first, second) = (&report.rows[0], &report.rows[1]);
+    assert_eq!((first.engine.as_str(), second.engine.as_str()), ("viper", "dram-map"));
+    assert!(first.counters.is_some() && second.counters.is_none());
+    let store = StoreRow { facts: facts("dram-map"), ..report.stores[0].clone() };
+    report.stores.push(store);
+    let text = table::text(&report);
+    assert!(text.contains("get        dram-map        2"), "{text}");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("figure.svg");
+    plot::draw(&report, &results, &path).expect("draws");
+    let figure = std::fs::read_to_string(&path).expect("is there");
+    assert!(figure.contains("get dram-map x2") && figure.contains("get viper x2"), "{figure}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Zipfian;
 use super::random::{Random, mix, reduce};
+use super::zipfian::Zipfian;
 
 /// Which records are asked for.
 #[derive(

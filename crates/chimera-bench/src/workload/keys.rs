@@ -1,7 +1,7 @@
 //! [`Keys`]: from record numbers to keys.
 
-use super::Sizes;
 use super::random::mix;
+use super::sizes::Sizes;
 
 /// Turns the number of a record into its key, by a bijection that depends on a seed: no two records
 /// have the same key, and records with neighbouring numbers have unrelated keys.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::Distribution;
+use super::distribution::Distribution;
 
 /// Shares of operations, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

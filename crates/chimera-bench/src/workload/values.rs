@@ -1,7 +1,7 @@
 //! [`Values`]: values that tell whether they are right.
 
-use super::Sizes;
 use super::random::mix;
+use super::sizes::Sizes;
 
 /// Bytes of different starts into the fill.
 const FILL_STARTS_BYTES: usize = 4096;

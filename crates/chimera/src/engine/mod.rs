@@ -18,6 +18,7 @@
 mod capabilities;
 mod changes;
 mod core;
+mod demand;
 mod dispatch;
 mod options;
 mod report;
@@ -40,6 +41,7 @@ use crate::types::swap::Swap;
 pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
 pub use changes::{KeyChange, TellChange};
+pub use demand::Demand;
 pub(crate) use dispatch::Bound;
 pub use options::Options;
 pub use report::{InspectReport, Stats};
@@ -94,6 +96,14 @@ pub(crate) trait EngineType {
     /// # Errors
     /// `Corrupted` when its superblock cannot be right; `Mismatch` when the options say otherwise.
     fn parameters(superblock: &Superblock, options: &Options) -> Result<Self::Parameters>;
+
+    /// Bytes of a pool with room for `demand`: of a log that is written once, unless said otherwise.
+    ///
+    /// # Errors
+    /// `InvalidOptions` when there can be none.
+    fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
+        Self::plan(options).map(|_| demand::log_bytes(demand))
+    }
 
     /// Its steps on persistent memory, without those of the pool.
     fn sites() -> Vec<Site>;

@@ -69,6 +69,19 @@ macro_rules! engines {
                 }
             }
 
+            /// See [`EngineType::pool_bytes`](crate::engine::EngineType::pool_bytes).
+            pub(crate) fn pool_bytes(
+                self,
+                options: &$crate::engine::Options,
+                demand: &$crate::engine::Demand,
+            ) -> $crate::Result<u64> {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => {
+                        <$folder::Type as $crate::engine::EngineType>::pool_bytes(options, demand)
+                    })+
+                }
+            }
+
             /// Checks what a superblock says of its engine against what is possible and what the options say.
             ///
             /// # Errors

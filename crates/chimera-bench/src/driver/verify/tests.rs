@@ -2,25 +2,28 @@
 
 use std::path::Path;
 
+use chimera::Db;
 use chimera_pmem::Hardware;
 
 use super::*;
-use crate::command::tests::setup;
-use crate::driver::backend::open;
 use crate::driver::clock::Measure;
-use crate::driver::pass::capacity_bytes;
+use crate::driver::pass::demand;
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::setup::MediumChoice;
+use crate::driver::setup::Setup;
+use crate::driver::store::Footprint;
+use crate::results::rows::Facts;
+use chimera::Demand;
 
 /// A store with 3000 records, which have been changed in every way, and its ledger.
 fn store(sizes: (u32, u32)) -> (Db<Hardware>, Data, Ledger) {
-    let mut setup = setup();
+    let mut setup = Setup::small();
     (setup.key_bytes, setup.value_bytes) = sizes;
     (setup.records, setup.operations, setup.medium) = (3000, 1500, MediumChoice::Anonymous);
     let data = Data::new(&setup);
     let phases = crate::command::core::phases(&data);
-    let options = setup.options(capacity_bytes(&setup, &phases, 2));
-    let db = open(Path::new(""), &options, setup.timed(), 1).expect("opens");
+    let demand = demand(&setup, &phases, 2);
+    let db = Db::<Hardware>::create(&setup, Path::new(""), &demand).expect("opens");
     let mut ledger = Ledger::default();
     let load = Phase::new("load", Action::Insert);
     for (number, phase) in std::iter::once(&load).chain(&phases).enumerate() {
@@ -94,4 +97,51 @@ fn a_record_too_many_is_found() {
     let (wrong, first) = failure(&db, &data, &ledger);
     assert_eq!(wrong, 1);
     assert!(first.contains("3001"), "{first}");
+}
+
+/// A store that lists something else than it holds.
+struct Lying(Db<Hardware>, &'static [u8]);
+
+impl Store for Lying {
+    type Session = <Db<Hardware> as Store>::Session;
+
+    fn create(_: &Setup, _: &Path, _: &Demand) -> Result<Self> {
+        panic!("nobody asks for another one")
+    }
+
+    fn session(&self) -> Self::Session {
+        Store::session(&self.0)
+    }
+
+    /// Names one key in the place of the first one.
+    fn for_each(&self, mut take: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        let mut is_first = true;
+        Store::for_each(&self.0, |key, value| {
+            take(if is_first { self.1 } else { key }, value);
+            is_first = false;
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        Store::sync(&self.0)
+    }
+
+    fn close(self) -> Result<()> {
+        Store::close(self.0)
+    }
+
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.0.footprint()
+    }
+}
+
+#[test]
+fn a_listing_with_a_wrong_key_is_found() {
+    let (db, data, ledger) = store((16, 200));
+    let error = verify(&Lying(db, b"no such key here"), &data, &ledger, 2).expect_err("is wrong");
+    assert!(error.to_string().contains("never written"), "{error}");
 }

@@ -5,9 +5,9 @@
 
 use chimera_pmem::Site;
 
-use super::{ViperOptions, steps};
+use super::{ViperOptions, capacity, steps};
 use crate::engine::shared::creation::{self, same};
-use crate::engine::{Capabilities, EngineType, Options, Plan};
+use crate::engine::{Capabilities, Demand, EngineType, Options, Plan};
 use crate::index::volatile::extendible_hash::HashGeometry;
 use crate::pool::{PoolGeometry, Superblock};
 use crate::records::block_flags;
@@ -55,6 +55,10 @@ impl EngineType for Type {
         creation::agree(superblock, StreamKind { key_bytes, value_bytes }, options)?;
         agree(&parameters, options)?;
         Ok(parameters)
+    }
+
+    fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
+        capacity::pool_bytes(options, demand)
     }
 
     fn sites() -> Vec<Site> {
@@ -142,7 +146,7 @@ fn check(parameters: &PageParameters) -> Result<(), String> {
 }
 
 /// What the options ask for.
-fn new_parameters(options: &Options) -> Result<PageParameters> {
+pub(super) fn new_parameters(options: &Options) -> Result<PageParameters> {
     hash_geometry(&options.viper)?;
     if let Some((0, _)) = options.sizes {
         return Err(Error::InvalidOptions("keys must have 1 to 4096 bytes".to_owned()));
@@ -158,7 +162,8 @@ fn new_parameters(options: &Options) -> Result<PageParameters> {
         };
         let page_bytes = Geometry::default().page_bytes;
         let pages = (slot_bytes + 16).div_ceil(page_bytes);
-        Geometry { page_bytes: page_bytes * pages, ..Geometry::default() }
+        let block_shift_bytes = options.viper.block_shift_bytes;
+        Geometry { page_bytes: page_bytes * pages, block_shift_bytes, ..Geometry::default() }
     });
     if let Some(segment_bytes) = options.segment_bytes {
         geometry.segment_bytes = segment_bytes;

@@ -69,6 +69,7 @@ pub(crate) mod steps {
 }
 
 mod blocks;
+mod capacity;
 mod check;
 mod chunks;
 mod client;

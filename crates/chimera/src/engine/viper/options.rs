@@ -8,12 +8,13 @@ use crate::types::layout::{Geometry, RecordLayout};
 pub struct ViperOptions {
     pub(super) layout: Option<RecordLayout>,
     pub(super) geometry: Option<Geometry>,
+    pub(super) block_shift_bytes: u32,
     pub(super) index_segment_slots: u32,
 }
 
 impl Default for ViperOptions {
     fn default() -> Self {
-        Self { layout: None, geometry: None, index_segment_slots: 1024 }
+        Self { layout: None, geometry: None, block_shift_bytes: 0, index_segment_slots: 1024 }
     }
 }
 
@@ -27,6 +28,14 @@ impl ViperOptions {
     /// Page, block and segment sizes. Fixed at creation.
     pub fn geometry(mut self, geometry: Geometry) -> Self {
         self.geometry = Some(geometry);
+        self
+    }
+
+    /// Bytes that the first block of a segment is shifted from the page boundary, where no geometry is given.
+    /// Default 0; 2048 is the paper's unaligned variant, for comparison. Fixed at creation.
+    #[doc(hidden)]
+    pub fn block_shift_bytes(mut self, bytes: u32) -> Self {
+        self.block_shift_bytes = bytes;
         self
     }
 

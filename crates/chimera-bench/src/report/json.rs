@@ -2,23 +2,17 @@
 //!
 //! Fields are only ever added. Those that belong to one subcommand are absent elsewhere.
 
-pub(crate) mod machine;
-pub(crate) mod plot;
-pub(crate) mod table;
-
-use chimera::{Db, RecordLayout, Stats};
-use chimera_pmem::Pmem;
+use chimera::RecordLayout;
 use chimera_pmem::instrumented::Profile;
 use serde::{Deserialize, Serialize};
 
-use crate::driver::backend::Backend;
-use crate::driver::series::{Results, Series, median, ratio, spread};
 use crate::driver::setup::Setup;
-use crate::driver::worker::Data;
-pub use machine::Machine;
-pub use table::number;
+use crate::results::machine::{Machine, cores};
+use crate::results::rows::{ApartRow, RecoveryRow, Row, StoreRow};
+use crate::results::series::{Results, Series};
 
-/// The result of a benchmark.
+/// The result of a benchmark. Where several engines were measured, what is said of one store is said of
+/// the first engine's, and [`stores`](Self::stores) has all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The subcommand.
@@ -57,7 +51,9 @@ pub struct Report {
     pub threads: Vec<usize>,
     /// More threads than cores were asked for: their rows say nothing about scaling.
     pub oversubscribed: bool,
-    /// What was measured of each kind of work.
+    /// The stores that were measured: one for each engine, in the order asked for.
+    pub stores: Vec<StoreRow>,
+    /// What was measured of each kind of work on each engine.
     pub rows: Vec<Row>,
     /// Work nested in operations and booked apart from them.
     pub counters_apart: Vec<ApartRow>,
@@ -84,95 +80,6 @@ pub struct Report {
     pub memory: Option<Memory>,
 }
 
-/// What was measured of one kind of work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// The kind of work.
-    pub operation: String,
-    /// Threads that did it.
-    pub threads: usize,
-    /// Operations per second of all threads together, without a clock reading for each: the median
-    /// over the throughput passes.
-    pub ops_per_second: f64,
-    /// Latency in nanoseconds.
-    pub latency_ns: Latency,
-    /// Throughput passes.
-    pub repetitions: usize,
-    /// (max - min) / median of operations per second.
-    pub spread: f64,
-    /// Means per operation, counted in a pass of their own; absent when not counted.
-    pub counters: Option<Counters>,
-    /// Lines written to the busiest of six DIMMs over the mean of all, as modelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dimm_spread: Option<f64>,
-}
-
-/// Latency in nanoseconds. The mean is that of the throughput passes: threads over operations per
-/// second. The percentiles come from separate passes in which the clock is read for each operation;
-/// they contain one such reading, 20 to 40 ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: u64,
-    /// 99 of 100 operations took at most so long.
-    pub p99: u64,
-    /// 999 of 1000.
-    pub p999: u64,
-    /// 9999 of 10,000.
-    pub p9999: u64,
-}
-
-/// Means per operation. Exact and repeatable: counted on one thread with the report's seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Fences.
-    pub fences: f64,
-    /// Distinct lines of 64 bytes flushed.
-    pub lines_flushed: f64,
-    /// Flushes of a line that the same operation had flushed already.
-    pub lines_reflushed: f64,
-    /// Distinct lines of persistent memory read, also by prefetching or to write a part of them.
-    pub lines_read: f64,
-    /// Media units of 256 bytes written, if buffers evict only to make room.
-    pub media_writes_lazy: f64,
-    /// Media units of 256 bytes written, if buffers evict a unit once it is whole.
-    pub media_writes_eager: f64,
-    /// Media units of 256 bytes read.
-    pub media_reads: f64,
-}
-
-/// Work nested in operations and booked apart from them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ApartRow {
-    /// `block_hand_out` or `block_mark`.
-    pub operation: String,
-    /// The kind of work in which it happened.
-    pub during: String,
-    /// How often it happened per operation.
-    pub per_operation: f64,
-    /// Means for each time it happened.
-    pub counters: Counters,
-}
-
-/// How long opening a store took.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecoveryRow {
-    /// Threads that scanned.
-    pub threads: usize,
-    /// Records found.
-    pub records: u64,
-    /// Time from the call to the open store: the median.
-    pub duration_ns: f64,
-    /// Records found per second of that.
-    pub records_per_second: f64,
-    /// How often it was measured.
-    pub repetitions: usize,
-    /// (max - min) / median of the duration.
-    pub spread: f64,
-}
-
 /// How much slower the engine is than its floor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RatioRow {
@@ -189,6 +96,8 @@ pub struct RatioRow {
     pub ratio_min: f64,
     /// The highest of them.
     pub ratio_max: f64,
+    /// What the ratio is to be at most.
+    pub goal: f64,
 }
 
 /// A growing pool against a populated one, one writer inserting.
@@ -270,37 +179,15 @@ pub struct MemorySample {
     pub resident_bytes_per_key: Option<f64>,
 }
 
-/// What a store says of where it is.
-#[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    medium: String,
-    durability: String,
-    flush_instruction: String,
-    huge_pages: bool,
-    dram_bytes_per_key: f64,
-    space_amplification: f64,
-}
-
-impl Facts {
-    /// Of an open store, and of what it said of itself once it was loaded with records of `data`.
-    pub(crate) fn of<B: Backend>(db: &Db<B>, loaded: &Stats, data: &Data) -> Self {
-        let hardware = db.pmem().hardware();
-        let user_bytes = loaded.records as f64 * data.record_bytes();
-        Self {
-            medium: hardware.medium().to_string(),
-            durability: db.effective_durability().to_string(),
-            flush_instruction: hardware.flush_instruction().to_string(),
-            huge_pages: hardware.uses_huge_pages(),
-            dram_bytes_per_key: loaded.dram_bytes_per_key,
-            space_amplification: ratio(loaded.pmem_bytes as f64, user_bytes),
-        }
-    }
-}
-
 impl Report {
-    /// A report with what is common to all subcommands.
-    pub(crate) fn new(command: &str, setup: &Setup, facts: Facts, results: &Results) -> Self {
-        let cores = crate::driver::pass::cores();
+    /// A report with what is common to all subcommands, of at least one store.
+    pub(crate) fn new(
+        command: &str,
+        setup: &Setup,
+        stores: Vec<StoreRow>,
+        results: &Results,
+    ) -> Self {
+        let first = stores[0].clone();
         let counted = |series: &Series| series.counted.clone();
         let mut apart: Vec<ApartRow> = Vec::new();
         for row in results.series.iter().filter_map(counted).flat_map(|counted| counted.apart) {
@@ -310,14 +197,14 @@ impl Report {
         }
         Self {
             command: command.to_owned(),
-            machine: Machine::here(facts.flush_instruction),
-            medium: facts.medium,
-            durability: facts.durability,
-            engine: setup.engine.to_string(),
+            machine: Machine::here(first.facts.flush_instruction),
+            medium: first.facts.medium,
+            durability: first.facts.durability,
+            engine: first.facts.engine,
             layout: layout_name(setup.layout).to_owned(),
             profile: setup.profile.to_string(),
             modelled: setup.profile != Profile::Dram,
-            huge_pages: facts.huge_pages,
+            huge_pages: first.facts.huge_pages,
             seed: setup.seed,
             records: setup.records,
             operations: setup.operations,
@@ -325,41 +212,18 @@ impl Report {
             value_bytes: setup.value_bytes,
             sizes: setup.sizing.to_string(),
             threads: setup.threads.clone(),
-            oversubscribed: setup.threads.iter().any(|threads| *threads > cores),
-            rows: results.series.iter().map(Row::of).collect(),
+            oversubscribed: setup.threads.iter().any(|threads| *threads > cores()),
+            rows: results.series.iter().map(Series::row).collect(),
             counters_apart: apart,
-            dram_bytes_per_key: facts.dram_bytes_per_key,
-            space_amplification: facts.space_amplification,
+            dram_bytes_per_key: first.dram_bytes_per_key,
+            space_amplification: first.space_amplification,
             recovery: Vec::new(),
-            verified_records: None,
+            verified_records: first.verified_records,
+            stores,
             ratios: None,
             growth: None,
             reclamation: None,
             memory: None,
-        }
-    }
-}
-
-impl Row {
-    /// The row of a series.
-    pub(crate) fn of(series: &Series) -> Self {
-        let ops_per_second = median(&series.throughputs);
-        let at = |percentile| series.latencies.value_at_percentile(percentile);
-        Self {
-            operation: series.operation.clone(),
-            threads: series.threads,
-            ops_per_second,
-            latency_ns: Latency {
-                mean: ratio(series.threads as f64 * 1e9, ops_per_second),
-                p50: at(50.0),
-                p99: at(99.0),
-                p999: at(99.9),
-                p9999: at(99.99),
-            },
-            repetitions: series.throughputs.len(),
-            spread: spread(&series.throughputs),
-            counters: series.counted.as_ref().map(|counted| counted.counters),
-            dimm_spread: series.counted.as_ref().and_then(|counted| counted.dimm_spread),
         }
     }
 }
@@ -370,6 +234,3 @@ fn layout_name(layout: RecordLayout) -> &'static str {
         RecordLayout::Published => "published",
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -19,13 +19,18 @@ pub struct Machine {
     pub flush_instruction: String,
 }
 
+/// Threads worth using.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Machine {
     /// This machine, where lines are flushed by `flush_instruction`.
     pub(crate) fn here(flush_instruction: String) -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self {
             cpu: cpu_of(&read("/proc/cpuinfo")),
-            cores: crate::driver::pass::cores(),
+            cores: cores(),
             memory_bytes: bytes_of(&read("/proc/meminfo"), "MemTotal"),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             flush_instruction,

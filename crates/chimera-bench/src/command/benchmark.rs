@@ -1,0 +1,31 @@
+//! [`Benchmark`]: what subcommands have in common.
+
+use chimera_pmem::instrumented::Profile;
+use chimera_pmem::{Hardware, Instrumented};
+
+use super::common::Common;
+use crate::driver::backend::Backend;
+use crate::driver::setup::Setup;
+use crate::error::Result;
+use crate::report::Report;
+use crate::results::series::Results;
+
+/// A subcommand's arguments, and its work.
+pub(super) trait Benchmark {
+    /// Those arguments that all subcommands have.
+    fn common(&self) -> &Common;
+    /// What is to be measured on each engine: one setup at least, and one where engines are not compared.
+    fn setups(&self) -> Result<Vec<Setup>>;
+    /// Measures it.
+    fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)>;
+}
+
+/// Measures on the backend that the latency profile needs.
+pub(super) fn measure<M: Benchmark>(benchmark: &M) -> Result<(Report, Results, &Common)> {
+    let setups = benchmark.setups()?;
+    let (report, results) = match setups[0].profile {
+        Profile::Dram => benchmark.measure::<Hardware>(&setups)?,
+        _ => benchmark.measure::<Instrumented<Hardware>>(&setups)?,
+    };
+    Ok((report, results, benchmark.common()))
+}

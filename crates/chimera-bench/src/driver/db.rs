@@ -1,0 +1,115 @@
+//! [`Db`] as a [`Store`].
+
+use std::path::Path;
+
+use chimera::{Db, Demand, Session};
+use chimera_pmem::instrumented::InstrumentedOptions;
+use chimera_pmem::{Hardware, Instrumented, Pmem};
+
+use super::backend::{Backend, open};
+use super::setup::Setup;
+use super::store::{Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
+use crate::error::Result;
+use crate::results::rows::Facts;
+
+impl<B: Backend> Store for Db<B> {
+    type Session = Session<B>;
+
+    fn create(setup: &Setup, path: &Path, demand: &Demand) -> Result<Self> {
+        open(path, &setup.options(demand)?, setup.timed(), setup.seed)
+    }
+
+    fn session(&self) -> Session<B> {
+        Db::session(self)
+    }
+
+    fn for_each(&self, mut take: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        let all = |key: &[u8], value: &[u8]| {
+            take(key, value);
+            true
+        };
+        Ok(Db::for_each(self, all)?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(Db::sync(self)?)
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(Db::close(self)?)
+    }
+
+    fn facts(&self) -> Facts {
+        let hardware = self.pmem().hardware();
+        Facts {
+            engine: self.stats().engine.to_string(),
+            medium: hardware.medium().to_string(),
+            durability: self.effective_durability().to_string(),
+            flush_instruction: hardware.flush_instruction().to_string(),
+            huge_pages: hardware.uses_huge_pages(),
+        }
+    }
+
+    fn footprint(&self) -> Footprint {
+        let stats = self.stats();
+        Footprint {
+            records: stats.records,
+            dram_bytes: stats.dram_index_bytes + stats.dram_table_bytes,
+            pmem_bytes: stats.pmem_bytes,
+        }
+    }
+}
+
+impl<B: Backend> Reopen for Db<B> {
+    fn reopen(setup: &Setup, path: &Path) -> Result<Self> {
+        open(path, &setup.options_to_open().create(false), setup.timed(), setup.seed)
+    }
+
+    fn recover(setup: &Setup, path: &Path, threads: usize) -> Result<(Self, Recovered)> {
+        // A background task would take a core from the recovery.
+        let options = setup.options_to_open().create(false).populate_ahead_bytes(0);
+        let options = options.recovery_threads(threads);
+        let db = open::<B>(path, &options, setup.timed(), setup.seed)?;
+        let recovery = db.stats().recovery;
+        let recovered = Recovered { records: recovery.records, duration_ns: recovery.duration_ns };
+        Ok((db, recovered))
+    }
+}
+
+impl Instrument for Db<Instrumented<Hardware>> {
+    fn create_counting(setup: &Setup, demand: &Demand) -> Result<Self> {
+        let options = setup.options(demand)?.populate_ahead_bytes(0);
+        open(Path::new(""), &options, InstrumentedOptions::default(), setup.seed)
+    }
+
+    fn counters(&self) -> &Instrumented<Hardware> {
+        self.pmem()
+    }
+}
+
+impl<P: Pmem> StoreSession for Session<P> {
+    #[inline(always)]
+    fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        Ok(Session::get_with(self, key, take)?)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        Ok(Session::put(self, key, value)?)
+    }
+
+    #[inline(always)]
+    fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
+        Ok(Session::update(self, key, change)?)
+    }
+
+    #[inline(always)]
+    fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
+        Ok(Session::fetch_add_u64(self, key, at, delta)?)
+    }
+
+    #[inline(always)]
+    fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        Ok(Session::delete(self, key)?)
+    }
+}

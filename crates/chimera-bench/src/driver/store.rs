@@ -1,0 +1,99 @@
+//! [`Store`] and [`StoreSession`]: what drivers drive. The store itself, baselines and peers implement
+//! them, and are measured by the same loops.
+//!
+//! Two traits more say what only some can: [`Reopen`] of those that survive being closed, [`Instrument`] of
+//! those whose use of persistent memory can be counted. All calls are statically dispatched: a loop is
+//! compiled for each implementer.
+
+use std::path::Path;
+
+use chimera::Demand;
+use chimera_pmem::{Hardware, Instrumented};
+
+use super::setup::Setup;
+use crate::error::Result;
+use crate::results::rows::Facts;
+
+/// A store of records under keys, shared by threads.
+pub(crate) trait Store: Sync + Sized {
+    /// How a thread reads and writes.
+    type Session: StoreSession;
+
+    /// Creates an empty store with room for `demand`; in the directory `path`, if it has files.
+    fn create(setup: &Setup, path: &Path, demand: &Demand) -> Result<Self>;
+
+    /// A session for a thread.
+    fn session(&self) -> Self::Session;
+
+    /// Hands every record to `take`, in any order. Nobody writes meanwhile.
+    fn for_each(&self, take: impl FnMut(&[u8], &[u8])) -> Result<()>;
+
+    /// Makes what was acknowledged as durable as the medium can.
+    fn sync(&self) -> Result<()>;
+
+    /// Closes the store in order.
+    fn close(self) -> Result<()>;
+
+    /// What it says of itself and of where it is.
+    fn facts(&self) -> Facts;
+
+    /// What it needs.
+    fn footprint(&self) -> Footprint;
+}
+
+/// What a store needs for its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    pub(crate) records: u64,
+    pub(crate) dram_bytes: u64,
+    /// Persistent memory in use.
+    pub(crate) pmem_bytes: u64,
+}
+
+/// One thread's way to a [`Store`]. Implementers mark every method `inline`: the loops that are timed
+/// consist of nothing but such a call.
+pub(crate) trait StoreSession: Send {
+    /// Lends the value of `key` to `take`; `None` when there is no such key.
+    fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>>;
+
+    /// Stores a record; whether the key is new.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool>;
+
+    /// Reads a value and replaces it by what `change` makes of it, as one step; whether the key is there.
+    /// `change` may be called again.
+    fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool>;
+
+    /// Adds to the word at `at` in a value, in place; what it was before, if the key is there.
+    fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>>;
+
+    /// Removes a record; whether it was there.
+    fn delete(&mut self, key: &[u8]) -> Result<bool>;
+}
+
+/// A store that is there again after it was closed.
+pub(crate) trait Reopen: Store {
+    /// Opens the store in `path`.
+    fn reopen(setup: &Setup, path: &Path) -> Result<Self>;
+
+    /// Opens the store in `path` by `threads` threads, and does nothing else meanwhile.
+    fn recover(setup: &Setup, path: &Path, threads: usize) -> Result<(Self, Recovered)>;
+}
+
+/// What opening a store was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// Records found.
+    pub(crate) records: u64,
+    /// From the call to the open store.
+    pub(crate) duration_ns: u64,
+}
+
+/// A store whose loads, stores, flushes and fences can be counted.
+pub(crate) trait Instrument: Store {
+    /// Creates an empty store in anonymous memory that counts all it does, and does nothing in the
+    /// background.
+    fn create_counting(setup: &Setup, demand: &Demand) -> Result<Self>;
+
+    /// Where it is counted.
+    fn counters(&self) -> &Instrumented<Hardware>;
+}
