@@ -43,6 +43,8 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
 
+#[cfg(feature = "teaching-engine")]
+pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
 pub use location::Location;

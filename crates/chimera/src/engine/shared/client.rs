@@ -37,3 +37,16 @@ pub(crate) trait Client: Send + 'static {
     /// The same, to look at.
     fn shared_ref(&self) -> &SharedClient;
 }
+
+/// For engines whose sessions keep nothing else.
+impl Client for SharedClient {
+    #[inline(always)]
+    fn shared(&mut self) -> &mut SharedClient {
+        self
+    }
+
+    #[inline(always)]
+    fn shared_ref(&self) -> &SharedClient {
+        self
+    }
+}

@@ -1,7 +1,7 @@
 //! Agreement of a store that is there with the options.
 
-use crate::engine::Options;
-use crate::pool::Superblock;
+use crate::engine::{Options, Plan};
+use crate::pool::{PoolGeometry, Superblock};
 use crate::types::error::{Error, Result};
 use crate::types::stream::StreamKind;
 
@@ -26,4 +26,28 @@ pub(crate) fn agree(superblock: &Superblock, kind: StreamKind, options: &Options
     let found = superblock.geometry.segment_bytes;
     let wanted = options.segment_bytes.unwrap_or(found);
     same("a segment size of", found.to_string(), wanted.to_string())
+}
+
+/// Bytes of a segment, unless the options say otherwise; of a block, the thirty-second part of a segment, at
+/// least and at most.
+const SEGMENT_BYTES: u64 = 64 << 20;
+const BLOCK_BYTES_MIN: u64 = 256;
+const BLOCK_BYTES_MAX: u64 = 4096;
+
+/// A store for records of any size in runs of blocks, of an engine that keeps nothing in the superblock.
+///
+/// # Errors
+/// `InvalidOptions` when the options ask for records of a fixed size, or for segments that cannot be.
+#[cfg_attr(not(feature = "teaching-engine"), allow(dead_code, reason = "for engines with runs"))]
+pub(crate) fn plan_of_runs(options: &Options) -> Result<Plan> {
+    if options.sizes.is_some() {
+        let what = "this engine has no stores for records of a fixed size";
+        return Err(Error::InvalidOptions(what.to_owned()));
+    }
+    let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
+    let block_bytes = (segment_bytes / 32).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX) as u32 & !63;
+    let geometry = PoolGeometry { segment_bytes, block_bytes, block_shift_bytes: 0 };
+    geometry.validate().map_err(Error::InvalidOptions)?;
+    let is_segment_fixed = options.segment_bytes.is_some();
+    Ok(Plan { geometry, is_segment_fixed, area: Vec::new() })
 }

@@ -3,6 +3,14 @@
 //! A *position* is a place in the order of a store's listings, which stays the same for as long as the store
 //! lives. Each key has one, and hardly ever two keys the same. What the number means is the engine's.
 
+use std::ops::Bound;
+
+use chimera_pmem::Pmem;
+
+use super::client::Client;
+use crate::engine::Engine;
+use crate::types::error::Result;
+
 /// A record as a listing gives it.
 pub(crate) struct Listed<'a> {
     pub(crate) key: &'a [u8],
@@ -11,4 +19,31 @@ pub(crate) struct Listed<'a> {
     /// What comes before this position has been handed out, this record included unless another one is
     /// at the same.
     pub(crate) done_below: u64,
+}
+
+/// A key with its position in listings, as a range of an ordered map begins or ends with it.
+pub(crate) type PlacedKey = (u64, Vec<u8>);
+
+/// [`Engine::list`] of an engine that has its keys in order. `key_after` finds the first key after another one, and
+/// tells whether no other key at its position follows.
+#[cfg_attr(not(feature = "teaching-engine"), allow(dead_code, reason = "Viper lists by segments"))]
+pub(crate) fn by_key<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    from: u64,
+    mut take: impl FnMut(&Listed<'_>) -> bool,
+    key_after: impl Fn(Bound<PlacedKey>) -> Option<(PlacedKey, bool)>,
+) -> Result<()> {
+    let mut after = Bound::Included((from, Vec::new()));
+    while let Some(((position, key), is_last)) = key_after(after) {
+        let done_below = if is_last { position.saturating_add(1) } else { position };
+        if engine.read(client, engine.core().hash.of(&key), &key)? {
+            let value = &client.shared().value;
+            if !take(&Listed { key: &key, value, position, done_below }) {
+                return Ok(());
+            }
+        }
+        after = Bound::Excluded((position, key));
+    }
+    Ok(())
 }
