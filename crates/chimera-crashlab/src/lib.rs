@@ -15,12 +15,14 @@
 //! - [`schedules`]: several threads at a store, in orders that follow from a seed.
 //! - [`histories`]: what several threads did, and whether a store that keeps its promises can have
 //!   done it.
+//! - [`durability`]: which acknowledged writes may be missing after which end.
 //! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
 mod chance;
 pub mod commands;
 pub mod dax_guest;
+pub mod durability;
 mod explore;
 pub mod histories;
 pub mod hostile;

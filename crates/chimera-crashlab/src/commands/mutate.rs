@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use super::explore::save;
-use super::{Common, Outcome, progress_bar};
+use super::common::{Common, Outcome, progress_bar};
+use super::found::save;
 use crate::explore::{Found, shrink};
 use crate::mutate::{Matrix, Mutant};
 use crate::report::Report;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chimera_pmem::{Extent, Site};
 
 use super::event::{Event, Mark, Order};
-use super::files::{Change, FileChange, Inode, Tree};
 use super::mutation::{Mutation, Mutator};
+use super::tree::{Change, FileChange, Inode, Tree};
 
 /// What is remembered of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
