@@ -196,7 +196,7 @@ impl<'a, S: Subject> Lab<'a, S> {
                 }
             }
             linter.step(event, &media);
-            media.apply(event, trace);
+            media.apply(event, &trace.changes);
         }
         linter.compare(&media, &self.working);
         for lint in linter.into_found() {

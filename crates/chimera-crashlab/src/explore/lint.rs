@@ -32,7 +32,7 @@ pub(crate) fn lint<S: Subject>(subject: &S, seed: u64) -> Vec<Lint> {
     let trace = machine.state();
     for event in &trace.events {
         linter.step(event, &media);
-        media.apply(event, &trace);
+        media.apply(event, &trace.changes);
     }
     linter.into_found()
 }

@@ -97,7 +97,7 @@ where
         returned: Mutex::new(None),
     });
     let (director, weak) = (stage.clone(), Arc::downgrade(machine));
-    machine.set_scheduler(Box::new(move || {
+    machine.set_scheduler(Box::new(move |_| {
         if let Some(machine) = weak.upgrade() {
             director.step(&machine);
         }
@@ -170,7 +170,7 @@ fn crashes<S: Subject>(
             });
         }
         linter.step(event, &media);
-        media.apply(event, trace);
+        media.apply(event, &trace.changes);
     }
     for lint in linter.into_found() {
         if !races.lints.contains(&lint) {

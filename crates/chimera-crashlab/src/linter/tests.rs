@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Operation, Site};
 
 use super::{Lint, Linter};
 use crate::media::Media;
-use crate::simulated::{Event, Machine, Order, State};
+use crate::simulated::{Event, Machine, Order};
 
 const SITE: Site = Site::new("test");
 const BYTES: u64 = 256;
@@ -45,7 +45,7 @@ fn lint(events: &[Event]) -> Vec<&'static str> {
             working.poke(*word, *value);
         }
         linter.step(event, &media);
-        media.apply(event, &State::default());
+        media.apply(event, &[]);
     }
     linter.compare(&media, &working);
     linter.into_found().into_iter().map(|Lint { rule, .. }| rule).collect()

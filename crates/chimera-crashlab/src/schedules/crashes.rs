@@ -108,7 +108,7 @@ impl One {
     /// Inside an execution of `shuttle`.
     fn run(mut self) -> Result<Crashes, Failure> {
         let turn = Arc::new(Turn::new(0));
-        self.working.set_scheduler(Box::new(move || {
+        self.working.set_scheduler(Box::new(move |_| {
             // A place where somebody else may go on.
             turn.load(Ordering::SeqCst);
             usize::from(shuttle::current::me()) as u8
@@ -150,7 +150,7 @@ impl One {
                     close.push(number);
                 }
             }
-            media.apply(event, trace);
+            media.apply(event, &trace.changes);
         }
         let mut pick = |points: &[usize]| -> Vec<usize> {
             let count = if points.is_empty() { 0 } else { POINTS / 2 };
@@ -179,7 +179,7 @@ impl One {
                 steps = *events as usize;
             }
             linter.step(event, &media);
-            media.apply(event, &trace);
+            media.apply(event, &trace.changes);
         }
         linter.compare(&media, &self.working);
         crashes.lints.extend(linter.into_found());

@@ -18,5 +18,5 @@ pub(crate) use event::{Event, Mark, Order};
 pub(crate) use files::SimulatedFiles;
 pub(crate) use machine::{Machine, Memory, State};
 pub(crate) use mutation::{Mutation, MutationKind};
-pub(crate) use seam::Simulated;
+pub use seam::Simulated;
 pub(crate) use tree::{Change, FileChange, Tree};

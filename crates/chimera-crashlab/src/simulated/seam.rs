@@ -13,7 +13,7 @@ use super::machine::Machine;
 
 /// Persistent memory of which a crash leaves what hardware may leave.
 #[derive(Debug)]
-pub(crate) struct Simulated {
+pub struct Simulated {
     machine: Arc<Machine>,
 }
 
@@ -42,8 +42,8 @@ impl Simulated {
 impl Pmem for Simulated {
     fn map(&self, at: u64, file: &Arc<dyn File>, file_offset: u64, length: u64) -> io::Result<()> {
         assert!(
-            at == self.machine.mapped() && file_offset == 0,
-            "files are mapped whole, in order"
+            at == self.machine.mapped() && (file_offset == 0 || file_offset == at),
+            "files are mapped in order: whole, or as parts of a device"
         );
         if (at + length) / 8 > self.machine.len() as u64 {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -69,7 +69,8 @@ impl Pmem for Simulated {
         self.machine.mapped()
     }
 
-    fn populate(&self, _at: u64, _length: u64) -> io::Result<()> {
+    fn populate(&self, at: u64, length: u64) -> io::Result<()> {
+        self.machine.state().populated.push(at..at + length);
         Ok(())
     }
 
@@ -79,18 +80,18 @@ impl Pmem for Simulated {
 
     #[inline]
     fn load_u64(&self, at: u64) -> u64 {
-        let thread = self.machine.step();
+        let thread = self.machine.step("load");
         self.note_read(at, 8, thread);
-        self.machine.range(at, 8)[0].load(Ordering::Relaxed)
+        self.machine.range(at, 8)[0].load(Ordering::Acquire)
     }
 
     fn store_u64(&self, at: u64, value: u64, site: Site) {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.machine.store(at, value, Order::Ordered, thread, site);
     }
 
     fn cas_u64(&self, at: u64, current: u64, new: u64, site: Site) -> Result<u64, u64> {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.note_read(at, 8, thread);
         let [found] = self.machine.swap(at, [current], [new], thread, site);
         if found == current { Ok(found) } else { Err(found) }
@@ -98,7 +99,7 @@ impl Pmem for Simulated {
 
     fn cas_u128(&self, at: u64, current: u128, new: u128, site: Site) -> Result<u128, u128> {
         assert!(at.is_multiple_of(16), "16-byte compare and swap at offset {at}");
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.note_read(at, 16, thread);
         let halves = |whole: u128| [whole as u64, (whole >> 64) as u64];
         let [low, high] = self.machine.swap(at, halves(current), halves(new), thread, site);
@@ -108,7 +109,7 @@ impl Pmem for Simulated {
 
     fn read(&self, from: Extent, into: &mut [u8]) {
         assert!(into.len() as u64 <= from.length(), "read of {} bytes from {from:?}", into.len());
-        let thread = self.machine.step();
+        let thread = self.machine.step("read");
         self.note_read(from.offset(), into.len() as u64, thread);
         let words = self.machine.range(from.offset(), into.len() as u64);
         for (chunk, word) in into.chunks_mut(8).zip(words) {
@@ -119,7 +120,7 @@ impl Pmem for Simulated {
 
     fn compare(&self, with: Extent, bytes: &[u8]) -> bool {
         assert!(bytes.len() as u64 <= with.length(), "compare of {} with {with:?}", bytes.len());
-        let thread = self.machine.step();
+        let thread = self.machine.step("compare");
         self.note_read(with.offset(), bytes.len() as u64, thread);
         let words = self.machine.range(with.offset(), bytes.len() as u64);
         bytes
@@ -130,14 +131,14 @@ impl Pmem for Simulated {
 
     /// A place where another thread may go on: between finding a record and looking at it.
     fn prefetch(&self, _range: Extent) {
-        self.machine.step();
+        self.machine.step("prefetch");
     }
 
     fn prefetch_write(&self, _range: Extent) {}
 
     fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
         assert!(bytes.len() as u64 <= to.length(), "copy of {} bytes to {to:?}", bytes.len());
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.store_bytes(to, bytes, Order::Unordered, thread, site);
     }
 
@@ -146,30 +147,30 @@ impl Pmem for Simulated {
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
         assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.store_bytes(to, bytes, Order::NonTemporal, thread, site);
         self.machine.flush(Extent::new_checked(to.offset(), length), thread, site);
     }
 
     fn zero(&self, range: Extent, site: Site) {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         for at in (range.offset()..range.end()).step_by(8) {
             self.machine.store(at, 0, Order::Unordered, thread, site);
         }
     }
 
     fn flush(&self, range: Extent, site: Site) {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.machine.flush(range, thread, site);
     }
 
     fn fence(&self, site: Site) {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.machine.note(Event::Fence { thread, site });
     }
 
     fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site) {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.note_publish(depends_on, thread, site);
         self.machine.store(at, value, Order::Ordered, thread, site);
     }
@@ -182,7 +183,7 @@ impl Pmem for Simulated {
         depends_on: &[Extent],
         site: Site,
     ) -> Result<u64, u64> {
-        let thread = self.machine.step();
+        let thread = self.machine.step(site.name());
         self.note_read(at, 8, thread);
         if self.machine.range(at, 8)[0].load(Ordering::Relaxed) == current {
             self.note_publish(depends_on, thread, site);
@@ -199,23 +200,23 @@ impl Pmem for Simulated {
 
     /// Nothing is left to do: what was fenced is durable.
     fn sync(&self, site: Site) -> io::Result<()> {
-        self.machine.step();
+        self.machine.step(site.name());
         self.machine.state().see("sync", site);
         Ok(())
     }
 
     fn operation_begin(&self, operation: Operation, _session: u32) {
-        let thread = self.machine.step();
+        let thread = self.machine.step("begin");
         self.machine.note(Event::Begin { thread, operation });
     }
 
     fn withdrawn(&self, range: Extent) {
-        self.machine.step();
+        self.machine.step("withdrawn");
         self.machine.note(Event::Withdrawn { range });
     }
 
     fn operation_rereads(&self) {
-        let thread = self.machine.step();
+        let thread = self.machine.step("reread");
         self.machine.note(Event::Reread { thread });
     }
 
@@ -224,7 +225,7 @@ impl Pmem for Simulated {
     }
 
     fn operation_acknowledge(&self) {
-        let thread = self.machine.step();
+        let thread = self.machine.step("acknowledge");
         self.machine.note(Event::Acknowledge { thread });
     }
 }

@@ -21,9 +21,7 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
-mod crashes;
 mod duplicates;
-mod growth;
 mod reclaim;
 mod records;
 mod sessions;
