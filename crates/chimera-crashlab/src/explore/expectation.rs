@@ -19,7 +19,7 @@ struct Recent {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expectation {
     loss: Loss,
-    /// What is there for certain, but for `recent`.
+    /// What the store holds for certain, but for `recent`.
     model: Model,
     /// In the order of acknowledgement, from the first that may be missing.
     recent: Vec<Recent>,
@@ -37,7 +37,7 @@ impl Expectation {
         Self::certain(model, self.loss)
     }
 
-    /// What is there for certain.
+    /// What the store holds for certain.
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }
@@ -167,14 +167,16 @@ impl Expectation {
 
     /// What may be there, for people.
     pub(crate) fn text(&self, key: u64) -> String {
-        let mut all = text(self.model.get(key).as_ref());
-        for recent in self.recent.iter().filter(|recent| recent.write.key == key) {
-            all += &format!(", or {} of a later write", text(recent.write.value.as_ref()));
-        }
-        if let Some(write) = self.write_in_flight().filter(|write| write.key == key) {
-            all += &format!(", or {} of the operation in flight", text(write.value.as_ref()));
-        }
-        all
+        let of_key = |write: &Write| write.key == key;
+        let later = self.recent.iter().map(|recent| recent.write).filter(of_key);
+        let in_flight = self.write_in_flight().filter(of_key);
+        let later = later.map(|write| (write, "a later write"));
+        let in_flight = in_flight.map(|write| (write, "the operation in flight"));
+        let others = later
+            .chain(in_flight)
+            .map(|(write, of)| format!("{} of {of}", text(write.value.as_ref())));
+        let all: Vec<_> = [text(self.model.get(key).as_ref())].into_iter().chain(others).collect();
+        all.join(", or ")
     }
 
     /// A hash that equal expectations share.

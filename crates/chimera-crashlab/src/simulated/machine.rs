@@ -17,7 +17,7 @@ use super::tree::{Change, FileChange, Inode, Tree};
 pub(crate) enum Memory {
     /// Nothing: the power is off, and what is stored is lost.
     Off,
-    /// What was there before, to undo them.
+    /// The words before them, to undo them.
     Undo,
     /// Every step, for finding out what crashes leave.
     Trace,
@@ -227,7 +227,7 @@ impl Machine {
         place.store(value, Ordering::Release);
     }
 
-    /// Compares and swaps words that lie side by side; what was there.
+    /// Compares and swaps words that lie side by side; what they held.
     pub(crate) fn swap<const N: usize>(
         &self,
         at: u64,

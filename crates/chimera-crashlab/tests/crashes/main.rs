@@ -59,8 +59,8 @@ fn versioned() -> [Options; 2] {
 /// What an operation does.
 type Work<'a> = &'a dyn Fn(&mut Session<Simulated>);
 
-/// A crash at any step of what was done last leaves what was there before or after, and at the end what is there
-/// after. How many second copies were cleared in all.
+/// A crash at any step of what was done last leaves the records from before it or from after it, and at the end
+/// those from after it. How many second copies were cleared in all.
 fn assert_atomic<P: Pmem>(rig: &Rig, before: &Model, after: &Db<P>, options: &Options) -> u64 {
     let after = contents(after);
     let mut cleared = 0;
