@@ -104,3 +104,9 @@ impl BenchError {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 }
+
+impl<P: chimera_pmem::Pmem> From<chimera::CloseError<P>> for BenchError {
+    fn from(failed: chimera::CloseError<P>) -> Self {
+        chimera::Error::from(failed).into()
+    }
+}

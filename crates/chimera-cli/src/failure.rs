@@ -76,7 +76,7 @@ impl Failure {
             Self::TooLong { what: "key", .. } => "key_size",
             Self::TooLong { .. } => "value_size",
             Self::Store(error) => kind_of(error),
-            // As of every other command: that somebody has the store is what matters.
+            // As of every other command: what matters is that the store is in use.
             Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
             Self::NotMetrics(_) => "not_metrics",
@@ -107,6 +107,12 @@ impl Failure {
             }
             _ => None,
         }
+    }
+}
+
+impl From<chimera::CloseError> for Failure {
+    fn from(failed: chimera::CloseError) -> Self {
+        Error::from(failed).into()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The `chimera` command: stores from the command line.
 //!
-//! - `arguments`: what the user may say.
+//! - `command_line`: what the user may say. `arguments`: what commands share of it.
 //! - `commands`: one module for each command; `commands::doctor` reports on the machine.
 //! - `store`: opening a store the way a command needs it, with a progress bar.
 //! - `text`: keys and values as text or hexadecimal, to and from a store's fixed sizes.
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod command_line;
 mod commands;
 mod failure;
 mod human;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use arguments::Cli;
+use command_line::Cli;
 use commands::Context;
 use failure::Failure;
 
@@ -60,7 +61,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         Failure::Usage(text.trim_end().to_owned()).report(true);
     } else {
-        // Whoever closed the pipe has read enough.
+        // A reader that closed the pipe has read enough.
         let _ = error.print();
     }
     if is_question { ExitCode::SUCCESS } else { ExitCode::from(2) }

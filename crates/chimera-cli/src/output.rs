@@ -20,7 +20,7 @@ impl Output {
     /// Writes a line.
     ///
     /// # Errors
-    /// `OutputClosed` when nobody reads any more; what the system said otherwise.
+    /// `OutputClosed` when the reader has gone; what the system said otherwise.
     pub(crate) fn line(&mut self, line: impl Display) -> Result<(), Failure> {
         writeln!(self.writer, "{line}").map_err(failed)
     }

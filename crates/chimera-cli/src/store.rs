@@ -1,10 +1,11 @@
 //! Opening a store the way a command needs it.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use chimera::{Db, Options};
 use chimera_pmem::environment::OpenMode;
@@ -87,23 +88,61 @@ pub(crate) fn superblock_of_device(path: &Path) -> io::Result<Vec<u8>> {
 /// because its creation was interrupted.
 ///
 /// # Errors
-/// When the file system fails.
+/// When the superblock is no regular file, or cannot be read.
 pub(crate) fn is_absent(path: &Path) -> Result<bool, Failure> {
+    let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     if is_device(path) {
         // What cannot be read the library explains better.
-        return Ok(
-            superblock_of_device(path).is_ok_and(|bytes| bytes.iter().all(|&byte| byte == 0))
-        );
+        return Ok(superblock_of_device(path).is_ok_and(|bytes| is_blank(&bytes)));
     }
-    match fs::read(path.join("superblock")) {
-        Ok(bytes) => Ok(bytes.iter().all(|&byte| byte == 0)),
-        Err(error) => match error.kind() {
+    let path = path.join("superblock");
+    match read_regular(&path, SUPERBLOCK_BYTES) {
+        Ok(found) => Ok(is_blank(&found.bytes)),
+        Err(source) => match source.kind() {
             io::ErrorKind::NotFound => Ok(true),
-            // A file at `path`: the library explains that better.
-            io::ErrorKind::NotADirectory => Ok(false),
-            _ => Err(Failure::Io { action: "look for a store", source: error }),
+            // A file at `path`, or a superblock that is too long: the library explains that better.
+            io::ErrorKind::NotADirectory | io::ErrorKind::FileTooLarge => Ok(false),
+            _ => Err(chimera::Error::Io { action: "open", path, source }.into()),
         },
     }
+}
+
+/// What a regular file held.
+pub(crate) struct Contents {
+    pub(crate) bytes: Vec<u8>,
+    /// None where the file system does not say.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// Reads a regular file whole. A link is not followed, and a pipe does not hang.
+///
+/// # Errors
+/// `NotFound`; `FileTooLarge` when it has more than `bytes_max` bytes; `InvalidInput` when it is no
+/// regular file; what the system says.
+pub(crate) fn read_regular(path: &Path, bytes_max: usize) -> io::Result<Contents> {
+    let file = regular(path)?;
+    let modified = file.metadata()?.modified().ok();
+    let mut bytes = Vec::new();
+    // One more than there may be, since it may grow meanwhile.
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        let message = format!("it has more than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(Contents { bytes, modified })
+}
+
+/// Opens a regular file for reading.
+fn regular(path: &Path) -> io::Result<File> {
+    let file = RealEnvironment::new().open(path, OpenMode::Read)?;
+    let file = match file.descriptor() {
+        Some(descriptor) => File::from(descriptor.try_clone_to_owned()?),
+        None => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a device, not a regular file"));
+    }
+    Ok(file)
 }
 
 /// Bytes of every key and of every value; none where they may be any.

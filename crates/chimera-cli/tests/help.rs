@@ -2,6 +2,8 @@
 
 mod common;
 
+use chimera::Options;
+use chimera::pmem::Medium;
 use common::Place;
 
 /// The names of all commands, from the help.
@@ -47,6 +49,21 @@ fn every_command_has_a_description() {
             assert!(help.contains("\nUsage: chimera"), "{name}: {help}");
             assert!(help.contains("--json"), "{name}: {help}");
         }
+    }
+}
+
+#[test]
+fn the_help_says_what_auto_is_on_each_medium() {
+    let place = Place::new();
+    let on = |medium| Options::new().effective_durability(medium).expect("auto always works");
+    let (memory, file, tmpfs) = (on(Medium::FsDax), on(Medium::File), on(Medium::Tmpfs));
+    let said = format!(
+        "`{memory}` on persistent memory, `{file}` on plain files, `{tmpfs}` in memory (tmpfs)"
+    );
+    for command in ["put", "delete", "update-u64", "compact", "import"] {
+        let help = place.run([command, "--help"]).ok();
+        let words: Vec<_> = help.split_whitespace().collect();
+        assert!(words.join(" ").contains(&said), "{command}: {help}");
     }
 }
 

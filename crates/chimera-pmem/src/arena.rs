@@ -114,7 +114,7 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
     /// present stays.
     ///
     /// # Cost
-    /// One load when nothing is missing. Memory that nobody has touched is not taken.
+    /// One load when nothing is missing. Memory that was never touched is not taken.
     pub fn ensure(&self, count: u64) -> io::Result<()> {
         if count <= self.count() {
             return Ok(());

@@ -98,7 +98,7 @@ fn write_to_standard_error(mut bytes: &[u8]) {
         let written = unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
             Ok(written) if written > 0 => bytes = &bytes[written.min(bytes.len())..],
-            // Interrupted or not, there is nobody to tell.
+            // Interrupted or not, there is no one to tell.
             _ => return,
         }
     }
@@ -114,11 +114,11 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, code
         Some(previous) if handler != libc::SIG_DFL && handler != libc::SIG_IGN => {
             if previous.sa_flags & libc::SA_SIGINFO != 0 {
                 type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-                // SAFETY: who installed it with `SA_SIGINFO` promised a function of this type.
+                // SAFETY: the program that installed it with `SA_SIGINFO` promised a function of this type.
                 let handler = unsafe { std::mem::transmute::<usize, Handler>(handler) };
                 handler(signal, info, context);
             } else {
-                // SAFETY: who installed it without `SA_SIGINFO` promised a function of this type.
+                // SAFETY: the program that installed it without `SA_SIGINFO` promised a function of this type.
                 let handler =
                     unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(handler) };
                 handler(signal);

@@ -1,4 +1,7 @@
-//! [`Extent`]: a range of the pool that has been checked.
+//! [`Extent`]: a range of the pool that has been checked, and the lines it lies in.
+
+/// Bytes in a cache line: the unit of flushing on every supported machine.
+pub const CACHE_LINE: u64 = 64;
 
 /// A range of the pool's address space that was checked to be mapped.
 ///
@@ -52,8 +55,8 @@ impl Extent {
         if self.length == 0 {
             return 0..0;
         }
-        let first = self.offset / crate::CACHE_LINE;
-        let last = (self.end() - 1) / crate::CACHE_LINE;
+        let first = self.offset / CACHE_LINE;
+        let last = (self.end() - 1) / CACHE_LINE;
         first..last + 1
     }
 }

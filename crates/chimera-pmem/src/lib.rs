@@ -12,6 +12,7 @@
 //! - `seam`, `extent`, `site`: the contract; no code of any backend.
 //! - `hardware/`: mapped memory; `arch/`: the instructions, chosen at run time.
 //! - `journal/`: power-safe memory on ordinary files, for `hardware/`.
+//! - `mapping/`: address space, mapped parts of files, copies to and from them.
 //! - `instrumented/`: counters, device model, latency profiles around `Hardware`.
 //! - `environment/`: the contract of clock, randomness, tasks and files; the real one and the
 //!   stepped one.
@@ -31,6 +32,7 @@ mod extent;
 mod hardware;
 pub mod instrumented;
 pub mod journal;
+mod mapping;
 mod medium;
 mod prefetch;
 mod seam;
@@ -39,10 +41,10 @@ mod site;
 pub use arch::FlushInstruction;
 pub use arena::Arena;
 pub use environment::{Environment, RealEnvironment, SteppedEnvironment};
-pub use extent::Extent;
+pub use extent::{CACHE_LINE, Extent};
 pub use hardware::{FlushChoice, Hardware, HardwareOptions};
 pub use instrumented::Instrumented;
 pub use medium::Medium;
 pub use prefetch::prefetch_read;
-pub use seam::{CACHE_LINE, Operation, PersistenceCounts, Pmem};
+pub use seam::{Operation, PersistenceCounts, Pmem};
 pub use site::Site;

@@ -7,9 +7,6 @@ use crate::environment::File;
 use crate::journal::{Journal, Lines};
 use crate::{Extent, Medium, Site};
 
-/// Bytes in a cache line: the unit of flushing on every supported machine.
-pub const CACHE_LINE: u64 = 64;
-
 /// The class an operation's counters are booked under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -178,8 +175,8 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// Copies `bytes` to the start of `to` by relaxed words, the tail of the last word zeroed.
     fn copy(&self, to: Extent, bytes: &[u8], site: Site);
 
-    /// Copies whole lines past the cache; durable after the same thread's next `fence`. Nobody, this
-    /// thread included, touches the lines before that fence.
+    /// Copies whole lines past the cache; durable after the same thread's next `fence`. No thread,
+    /// this one included, touches the lines before that fence.
     fn copy_nt(&self, to: Extent, bytes: &[u8], site: Site);
 
     /// Stores zeros over a range whose length is a multiple of 8.
@@ -220,7 +217,7 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     }
 
     /// Gives the storage behind whole pages of `range` back to the file system; they read as zeros
-    /// afterwards. A no-op where the medium cannot. Nobody uses the range meanwhile.
+    /// afterwards. A no-op where the medium cannot. No thread uses the range meanwhile.
     ///
     /// # Errors
     /// When the file system fails.
@@ -254,8 +251,8 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         let _ = range;
     }
 
-    /// Tells tools that what the innermost operation of this thread has read so far counts for
-    /// nothing: it reads again.
+    /// Tells tools that what the innermost operation of this thread has read so far is to be
+    /// forgotten: it reads again.
     #[inline(always)]
     fn operation_rereads(&self) {}
 

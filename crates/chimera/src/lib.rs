@@ -41,19 +41,24 @@ mod sync;
 pub mod transfer;
 mod types;
 
-pub use db::{Db, Session, TypedDb, TypedSession};
-pub use engine::sites;
+pub use db::{CloseError, Db, Iter, Keys, Session, TypedDb, TypedSession};
+pub use engine::{
+    BlockCounts, ByteCounts, Capabilities, EngineInspect, EngineKind, EngineStats, FillHistogram,
+    IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect,
+    ViperOptions, ViperStats, sites,
+};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
-pub use types::error::{Error, Result};
-pub use types::inspect::{
-    BlockCounts, ByteCounts, FillHistogram, IndexReport, InspectReport, PageCounts,
-};
+pub use types::durability::Durability;
+pub use types::error::{Error, ErrorKind, Result};
+pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
-pub use types::options::{Durability, EngineKind, Geometry, Options, Progress, RecordLayout};
-pub use types::stats::{ReclaimStats, RecoveryStats, Stats};
-pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind, StreamPosition};
+pub use types::position::StreamPosition;
+pub use types::progress::Progress;
+pub use types::runs::{RunCounts, RunsOfKind};
+pub use types::stats::{ReclaimStats, RecoveryStats};
+pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
 pub use types::swap::Swap;
 
 pub use chimera_pmem as pmem;

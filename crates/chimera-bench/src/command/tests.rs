@@ -370,7 +370,7 @@ fn capacities_are_computed_with_the_stores_own_geometry() {
         let needs = Needs { live: 1000, rewritten: 1000, written: 2000 };
         let options = setup.options(setup.capacity_bytes(needs, 1));
         let db = Db::open("unused", &options).expect("opens");
-        let found = u64::from(db.stats().records_per_block);
+        let found = u64::from(db.stats().viper().expect("Viper").records_per_block);
         assert_eq!(found, setup.records_per_block(), "{key}+{value} {layout:?}");
     }
 }

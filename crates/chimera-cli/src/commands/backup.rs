@@ -16,8 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   chimera backup --path users /mnt/backups/users-monday
 
-The backup is a store. Until it is durable whoever opens it is told that it is not complete; one
-that was interrupted is removed and made again. A program makes a backup of a store that it has
+The backup is a store. Until it is durable, opening it is an error that says that it is not complete.
+An interrupted backup is removed and made again. A program makes a backup of a store that it has
 open, beside its writers, with `Db::backup`.";
 
 /// Make a new store with the records, layout and sizes of this one

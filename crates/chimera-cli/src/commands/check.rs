@@ -132,14 +132,8 @@ fn lines(report: &Report) -> Vec<String> {
         lines.push(format!("the store does not open: {refusal}"));
     }
     if report.readable {
-        lines.push(format!("blocks             {}", count(report.blocks)));
-        lines.push(format!("records            {}", count(report.records)));
-        lines.push(format!("index entries      {}", count(report.index_entries)));
-        lines.push(format!("values unchecked   {}", count(report.values_unchecked)));
-        if report.values_unchecked > 0 {
-            let why = "they share a block with a value updated in place, which ends its checksum";
-            lines.push(format!("                   ({why})"));
-        }
+        lines.extend(common_lines(report));
+        lines.extend(viper_lines(report));
     }
     lines.push(format!("damages            {}", count(report.damages)));
     if let Some(first) = &report.first_damage {
@@ -154,6 +148,25 @@ fn lines(report: &Report) -> Vec<String> {
     lines
 }
 
+/// What was verified, whatever the engine.
+fn common_lines(report: &Report) -> Vec<String> {
+    vec![
+        format!("blocks             {}", count(report.blocks)),
+        format!("records            {}", count(report.records)),
+        format!("index entries      {}", count(report.index_entries)),
+    ]
+}
+
+/// What Viper could not verify.
+fn viper_lines(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!("values unchecked   {}", count(report.values_unchecked))];
+    if report.values_unchecked > 0 {
+        let why = "they share a block with a value updated in place, which ends its checksum";
+        lines.push(format!("                   ({why})"));
+    }
+    lines
+}
+
 /// How it stands, and what to do.
 fn verdict(report: &Report) -> String {
     let records = count(report.records);
@@ -165,7 +178,7 @@ fn verdict(report: &Report) -> String {
     }
     if report.damages == 0 {
         return format!(
-            "what is there is sound, but the last writes before the power loss may be missing: \
+            "the records are sound, but the last writes before the power loss may be missing: \
              restore a copy, or accept its {records} records by one write with --salvage"
         );
     }

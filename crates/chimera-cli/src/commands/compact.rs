@@ -15,16 +15,16 @@ Examples:
   chimera compact
   chimera compact --free-percent 50 --path users
 
-Records are moved as overwrites: a crash at any time leaves each of them. A store that a program has
-open reclaims space by itself, in the background; this command is for one that nobody has open.";
+Records are moved as overwrites, so a crash at any time keeps each of them. An open store reclaims
+space in the background; this command is for a store that is not open.";
 
-/// Empty blocks that are partly free, and give what they leave back to the file system
+/// Rewrite blocks that are partly free, then shrink the tail of the file
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Compact {
     #[command(flatten)]
     write: WriteArguments,
-    /// Least free part of a block that is emptied, in percent
+    /// Rewrite blocks that are at least this free, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     free_percent: u32,
@@ -61,12 +61,21 @@ impl Compact {
         if context.json {
             return context.output.json(&report);
         }
-        context.output.line(format!(
-            "{} in use instead of {}, {} of it free; moved {} records",
-            size(report.bytes_after),
-            size(report.bytes_before),
-            size(report.free_bytes_after),
-            count(report.moved_records),
-        ))
+        context.output.line(format!("{}; {}", common_line(&report), viper_line(&report)))
     }
+}
+
+/// What was gained, whatever the engine.
+fn common_line(report: &Report) -> String {
+    format!(
+        "{} in use instead of {}, {} of it free",
+        size(report.bytes_after),
+        size(report.bytes_before),
+        size(report.free_bytes_after),
+    )
+}
+
+/// What Viper did for it.
+fn viper_line(report: &Report) -> String {
+    format!("moved {} records", count(report.moved_records))
 }

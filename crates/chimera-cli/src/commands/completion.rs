@@ -1,9 +1,8 @@
 //! `chimera completion`.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::arguments::Cli;
 use crate::commands::Context;
 use crate::failure::Failure;
 
@@ -23,10 +22,15 @@ pub(crate) struct Completion {
 }
 
 impl Completion {
-    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+    /// Prints the script for `command_line`.
+    pub(crate) fn run(
+        &self,
+        context: &mut Context,
+        mut command_line: Command,
+    ) -> Result<(), Failure> {
         // By way of memory: the generator panics when writing fails.
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "chimera", &mut script);
+        clap_complete::generate(self.shell, &mut command_line, "chimera", &mut script);
         context.output.bytes(&script)
     }
 }

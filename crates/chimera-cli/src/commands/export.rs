@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chimera::{Db, Error, ExportOptions, ExportReport, StreamReader};
 use clap::{Args, ValueHint};
+use rustix::fs::OFlags;
 
 use crate::arguments::StoreArguments;
 use crate::commands::{Context, STANDARD_STREAM};
@@ -84,14 +85,20 @@ impl Export {
         Ok(report)
     }
 
+    /// Opens the file to write: one that is new, or a regular one to go on with.
     fn open(&self, path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).mode(0o600);
-        if self.resume {
-            options.create(true).open(path)
-        } else {
-            options.create_new(true).open(path)
+        if !self.resume {
+            return options.create_new(true).open(path);
         }
+        // What is in a pipe cannot be verified: reading it would wait for ever.
+        let file = options.create(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+        if !file.metadata()?.is_file() {
+            let message = "it is not a regular file, so there is nothing to go on with";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(file)
     }
 }
 

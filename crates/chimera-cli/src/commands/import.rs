@@ -4,13 +4,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
-use chimera::{
-    Db, Durability, Error, ImportOptions, ImportReport, Options, StreamPosition, StreamReader,
-};
+use chimera::{Db, Error, ImportOptions, ImportReport, Options, StreamPosition, StreamReader};
 use clap::{Args, ValueHint};
 use serde_json::json;
 
-use crate::arguments::StoreArguments;
+use crate::arguments::WriteArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{self, count};
@@ -25,25 +23,22 @@ Examples:
   chimera import --path users users.stream
   chimera export --path users - | chimera import --path copy -
 
-Keys that are there already get the values of the stream. When the stream is damaged or ends too
-soon, what came before is kept, and the message says where to go on: with the whole stream and
---resume POSITION, or without, which stores everything again and does no harm.";
+Keys that the store has already get the values of the stream. If the stream is damaged or ends too
+soon, the records before that are kept, and the message says where to go on: give the whole stream
+again with --resume POSITION. Without it everything is stored again, which does no harm.";
 
 /// Store the records of a stream that `export` wrote; creates the store if there is none
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Import {
     #[command(flatten)]
-    store: StoreArguments,
+    write: WriteArguments,
     /// File to read; `-` is standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Pass over what an import stored before it stopped, given where it said to go on
     #[arg(long, value_name = "POSITION")]
     resume: Option<StreamPosition>,
-    /// What a write survives: auto, immediate, group:MILLISECONDS or process
-    #[arg(long, value_name = "MODE", default_value = "auto")]
-    durability: Durability,
     /// Size of each of the store's segments, when it is created, such as 64MiB [default: 1GiB; on a
     /// device, what fills it]
     #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
@@ -63,7 +58,7 @@ impl Import {
 
     fn import(&self, context: &mut Context, from: impl Read, bytes: u64) -> Result<(), Failure> {
         let mut reader = StreamReader::new(BufReader::with_capacity(BUFFER_BYTES, from))?;
-        let created = store::is_absent(&self.store.place.path)?;
+        let created = store::is_absent(&self.write.store.place.path)?;
         let db = self.open(created.then(|| reader.kind().options()))?;
         let bar = Bar::new("importing", "bytes");
         let mut options = ImportOptions::new();
@@ -94,12 +89,12 @@ impl Import {
         let mut options = kind
             .unwrap_or_default()
             .create(create)
-            .salvage(self.store.salvage)
-            .durability(self.durability);
+            .salvage(self.write.store.salvage)
+            .durability(self.write.durability);
         if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        Ok(store::open(&self.store.place.path, options)?)
+        Ok(store::open(&self.write.store.place.path, options)?)
     }
 
     fn say(
@@ -115,7 +110,9 @@ impl Import {
             return context.output.json(&all);
         }
         if created {
-            context.output.line(format!("created store `{}`", self.store.place.path.display()))?;
+            context
+                .output
+                .line(format!("created store `{}`", self.write.store.place.path.display()))?;
         }
         let part = |records: u64, before: &str, after: &str| match records {
             0 => String::new(),

@@ -1,6 +1,6 @@
 //! `chimera inspect`.
 
-use chimera::InspectReport;
+use chimera::{InspectReport, ViperInspect};
 use clap::Args;
 use serde::Serialize;
 
@@ -31,6 +31,9 @@ struct Report<'a> {
     report: InspectReport,
 }
 
+/// A line of the table: a name and what is said.
+type Row = (&'static str, String);
+
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let db = store::open_to_read(&self.store)?;
@@ -40,22 +43,31 @@ impl Inspect {
         if context.json {
             return context.output.json(&Report { path: &self.store.place.path, report });
         }
-        for (name, value) in rows(&report) {
-            context.output.line(format!("{name:22}{value}"))?;
+        let mut rows = common_rows(&report);
+        rows.extend(report.viper().map(viper_rows).unwrap_or_default());
+        for (name, value) in rows {
+            context.output.line(format!("{name:24}{value}"))?;
         }
-        for line in histogram(&report) {
+        for line in report.viper().map(histogram).unwrap_or_default() {
             context.output.line(line)?;
         }
         Ok(())
     }
 }
 
-fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
-    let InspectReport { blocks, pages, bytes, index, .. } = report;
-    let mut rows = vec![
+/// What every store is made of.
+fn common_rows(report: &InspectReport) -> Vec<Row> {
+    vec![
         ("records", count(report.records)),
-        ("blocks", format!("{} of {}", count(blocks.used), size(report.block_bytes))),
-        ("  of pages", format!("{} of {}", count(blocks.paged), size(report.page_bytes))),
+        ("blocks", format!("{} of {}", count(report.blocks_used), size(report.block_bytes))),
+    ]
+}
+
+/// What Viper is made of beside that.
+fn viper_rows(viper: &ViperInspect) -> Vec<Row> {
+    let ViperInspect { blocks, pages, bytes, index, .. } = viper;
+    let mut rows = vec![
+        ("  of pages", count(blocks.paged)),
         ("  that are one page", count(blocks.large)),
         ("  damaged", count(blocks.damaged)),
         ("blocks of records", count(blocks.paged + blocks.large)),
@@ -70,7 +82,7 @@ fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
         rows.push(("  damaged", count(pages.damaged)));
     }
     rows.extend([
-        ("bytes of records", size(bytes.live)),
+        ("bytes of live records", size(bytes.live)),
         ("bytes that are dead", size(bytes.dead)),
         ("bytes of room", size(bytes.room)),
         ("bytes of overhead", size(bytes.overhead)),
@@ -85,8 +97,8 @@ fn rows(report: &InspectReport) -> Vec<(&'static str, String)> {
 }
 
 /// Blocks by the part of them that live records take.
-fn histogram(report: &InspectReport) -> Vec<String> {
-    let fill = &report.fill;
+fn histogram(viper: &ViperInspect) -> Vec<String> {
+    let fill = &viper.fill;
     let parts = (1_u64..).zip(fill.tenths).map(|(tenth, blocks)| (10 * tenth, blocks));
     let all: Vec<_> = std::iter::once((0, fill.empty)).chain(parts).collect();
     let most = all.iter().map(|(_, blocks)| *blocks).max().unwrap_or_default().max(1);

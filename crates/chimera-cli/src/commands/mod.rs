@@ -15,7 +15,7 @@ pub(crate) mod put;
 pub(crate) mod stats;
 pub(crate) mod update_u64;
 
-use crate::arguments::{Command, Global};
+use crate::arguments::Global;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::text::Form;
@@ -45,31 +45,5 @@ impl Context {
     /// That there is no such key.
     pub(crate) fn key_not_found(&self, key: &[u8]) -> Failure {
         Failure::KeyNotFound(self.form.show_in_line(key))
-    }
-}
-
-impl Command {
-    /// Does it.
-    ///
-    /// # Errors
-    /// Whatever keeps it from being done.
-    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        match self {
-            Self::Put(put) => put.run(context),
-            Self::Get(get) => get.run(context),
-            Self::Delete(delete) => delete.run(context),
-            Self::UpdateU64(update) => update.run(context),
-            Self::ListKeys(list) => list.run(context),
-            Self::Stats(stats) => stats.run(context),
-            Self::Doctor(doctor) => doctor.run(context),
-            Self::Check(check) => check.run(context),
-            Self::Inspect(inspect) => inspect.run(context),
-            Self::Compact(compact) => compact.run(context),
-            Self::Export(export) => export.run(context),
-            Self::Import(import) => import.run(context),
-            Self::Backup(backup) => backup.run(context),
-            Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
-            Self::Completion(completion) => completion.run(context),
-        }
     }
 }

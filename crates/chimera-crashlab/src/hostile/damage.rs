@@ -1,7 +1,7 @@
 //! Steps that change an image, from the input; and the steps that the store will be used with.
 
 use super::damage_log as log;
-use super::format::{COPY_STRIDE, SUPERBLOCK_WORDS, USED_BLOCKS_AT, checked_word};
+use super::format::{AREA_LENGTH_AT, AREA_WORDS, COPY_STRIDE, USED_BLOCKS_AT, checked_word};
 use super::image::{Image, SUPERBLOCK, Slot, segment_name, set_word};
 use super::input::Input;
 
@@ -110,7 +110,7 @@ fn damage_once(image: &mut Image, input: &mut Input<'_>, kind: u8) {
 
 fn superblock_word(image: &mut Image, input: &mut Input<'_>) {
     let which = input.byte();
-    let (copies, word) = (which >> 6, usize::from(which) % (SUPERBLOCK_WORDS - 1));
+    let (copies, word) = (which >> 6, usize::from(which) % (AREA_LENGTH_AT + 2 + AREA_WORDS));
     let half = which >> 4 & 3;
     let value = input.number();
     let Some(bytes) = image.files.get_mut(SUPERBLOCK) else { return };

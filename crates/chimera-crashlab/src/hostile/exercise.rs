@@ -331,7 +331,7 @@ impl Model {
             assert_eq!(db.stats().records, found as u64);
         }
         let inspected = db.inspect(None);
-        assert_eq!(inspected.blocks.used, report.blocks);
+        assert_eq!(inspected.blocks_used, report.blocks);
         assert!(!self.strict || inspected.records == report.records, "{inspected:?}");
     }
 }

@@ -4,8 +4,15 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub(super) const SUPERBLOCK_BYTES: usize = 8192;
 pub(super) const COPY_STRIDE: usize = 4096;
-/// Words of a superblock copy; the last is the checksum.
-pub(super) const SUPERBLOCK_WORDS: usize = 16;
+/// Words of a superblock copy: common ones, and the engine's area with its length and checksum.
+pub(super) const SUPERBLOCK_WORDS: usize = 48;
+/// Where in a copy the sequence number, the checksum, and the area's length are; then come its checksum and
+/// its words.
+pub(super) const SEQUENCE_AT: usize = 6;
+pub(super) const CHECKSUM_AT: usize = 15;
+pub(super) const AREA_LENGTH_AT: usize = 16;
+/// Words of the area of Viper.
+pub(super) const AREA_WORDS: usize = 3;
 /// Where the number of used blocks is.
 pub(super) const USED_BLOCKS_AT: usize = 1024;
 /// Bytes at the end of a segment that begin with its header.
@@ -36,6 +43,11 @@ pub(super) fn checked_word(number: u32) -> u64 {
 /// The XXH3 of words as they lie on media.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
+}
+
+/// The checksum of an engine's area, whose words these are.
+pub(super) fn area_checksum(bytes: &[u8], sequence: u64) -> u64 {
+    xxh3_64_with_seed(bytes, sequence ^ (bytes.len() / 8) as u64)
 }
 
 /// The 64-bit hash of a key.
@@ -108,12 +120,12 @@ impl Shape {
         let shape = Self {
             hash_seed: words[3],
             segment_bytes: usize::try_from(words[4]).ok()?,
-            page_bytes: low(5),
-            pages_per_block: high(5),
-            block_shift_bytes: low(6),
-            is_checked: high(6) == 1,
-            key_bytes: low(7),
-            value_bytes: high(7),
+            page_bytes: low(18),
+            pages_per_block: high(18),
+            block_shift_bytes: high(5),
+            is_checked: words[20] == 1,
+            key_bytes: low(19),
+            value_bytes: high(19),
         };
         // Larger pages do not fit the files that are made.
         let is_possible = (256..=16 << 10).contains(&shape.page_bytes)

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::format::{
-    COPY_STRIDE, PIECE_BYTES_MAX, Page, SEGMENT_END_BYTES, SEGMENT_WORDS, SUPERBLOCK_BYTES,
-    SUPERBLOCK_WORDS, Shape, USED_BLOCKS_AT, checked_word, checksum, colliding_key, key_check,
-    key_hash, value_check,
+    AREA_LENGTH_AT, AREA_WORDS, CHECKSUM_AT, COPY_STRIDE, PIECE_BYTES_MAX, Page, SEGMENT_END_BYTES,
+    SEGMENT_WORDS, SEQUENCE_AT, SUPERBLOCK_BYTES, SUPERBLOCK_WORDS, Shape, USED_BLOCKS_AT,
+    area_checksum, checked_word, checksum, colliding_key, key_check, key_hash, value_check,
 };
 
 pub(super) const SUPERBLOCK: &str = "superblock";
@@ -158,11 +158,13 @@ impl Image {
             Some(words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect())
         };
         let (first, second) = (copy(0)?, copy(COPY_STRIDE)?);
-        Shape::from_superblock(if (first[8].wrapping_sub(second[8]) as i64) > 0 {
-            &first
-        } else {
-            &second
-        })
+        Shape::from_superblock(
+            if (first[SEQUENCE_AT].wrapping_sub(second[SEQUENCE_AT]) as i64) > 0 {
+                &first
+            } else {
+                &second
+            },
+        )
     }
 
     /// Writes a record with right checks, and sets its bit. Nothing where there is no such slot.
@@ -200,11 +202,18 @@ impl Image {
     pub(super) fn fix_superblock(&mut self) {
         let Some(bytes) = self.files.get_mut(SUPERBLOCK) else { return };
         for copy in [0, COPY_STRIDE] {
-            let end = copy + 8 * (SUPERBLOCK_WORDS - 1);
-            if end + 8 <= bytes.len() {
-                let sum = checksum(&bytes[copy..end]);
-                set_word(bytes, end, sum);
+            if copy + 8 * SUPERBLOCK_WORDS > bytes.len() {
+                continue;
             }
+            let end = copy + 8 * CHECKSUM_AT;
+            let sum = checksum(&bytes[copy..end]);
+            set_word(bytes, end, sum);
+            let length = word(bytes, copy + 8 * AREA_LENGTH_AT);
+            let area = copy + 8 * (AREA_LENGTH_AT + 2);
+            let words = length.min((SUPERBLOCK_WORDS - AREA_LENGTH_AT - 2) as u64) as usize;
+            let sequence = word(bytes, copy + 8 * SEQUENCE_AT);
+            let sum = area_checksum(&bytes[area..area + 8 * words], sequence);
+            set_word(bytes, copy + 8 * (AREA_LENGTH_AT + 1), sum);
         }
     }
 
@@ -262,19 +271,27 @@ fn superblock(base: &Base) -> Vec<u8> {
     for sequence in [1, 2] {
         let words = [
             u64::from_le_bytes(*b"CHIMERA1"),
-            pair(1, 1),
+            pair(2, 1),
             POOL_ID,
             shape.hash_seed,
             shape.segment_bytes as u64,
-            pair(shape.page_bytes, shape.pages_per_block),
-            pair(shape.block_shift_bytes, if shape.is_checked { 1 } else { 2 }),
-            pair(shape.key_bytes, shape.value_bytes),
+            pair(shape.block_bytes(), shape.block_shift_bytes),
             sequence,
             segments as u64,
             1,
         ];
+        let area = [
+            pair(shape.page_bytes, shape.pages_per_block),
+            pair(shape.key_bytes, shape.value_bytes),
+            if shape.is_checked { 1 } else { 2 },
+        ];
+        let copy = (sequence % 2) as usize * COPY_STRIDE;
         for (number, word) in words.into_iter().enumerate() {
-            set_word(&mut bytes, (sequence % 2) as usize * COPY_STRIDE + 8 * number, word);
+            set_word(&mut bytes, copy + 8 * number, word);
+        }
+        set_word(&mut bytes, copy + 8 * AREA_LENGTH_AT, AREA_WORDS as u64);
+        for (number, word) in area.into_iter().enumerate() {
+            set_word(&mut bytes, copy + 8 * (AREA_LENGTH_AT + 2 + number), word);
         }
     }
     set_word(&mut bytes, USED_BLOCKS_AT, checked_word(used_blocks as u32));

@@ -218,6 +218,6 @@ impl Store for EngineStore {
 
     fn close(mut self) -> Result<(), Failure> {
         self.sessions.clear();
-        self.db.close().map_err(failure)
+        self.db.close().map_err(|failed| failure(failed.into()))
     }
 }

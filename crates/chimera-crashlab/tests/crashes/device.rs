@@ -60,7 +60,7 @@ fn what_a_device_held_before_never_comes_back() {
     let rig = Rig::with_device(&words, Arc::new(DeviceFiles));
     let db = open(&rig);
     let mut session = db.session();
-    let slots = u64::from(db.stats().records_per_block);
+    let slots = u64::from(db.stats().viper().expect("Viper").records_per_block);
     rig.skip();
     fill(&mut session, 0..=slots, 1);
     let mut fresh = 0;
@@ -78,7 +78,7 @@ fn what_a_device_held_before_never_comes_back() {
 fn growth_on_a_device_is_atomic() {
     let rig = device(u64::MAX);
     let db = open(&rig);
-    let slots = 24 * u64::from(db.stats().records_per_block);
+    let slots = 24 * u64::from(db.stats().viper().expect("Viper").records_per_block);
     fill(&mut db.session(), 0..slots, 1);
     assert_eq!(db.stats().segments, 1);
     rig.skip();

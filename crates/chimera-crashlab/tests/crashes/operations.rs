@@ -10,7 +10,7 @@ use crate::tools::{
 use crate::{MEMORY_BYTES, Model, Work, assert_atomic, quiet, recovered, rig, stores, versioned};
 
 fn records_per_block(options: &Options) -> u64 {
-    let in_slots = u64::from(rig(options).1.stats().records_per_block);
+    let in_slots = u64::from(rig(options).1.stats().viper().expect("Viper").records_per_block);
     if in_slots > 0 { in_slots } else { 8 }
 }
 

@@ -26,7 +26,7 @@ fn interrupted_get(
     meanwhile: impl FnOnce(&mut Session<Simulated>, u64) + Send + 'static,
 ) -> Option<Vec<u8>> {
     let (rig, db) = rig(options);
-    let slots = u64::from(db.stats().records_per_page);
+    let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
     let mut writer = db.session();
     fill(&mut writer, 0..slots, 1);
     let stage = Mutex::new(Some((writer, meanwhile)));
@@ -154,7 +154,7 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
 fn a_key_that_moves_all_the_time_is_found() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
         let (rig, db) = rig(&one_page_blocks().layout(layout));
-        let slots = u64::from(db.stats().records_per_page);
+        let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
         let mut writer = db.session();
         fill(&mut writer, 0..slots, 1);
         let moves = 6;

@@ -1,6 +1,6 @@
 //! Any other architecture: no flush instruction, no 16-byte compare and swap.
 //!
-//! Good enough to build and to work on media that need no flush; whoever needs what is missing asks
+//! Good enough to build and to work on media that need no flush. A caller of what is missing asks
 //! `has_cas_u128` first. A lock would not do: another process, or a crash, does not see it.
 
 use std::sync::OnceLock;

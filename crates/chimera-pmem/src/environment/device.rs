@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dev, major, minor};
 
-use crate::hardware::Window;
+use crate::mapping::Window;
 
 /// What sysfs says about a DAX device.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::Medium;
 /// Files in memory, gone with the value. No operation makes a system call.
 ///
 /// The root directory is there from the start. Paths are taken as written, from the root: `..` and
-/// links mean nothing. A removed file lives on for those who have it open.
+/// links mean nothing. A removed file lives on while it is open.
 ///
 /// # Durability
 /// Everything is as durable as the value; the crash lab puts its own provider on top.
@@ -333,7 +333,7 @@ fn normal(path: &Path) -> PathBuf {
     parts.collect()
 }
 
-/// Locks; a panic elsewhere leaves these states whole.
+/// Locks a mutex, whether or not a thread panicked while holding it: these states are whole at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -71,7 +71,8 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// An open file or device. Never follows a symbolic link in its last component; closed on exec.
+/// An open file or device. Opening refuses at once whatever is neither a regular file nor a DAX device,
+/// and never follows a symbolic link in its last component; closed on exec.
 pub trait File: Send + Sync + fmt::Debug {
     /// Length in bytes; of a device, its capacity.
     ///
@@ -121,7 +122,7 @@ pub trait File: Send + Sync + fmt::Debug {
     /// When the operating system fails.
     fn medium(&self) -> io::Result<Medium>;
     /// What the offset, length and address of a mapping must be multiples of: a power of two, in
-    /// bytes. At least the page size of the system counts beside it.
+    /// bytes. The page size of the system is a lower bound beside it.
     fn mapping_alignment(&self) -> u64 {
         4096
     }
@@ -180,7 +181,7 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// As the operating system says.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Gives the file `from` the name `to`, in the same directory; whatever file had that name is gone.
-    /// Whoever opens `to` meanwhile finds either file, whole. Nothing a store's content depends on.
+    /// An `open` of `to` meanwhile gives either file, whole. A store's content does not depend on it.
     ///
     /// # Errors
     /// As the operating system says; `Unsupported` where files cannot be renamed.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
@@ -91,20 +91,16 @@ impl RealFile {
             OpenMode::ReadWrite => OFlags::RDWR,
             OpenMode::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // NONBLOCK: opening a pipe put there by someone else must not hang. It means nothing for
-        // regular files and DAX devices.
+        if mode != OpenMode::CreateNew {
+            // Before it is opened: some devices do something at that.
+            let at = rustix::fs::CWD;
+            kind_of(&rustix::fs::statat(at, path, AtFlags::SYMLINK_NOFOLLOW)?)?;
+        }
+        // NOFOLLOW, NONBLOCK: what was put there since is not followed, and does not hang. They mean
+        // nothing for regular files and DAX devices.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let descriptor = retry(|| rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR))?;
-        let status = rustix::fs::fstat(&descriptor)?;
-        let device = match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => None,
-            FileType::CharacterDevice => Some(DaxDevice::from_number(status.st_rdev)?),
-            FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
-            _ => {
-                let message = "neither a regular file nor a DAX device";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-        };
+        let device = kind_of(&rustix::fs::fstat(&descriptor)?)?;
         let read_only = mode == OpenMode::Read;
         if let Some(device) = device.as_ref().filter(|_| !read_only) {
             device.check_writable()?;
@@ -257,6 +253,29 @@ impl File for RealFile {
     fn is_read_only(&self) -> bool {
         self.read_only
     }
+}
+
+/// The DAX device that a path or a descriptor stands for, or none for a regular file.
+///
+/// # Errors
+/// When it is anything else; the message says what.
+fn kind_of(status: &Stat) -> io::Result<Option<DaxDevice>> {
+    let found = match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => return Ok(None),
+        FileType::CharacterDevice => return DaxDevice::from_number(status.st_rdev).map(Some),
+        FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+        // The kind is that of the error with which the system refuses links.
+        FileType::Symlink => {
+            let kind = io::Error::from(Errno::LOOP).kind();
+            return Err(io::Error::new(kind, "a symbolic link, which is not followed"));
+        }
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::BlockDevice => "a block device",
+        FileType::Unknown => "something unknown",
+    };
+    let message = format!("{found}, neither a regular file nor a DAX device");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// Whether the kernel grants a `MAP_SYNC` mapping, which it does only where flushed lines are

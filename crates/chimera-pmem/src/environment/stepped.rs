@@ -267,7 +267,7 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Locks; a panic elsewhere leaves these small states whole.
+/// Locks a mutex, whether or not a thread panicked while holding it: these states are whole at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,9 +17,6 @@
 mod options;
 mod platform;
 mod region;
-mod reservation;
-mod window;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -33,10 +30,9 @@ pub use options::{FlushChoice, HardwareOptions};
 use crate::arch;
 use crate::environment::File;
 use crate::journal::{Journal, Lines};
+use crate::mapping::{Reservation, words};
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
 use region::Region;
-use reservation::Reservation;
-pub(crate) use window::Window;
 
 /// Bytes to copy at a time from a file that cannot be mapped.
 const FILL_BYTES: u64 = 256 << 10;
@@ -134,7 +130,7 @@ impl Hardware {
     }
 
     fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
-        // The list is changed by a single push, so a panic elsewhere leaves it whole.
+        // The list is changed by a single push, so it is whole even after a panic of another thread.
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,7 +152,7 @@ impl Hardware {
         // Rotating moves the three low bits to the top: an offset that is not a multiple of 8
         // becomes a word number beyond every watermark, so one compare finds both mistakes.
         let first = at.rotate_right(3);
-        // Acquire: whoever learnt of the watermark also sees the mapping.
+        // Acquire: a thread that sees the watermark also sees the mapping.
         if first.saturating_add(count) > watermark.load(Ordering::Acquire) {
             self.refuse(at, length);
         }
@@ -171,7 +167,7 @@ impl Hardware {
     fn touch(&self, at: u64) {
         let word = &self.words_mut(at, 8)[0];
         // Not `fetch_or(0)`: the compiler makes a load of it, which maps the shared zero page. When
-        // the swap fails, somebody else has stored to the page.
+        // the swap fails, another thread has stored to the page.
         let value = word.load(Ordering::Relaxed);
         let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -211,8 +207,8 @@ impl Hardware {
         });
     }
 
-    /// Puts what no mapping brings into a private region that nobody sees yet: the content of a file
-    /// without a descriptor, and the overlay.
+    /// Fills a private region that is not published yet with what no mapping brings: the content of a
+    /// file without a descriptor, and the overlay.
     fn fill(&self, at: u64, file: &dyn File, file_offset: u64, length: u64) -> io::Result<()> {
         if file.descriptor().is_none() {
             let mut chunk = vec![0; FILL_BYTES.min(length) as usize];
@@ -276,7 +272,7 @@ impl Pmem for Hardware {
             let message = "a writable region cannot follow a read-only one";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        // What nobody writes need not be shared: a file that cannot be mapped is read into memory.
+        // What is only read need not be shared: a file that cannot be mapped is read into memory.
         let is_copy =
             file.descriptor().is_none() && file.is_read_only() && file.medium()? == Medium::File;
         let is_private = self.is_journaled() || self.overlay.get().is_some() || is_copy;
@@ -285,7 +281,7 @@ impl Pmem for Hardware {
             self.fill(at, &**file, file_offset, length)?;
         }
         if let Some(journal) = self.journal.get() {
-            journal.add_home(at, file, file_offset, length);
+            journal.add_data_file(at, file, file_offset, length);
         }
         // On an ordinary file a huge page would allocate 2 MiB of disk at its first touch.
         let wants_huge_pages = self.options.huge_pages && region.medium() != Medium::File;

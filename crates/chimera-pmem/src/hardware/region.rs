@@ -4,8 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::reservation::{Reservation, Sharing, Source};
 use crate::environment::File;
+use crate::mapping::{Reservation, Sharing, Source};
 use crate::{Extent, Medium};
 
 /// A part of a file mapped into the reservation.

@@ -4,14 +4,13 @@ use std::hint;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::pace::Charge;
 use crate::arch;
 
 /// How long the counter is compared with the operating system's clock, once per process. The reading
 /// of that clock, some tens of nanoseconds, over this is the error: about 10 ppm.
 const CALIBRATION: Duration = Duration::from_millis(5);
 
-/// Pairs of readings of which the closest one counts.
+/// Pairs of readings of which the closest one is taken.
 const READINGS: usize = 16;
 
 /// The counter's value when the clock was first used, and nanoseconds per tick times 2^32.
@@ -42,7 +41,7 @@ impl Clock {
 }
 
 /// Reads both clocks at the same time. An interruption between the two readings would make the rate
-/// wrong for good, so of several pairs the one that took least counts.
+/// wrong for good, so of several pairs the one that took least is taken.
 fn read_both() -> (Instant, u64) {
     let read = || {
         let before = arch::timestamp();
@@ -78,16 +77,11 @@ impl Started {
         Self { ticks: arch::timestamp() }
     }
 
-    /// Keeps the processor busy until a call that started here has taken what it is charged.
+    /// Keeps the processor busy until `ns` have passed since.
     #[inline]
-    pub(super) fn wait(self, charge: Charge) {
-        if charge.latency_ns > 0 {
-            let clock = Clock::get();
-            // No pause instruction: it would take longer than the delays asked for.
-            while clock.ns(arch::timestamp().saturating_sub(self.ticks)) < charge.latency_ns {}
-        }
-        if charge.transferred_ns > 0 {
-            while now_ns() < charge.transferred_ns {}
-        }
+    pub(super) fn wait(self, ns: u64) {
+        let clock = Clock::get();
+        // No pause instruction: it would take longer than the delays asked for.
+        while clock.ns(arch::timestamp().saturating_sub(self.ticks)) < ns {}
     }
 }

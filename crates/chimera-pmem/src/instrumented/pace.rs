@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::clock;
+use super::clock::{self, Started};
 use super::lines::{LineSet, READ};
 use super::profile::{Bandwidth, Latencies};
 use crate::CACHE_LINE;
@@ -80,6 +80,19 @@ pub(super) struct Charge {
     pub(super) latency_ns: u64,
     /// When its transfers end, by the shared clock; 0 when there is nothing to wait for.
     pub(super) transferred_ns: u64,
+}
+
+impl Charge {
+    /// Keeps the processor busy until a call that started then has taken what it is charged.
+    #[inline]
+    pub(super) fn wait(self, started: Started) {
+        if self.latency_ns > 0 {
+            started.wait(self.latency_ns);
+        }
+        if self.transferred_ns > 0 {
+            while clock::now_ns() < self.transferred_ns {}
+        }
+    }
 }
 
 /// One thread's state.

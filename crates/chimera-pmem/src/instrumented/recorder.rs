@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 64;
 /// The models, shared by all threads.
 #[derive(Debug)]
 pub(super) struct Models {
-    /// `None` when nobody asks which reads miss: no counters, and reads are free of charge.
+    /// `None` when it does not matter which reads miss: no counters, and reads are free of charge.
     pub(super) cache: Option<CacheModel>,
     pub(super) device: Option<Device>,
     pub(super) injection: Option<Injection>,

@@ -39,7 +39,7 @@ impl<P: Pmem> Instrumented<P> {
     fn record_and_wait(&self, work: impl FnOnce(&mut Recorder, &Models) -> Charge) {
         if self.injects {
             let started = Started::now();
-            started.wait(self.shared.record(work));
+            self.shared.record(work).wait(started);
         } else if self.active {
             self.shared.record(work);
         }
@@ -190,7 +190,7 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         result
     }
 
-    /// Not counted; the cache model drops the lines, as nobody will write them back.
+    /// Not counted; the cache model drops the lines, as they are never written back.
     fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
         let result = self.inner.punch(range, site);
         self.record(|_, models| {

@@ -1,4 +1,4 @@
-//! Writing lines of synced entries to their homes, and freeing the entries' space.
+//! Writing lines of synced entries back to the data files, and freeing the entries' space.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use super::read::Walk;
 use super::{Header, Journal, Lines, damaged, lock};
 use crate::environment::TaskStep;
 
-/// Bytes of lines to bring home at a time.
+/// Bytes of lines to write back at a time.
 const PIECE_BYTES: usize = 64 << 20;
 
 /// What a checkpoint uses again and again. Its lock lets one checkpoint run at a time.
@@ -17,23 +17,23 @@ pub(super) struct Scratch {
 }
 
 impl Journal {
-    /// Brings everything home that was fenced before the call.
+    /// Writes everything back that was fenced before the call.
     ///
     /// # Errors
-    /// When the journal or a home cannot be read, written or synced.
+    /// When the journal or a data file cannot be read, written or synced.
     ///
     /// # Durability
-    /// The homes alone hold everything that was fenced before the call.
+    /// The data files alone hold everything that was fenced before the call.
     pub fn checkpoint(&self) -> io::Result<()> {
         let mut scratch = lock(&self.checkpoint);
         let target = self.tail_at();
         while self.start_at() < target {
-            self.bring_home(&mut scratch)?;
+            self.write_back(&mut scratch)?;
         }
         Ok(())
     }
 
-    /// Stops the background work, brings everything home and marks the journal as closed. Nothing may
+    /// Stops the background work, writes everything back and marks the journal as closed. Nothing may
     /// be fenced any more.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Journal {
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
         let mut scratch = lock(&self.checkpoint);
         while self.free_bytes() < bytes {
-            self.bring_home(&mut scratch)?;
+            self.write_back(&mut scratch)?;
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Journal {
             return TaskStep::Wait;
         }
         let mut scratch = lock(&self.checkpoint);
-        match self.bring_home(&mut scratch) {
+        match self.write_back(&mut scratch) {
             Ok(()) => TaskStep::Again,
             Err(error) => {
                 log::error!("no checkpoint: {error}");
@@ -85,16 +85,16 @@ impl Journal {
         }
     }
 
-    /// Brings the oldest entries home and frees their space.
-    fn bring_home(&self, scratch: &mut Scratch) -> io::Result<()> {
+    /// Writes the oldest entries back and frees their space.
+    fn write_back(&self, scratch: &mut Scratch) -> io::Result<()> {
         self.refuse_failure()?;
-        // All that is there: the space of what follows is needed soon, too.
+        // All entries: the space of what follows is needed soon, too.
         self.sync_to(self.tail_at())?;
-        self.bring_synced_home(scratch).inspect_err(|error| self.fail(error))
+        self.write_back_synced(scratch).inspect_err(|error| self.fail(error))
     }
 
     /// From the journal, never from memory: memory is ahead of what is durable.
-    fn bring_synced_home(&self, scratch: &mut Scratch) -> io::Result<()> {
+    fn write_back_synced(&self, scratch: &mut Scratch) -> io::Result<()> {
         let (start, end) = (self.start_at(), self.durable());
         let lines = &mut scratch.lines;
         lines.clear();
@@ -109,7 +109,7 @@ impl Journal {
         }
         lines.fold();
         let begun_ns = self.environment.now_ns();
-        self.write_home(lines)?;
+        self.write_to_files(lines)?;
         let reached = walk.position();
         Header { start: reached, ..self.header }.write(&*self.file)?;
         self.start.store(reached, Ordering::Release);

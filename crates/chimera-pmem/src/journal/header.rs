@@ -37,7 +37,7 @@ pub(super) struct Header {
     pub(super) journal_id: u64,
     /// Bytes for entries: a multiple of 4096.
     pub(super) capacity: u64,
-    /// Position of the first entry that counts. It only grows.
+    /// Position of the first entry that has not been written back. It only grows.
     pub(super) start: u64,
     /// The store was closed in order: there is no entry, and there never was one from `start` on.
     pub(super) is_closed: bool,

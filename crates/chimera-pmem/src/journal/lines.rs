@@ -24,7 +24,7 @@ impl Lines {
         self.content.clear();
     }
 
-    /// Adds a line; of several with one number the last counts after [`fold`](Self::fold).
+    /// Adds a line; of several with one number the last is kept by [`fold`](Self::fold).
     pub(super) fn push(&mut self, line: u64, content: &[u8]) {
         self.order.push((line, (self.content.len() / LINE) as u32));
         self.content.extend_from_slice(content);

@@ -35,7 +35,7 @@ pub(super) fn with<T>(journal: &Weak<Journal>, work: impl FnOnce(&mut Marks) -> 
     MARKS.with_borrow_mut(|all| {
         let place = all.iter().position(|marks| marks.journal.ptr_eq(journal));
         let place = place.unwrap_or_else(|| {
-            // A journal's address is not used again while somebody has a weak reference to it.
+            // A journal's address is not used again while there is a weak reference to it.
             all.retain(|marks| marks.journal.strong_count() > 0);
             all.push(Marks { journal: journal.clone(), runs: Vec::new(), last: 0 });
             all.len() - 1

@@ -3,14 +3,14 @@
 //! The kernel writes back the pages of a shared mapping in any order, so nothing written through one
 //! can be restored after a power loss. Here files are mapped privately instead. `flush` notes lines of
 //! the calling thread; `fence` appends their content to a journal; the journal is synced, alone or
-//! for many fences at once; a checkpoint writes lines of synced entries to their files, the homes, and
-//! frees the space. After a crash the longest prefix of entries without a gap is what happened.
+//! for many fences at once; a checkpoint writes lines of synced entries back to the
+//! data files and frees the space. After a crash the longest prefix of entries without a gap is what happened.
 //!
 //! - `marks`: what a thread has flushed since its last fence.
 //! - `entry`: one fence as bytes; `header`: which journal, and where its first entry lies.
 //! - `read`, `lines`: reading entries back, and the newest content of each line.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
-//! - `checkpoint`, `homes`: writing lines where they belong.
+//! - `checkpoint`, `data_files`: writing lines back.
 //!
 //! Absent on purpose: any knowledge of what the lines mean.
 //!
@@ -24,22 +24,22 @@
 //!    lock is released. So entries follow each other without a gap, and a later entry never has an
 //!    older content. A content newer than what was flushed is like a line that the processor evicted
 //!    early. So every prefix is a state in which persistent memory could have been left.
-//! 2. Homes are written with the content of synced entries at or behind `start` only, and `start`
-//!    moves on only when the homes are synced. So replaying from `start` is exact at any moment.
+//! 2. Data files are written with the content of synced entries at or behind `start` only, and `start`
+//!    moves on only when the data files are synced. So replaying from `start` is exact at any moment.
 //! 3. The space of an entry is used again only when a `start` behind it is durable in both copies of
 //!    the header.
 //! 4. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
 //!    kernel did with the pages is not known.
 //!
 //! # Thread safety
-//! Everything takes `&self` and may be called from any thread. `tail` and `homes` are held while no
-//! other lock is taken; `checkpoint` is taken before `syncing`, which nobody holds during a sync.
+//! Everything takes `&self` and may be called from any thread. `tail` and `data_files` are held while no
+//! other lock is taken; `checkpoint` is taken before `syncing`, which no thread holds during a sync.
 
 mod append;
 mod checkpoint;
+mod data_files;
 mod entry;
 mod header;
-mod homes;
 mod lines;
 mod marks;
 mod read;
@@ -55,11 +55,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::environment::{Environment, File, Task, TaskStep};
-use crate::hardware::Window;
+use crate::mapping::Window;
 use append::Tail;
 use checkpoint::Scratch;
+use data_files::DataFile;
 use header::{DATA_AT, Header};
-use homes::Home;
 pub use lines::Lines;
 pub use read::Contents;
 use sync::Syncing;
@@ -76,7 +76,7 @@ pub enum SyncPolicy {
     },
 }
 
-/// What a journal has done, and has yet to do.
+/// What a journal has done, and what is left to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct JournalFigures {
     /// Bytes it holds at most.
@@ -85,7 +85,7 @@ pub struct JournalFigures {
     pub appended_bytes: u64,
     /// Bytes of entries that no sync has covered yet.
     pub unsynced_bytes: u64,
-    /// Bytes of entries that a checkpoint has yet to bring home.
+    /// Bytes of entries that a checkpoint has yet to write back.
     pub pending_bytes: u64,
     /// Syncs that made entries durable.
     pub syncs: u64,
@@ -114,11 +114,11 @@ pub struct Journal {
     /// When the first operation was acknowledged that no sync covers yet, in nanoseconds; 0 for none.
     window: AtomicU64,
     checkpoint: Mutex<Scratch>,
-    /// The first entry that counts.
+    /// Where the first entry lies that has not been written back.
     start: AtomicU64,
     /// Syncs of the file that succeeded, those of checkpoints not among them.
     syncs: AtomicU64,
-    homes: Mutex<Vec<Home>>,
+    data_files: Mutex<Vec<DataFile>>,
     has_failed: AtomicBool,
     syncer: OnceLock<Box<dyn Task>>,
     checkpointer: OnceLock<Box<dyn Task>>,
@@ -182,7 +182,7 @@ impl Journal {
             checkpoint: Mutex::default(),
             start: start(),
             syncs: AtomicU64::new(0),
-            homes: Mutex::default(),
+            data_files: Mutex::default(),
             has_failed: AtomicBool::new(false),
             syncer: OnceLock::new(),
             checkpointer: OnceLock::new(),
@@ -215,7 +215,7 @@ impl Journal {
         }
     }
 
-    /// Bytes of entries that a checkpoint has yet to bring home.
+    /// Bytes of entries that a checkpoint has yet to write back.
     pub fn pending_bytes(&self) -> u64 {
         // In this order: both only grow.
         let start = self.start_at();
@@ -266,7 +266,7 @@ fn damaged(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Locks a mutex whose data a panic elsewhere leaves whole.
+/// Locks a mutex, whether or not a thread panicked while holding it: its data are whole at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

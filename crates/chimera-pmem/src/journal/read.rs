@@ -73,8 +73,8 @@ impl Contents {
         self.lines
     }
 
-    /// Makes what was read durable, before anything of it may reach the homes: they must not be ahead of the
-    /// journal. After the end of a process it may be in the kernel's memory only; and after a sync that
+    /// Makes what was read durable, before anything of it may reach the data files: they must not be
+    /// ahead of the journal. After the end of a process it may be in the kernel's memory only; and after a sync that
     /// failed even pages that the kernel takes for clean may be, so all are written again.
     ///
     /// # Errors
@@ -94,8 +94,8 @@ impl Contents {
         file.sync()
     }
 
-    /// Empties the journal, once what it holds is durable elsewhere. No entry that is in the file now,
-    /// read or not, will ever count again.
+    /// Empties the journal, once what it holds is durable in the data files. No entry that is in the
+    /// file now, read or not, is ever replayed again.
     ///
     /// # Errors
     /// What the file says.

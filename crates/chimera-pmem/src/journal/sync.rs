@@ -1,4 +1,4 @@
-//! Making entries durable: one sync for whoever waits, a clock for those who do not.
+//! Making entries durable: operations that wait share a sync, the others have a clock.
 
 use std::io;
 use std::sync::atomic::{Ordering, fence};
@@ -11,7 +11,7 @@ use crate::environment::TaskStep;
 /// How often to let others run before a sync that others may share: by yielding, never by sleeping.
 const GATHER_ATTEMPTS: std::ops::Range<u32> = 6..18;
 
-/// Whether somebody is syncing, and what went wrong.
+/// Whether a sync is running, and what went wrong.
 #[derive(Debug, Default)]
 pub(super) struct Syncing {
     is_running: bool,
@@ -28,14 +28,14 @@ impl Journal {
     /// fallen behind.
     ///
     /// # Errors
-    /// When the journal or a home could not be written or synced, now or earlier: the operation may be
+    /// When the journal or a data file could not be written or synced, now or earlier: the operation may be
     /// lost by a power failure, and so may all that follow.
     pub fn settle(&self) -> io::Result<()> {
         self.refuse_failure()?;
         match self.policy {
             SyncPolicy::Immediate => {
-                // What it has written comes behind all that it saw. Without that it is acknowledged for what
-                // it saw.
+                // What the operation has written comes behind all that it saw. If it wrote nothing, all that
+                // it saw has to be durable.
                 let last = marks::with(&self.me, |marks| std::mem::take(&mut marks.last));
                 self.sync_to(if last > 0 { last } else { self.tail_at() })?;
             }
@@ -55,8 +55,8 @@ impl Journal {
         marks::with(&self.me, |marks| marks.last = 0);
     }
 
-    /// As [`settle`](Self::settle), for an operation that only read: where acknowledged means durable,
-    /// nobody may be told what a power loss could take back.
+    /// As [`settle`](Self::settle), for an operation that only read. Where acknowledged means durable, a
+    /// read must not return what a power loss could take back.
     ///
     /// # Errors
     /// As [`settle`](Self::settle).
@@ -77,8 +77,8 @@ impl Journal {
         self.sync_to(self.tail_at())
     }
 
-    /// Waits until everything before `position` is durable. Whoever comes first syncs for all who have
-    /// appended by then.
+    /// Waits until everything before `position` is durable. The first thread that comes syncs for all
+    /// that have appended by then.
     pub(super) fn sync_to(&self, position: u64) -> io::Result<()> {
         if self.durable() >= position {
             return Ok(());
@@ -120,8 +120,8 @@ impl Journal {
         }
     }
 
-    /// Gives those who shared the last sync a moment to have something for this one: they have just been
-    /// woken, and would otherwise need one of their own.
+    /// Gives the threads that shared the last sync a moment to append for this one. They have just been
+    /// woken, and would otherwise need a sync of their own.
     fn gather<'a>(&'a self, mut syncing: MutexGuard<'a, Syncing>) -> MutexGuard<'a, Syncing> {
         for attempt in GATHER_ATTEMPTS {
             if syncing.waiting + 1 >= syncing.batch {
@@ -137,8 +137,8 @@ impl Journal {
     /// Notes an acknowledged operation for the next sync. Waits while a whole window is behind: the
     /// sync of the one before is still running, or has not even been started.
     fn keep_pace(&self, max_delay: Duration) -> io::Result<()> {
-        // Either the one who starts a sync sees this operation's entries, or the window it has closed is
-        // seen here.
+        // Either the thread that starts a sync sees this operation's entries, or the window that it has
+        // closed is seen here.
         fence(Ordering::SeqCst);
         // In this order: both only grow.
         let covered = self.covered.load(Ordering::SeqCst);
@@ -188,7 +188,7 @@ impl Journal {
             // Another sync has covered the operations of the window.
             let closed =
                 self.window.compare_exchange(opened, 0, Ordering::SeqCst, Ordering::SeqCst);
-            // As in `sync_to`: who saw the window open before, and has appended, gets another one.
+            // As in `sync_to`: a thread that saw the window open before, and has appended, gets another one.
             fence(Ordering::SeqCst);
             if closed.is_ok() && self.tail_at() != self.covered.load(Ordering::SeqCst) {
                 let now = self.environment.now_ns().max(1);

@@ -1,9 +1,12 @@
-//! [`Metered`]: a session's client, with what it counts: each operation is counted, and some are timed.
+//! [`Metered`]: an engine's session, with what it counts: each operation is counted, and some are timed.
+//! Here a call is matched to its engine, once.
 
 use chimera_pmem::Pmem;
 
-use super::kind::Engine;
-use crate::engine::viper::{Client, Listed, Written};
+use crate::engine::shared::client::Written;
+use crate::engine::shared::listing::Listed;
+use crate::engine::shared::settle;
+use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::types::error::Result;
 use crate::types::operations::{Count, OperationStats, Timed};
@@ -13,19 +16,18 @@ use crate::types::swap::Swap;
 const IN_PLACE_BYTES: u64 = 8;
 
 /// What a session keeps between operations.
-#[derive(Debug)]
-pub(super) struct Metered {
-    client: Client,
+pub(super) struct Metered<P: Pmem> {
+    session: AnySession<P>,
     meter: Meter,
 }
 
-impl Metered {
-    pub(super) fn new(client: Client, meter: Meter) -> Self {
-        Self { client, meter }
+impl<P: Pmem> Metered<P> {
+    pub(super) fn new(session: AnySession<P>, meter: Meter) -> Self {
+        Self { session, meter }
     }
 
     pub(super) fn number(&self) -> u32 {
-        self.client.number
+        self.session.client().number
     }
 
     pub(super) fn stats(&self) -> OperationStats {
@@ -33,14 +35,11 @@ impl Metered {
     }
 
     #[inline]
-    pub(super) fn put<P: Pmem>(
-        &mut self,
-        engine: &Engine<P>,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<bool> {
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
         let started = self.meter.begin();
-        let outcome = engine.put(&mut self.client, key, value);
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(Engine::put(&**engine, client, key, value))
+        });
         match &outcome {
             Ok(is_new) => {
                 let (count, timed) = match is_new {
@@ -57,17 +56,19 @@ impl Metered {
     }
 
     #[inline]
-    pub(super) fn get_with<P: Pmem, T>(
+    pub(super) fn get_with<T>(
         &mut self,
-        engine: &Engine<P>,
         key: &[u8],
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         let started = self.meter.begin();
         let mut bytes = 0;
-        let outcome = engine.get_with(&mut self.client, key, |value| {
+        let counting = |value: &[u8]| {
             bytes = value.len() as u64;
             take(value)
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            settle::get_with(&**engine, client, key, counting)
         });
         match &outcome {
             Ok(Some(_)) => {
@@ -84,20 +85,22 @@ impl Metered {
         outcome
     }
 
-    pub(super) fn multi_get_with<P: Pmem, K: AsRef<[u8]>>(
+    pub(super) fn multi_get_with<K: AsRef<[u8]>>(
         &mut self,
-        engine: &Engine<P>,
         keys: &[K],
         mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let started = self.meter.begin();
         let (mut hits, mut misses, mut bytes) = (0, 0, 0);
-        let outcome = engine.multi_get_with(&mut self.client, keys, |number, value| {
+        let counting = |number: usize, value: Option<&[u8]>| {
             match value {
                 Some(value) => (hits, bytes) = (hits + 1, bytes + value.len() as u64),
                 None => misses += 1,
             }
             take(number, value);
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            settle::multi_get_with(&**engine, client, keys, counting)
         });
         self.meter.count_many(Count::MultiGetHits, hits);
         self.meter.count_many(Count::MultiGetMisses, misses);
@@ -106,17 +109,19 @@ impl Metered {
         outcome
     }
 
-    pub(super) fn update<P: Pmem>(
+    pub(super) fn update(
         &mut self,
-        engine: &Engine<P>,
         key: &[u8],
         mut change: impl FnMut(&mut Vec<u8>),
     ) -> Result<bool> {
         let started = self.meter.begin();
         let mut bytes = 0;
-        let outcome = engine.update(&mut self.client, key, |value| {
+        let counting = |value: &mut Vec<u8>| {
             change(value);
             bytes = value.len() as u64;
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(engine.update(client, key, counting))
         });
         match &outcome {
             Ok(true) => self.updated(started, bytes),
@@ -126,32 +131,34 @@ impl Metered {
     }
 
     #[inline]
-    pub(super) fn update_u64<P: Pmem>(
+    pub(super) fn update_u64(
         &mut self,
-        engine: &Engine<P>,
         key: &[u8],
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
         let started = self.meter.begin();
-        let outcome = engine.update_u64(&mut self.client, key, at, change);
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(engine.update_u64(client, key, at, change))
+        });
         match &outcome {
             // Where it is not in place, the record is written anew with the value as the client has it.
-            Ok(Some(_)) => self.updated(started, self.client.changed_bytes()),
+            Ok(Some(_)) => self.updated(started, self.session.client().changed.len() as u64),
             _ => self.ended(started, &outcome, Count::UpdateMisses, Some(Timed::Update)),
         }
         outcome
     }
 
-    pub(super) fn compare_and_swap<P: Pmem>(
+    pub(super) fn compare_and_swap(
         &mut self,
-        engine: &Engine<P>,
         key: &[u8],
         expected: &[u8],
         new: &[u8],
     ) -> Result<Swap> {
         let started = self.meter.begin();
-        let outcome = engine.compare_and_swap(&mut self.client, key, expected, new);
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(engine.compare_and_swap(client, key, expected, new))
+        });
         let timed = Some(Timed::Update);
         match &outcome {
             Ok(Swap::Swapped) => self.updated(started, new.len() as u64),
@@ -162,9 +169,11 @@ impl Metered {
     }
 
     #[inline]
-    pub(super) fn delete<P: Pmem>(&mut self, engine: &Engine<P>, key: &[u8]) -> Result<bool> {
+    pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
         let started = self.meter.begin();
-        let outcome = engine.delete(&mut self.client, key);
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(Engine::delete(&**engine, client, key))
+        });
         let count = match &outcome {
             Ok(true) => Count::Deletes,
             _ => Count::DeleteMisses,
@@ -173,18 +182,20 @@ impl Metered {
         outcome
     }
 
-    pub(super) fn list<P: Pmem>(
+    pub(super) fn list(
         &mut self,
-        engine: &Engine<P>,
         from: u64,
         mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
         let started = self.meter.begin();
         let (mut records, mut bytes) = (0, 0);
-        let outcome = engine.list(&mut self.client, from, |listed| {
+        let counting = |listed: &Listed<'_>| {
             records += 1;
             bytes += listed.value.len() as u64;
             take(listed)
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            settle::list(&**engine, client, from, counting)
         });
         self.meter.count_many(Count::RecordsListed, records);
         self.meter.count_many(Count::ValueBytesRead, bytes);
@@ -193,15 +204,15 @@ impl Metered {
         outcome
     }
 
-    /// Gives back what the client holds.
-    pub(super) fn end<P: Pmem>(&mut self, engine: &Engine<P>) {
-        engine.end(&mut self.client);
+    /// Gives back what the session holds.
+    pub(super) fn end(&mut self) {
+        self.session.end();
     }
 
     /// An update or swap has found what it looked for; a record written anew has `bytes` of value.
     #[inline(always)]
     fn updated(&self, started: Started, bytes: u64) {
-        let (count, timed, bytes) = match self.client.written {
+        let (count, timed, bytes) = match self.session.client().written {
             Written::InPlace => (Count::UpdatesInPlace, Timed::UpdateInPlace, IN_PLACE_BYTES),
             Written::Anew => (Count::Updates, Timed::Update, bytes),
             Written::Nothing => (Count::UpdatesUnchanged, Timed::Update, 0),

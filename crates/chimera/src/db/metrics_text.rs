@@ -4,10 +4,11 @@ use chimera_pmem::Pmem;
 use chimera_pmem::journal::JournalFigures;
 
 use super::Inner;
+use crate::engine::Stats;
 use crate::metrics::Kind::{Counter, Gauge, Histogram, Info};
 use crate::metrics::{Exposition, Totals, seconds};
 use crate::types::operations::{OperationStats, Timed};
-use crate::types::stats::{ReclaimStats, RecoveryStats, Stats};
+use crate::types::stats::{ReclaimStats, RecoveryStats};
 
 impl<P: Pmem> Inner<P> {
     /// See [`Db::metrics_text`](super::Db::metrics_text).
@@ -24,6 +25,7 @@ impl<P: Pmem> Inner<P> {
         let help = "Sessions opened since the store was.";
         text.single("chimera_sessions_opened", Counter, help, opened);
         write_sizes(&mut text, &stats);
+        self.engine.write_metrics(&mut text);
         write_reclaim(&mut text, &stats.reclaim);
         write_recovery(&mut text, &stats.recovery);
         if let Some(journal) = &stats.journal {
@@ -38,14 +40,12 @@ impl<P: Pmem> Inner<P> {
     }
 
     fn write_store(&self, text: &mut Exposition, stats: &Stats) {
-        let environment = &self.engine.pool().environment;
+        let environment = self.engine.core().environment();
         let process = environment.process_id().to_string();
-        let layout = format!("{:?}", stats.layout).to_lowercase();
         text.family("chimera_store", Info, "What kind of store it is, and who has it open.")
             .sample(
                 &[
                     ("engine", &stats.engine.to_string()),
-                    ("layout", &layout),
                     ("medium", &stats.medium.to_string()),
                     ("durability", &stats.durability.to_string()),
                     ("flush_instruction", &stats.flush_instruction),
@@ -62,7 +62,7 @@ impl<P: Pmem> Inner<P> {
             text.single("chimera_publish_interval_seconds", Gauge, help, every.as_secs_f64());
         }
         let help = "Whether writes are refused after a failure.";
-        let is_poisoned = self.engine.poison().failure().is_some();
+        let is_poisoned = self.engine.core().poison.failure().is_some();
         text.single("chimera_poisoned", Gauge, help, is_poisoned);
     }
 }

@@ -1,10 +1,12 @@
 //! What a user sees: [`Db`], [`Session`], [`TypedDb`].
 
-mod kind;
+mod close;
+mod iter;
 mod metered;
 mod metrics_text;
 mod open;
 mod publish;
+mod report;
 pub mod session;
 pub mod typed;
 
@@ -16,21 +18,25 @@ use std::time::Duration;
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Hardware, Pmem};
 
-use self::kind::Engine;
+use self::close::Lease;
 use self::metered::Metered;
-use crate::engine::viper::{Client, Listed, Step};
-use crate::metrics::Registry;
+use crate::engine::shared::listing::Listed;
+use crate::engine::shared::maintenance::Step;
+use crate::engine::{AnyEngine, EngineKind, InspectReport, Options, Stats};
+use crate::metrics::{Meter, Registry};
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock, lock_relaxing};
 use crate::types::check::CheckReport;
+use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
-use crate::types::inspect::InspectReport;
 use crate::types::operations::SessionStats;
-use crate::types::options::{Durability, Options, Progress};
-use crate::types::stats::{ReclaimStats, RecoveryStats, Stats};
+use crate::types::progress::Progress;
+use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
+pub use close::CloseError;
+pub use iter::{Iter, Keys};
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
 
@@ -69,18 +75,10 @@ pub struct Db<P: Pmem = Hardware> {
     lease: Arc<Lease<P>>,
 }
 
-/// Held by every handle and session: the last one closes the store. Background tasks do not hold it, so that
-/// none of them is ever the last.
-pub(crate) struct Lease<P: Pmem> {
-    inner: Arc<Inner<P>>,
-    /// Publishes metrics.
-    publisher: Option<Box<dyn Task>>,
-    is_closed: bool,
-}
-
 /// What all handles, sessions and tasks of a store share.
 pub(crate) struct Inner<P: Pmem> {
-    engine: Engine<P>,
+    kind: EngineKind,
+    engine: AnyEngine<P>,
     /// Reclaims space in the background.
     reclaim: OnceLock<Box<dyn Task>>,
     /// Held by who compacts: a pass of reclamation keeps what it was begun with.
@@ -88,7 +86,7 @@ pub(crate) struct Inner<P: Pmem> {
     durability: Durability,
     recovery: RecoveryStats,
     /// Of sessions that `Db`'s own methods borrow.
-    clients: Mutex<Vec<Metered>>,
+    clients: Mutex<Vec<Metered<P>>>,
     next_client: AtomicU32,
     /// Facts of the hardware for [`Stats`], if it is known.
     hardware: Option<fn(&P) -> HardwareFacts>,
@@ -140,12 +138,12 @@ impl<P: Pmem> Db<P> {
 
     /// The backend of the persistence seam.
     pub fn pmem(&self) -> &P {
-        &self.inner.engine.pool().pmem
+        &self.inner.engine.core().pool.pmem
     }
 
     /// A session: the way for a thread to read and write.
     pub fn session(&self) -> Session<P> {
-        Session::new(self.inner.clone(), self.lease.clone(), self.inner.new_client())
+        Session::new(self.lease.clone(), self.inner.new_client())
     }
 
     /// Stores `value` under `key`. See [`Session::put`].
@@ -153,7 +151,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::put`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.with_client(|engine, client| client.put(engine, key, value))
+        self.with_client(|client| client.put(key, value))
     }
 
     /// The value of `key`. See [`Session::get`].
@@ -161,7 +159,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::get`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with_client(|engine, client| client.get_with(engine, key, <[u8]>::to_vec))
+        self.with_client(|client| client.get_with(key, <[u8]>::to_vec))
     }
 
     /// Removes `key`. See [`Session::delete`].
@@ -169,7 +167,28 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::delete`].
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        self.with_client(|engine, client| client.delete(engine, key))
+        self.with_client(|client| client.delete(key))
+    }
+
+    /// Whether `key` is there. See [`Session::contains_key`].
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        self.with_client(|client| client.get_with(key, |_| ())).map(|found| found.is_some())
+    }
+
+    /// The number of live records, roughly while others write.
+    ///
+    /// # Cost
+    /// Some microseconds per million records.
+    pub fn len(&self) -> u64 {
+        self.inner.engine.records()
+    }
+
+    /// Whether there is no live record.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Replaces the value of `key` by what `change` makes of it. See [`Session::update`].
@@ -177,7 +196,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::update`].
     pub fn update(&self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.with_client(|engine, client| client.update(engine, key, change))
+        self.with_client(|client| client.update(key, change))
     }
 
     /// Adds to a number inside a value. See [`Session::fetch_add_u64`].
@@ -185,9 +204,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::fetch_add_u64`].
     pub fn fetch_add_u64(&self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
-        self.with_client(|engine, client| {
-            client.update_u64(engine, key, at, |old| Some(old.wrapping_add(delta)))
-        })
+        self.with_client(|client| client.update_u64(key, at, |old| Some(old.wrapping_add(delta))))
     }
 
     /// Replaces a value if it is as expected. See [`Session::compare_and_swap`].
@@ -195,7 +212,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`Session::compare_and_swap`].
     pub fn compare_and_swap(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.with_client(|engine, client| client.compare_and_swap(engine, key, expected, new))
+        self.with_client(|client| client.compare_and_swap(key, expected, new))
     }
 
     /// Hands every record to `take`, in no order that means anything, until it says `false`. A key that
@@ -209,7 +226,7 @@ impl<P: Pmem> Db<P> {
 
     /// As [`for_each`](Self::for_each), from a position on, in the order of positions.
     pub(crate) fn list(&self, from: u64, take: impl FnMut(&Listed<'_>) -> bool) -> Result<()> {
-        self.with_client(|engine, client| client.list(engine, from, take))
+        self.with_client(|client| client.list(from, take))
     }
 
     /// Makes everything acknowledged so far survive as much as the medium can give: a power loss, but in
@@ -220,7 +237,11 @@ impl<P: Pmem> Db<P> {
     /// When the medium fails. The store then refuses writes.
     pub fn sync(&self) -> Result<()> {
         let engine = &self.inner.engine;
-        engine.pool().sync().inspect_err(|error| engine.poison().poison(&error.to_string()))
+        engine
+            .core()
+            .pool
+            .sync()
+            .inspect_err(|error| engine.core().poison.poison(&error.to_string()))
     }
 
     /// The durability in force.
@@ -282,11 +303,11 @@ impl<P: Pmem> Db<P> {
     /// emptying blocks would not leave fewer of them, nothing is moved.
     pub fn compact(&self, free_percent: u32, progress: Option<&Progress>) -> Result<ReclaimStats> {
         let engine = &self.inner.engine;
-        engine.poison().check()?;
+        engine.core().poison.check()?;
         let free_percent = free_percent.min(100);
         let clients = std::mem::take(&mut *lock(&self.inner.clients));
         for mut client in clients {
-            client.end(engine);
+            client.end();
             lock(&self.inner.clients).push(client);
         }
         let _alone = lock_relaxing(&self.inner.compaction, &*self.pool().environment);
@@ -320,18 +341,17 @@ impl<P: Pmem> Db<P> {
     }
 
     pub(crate) fn pool(&self) -> &Pool<P> {
-        self.inner.engine.pool()
+        &self.inner.engine.core().pool
     }
 
-    /// Records, roughly while others write.
-    pub(crate) fn records(&self) -> u64 {
-        self.inner.engine.sizes().records
+    /// Options for an empty store like this one.
+    pub(crate) fn options_alike(&self) -> Options {
+        self.inner.engine.options_alike().engine(self.inner.kind)
     }
 
     /// What kind of records the store has.
     pub(crate) fn kind(&self) -> StreamKind {
-        let superblock = self.pool().superblock();
-        StreamKind { key_bytes: superblock.key_bytes, value_bytes: superblock.value_bytes }
+        self.inner.engine.kind()
     }
 
     /// Ends the making of a store that was opened as [`Options::incomplete`], and closes it.
@@ -341,131 +361,44 @@ impl<P: Pmem> Db<P> {
     /// incomplete.
     pub(crate) fn complete(self) -> Result<()> {
         self.sync()?;
-        if let Some(reason) = self.inner.engine.poison().failure() {
+        if let Some(reason) = self.inner.engine.core().poison.failure() {
             return Err(Error::Poisoned { reason });
         }
         self.pool().complete();
-        self.close()
+        Ok(self.close()?)
     }
 
-    /// Closes the store in order.
-    ///
-    /// # Errors
-    /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open until
-    /// the last of them is dropped. When the medium fails.
-    pub fn close(self) -> Result<()> {
-        let Self { inner, lease } = self;
-        drop(inner);
-        match Arc::try_unwrap(lease) {
-            Ok(mut lease) => lease.close(),
-            Err(lease) => Err(Error::StillInUse { others: Arc::strong_count(&lease) - 1 }),
-        }
-    }
-
-    fn with_client<T>(
-        &self,
-        work: impl FnOnce(&Engine<P>, &mut Metered) -> Result<T>,
-    ) -> Result<T> {
+    /// Does `work` with a session of the pool of these, which gets it back, whatever happens.
+    fn with_client<T>(&self, work: impl FnOnce(&mut Metered<P>) -> Result<T>) -> Result<T> {
         let client = lock(&self.inner.clients).pop();
-        let mut client = client.unwrap_or_else(|| self.inner.new_client());
-        let outcome = work(&self.inner.engine, &mut client);
-        lock(&self.inner.clients).push(client);
-        outcome
+        let client = Some(client.unwrap_or_else(|| self.inner.new_client()));
+        let mut borrowed = Borrowed { inner: &self.inner, client };
+        work(borrowed.client.as_mut().expect("given back by the drop alone"))
     }
 }
 
-impl<P: Pmem> Lease<P> {
-    /// Ends everything in order, once: by `close` or by the drop of the last handle.
-    fn close(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.is_closed, true) {
-            return Ok(());
-        }
-        let inner = &self.inner;
-        if let Some(task) = inner.reclaim.get() {
-            task.stop();
-        }
-        inner.engine.end_reclaim();
-        if let Some(publisher) = self.publisher.take() {
-            publisher.stop();
-            inner.withdraw();
-        }
-        let clients = std::mem::take(&mut *lock(&inner.clients));
-        for mut client in clients {
-            client.end(&inner.engine);
-        }
-        inner.engine.close()
+/// A session that is given back also when its user panics: it holds a block.
+struct Borrowed<'a, P: Pmem> {
+    inner: &'a Inner<P>,
+    client: Option<Metered<P>>,
+}
+
+impl<P: Pmem> Drop for Borrowed<'_, P> {
+    fn drop(&mut self) {
+        lock(&self.inner.clients).extend(self.client.take());
     }
 }
 
 impl<P: Pmem> Inner<P> {
-    fn new_client(&self) -> Metered {
+    fn new_client(&self) -> Metered<P> {
         let number = self.next_client.fetch_add(1, Ordering::Relaxed);
-        Metered::new(Client::new(number), self.metrics.meter(number))
+        Metered::new(self.engine.session(number), Meter::new(self.metrics.clone(), number))
     }
 
     /// Processor time of space reclamation in the background.
     fn reclaim_ns(&self) -> u64 {
         let time = self.reclaim.get().and_then(|task| task.processor_time());
         time.map_or(0, |time| time.as_nanos() as u64)
-    }
-
-    fn stats(&self) -> Stats {
-        let pool = self.engine.pool();
-        let superblock = pool.superblock();
-        let sizes = self.engine.sizes();
-        let facts = self.hardware.map(|facts| facts(&pool.pmem));
-        // In this order: in the other one there could be more used than ready ones.
-        let used_blocks = pool.used_blocks();
-        let ready_blocks = pool.ready_blocks();
-        let pmem_bytes = used_blocks * pool.map.block_bytes;
-        let record_bytes = u64::from(superblock.key_bytes) + u64::from(superblock.value_bytes);
-        let user_bytes = (!superblock.is_variable()).then_some(sizes.records * record_bytes);
-        let dram_bytes = sizes.dram_index_bytes + sizes.dram_table_bytes;
-        Stats {
-            engine: superblock.engine,
-            layout: superblock.layout,
-            key_bytes: superblock.key_bytes,
-            value_bytes: superblock.value_bytes,
-            medium: pool.pmem.medium(),
-            durability: self.durability,
-            flush_instruction: facts
-                .as_ref()
-                .map_or_else(|| "unknown".to_owned(), |facts| facts.flush_instruction.clone()),
-            huge_pages: facts.is_some_and(|facts| facts.huge_pages),
-            records: sizes.records,
-            records_damaged: self.recovery.records_damaged,
-            segments: superblock.segments,
-            segment_bytes: superblock.geometry.segment_bytes,
-            blocks_used: used_blocks,
-            blocks_ready: ready_blocks.saturating_sub(used_blocks) + sizes.blocks_queued,
-            records_per_page: sizes.records_per_page,
-            records_per_block: sizes.records_per_block,
-            pmem_bytes,
-            user_bytes,
-            space_amplification: user_bytes.map(|user_bytes| ratio(pmem_bytes, user_bytes)),
-            dram_index_bytes: sizes.dram_index_bytes,
-            dram_table_bytes: sizes.dram_table_bytes,
-            dram_bytes_per_key: ratio(dram_bytes, sizes.records),
-            background_ns: pool.background_ns() + self.reclaim_ns(),
-            reclaim: self.engine.reclaim_stats(),
-            recovery: self.recovery.clone(),
-            operations: self.metrics.totals().stats(),
-            journal: pool.pmem.journal().map(|journal| journal.figures()),
-            persistence: pool.pmem.persistence_counts(),
-        }
-    }
-}
-
-/// `part / whole`, 0 for an empty whole.
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-impl<P: Pmem> Drop for Lease<P> {
-    fn drop(&mut self) {
-        if let Err(error) = self.close() {
-            log::error!("the store was not closed in order: {error}");
-        }
     }
 }
 

@@ -24,18 +24,18 @@ const NEW_FILE: &str = "metrics.new";
 /// # Errors
 /// When no thread can be had.
 pub(super) fn publisher<P: Pmem>(inner: &Arc<Inner<P>>) -> Result<Option<Box<dyn Task>>> {
-    let Some((every, directory)) = inner.published_every.zip(inner.engine.pool().directory())
+    let Some((every, directory)) = inner.published_every.zip(inner.engine.core().pool.directory())
     else {
         return Ok(None);
     };
     let inner = inner.clone();
-    let environment = inner.engine.pool().environment.clone();
+    let environment = inner.engine.core().pool.environment.clone();
     let path = directory.to_owned();
     let mut is_failing = false;
     let publishing = inner.clone();
     let step = move || {
         let text = publishing.metrics_text();
-        let pool = publishing.engine.pool();
+        let pool = &publishing.engine.core().pool;
         match replace(&*pool.environment, &path, text.as_bytes()) {
             Err(error) if !is_failing => {
                 is_failing = true;
@@ -46,7 +46,7 @@ pub(super) fn publisher<P: Pmem>(inner: &Arc<Inner<P>>) -> Result<Option<Box<dyn
         TaskStep::WaitAtMost(every)
     };
     let started = environment.spawn("chimera-metrics", Box::new(step));
-    let path = inner.engine.pool().directory().unwrap_or(Path::new(""));
+    let path = inner.engine.core().pool.directory().unwrap_or(Path::new(""));
     started.map(Some).map_err(Error::io("start a thread for", path))
 }
 
@@ -69,7 +69,7 @@ fn replace(environment: &dyn Environment, directory: &Path, text: &[u8]) -> io::
 impl<P: Pmem> Inner<P> {
     /// Removes what was published.
     pub(super) fn withdraw(&self) {
-        let pool = self.engine.pool();
+        let pool = &self.engine.core().pool;
         let Some(directory) = pool.directory() else { return };
         let files: [PathBuf; 2] = [FILE, NEW_FILE].map(|name| directory.join(name));
         for file in files {

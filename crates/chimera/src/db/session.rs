@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chimera_pmem::{Hardware, Pmem};
 
+use super::close::Lease;
 use super::metered::Metered;
-use super::{Inner, Lease};
 use crate::types::error::Result;
 use crate::types::operations::OperationStats;
 use crate::types::swap::Swap;
@@ -16,15 +16,14 @@ use crate::types::swap::Swap;
 /// A session owns the block it inserts into, and a buffer for values. It may move between threads.
 /// Its block is given back, for others to fill, when it is dropped.
 pub struct Session<P: Pmem = Hardware> {
-    inner: Arc<Inner<P>>,
-    client: Metered,
+    client: Metered<P>,
     /// Dropped last.
     _lease: Arc<Lease<P>>,
 }
 
 impl<P: Pmem> Session<P> {
-    pub(super) fn new(inner: Arc<Inner<P>>, lease: Arc<Lease<P>>, client: Metered) -> Self {
-        Self { inner, client, _lease: lease }
+    pub(super) fn new(lease: Arc<Lease<P>>, client: Metered<P>) -> Self {
+        Self { client, _lease: lease }
     }
 
     /// Stores `value` under `key`; tells whether the key is new.
@@ -49,7 +48,7 @@ impl<P: Pmem> Session<P> {
     /// size up to 2, and all lines of the page, which is cleared.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.client.put(&self.inner.engine, key, value)
+        self.client.put(key, value)
     }
 
     /// A copy of the value of `key`.
@@ -70,6 +69,18 @@ impl<P: Pmem> Session<P> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
+    /// Whether `key` is there.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// # Cost
+    /// As [`get_with`](Self::get_with): the record is read and verified.
+    #[inline]
+    pub fn contains_key(&mut self, key: &[u8]) -> Result<bool> {
+        self.get_with(key, |_| ()).map(|found| found.is_some())
+    }
+
     /// Hands the value of `key` to `take`, from the session's buffer; gives back what `take` made of
     /// it, or `None` when there is no such key.
     ///
@@ -80,7 +91,7 @@ impl<P: Pmem> Session<P> {
     /// As [`get`](Self::get), without the allocation.
     #[inline]
     pub fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        self.client.get_with(&self.inner.engine, key, take)
+        self.client.get_with(key, take)
     }
 
     /// Copies of the values of many keys, in order.
@@ -109,7 +120,7 @@ impl<P: Pmem> Session<P> {
         keys: &[K],
         take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.client.multi_get_with(&self.inner.engine, keys, take)
+        self.client.multi_get_with(keys, take)
     }
 
     /// Replaces the value of `key` by what `change` makes of a private copy of it, as one atomic step;
@@ -127,7 +138,7 @@ impl<P: Pmem> Session<P> {
     /// [`fetch_add_u64`](Self::fetch_add_u64). Any other one costs a [`get`](Self::get) and a
     /// [`put`](Self::put) (section 3.3.4), and none at all a `get`.
     pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.client.update(&self.inner.engine, key, change)
+        self.client.update(key, change)
     }
 
     /// Adds `delta`, wrapping, to the little-endian number in bytes `at..at + 8` of the value of
@@ -146,7 +157,7 @@ impl<P: Pmem> Session<P> {
     #[inline]
     pub fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
         let add = |old: u64| Some(old.wrapping_add(delta));
-        self.client.update_u64(&self.inner.engine, key, at, add)
+        self.client.update_u64(key, at, add)
     }
 
     /// Stores `new` in bytes `at..at + 8` of the value of `key`, little-endian, if `expected` is
@@ -169,7 +180,7 @@ impl<P: Pmem> Session<P> {
         new: u64,
     ) -> Result<Option<u64>> {
         let change = |old| (old == expected).then_some(new);
-        self.client.update_u64(&self.inner.engine, key, at, change)
+        self.client.update_u64(key, at, change)
     }
 
     /// Replaces the value of `key` by `new` if it is `expected`.
@@ -183,7 +194,7 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// As [`update`](Self::update), but the value is compared where it lies.
     pub fn compare_and_swap(&mut self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.client.compare_and_swap(&self.inner.engine, key, expected, new)
+        self.client.compare_and_swap(key, expected, new)
     }
 
     /// Removes `key`; tells whether it was there.
@@ -199,7 +210,7 @@ impl<P: Pmem> Session<P> {
     /// 1 line, 1 fence (section 3.3.5).
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
-        self.client.delete(&self.inner.engine, key)
+        self.client.delete(key)
     }
 
     /// What this session has done since it was opened. Other threads ask
@@ -220,7 +231,7 @@ impl<P: Pmem> Session<P> {
 
 impl<P: Pmem> Drop for Session<P> {
     fn drop(&mut self) {
-        self.client.end(&self.inner.engine);
+        self.client.end();
     }
 }
 

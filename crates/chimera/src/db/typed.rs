@@ -8,8 +8,8 @@ use chimera_pmem::{Hardware, Pmem};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{Db, Session};
+use crate::engine::Options;
 use crate::types::error::{Error, Result};
-use crate::types::options::Options;
 
 /// A store whose keys and values are plain-old-data types: no padding, no pointers, any bytes valid.
 /// Derive the traits with `zerocopy`. Bytes are stored as they are in memory, so choose types with a
@@ -79,7 +79,7 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedDb<K, V, P> {
     /// # Errors
     /// As [`Db::close`].
     pub fn close(self) -> Result<()> {
-        self.db.close()
+        Ok(self.db.close()?)
     }
 }
 

@@ -1,38 +1,325 @@
 //! Engines: how records and an index are joined into a store. Each fixes the order of writes,
 //! flushes, fences and index changes, and argues why a crash between any two of them loses nothing.
 //!
+//! An engine is a folder here and a row of the table. It has two faces:
+//! - [`EngineType`]: what is known before a store is open: capabilities, rules of creation, sites.
+//! - [`Engine`]: an open store, over a [`Core`] that every engine is built on.
+//!
 //! An engine knows the records it keeps and the index that points at them; neither knows the other.
-//! What engines share is here: the hash of a key, the locks of keys, the state after a failure.
+//! What engines share is in [`shared`]. docs/ENGINES.md says how to add one.
+//!
+//! # Invariants that every engine keeps
+//! 1. A write holds the lock of its key from before it looks for the key's record until it is done.
+//! 2. A write that returns `Ok` is durable as far as [`Engine::durability`] says.
+//! 3. Between a change of the index and the acknowledgement, under the key's lock, it tells
+//!    [`Core::changes`] of the change, once.
+//! 4. What it reads from media is checked before it is used; damage is an error with a position.
 
-use chimera_pmem::Site;
+mod capabilities;
+mod core;
+mod dispatch;
+mod options;
+mod report;
+pub(crate) mod shared;
+mod table;
+mod viper;
 
-use crate::types::options::EngineKind;
+use chimera_pmem::{Pmem, Site};
+
+use crate::metrics::Exposition;
+use crate::pool::{PoolGeometry, Superblock};
+use crate::types::check::CheckReport;
+use crate::types::durability::Durability;
+use crate::types::error::Result;
+use crate::types::progress::Progress;
+use crate::types::stats::{ReclaimStats, RecoveryStats};
+use crate::types::stream::StreamKind;
+use crate::types::swap::Swap;
+
+pub(crate) use self::core::{Background, Core};
+pub use self::core::{KeyChange, TellChange};
+pub use capabilities::Capabilities;
+pub(crate) use dispatch::Bound;
+pub use options::Options;
+pub use report::{InspectReport, Stats};
+pub use viper::{
+    BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperOptions,
+    ViperStats,
+};
+
+use shared::client::Client;
+use shared::listing::Listed;
+use shared::maintenance::Step;
+
+table::engines! { ($)
+    /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
+    #[cfg(all())]
+    Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
+}
 
 /// Where an engine stores to, flushes or fences persistent memory; and the checks, comparisons and
 /// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the
 /// crash lab, which breaks each in turn.
 pub fn sites(engine: EngineKind) -> Vec<Site> {
-    use crate::pool;
-    use crate::records::{block_flags, vpage};
-    match engine {
-        EngineKind::Viper => {
-            let lists = [
-                pool::sites::ALL,
-                block_flags::sites::ALL,
-                vpage::sites::ALL,
-                pool::steps::ALL,
-                block_flags::steps::ALL,
-                vpage::steps::ALL,
-                viper::steps::ALL,
-            ];
-            lists.concat()
+    let pool = [crate::pool::sites::ALL, crate::pool::steps::ALL].concat();
+    [pool, engine.own_sites()].concat()
+}
+
+/// What an engine decides about a store that is to be made.
+pub(crate) struct Plan {
+    pub(crate) geometry: PoolGeometry,
+    /// The length of segments was asked for, and is not to be fitted to a device.
+    pub(crate) is_segment_fixed: bool,
+    /// What the engine keeps in the superblock.
+    pub(crate) area: Vec<u64>,
+}
+
+/// What is known of an engine before a store is open.
+pub(crate) trait EngineType {
+    /// What its area of the superblock says.
+    type Parameters;
+
+    /// What its stores can do.
+    const CAPABILITIES: Capabilities;
+
+    /// The store that the options ask for.
+    ///
+    /// # Errors
+    /// `InvalidOptions` when there can be none.
+    fn plan(options: &Options) -> Result<Plan>;
+
+    /// What an existing store is.
+    ///
+    /// # Errors
+    /// `Corrupted` when its superblock cannot be right; `Mismatch` when the options say otherwise.
+    fn parameters(superblock: &Superblock, options: &Options) -> Result<Self::Parameters>;
+
+    /// Its steps on persistent memory, without those of the pool.
+    fn sites() -> Vec<Site>;
+}
+
+/// An open store.
+///
+/// What is required is what only the engine knows. The rest is made of it, once for all engines.
+pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
+    /// Its static face.
+    type Type: EngineType;
+
+    /// What a session keeps between operations.
+    type Client: Client;
+
+    /// Whether this form of the engine is the one for a store with these parameters.
+    fn takes(parameters: &<Self::Type as EngineType>::Parameters) -> bool;
+
+    /// Makes an open pool ready for sessions.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage, unless the options say to salvage; when memory runs out.
+    fn open(
+        core: Core<P>,
+        parameters: <Self::Type as EngineType>::Parameters,
+        options: &Options,
+    ) -> Result<(Self, RecoveryStats)>;
+
+    /// What every engine is built on.
+    fn core(&self) -> &Core<P>;
+
+    /// The durability of an acknowledged write, where the medium and the options give `given`. Weaker only as
+    /// a choice that has a name.
+    fn durability(&self, given: Durability) -> Durability {
+        given
+    }
+
+    /// A client for a new session.
+    fn client(&self, number: u32) -> Self::Client;
+
+    /// Gives back what a session holds: nothing, unless said otherwise.
+    fn end(&self, client: &mut Self::Client) {
+        let _ = client;
+    }
+
+    // ---- records -------------------------------------------------------------------------------
+
+    /// # Errors
+    /// When the store takes no such key.
+    fn check_key(&self, key: &[u8]) -> Result<()>;
+
+    /// # Errors
+    /// When the store takes no such value.
+    fn check_value(&self, value: &[u8]) -> Result<()>;
+
+    /// Stores `value` under `key`; tells whether the key is new.
+    fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<bool>;
+
+    /// Reads the value of `key`, which has this hash, into the client's buffer. `false` when there is none.
+    fn read(&self, client: &mut Self::Client, hash: u64, key: &[u8]) -> Result<bool>;
+
+    /// Hands the values of `keys`, which are checked, to `take`, with the key's number: one after the other,
+    /// unless the engine lets cache misses overlap.
+    fn read_many<K: AsRef<[u8]>>(
+        &self,
+        client: &mut Self::Client,
+        keys: &[K],
+        mut take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
+            let found = self.read(client, self.core().hash.of(key), key)?;
+            take(number, found.then_some(&client.shared().value));
+        }
+        Ok(())
+    }
+
+    /// Replaces the value of `key` by `new` if it is `expected`. `verify` where the caller has not read the
+    /// value as `expected`: a damaged one that happens to be alike is not to be answered for.
+    fn replace(
+        &self,
+        client: &mut Self::Client,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+        verify: bool,
+    ) -> Result<Swap>;
+
+    /// Applies `change` to the 8 bytes at `at`, a multiple of 8, of the value of `key`, little-endian;
+    /// returns what was there before. `change` answers `None` to leave it. By writing the record anew, unless
+    /// the engine has `in_place`.
+    fn update_word(
+        &self,
+        client: &mut Self::Client,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        shared::update::update_bytes(self, client, key, at, change)
+    }
+
+    /// Removes `key`; tells whether it was there.
+    fn delete(&self, client: &mut Self::Client, key: &[u8]) -> Result<bool>;
+
+    /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
+    /// there all the time exactly once, with a value that they have at that moment. Ends early when
+    /// `take` says `false`. Nothing is locked while `take` runs.
+    fn list(
+        &self,
+        client: &mut Self::Client,
+        from: u64,
+        take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()>;
+
+    // ---- the whole store -----------------------------------------------------------------------
+
+    /// Live records, roughly while others write.
+    fn records(&self) -> u64;
+
+    /// The sizes of its records: any, unless said otherwise.
+    fn kind(&self) -> StreamKind {
+        StreamKind { key_bytes: 0, value_bytes: 0 }
+    }
+
+    /// One step of a pass of space reclamation over what is free to at least `free_percent`: there is nothing
+    /// to do, unless the engine has `reclaim`.
+    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        let _ = free_percent;
+        Ok(Step::Done)
+    }
+
+    /// Gives back what reclamation holds.
+    fn end_reclaim(&self) {}
+
+    /// What reclamation has done, and what there is to do.
+    fn reclaim_stats(&self) -> ReclaimStats {
+        ReclaimStats::default()
+    }
+
+    /// Verifies everything. Other sessions may go on. Reads every record, unless the engine knows better.
+    fn check(&self, progress: Option<&Progress>) -> CheckReport {
+        shared::check::check(self, progress)
+    }
+
+    /// Says what the store is made of. Other sessions may go on.
+    fn inspect(&self, progress: Option<&Progress>) -> EngineInspect;
+
+    /// What of [`Stats`] the engine knows.
+    fn stats(&self) -> report::EngineFigures;
+
+    /// Writes metrics that this engine alone has, if there are any.
+    fn write_metrics(&self, text: &mut Exposition) {
+        let _ = text;
+    }
+
+    /// Options for an empty store like this one.
+    fn options_alike(&self) -> Options {
+        Options::new().segment_bytes(self.core().pool.map.segment_bytes)
+    }
+
+    // ---- made of the above ---------------------------------------------------------------------
+
+    /// Hands the value of `key` to `take`.
+    #[inline]
+    fn get_with<T>(
+        &self,
+        client: &mut Self::Client,
+        key: &[u8],
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.check_key(key)?;
+        let found = self.read(client, self.core().hash.of(key), key)?;
+        Ok(if found { Some(take(&client.shared().value)) } else { None })
+    }
+
+    /// Hands the values of `keys` to `take`, with the key's number.
+    fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        client: &mut Self::Client,
+        keys: &[K],
+        take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for key in keys {
+            self.check_key(key.as_ref())?;
+        }
+        self.read_many(client, keys, take)
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
+    /// `change` runs again when another session was faster.
+    fn update(
+        &self,
+        client: &mut Self::Client,
+        key: &[u8],
+        change: impl FnMut(&mut Vec<u8>),
+    ) -> Result<bool> {
+        shared::update::update(self, client, key, change)
+    }
+
+    /// Replaces the value of `key` by `new` if it is `expected`.
+    fn compare_and_swap(
+        &self,
+        client: &mut Self::Client,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        self.check_key(key)?;
+        self.check_value(expected)?;
+        self.check_value(new)?;
+        self.replace(client, self.core().hash.of(key), key, expected, new, true)
+    }
+
+    /// As [`update_word`](Self::update_word), at any position.
+    #[inline]
+    fn update_u64(
+        &self,
+        client: &mut Self::Client,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        self.check_key(key)?;
+        if at.is_multiple_of(8) {
+            self.update_word(client, key, at, change)
+        } else {
+            shared::update::update_bytes(self, client, key, at, change)
         }
     }
 }
-
-mod keys;
-mod poison;
-pub(crate) mod viper;
-
-pub(crate) use keys::{KeyHash, KeyLocks};
-pub(crate) use poison::Poison;

@@ -16,7 +16,7 @@ pub mod volatile;
 /// What a verification closure answers for a location that an index proposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe<T> {
-    /// The record of the key that is looked for is there, alive; this was taken from it.
+    /// The record of the key that is looked for is there, live; this was taken from it.
     Found(T),
     /// The location holds something else: another key with the same hash.
     NotThis,

@@ -70,7 +70,7 @@ impl Histogram {
     }
 }
 
-/// Adds to a word that nobody else writes.
+/// Adds to a word that no other thread writes.
 #[inline(always)]
 pub(super) fn add(word: &AtomicU64, more: u64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Distribution {
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                // While somebody records, the maximum may lag behind the buckets.
+                // While a session records, the maximum may lag behind the buckets.
                 return (*bounds_of(bucket).end()).min(self.max_ns.max(*bounds_of(bucket).start()));
             }
         }

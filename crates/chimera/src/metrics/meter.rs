@@ -6,52 +6,13 @@
 //! follows from the session's number alone and takes nothing from the environment, so a run in a stepped
 //! environment is the same with and without it.
 
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use super::block::{Block, Totals};
 use super::histogram::{Histogram, add};
-use super::registry::{Registry, Totals};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use super::registry::Registry;
 use crate::types::error::Error;
 use crate::types::operations::{Count, Timed};
-
-/// The words of one session, on cache lines of their own: two together, because processors load lines in
-/// pairs.
-#[repr(align(128))]
-pub(super) struct Block {
-    pub(super) number: u32,
-    counts: [AtomicU64; Count::COUNT],
-    /// Made when the first operation of a kind is timed.
-    latencies: [OnceLock<Box<Histogram>>; Timed::ALL.len()],
-}
-
-impl Block {
-    fn new(number: u32) -> Self {
-        Self {
-            number,
-            counts: std::array::from_fn(|_| AtomicU64::new(0)),
-            latencies: std::array::from_fn(|_| OnceLock::new()),
-        }
-    }
-
-    /// Adds what is counted by now.
-    pub(super) fn add_to(&self, totals: &mut Totals) {
-        for (to, from) in totals.counts.0.iter_mut().zip(&self.counts) {
-            *to += from.load(Ordering::Relaxed);
-        }
-        for (to, from) in totals.latencies.iter_mut().zip(&self.latencies) {
-            if let Some(histogram) = from.get() {
-                to.add(histogram);
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Block {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Block").field("number", &self.number).finish_non_exhaustive()
-    }
-}
 
 /// When an operation began, if it is timed.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +32,8 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(registry: Arc<Registry>, number: u32) -> Self {
+    /// Of session `number`.
+    pub(crate) fn new(registry: Arc<Registry>, number: u32) -> Self {
         let block = Arc::new(Block::new(number));
         let random = u64::from(number).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut meter = Self { block, registry, left: 1, random };

@@ -4,27 +4,9 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-use super::Meter;
-use super::histogram::Distribution;
-use super::meter::Block;
+use super::block::{Block, Totals};
 use crate::sync::{Mutex, lock};
-use crate::types::operations::{Counts, Latencies, OperationStats, SessionStats, Timed};
-
-/// What several sessions have counted together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) counts: Counts,
-    /// In order of [`Timed::ALL`].
-    pub(crate) latencies: [Distribution; Timed::ALL.len()],
-}
-
-impl Totals {
-    /// What users see of it.
-    pub(crate) fn stats(&self) -> OperationStats {
-        let latency = Latencies::new(|timed| self.latencies[timed as usize].stats());
-        OperationStats::new(&self.counts.0, latency)
-    }
-}
+use crate::types::operations::SessionStats;
 
 /// All meters of a store.
 #[derive(Debug)]
@@ -46,11 +28,6 @@ struct Meters {
 impl Registry {
     pub(crate) fn new(environment: Arc<dyn Environment>, every: u32) -> Arc<Self> {
         Arc::new(Self { environment, every, meters: Mutex::default() })
-    }
-
-    /// A meter for session `number`.
-    pub(crate) fn meter(self: &Arc<Self>, number: u32) -> Meter {
-        Meter::new(self.clone(), number)
     }
 
     /// One operation in so many is timed; 0 for none.

@@ -1,6 +1,6 @@
 //! Where blocks lie in the pool's address space.
 
-use crate::types::options::Geometry;
+use super::PoolGeometry;
 
 /// Bytes kept for a segment's header, at its end.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
@@ -13,7 +13,6 @@ pub(crate) struct BlockMap {
     pub(crate) segment_bytes: u64,
     pub(crate) blocks_per_segment: u64,
     pub(crate) block_bytes: u64,
-    pub(crate) page_bytes: u64,
     shift: u64,
     /// 2^64 / `blocks_per_segment`, rounded up: exact for block numbers below 2^32.
     reciprocal: u128,
@@ -21,8 +20,8 @@ pub(crate) struct BlockMap {
 
 impl BlockMap {
     /// `None` when a segment does not hold a single block.
-    pub(crate) fn new(base: u64, geometry: &Geometry) -> Option<Self> {
-        let block_bytes = u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block);
+    pub(crate) fn new(base: u64, geometry: &PoolGeometry) -> Option<Self> {
+        let block_bytes = u64::from(geometry.block_bytes);
         let shift = u64::from(geometry.block_shift_bytes);
         let room = geometry.segment_bytes.checked_sub(SEGMENT_HEADER_BYTES + shift)?;
         let blocks_per_segment = room.checked_div(block_bytes)?;
@@ -31,7 +30,6 @@ impl BlockMap {
             segment_bytes: geometry.segment_bytes,
             blocks_per_segment,
             block_bytes,
-            page_bytes: u64::from(geometry.page_bytes),
             shift,
             reciprocal: (1_u128 << 64).div_ceil(u128::from(blocks_per_segment)),
         })
@@ -54,10 +52,9 @@ impl BlockMap {
         self.shift + inside * self.block_bytes
     }
 
-    /// Offset of a page in the pool.
-    #[inline(always)]
-    pub(crate) fn page_at(&self, block: u64, page: u64) -> u64 {
-        self.block_at(block) + page * self.page_bytes
+    /// Blocks from this one to the end of its segment, this one included.
+    pub(crate) fn blocks_to_segment_end(&self, block: u64) -> u64 {
+        self.blocks_per_segment - block % self.blocks_per_segment
     }
 
     /// Offset of a segment's header in its file.
@@ -70,9 +67,12 @@ impl BlockMap {
 mod tests {
     use super::*;
 
+    const USUAL: PoolGeometry =
+        PoolGeometry { segment_bytes: 1 << 30, block_bytes: 24 << 10, block_shift_bytes: 0 };
+
     #[test]
     fn a_default_segment_holds_what_the_paper_says() {
-        let map = BlockMap::new(8192, &Geometry::default()).unwrap();
+        let map = BlockMap::new(8192, &USUAL).unwrap();
         assert_eq!(map.blocks_per_segment, 43_690);
         assert_eq!(map.block_bytes, 24 * 1024);
     }
@@ -81,7 +81,7 @@ mod tests {
     fn blocks_follow_each_other_and_stay_in_their_segment() {
         for segment_bytes in [1 << 30, 64 << 20, 1 << 20] {
             for block_shift_bytes in [0, 2048] {
-                let geometry = Geometry { block_shift_bytes, segment_bytes, ..Geometry::default() };
+                let geometry = PoolGeometry { block_shift_bytes, segment_bytes, ..USUAL };
                 let map = BlockMap::new(8192, &geometry).unwrap();
                 let per = map.blocks_per_segment;
                 let interesting =
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_segment_too_small_for_a_block_is_refused() {
-        let geometry = Geometry { segment_bytes: 8192, ..Geometry::default() };
+        let geometry = PoolGeometry { segment_bytes: 8192, ..USUAL };
         assert!(BlockMap::new(0, &geometry).is_none());
     }
 }

@@ -67,7 +67,7 @@ impl PoolFiles {
                     return Err(Error::NotFound { path: path.to_owned() });
                 }
                 match environment.open(&name, OpenMode::CreateNew) {
-                    // Somebody else was faster: take theirs.
+                    // Another process was faster: take its file.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         environment.open(&name, OpenMode::ReadWrite)
                     }
@@ -203,7 +203,7 @@ impl PoolFiles {
         Ok(Section { file, offset: 0 })
     }
 
-    /// Removes a segment that does not count any more.
+    /// Removes a segment that the superblock does not name any more.
     ///
     /// # Errors
     /// As the system says.
@@ -238,13 +238,13 @@ impl PoolFiles {
             }
             return Err(error);
         }
-        // The file, then its name: the superblock may count on both.
+        // The file, then its name: the superblock may rely on both.
         file.sync().map_err(Error::io("sync", path))?;
         self.sync_directory()?;
         Ok(file)
     }
 
-    /// Makes the directory's own entry durable: whoever made it may have been interrupted.
+    /// Makes the directory's own entry durable: its creation may have been interrupted.
     pub(super) fn sync_parent(&self) -> Result<()> {
         sync_entry_of(&*self.environment, &self.path)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chimera_pmem::environment::TaskStep;
-use chimera_pmem::{Medium, Pmem};
+use chimera_pmem::{Medium, Pmem, Site};
 
 use super::files::{Section, full_or_io};
 use super::{Pool, USED_BLOCKS_AT, checked_word, segment, sites};
@@ -13,6 +13,18 @@ use crate::types::error::{Error, Result};
 
 /// Pages of the operating system, in bytes.
 const SYSTEM_PAGE_BYTES: u64 = 4096;
+
+/// Most blocks that are kept for making room.
+const RESERVE_BLOCKS: u64 = 2;
+
+/// What handing out blocks needs to know.
+#[derive(Default)]
+pub(super) struct HandOut {
+    /// The used-blocks word is known to be durable as it is. Not so when the pool was just opened, since
+    /// the last process may have ended before it wrote the word back; nor after a single block was handed
+    /// out, since the caller's fence may be yet to come.
+    pub(super) is_durable: bool,
+}
 
 /// What growing needs to know.
 pub(super) struct Growth {
@@ -37,7 +49,7 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 1 line; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
-        self.take_block_below(self.unreserved_blocks)
+        self.take_block_below(self.unreserved_blocks())
     }
 
     /// As [`take_block`](Self::take_block), also one of the last, which are for making room.
@@ -48,9 +60,20 @@ impl<P: Pmem> Pool<P> {
         self.take_block_below(u64::MAX)
     }
 
+    /// Keeps the last blocks of the pool for making room, 2 unless it is tiny. For engines that cannot make
+    /// room without room.
+    pub(crate) fn reserve(&self) {
+        self.reserved_blocks.store((self.blocks_max / 64).min(RESERVE_BLOCKS), Ordering::Relaxed);
+    }
+
+    /// Blocks there may be without those that are kept for making room.
+    pub(super) fn unreserved_blocks(&self) -> u64 {
+        self.blocks_max - self.reserved_blocks.load(Ordering::Relaxed)
+    }
+
     fn take_block_below(&self, end: u64) -> Result<u64> {
         loop {
-            let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+            let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
             let block = self.used.load(Ordering::Acquire);
             if block >= end {
                 let reason = format!("{block} blocks are all that its capacity allows");
@@ -58,18 +81,11 @@ impl<P: Pmem> Pool<P> {
             }
             let ready = self.ready.load(Ordering::Acquire);
             if block < ready {
-                let word = self.extent(USED_BLOCKS_AT, 8);
-                self.pmem.store_u64(
-                    USED_BLOCKS_AT,
-                    checked_word::encode(block as u32 + 1),
-                    sites::USED_BLOCKS,
-                );
-                self.pmem.flush(word, sites::USED_BLOCKS);
+                self.store_used(block + 1, sites::USED_BLOCKS);
+                handing_out.is_durable = false;
                 self.used.store(block + 1, Ordering::Release);
                 drop(handing_out);
-                if ready - block < self.ahead_blocks / 2 {
-                    self.wake_background();
-                }
+                self.note_handed_out(block, ready);
                 return Ok(block);
             }
             drop(handing_out);
@@ -86,23 +102,35 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 1 line, and what `clear` costs.
     pub(crate) fn give_back(&self, block: u64, clear: impl FnOnce() -> Result<()>) -> bool {
-        let _handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
         if self.used.load(Ordering::Acquire) != block + 1 {
             return false;
         }
-        let store_used = |used: u64| {
-            let word = checked_word::encode(used as u32);
-            self.pmem.store_u64(USED_BLOCKS_AT, word, sites::USED_BLOCKS);
-            self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::USED_BLOCKS);
-        };
-        store_used(block);
+        handing_out.is_durable = false;
+        self.store_used(block, sites::USED_BLOCKS);
         if let Err(error) = clear() {
             log::warn!("block {block} stays in use: {error}");
-            store_used(block + 1);
+            self.store_used(block + 1, sites::USED_BLOCKS);
             return false;
         }
         self.used.store(block, Ordering::Release);
         true
+    }
+
+    /// Stores the number of used blocks and starts writing it back.
+    #[inline]
+    pub(super) fn store_used(&self, used: u64, site: Site) {
+        self.pmem.store_u64(USED_BLOCKS_AT, checked_word::encode(used as u32), site);
+        self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), site);
+    }
+
+    /// Wakes the background task when it has fallen behind, after the block before which `ready - block`
+    /// were ready was handed out.
+    #[inline]
+    pub(super) fn note_handed_out(&self, block: u64, ready: u64) {
+        if ready - block < self.ahead_blocks / 2 {
+            self.wake_background();
+        }
     }
 
     /// Returns storage of blocks that were given back to the file system, but for those that are kept
@@ -181,6 +209,17 @@ impl<P: Pmem> Pool<P> {
         }
         self.ready.store(ready + blocks, Ordering::Release);
         Ok(())
+    }
+
+    /// Makes sure that there is storage behind the first word of a block; `false` when there can be none.
+    /// What has none is zero.
+    pub(super) fn has_storage(&self, block: u64) -> bool {
+        let growth = lock_relaxing(&self.growth, &*self.environment);
+        let segment = block / self.map.blocks_per_segment;
+        let in_segment = self.map.block_in_segment(block % self.map.blocks_per_segment);
+        growth.segments.get(segment as usize).is_some_and(|Section { file, offset }| {
+            self.files.device.is_some() || file.allocate(offset + in_segment, 8).is_ok()
+        })
     }
 
     /// Touches the pages of a range for writing.

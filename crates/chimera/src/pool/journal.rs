@@ -21,9 +21,9 @@ use zerocopy::IntoBytes;
 use super::files::{PoolFiles, full_or_io};
 use super::open::{find_superblock, read_words};
 use super::superblock::FILE_BYTES;
-use super::{BlockMap, Closing, Pool, Superblock};
+use super::{BlockMap, Closing, Pool, PoolOptions, Superblock};
+use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
-use crate::types::options::{Durability, Options};
 
 impl PoolFiles {
     fn journal_path(&self) -> PathBuf {
@@ -46,7 +46,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// `Corrupted` when it is damaged, unless the options say to salvage.
-    pub(super) fn find(files: &PoolFiles, options: &Options) -> Result<Self> {
+    pub(super) fn find(files: &PoolFiles, options: &PoolOptions) -> Result<Self> {
         let nothing = Self { file: None, contents: None, pool_id: None };
         if options.anonymous_bytes.is_some() || files.device.is_some() {
             return Ok(nothing);
@@ -103,7 +103,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// When the durability asked for cannot be had.
-    pub(super) fn is_wanted(file: &dyn File, options: &Options) -> Result<bool> {
+    pub(super) fn is_wanted(file: &dyn File, options: &PoolOptions) -> Result<bool> {
         if options.read_only {
             return Ok(false);
         }
@@ -123,7 +123,7 @@ impl JournalFile {
         &mut self,
         pmem: &P,
         files: &PoolFiles,
-        options: &Options,
+        options: &PoolOptions,
         pool_id: u64,
     ) -> Result<()> {
         let path = files.journal_path();
@@ -142,7 +142,7 @@ impl JournalFile {
                 if old.is_some() {
                     files.environment.remove(&path).map_err(Error::io("remove", &path))?;
                 }
-                let bytes = asked.unwrap_or(Options::JOURNAL_BYTES_DEFAULT);
+                let bytes = asked.unwrap_or(PoolOptions::JOURNAL_BYTES_DEFAULT);
                 make_journal(files, pool_id, bytes)?
             }
         };
@@ -161,7 +161,7 @@ impl JournalFile {
         &self,
         superblock: &Superblock,
         files: &PoolFiles,
-        options: &Options,
+        options: &PoolOptions,
     ) -> Result<()> {
         let is_needed = superblock.closing == Closing::OpenJournaled && !options.salvage;
         if is_needed && self.pool_id != Some(superblock.pool_id) {

@@ -1,4 +1,4 @@
-//! The pool: superblock, segments, blocks, and the opaque [`Location`].
+//! The pool: superblock, segments, blocks, runs of blocks, and the opaque [`Location`].
 //!
 //! A pool is a directory with a file `superblock`, a file `lock`, and files `segment-000000`,
 //! `segment-000001`, ... of equal length. All are mapped one after the other into one address space:
@@ -13,10 +13,15 @@
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
 //!    The same holds for blocks that were in use already: opening for writing asks for their storage.
-//! 3. The used-blocks word is flushed before the block it covers is written, and durable with the
-//!    first fence after that. So what is durable beyond it was never fenced: it holds nothing that
-//!    counts, and whoever is handed such a block again makes it blank.
+//! 3. For a single block the used-blocks word is flushed before the block is written, and durable with the
+//!    first fence after that. So what is durable beyond it was never fenced: nothing live is there, and
+//!    the session that is handed such a block again makes it blank.
+//! 4. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
+//!    word before that. With runs, the first word of each block beyond the used ones is durably zero or
+//!    that of a single block of invariant 3, but for one block while a run is handed out or given back: see
+//!    `runs`.
 
+mod block_word;
 mod blocks;
 pub(crate) mod checked_word;
 mod device;
@@ -25,6 +30,9 @@ mod growth;
 mod journal;
 mod location;
 mod open;
+mod options;
+#[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
+pub(crate) mod runs;
 mod segment;
 mod storage;
 mod superblock;
@@ -35,14 +43,18 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
 
+pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
 pub use location::Location;
-pub(crate) use superblock::{Closing, Superblock};
+pub(crate) use open::NewPool;
+pub(crate) use options::PoolOptions;
+pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
+use superblock::ROOTS;
 
 /// The sites of the pool.
 pub(crate) mod sites {
@@ -88,13 +100,17 @@ pub(crate) struct Pool<P: Pmem> {
     /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
     /// Blocks are handed out under this: never held for long.
-    hand_out: Mutex<()>,
+    hand_out: Mutex<growth::HandOut>,
+    /// Free runs of blocks. Runs are taken and freed under this, and `hand_out` may be locked meanwhile.
+    free_runs: Mutex<runs::FreeList>,
     /// Blocks to keep ready ahead of use.
     ahead_blocks: u64,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
-    /// What is beyond these is for making room: a log has none without room.
-    unreserved_blocks: u64,
+    /// Most blocks there may be.
+    blocks_max: u64,
+    /// Of these, the last ones that are handed out for making room alone: see [`reserve`](Self::reserve).
+    reserved_blocks: AtomicU64,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -142,12 +158,25 @@ impl<P: Pmem> Pool<P> {
     /// The new superblock is durable on return; a crash before leaves the old one.
     ///
     /// # Cost
-    /// 2 lines, 1 fence.
+    /// 2 lines and those of the engine's area, which are 1 for up to 6 words; 1 fence.
     pub(crate) fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = self.lock_superblock();
         change(&mut superblock);
         superblock.sequence = superblock.sequence.wrapping_add(1);
         store_superblock(&self.pmem, &superblock);
+    }
+
+    /// Replaces roots of the engine atomically: with what `change` makes of them. What they lead to must be
+    /// durable. Both copies of the superblock say so on return, so that either one alone is enough.
+    ///
+    /// # Durability
+    /// The new roots are durable on return; a crash before leaves the old ones or the new ones.
+    ///
+    /// # Cost
+    /// As twice [`change_superblock`](Self::change_superblock).
+    pub(crate) fn replace_roots(&self, change: impl FnOnce(&mut [u64; ROOTS])) {
+        self.change_superblock(|superblock| change(&mut superblock.roots));
+        self.change_superblock(|_| {});
     }
 
     /// Makes everything stored so far survive what the medium can.
@@ -214,10 +243,11 @@ impl<P: Pmem> Pool<P> {
 fn store_superblock<P: Pmem>(pmem: &P, superblock: &Superblock) {
     let at = superblock.sequence % 2 * superblock::COPY_STRIDE;
     let words = superblock.encode();
-    for (index, word) in words.iter().enumerate() {
+    let used = superblock.words_used();
+    for (index, word) in words[..used].iter().enumerate() {
         pmem.store_u64(at + 8 * index as u64, *word, sites::SUPERBLOCK);
     }
-    let copy = pmem.check(at, 8 * superblock::WORDS as u64).expect("the superblock is mapped");
+    let copy = pmem.check(at, 8 * used as u64).expect("the superblock is mapped");
     pmem.flush(copy, sites::SUPERBLOCK);
     pmem.fence(sites::SUPERBLOCK);
 }

@@ -9,23 +9,20 @@ use zerocopy::IntoBytes;
 
 use super::device::Device;
 use super::files::{PoolFiles, Section};
-use super::growth::Growth;
+use super::growth::{Growth, HandOut};
 use super::journal::JournalFile;
 use super::storage::Mapped;
-use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, checksum};
+use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, seal};
 use super::{
-    BlockMap, Closing, Pool, Superblock, USED_BLOCKS_AT, checked_word, segment, steps, storage,
-    store_superblock,
+    BlockMap, Closing, Pool, PoolOptions, Superblock, USED_BLOCKS_AT, checked_word, segment, steps,
+    storage, store_superblock,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::error::{Error, Result};
-use crate::types::options::Options;
 
 /// Most bytes to allocate and touch at a time, so that nobody waits long for the growth lock.
 const GROWTH_STEP_BYTES: u64 = 4 << 20;
-/// Blocks that a pool of some size keeps back for making room.
-const RESERVE_BLOCKS: u64 = 2;
 
 /// What opening found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +34,7 @@ pub(crate) struct Opened {
 }
 
 impl<P: Pmem> Pool<P> {
-    /// Opens the pool at `path`, or creates it with the superblock that `new` gives.
+    /// Opens the pool at `path`, or creates the one that `new` gives.
     ///
     /// # Errors
     /// Every way in which files can be missing, foreign, damaged, locked or too large.
@@ -45,8 +42,8 @@ impl<P: Pmem> Pool<P> {
         pmem: P,
         environment: Arc<dyn Environment>,
         path: &Path,
-        options: &Options,
-        new: impl FnOnce() -> Result<Superblock>,
+        options: &PoolOptions,
+        new: impl FnOnce() -> Result<NewPool>,
     ) -> Result<(Self, Opened)> {
         let files = match options.anonymous_bytes {
             Some(_) => PoolFiles::none(environment.clone()),
@@ -54,9 +51,8 @@ impl<P: Pmem> Pool<P> {
         };
         let mut journal = JournalFile::find(&files, options)?;
         journal.replay(&pmem, &files, options.read_only)?;
-        let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, || {
-            Ok(fitted(new()?, &files, options))
-        })?;
+        let new = || Ok(new()?.fitted(&files));
+        let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, new)?;
         if options.incomplete && !created {
             return Err(Error::AlreadyExists { path: path.to_owned() });
         }
@@ -97,8 +93,6 @@ impl<P: Pmem> Pool<P> {
             .or(options.anonymous_bytes)
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
             .min(files.blocks_max(&map));
-        let reserve =
-            if superblock.is_variable() { (blocks_max / 64).min(RESERVE_BLOCKS) } else { 0 };
         let is_journaled = pmem.journal().is_some();
         let pool = Self {
             pmem,
@@ -110,10 +104,12 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(()),
+            hand_out: Mutex::new(HandOut::default()),
+            free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,
-            unreserved_blocks: blocks_max - reserve,
+            blocks_max,
+            reserved_blocks: AtomicU64::new(0),
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
@@ -172,14 +168,22 @@ impl<P: Pmem> Pool<P> {
     }
 }
 
-/// The superblock of a new pool, its segments fitted to the device unless their length was asked for.
-fn fitted(mut superblock: Superblock, files: &PoolFiles, options: &Options) -> Superblock {
-    let asked_for = options.segment_bytes.is_some() || options.geometry.is_some();
-    if let Some(device) = files.device.as_ref().filter(|_| !asked_for) {
-        let segment_bytes = &mut superblock.geometry.segment_bytes;
-        *segment_bytes = device.segment_bytes_up_to(*segment_bytes);
+/// What a new pool is to be.
+pub(crate) struct NewPool {
+    pub(crate) superblock: Superblock,
+    /// The length of segments was asked for: it is not fitted to the device.
+    pub(crate) is_segment_fixed: bool,
+}
+
+impl NewPool {
+    fn fitted(self, files: &PoolFiles) -> Superblock {
+        let mut superblock = self.superblock;
+        if let Some(device) = files.device.as_ref().filter(|_| !self.is_segment_fixed) {
+            let segment_bytes = &mut superblock.geometry.segment_bytes;
+            *segment_bytes = device.segment_bytes_up_to(*segment_bytes);
+        }
+        superblock
     }
-    superblock
 }
 
 /// Maps the superblock's file, with a journal where there is to be one; the superblock, and whether the
@@ -187,7 +191,7 @@ fn fitted(mut superblock: Superblock, files: &PoolFiles, options: &Options) -> S
 fn map_superblock<P: Pmem>(
     pmem: &P,
     files: &PoolFiles,
-    options: &Options,
+    options: &PoolOptions,
     journal: &mut JournalFile,
     new: impl FnOnce() -> Result<Superblock>,
 ) -> Result<(Superblock, bool)> {
@@ -254,7 +258,7 @@ fn map_superblock_of_device<P: Pmem>(
     pmem: &P,
     files: &PoolFiles,
     device: &Device,
-    options: &Options,
+    options: &PoolOptions,
     new: impl FnOnce() -> Result<Superblock>,
 ) -> Result<(Superblock, bool)> {
     let length = device.superblock_bytes();
@@ -273,7 +277,7 @@ fn map_superblock_of_device<P: Pmem>(
 fn found_or_new(
     found: Option<Superblock>,
     files: &PoolFiles,
-    options: &Options,
+    options: &PoolOptions,
     new: impl FnOnce() -> Result<Superblock>,
 ) -> Result<(Superblock, bool)> {
     match found {
@@ -329,7 +333,7 @@ fn read_copy(skips: Skips<'_>, word: &dyn Fn(u64) -> u64, at: u64) -> Result<Sup
         *into = word(at + 8 * index as u64);
     }
     if skips(steps::SUPERBLOCK_CHECK) {
-        words[WORDS - 1] = checksum(&words[..WORDS - 1]);
+        seal(&mut words);
     }
     Superblock::decode(&words, at)
 }
@@ -353,7 +357,7 @@ fn power_lost(
     superblock: &Superblock,
     medium: Medium,
     environment: &dyn Environment,
-    options: &Options,
+    options: &PoolOptions,
 ) -> Result<()> {
     let lost = superblock.closing == Closing::Open
         && superblock.boot_id != 0
@@ -369,7 +373,7 @@ fn map_segments<P: Pmem>(
     files: &PoolFiles,
     map: &BlockMap,
     superblock: &Superblock,
-    options: &Options,
+    options: &PoolOptions,
 ) -> Result<Vec<Section>> {
     let mut segments = Vec::new();
     for index in 0..superblock.segments {

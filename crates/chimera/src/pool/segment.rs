@@ -19,7 +19,7 @@ pub(super) fn encode(pool_id: u64, index: u64) -> [u64; WORDS] {
 }
 
 fn checksum(words: &[u64; WORDS]) -> u64 {
-    superblock::checksum(&words[..WORDS - 1])
+    superblock::checksum(&words[..WORDS - 1], 0)
 }
 
 /// Checks a header found at byte `at` of the pool.

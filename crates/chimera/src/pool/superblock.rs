@@ -1,24 +1,38 @@
 //! The superblock: what a pool is, in two copies.
 //!
-//! Each copy is 16 words of 8 bytes, little-endian, at the start of its own 4 KiB page. The last word
-//! is a checksum over the others. An update writes the copy that is not in force, with the next
-//! sequence number, so that a torn update leaves the other copy as it was.
+//! Each copy begins its own 4 KiB page: 16 common words of 8 bytes, little-endian, and behind them the
+//! engine's area. The last common word is a checksum over the others. The area has a length and a
+//! checksum of its own, which also covers the copy's sequence number, so that an area never goes with the
+//! common words of another update. An update writes the copy that is not in force, with the next sequence
+//! number, so that a torn update leaves the other copy as it was.
 
 use zerocopy::IntoBytes;
 
 use crate::types::error::{Error, Result};
-use crate::types::options::{EngineKind, Geometry, RecordLayout};
 
 /// First word of both copies: "CHIMERA1" in ASCII, little-endian.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"CHIMERA1");
 /// Version of the media format that this program writes.
-pub(crate) const FORMAT_VERSION: u32 = 1;
-/// Words of a copy.
-pub(crate) const WORDS: usize = 16;
+pub(crate) const FORMAT_VERSION: u32 = 2;
+/// Common words of a copy.
+pub(crate) const COMMON_WORDS: usize = 16;
+/// Most words that an engine may keep.
+pub(crate) const AREA_WORDS_MAX: usize = 30;
+/// Words of a copy: common ones, length and checksum of the area, the area.
+pub(crate) const WORDS: usize = COMMON_WORDS + 2 + AREA_WORDS_MAX;
 /// Bytes from one copy to the other.
 pub(crate) const COPY_STRIDE: u64 = 4096;
 /// Bytes of the superblock file.
 pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
+/// Roots that an engine has.
+pub(crate) const ROOTS: usize = 4;
+
+/// Where in a copy the words lie that are more than one number's.
+const ROOTS_AT: usize = 10;
+const CHECKSUM_AT: usize = COMMON_WORDS - 1;
+const AREA_LENGTH_AT: usize = COMMON_WORDS;
+const AREA_CHECKSUM_AT: usize = COMMON_WORDS + 1;
+const AREA_AT: usize = COMMON_WORDS + 2;
 
 /// Whether the store was closed in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +47,47 @@ pub(crate) enum Closing {
     Incomplete,
 }
 
+/// Sizes of a pool's parts, fixed at creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolGeometry {
+    pub(crate) segment_bytes: u64,
+    pub(crate) block_bytes: u32,
+    /// Bytes that the first block of a segment is shifted from the start of the segment.
+    pub(crate) block_shift_bytes: u32,
+}
+
+impl PoolGeometry {
+    /// Checks what every pool must keep to.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let line = |bytes: u32| bytes.is_multiple_of(64);
+        if self.block_bytes == 0 || !line(self.block_bytes) || !line(self.block_shift_bytes) {
+            let text = "blocks must have, and be shifted by, a multiple of 64 bytes";
+            return Err(format!("{text}, not {} and {}", self.block_bytes, self.block_shift_bytes));
+        }
+        if self.segment_bytes > 1 << 44 || !self.segment_bytes.is_multiple_of(4096) {
+            let text = "a segment must have a multiple of 4096 bytes, up to 16 TiB";
+            return Err(format!("{text}, not {}", self.segment_bytes));
+        }
+        Ok(())
+    }
+}
+
 /// What a pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
-    pub(crate) engine: EngineKind,
+    /// The number of the engine; never 0. What the numbers mean is the engines' matter.
+    pub(crate) engine: u32,
     pub(crate) pool_id: u64,
     pub(crate) hash_seed: u64,
-    pub(crate) geometry: Geometry,
-    pub(crate) layout: RecordLayout,
-    pub(crate) key_bytes: u32,
-    pub(crate) value_bytes: u32,
+    pub(crate) geometry: PoolGeometry,
     pub(crate) sequence: u64,
     pub(crate) segments: u64,
     pub(crate) closing: Closing,
     pub(crate) boot_id: u64,
+    /// Words of the engine that it replaces atomically, as where its structures begin.
+    pub(crate) roots: [u64; ROOTS],
+    /// What else the engine keeps, at most [`AREA_WORDS_MAX`] words: fixed at creation.
+    pub(crate) area: Vec<u64>,
 }
 
 fn pair(low: u32, high: u32) -> u64 {
@@ -62,46 +103,60 @@ fn high(word: u64) -> u32 {
 }
 
 /// XXH3 of words, as they lie on media.
-pub(super) fn checksum(words: &[u64]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(words.as_bytes())
+pub(super) fn checksum(words: &[u64], seed: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(words.as_bytes(), seed)
 }
 
-impl Superblock {
-    /// Whether records have any size.
-    pub(crate) fn is_variable(&self) -> bool {
-        self.key_bytes == 0
-    }
+/// Makes the checksums of a copy right, whatever its words are.
+pub(super) fn seal(words: &mut [u64; WORDS]) {
+    words[CHECKSUM_AT] = checksum(&words[..CHECKSUM_AT], 0);
+    words[AREA_CHECKSUM_AT] = area_checksum(words);
+}
 
+fn area_checksum(words: &[u64; WORDS]) -> u64 {
+    let length = (words[AREA_LENGTH_AT] as usize).min(AREA_WORDS_MAX);
+    checksum(&words[AREA_AT..AREA_AT + length], words[SEQUENCE_AT] ^ words[AREA_LENGTH_AT])
+}
+
+const SEQUENCE_AT: usize = 6;
+
+impl Superblock {
     /// Whether this copy was written after `other`. Numbers wrap, so that none is the last.
     pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
         (self.sequence.wrapping_sub(other.sequence) as i64) > 0
     }
 
-    /// As 16 words.
+    /// The words of a copy that are in use.
+    pub(crate) fn words_used(&self) -> usize {
+        AREA_AT + self.area.len()
+    }
+
+    /// As the words of a copy; those that are not in use are 0.
     pub(crate) fn encode(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         words[0] = MAGIC;
-        words[1] = pair(FORMAT_VERSION, self.engine.code());
+        words[1] = pair(FORMAT_VERSION, self.engine);
         words[2] = self.pool_id;
         words[3] = self.hash_seed;
         words[4] = self.geometry.segment_bytes;
-        words[5] = pair(self.geometry.page_bytes, self.geometry.pages_per_block);
-        words[6] = pair(self.geometry.block_shift_bytes, self.layout.code());
-        words[7] = pair(self.key_bytes, self.value_bytes);
-        words[8] = self.sequence;
-        words[9] = self.segments;
-        words[10] = match self.closing {
+        words[5] = pair(self.geometry.block_bytes, self.geometry.block_shift_bytes);
+        words[SEQUENCE_AT] = self.sequence;
+        words[7] = self.segments;
+        words[8] = match self.closing {
             Closing::Clean => 1,
             Closing::Open => 2,
             Closing::OpenJournaled => 3,
             Closing::Incomplete => 4,
         };
-        words[11] = self.boot_id;
-        words[WORDS - 1] = checksum(&words[..WORDS - 1]);
+        words[9] = self.boot_id;
+        words[ROOTS_AT..ROOTS_AT + ROOTS].copy_from_slice(&self.roots);
+        words[AREA_LENGTH_AT] = self.area.len() as u64;
+        words[AREA_AT..AREA_AT + self.area.len()].copy_from_slice(&self.area);
+        seal(&mut words);
         words
     }
 
-    /// From 16 words at byte `at` of the pool.
+    /// From the words of a copy at byte `at` of the pool.
     ///
     /// # Errors
     /// `NewerFormat` for a later version, else `Corrupted`.
@@ -109,7 +164,7 @@ impl Superblock {
         if words[0] != MAGIC {
             return Err(Error::corrupted("the superblock has no magic number", at));
         }
-        if words[WORDS - 1] != checksum(&words[..WORDS - 1]) {
+        if words[CHECKSUM_AT] != checksum(&words[..CHECKSUM_AT], 0) {
             return Err(Error::corrupted("the superblock does not match its checksum", at));
         }
         if low(words[1]) > FORMAT_VERSION {
@@ -118,33 +173,39 @@ impl Superblock {
         let bad = |what: &str, word: usize| {
             Error::corrupted(format!("the superblock has no valid {what}"), at + 8 * word as u64)
         };
-        if low(words[1]) == 0 {
+        if low(words[1]) != FORMAT_VERSION {
             return Err(bad("format version", 1));
         }
+        if high(words[1]) == 0 {
+            return Err(bad("engine", 1));
+        }
+        let length = words[AREA_LENGTH_AT] as usize;
+        if length > AREA_WORDS_MAX || words[AREA_CHECKSUM_AT] != area_checksum(words) {
+            return Err(bad("area of its engine", AREA_LENGTH_AT));
+        }
+        let mut roots = [0; ROOTS];
+        roots.copy_from_slice(&words[ROOTS_AT..ROOTS_AT + ROOTS]);
         Ok(Self {
-            engine: EngineKind::from_code(u64::from(high(words[1]))).ok_or(bad("engine", 1))?,
+            engine: high(words[1]),
             pool_id: words[2],
             hash_seed: words[3],
-            geometry: Geometry {
+            geometry: PoolGeometry {
                 segment_bytes: words[4],
-                page_bytes: low(words[5]),
-                pages_per_block: high(words[5]),
-                block_shift_bytes: low(words[6]),
+                block_bytes: low(words[5]),
+                block_shift_bytes: high(words[5]),
             },
-            layout: RecordLayout::from_code(u64::from(high(words[6])))
-                .ok_or(bad("record layout", 6))?,
-            key_bytes: low(words[7]),
-            value_bytes: high(words[7]),
-            sequence: words[8],
-            segments: words[9],
-            closing: match words[10] {
+            sequence: words[SEQUENCE_AT],
+            segments: words[7],
+            closing: match words[8] {
                 1 => Closing::Clean,
                 2 => Closing::Open,
                 3 => Closing::OpenJournaled,
                 4 => Closing::Incomplete,
-                _ => return Err(bad("state", 10)),
+                _ => return Err(bad("state", 8)),
             },
-            boot_id: words[11],
+            boot_id: words[9],
+            roots,
+            area: words[AREA_AT..AREA_AT + length].to_vec(),
         })
     }
 }
@@ -155,30 +216,35 @@ mod tests {
 
     fn example() -> Superblock {
         Superblock {
-            engine: EngineKind::Viper,
+            engine: 1,
             pool_id: 0x0123_4567_89ab_cdef,
             hash_seed: 42,
-            geometry: Geometry::default(),
-            layout: RecordLayout::Checked,
-            key_bytes: 16,
-            value_bytes: 200,
+            geometry: PoolGeometry {
+                segment_bytes: 1 << 30,
+                block_bytes: 24 << 10,
+                block_shift_bytes: 0,
+            },
             sequence: 7,
             segments: 3,
             closing: Closing::Open,
             boot_id: 99,
+            roots: [1, 2, 3, 4],
+            area: vec![5, 6, 7],
         }
     }
 
     #[test]
     fn a_superblock_comes_back_as_it_was() {
-        let superblock = example();
-        assert_eq!(Superblock::decode(&superblock.encode(), 0).unwrap(), superblock);
+        for area in [vec![], vec![1], vec![u64::MAX; AREA_WORDS_MAX]] {
+            let superblock = Superblock { area, ..example() };
+            assert_eq!(Superblock::decode(&superblock.encode(), 0).unwrap(), superblock);
+        }
     }
 
     #[test]
     fn every_flipped_bit_is_noticed() {
         let words = example().encode();
-        for bit in 0..WORDS * 64 {
+        for bit in 0..example().words_used() * 64 {
             let mut damaged = words;
             damaged[bit / 64] ^= 1 << (bit % 64);
             assert!(Superblock::decode(&damaged, 0).is_err(), "bit {bit}");
@@ -186,10 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn an_area_goes_with_the_update_that_wrote_it_alone() {
+        let (old, new) = (example(), Superblock { sequence: 9, ..example() });
+        let mut torn = new.encode();
+        torn[COMMON_WORDS..].copy_from_slice(&old.encode()[COMMON_WORDS..]);
+        let error = Superblock::decode(&torn, 0).unwrap_err();
+        assert!(error.to_string().contains("area of its engine"), "{error}");
+    }
+
+    #[test]
     fn a_newer_format_is_named() {
         let mut words = example().encode();
         words[1] = pair(FORMAT_VERSION + 1, 1);
-        words[WORDS - 1] = checksum(&words[..WORDS - 1]);
+        seal(&mut words);
         assert!(matches!(
             Superblock::decode(&words, 0),
             Err(Error::NewerFormat { found, .. }) if found == FORMAT_VERSION + 1

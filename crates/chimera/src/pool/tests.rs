@@ -5,33 +5,40 @@ use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment};
 
 use super::open::Opened;
 use super::*;
-use crate::types::options::{Durability, EngineKind, Geometry, Options, RecordLayout};
+use crate::types::durability::Durability;
 
-fn options() -> Options {
+fn options() -> PoolOptions {
     // Without a journal: these tests change the files themselves.
-    let options = Options::new().durability(Durability::Process);
-    options.fixed_size(16, 200).populate_ahead_bytes(48 << 10)
+    PoolOptions {
+        durability: Durability::Process,
+        populate_ahead_bytes: 48 << 10,
+        ..PoolOptions::default()
+    }
 }
 
 fn new_superblock() -> Superblock {
     Superblock {
-        engine: EngineKind::Viper,
+        engine: 1,
         pool_id: 77,
         hash_seed: 1,
-        geometry: Geometry { segment_bytes: 128 << 10, ..Geometry::default() },
-        layout: RecordLayout::Checked,
-        key_bytes: 16,
-        value_bytes: 200,
+        geometry: PoolGeometry {
+            segment_bytes: 128 << 10,
+            block_bytes: 24 << 10,
+            block_shift_bytes: 0,
+        },
         sequence: 0,
         segments: 0,
         closing: Closing::Open,
         boot_id: 0,
+        roots: [0; 4],
+        area: vec![1, 2, 3],
     }
 }
 
-fn open(path: &Path, options: &Options) -> Result<(Pool<Hardware>, Opened)> {
+fn open(path: &Path, options: &PoolOptions) -> Result<(Pool<Hardware>, Opened)> {
     let pmem = Hardware::new(HardwareOptions::default()).unwrap();
-    Pool::open(pmem, Arc::new(RealEnvironment::new()), path, options, || Ok(new_superblock()))
+    let new = || Ok(NewPool { superblock: new_superblock(), is_segment_fixed: false });
+    Pool::open(pmem, Arc::new(RealEnvironment::new()), path, options, new)
 }
 
 #[test]
@@ -54,7 +61,9 @@ fn blocks_are_handed_out_across_segments_and_found_again() {
 #[test]
 fn a_full_pool_says_so_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let (pool, _) = open(directory.path(), &options().capacity_bytes(3 * 24576)).unwrap();
+    let (pool, _) =
+        open(directory.path(), &PoolOptions { capacity_bytes: Some(3 * 24576), ..options() })
+            .unwrap();
     for _ in 0..3 {
         pool.take_block().unwrap();
     }
@@ -100,7 +109,7 @@ fn a_flipped_byte_of_one_superblock_copy_is_survived_and_of_both_refused() {
     drop(pool);
     let path = directory.path().join("superblock");
     let bytes = std::fs::read(&path).unwrap();
-    for byte in 0..8 * superblock::WORDS {
+    for byte in 0..8 * new_superblock().words_used() {
         let mut one = bytes.clone();
         one[byte] ^= 0x10;
         std::fs::write(&path, &one).unwrap();
@@ -127,7 +136,7 @@ fn an_interrupted_creation_is_done_again_and_nothing_else_is() {
         bytes.resize(8192, 0);
         bytes
     };
-    for interrupted in [Vec::new(), torn(0), torn(1), torn(15)] {
+    for interrupted in [Vec::new(), torn(0), torn(1), torn(15), torn(16), torn(20)] {
         std::fs::write(&path, interrupted).unwrap();
         let (pool, opened) = open(directory.path(), &options()).unwrap();
         assert!(opened.created);

@@ -1,8 +1,9 @@
-//! The flags of a block, in the first word of its first page: a checked word.
+//! The flags of a block of pages, in the pool's [word of the block](crate::pool::BlockWord): each block is a
+//! single unnamed one.
 
 use chimera_pmem::Pmem;
 
-use crate::pool::{Pool, checked_word};
+use crate::pool::{BlockWord, Pool};
 use crate::types::error::{Error, Result};
 
 /// A session writes new records into the block.
@@ -39,7 +40,8 @@ pub(crate) mod steps {
 pub(crate) fn read<P: Pmem>(pool: &Pool<P>, block: u64) -> Result<u32> {
     let at = pool.map.block_at(block);
     let found = pool.pmem.load_u64(at);
-    checked_word::decode(found)
+    BlockWord::decode(found)
+        .map(BlockWord::number)
         .filter(|flags| flags & !KNOWN == 0)
         .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then_some(found as u32))
         .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
@@ -51,26 +53,21 @@ pub(crate) fn read<P: Pmem>(pool: &Pool<P>, block: u64) -> Result<u32> {
 /// `Corrupted` when their word is damaged.
 pub(crate) fn change<P: Pmem>(pool: &Pool<P>, block: u64, set: u32, clear: u32) -> Result<()> {
     let at = pool.map.block_at(block);
+    let encode = |flags| BlockWord::single(flags).encode();
     loop {
         let flags = read(pool, block)?;
-        let (old, new) = (checked_word::encode(flags), checked_word::encode(flags & !clear | set));
+        let (old, new) = (encode(flags), encode(flags & !clear | set));
         if pool.pmem.cas_u64(at, old, new, sites::FLAGS).is_ok() {
             break;
         }
     }
-    persist(pool, at);
+    pool.pmem.flush(pool.extent(at, 8), sites::FLAGS);
+    pool.pmem.fence(sites::FLAGS);
     Ok(())
 }
 
 /// Makes `flags` the flags of a block that was never in use, durably, whatever the file had there.
 pub(crate) fn set_fresh<P: Pmem>(pool: &Pool<P>, block: u64, flags: u32) {
-    let at = pool.map.block_at(block);
-    pool.pmem.store_u64(at, checked_word::encode(flags), sites::FLAGS);
-    persist(pool, at);
-}
-
-#[inline]
-fn persist<P: Pmem>(pool: &Pool<P>, at: u64) {
-    pool.pmem.flush(pool.extent(at, 8), sites::FLAGS);
+    pool.store_block_word(block, BlockWord::single(flags), sites::FLAGS);
     pool.pmem.fence(sites::FLAGS);
 }

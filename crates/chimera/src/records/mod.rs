@@ -1,4 +1,16 @@
-//! Where record bytes live. Never knows which index points at them.
+//! Where record bytes live, and the steps that protocols are made of. Never knows which index points at a
+//! record, and never decides an order of steps.
+//!
+//! # Rooms
+//! - What any kind of record can be made of: [`header`] (checksums and version, and the judgement whether a record
+//!   is sound), [`checksum`], [`lengths`] (the word in front, and where the parts of a record lie), [`chunks`]
+//!   (values that are too large to lie beside their keys).
+//! - [`vpage`]: Viper's pages of records.
+//! - [`block_flags`]: what is said of a whole block.
 
 pub(crate) mod block_flags;
+pub(crate) mod checksum;
+pub(crate) mod chunks;
+pub(crate) mod header;
+pub(crate) mod lengths;
 pub(crate) mod vpage;

@@ -14,8 +14,10 @@ use std::sync::Arc;
 use chimera_pmem::{Environment, Hardware, Pmem};
 
 use crate::db::Db;
+use crate::engine::Options;
+use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
-use crate::types::options::{Durability, Options, Progress};
+use crate::types::progress::Progress;
 use crate::types::stream::BackupReport;
 
 /// How far ahead of use the new store takes storage.
@@ -97,25 +99,19 @@ impl<P: Pmem> Db<P> {
 
     /// A store like this one, that is made from nothing and durable only once it is complete.
     fn options_of_a_copy(&self) -> Options {
-        let superblock = self.pool().superblock();
-        let mut options = Options::new()
-            .engine(superblock.engine)
-            .layout(superblock.layout)
-            .geometry(superblock.geometry)
+        let mut options = self
+            .options_alike()
             .durability(Durability::Process)
             .huge_pages(false)
             .populate_ahead_bytes(AHEAD_BYTES)
             .reclaim_percent(0);
-        if !superblock.is_variable() {
-            options = options.fixed_size(superblock.key_bytes, superblock.value_bytes);
-        }
-        options.incomplete = true;
+        options.pool.incomplete = true;
         options
     }
 
     fn copy_records<Q: Pmem>(&self, copy: &Db<Q>, options: &BackupOptions) -> Result<u64> {
         let mut session = copy.session();
-        let (whole, mut copied, mut failure) = (self.records(), 0, None);
+        let (whole, mut copied, mut failure) = (self.len(), 0, None);
         let report = |copied: u64| {
             if let Some(progress) = &options.progress {
                 progress(copied, whole.max(copied));

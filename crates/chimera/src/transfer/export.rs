@@ -10,7 +10,7 @@ use super::reader::Verified;
 use super::writer::{Reached, StreamWriter};
 use crate::db::Db;
 use crate::types::error::{Error, Result};
-use crate::types::options::Progress;
+use crate::types::progress::Progress;
 use crate::types::stream::ExportReport;
 
 /// Content of a frame, unless a single record is longer.
@@ -125,7 +125,7 @@ impl<P: Pmem> Db<P> {
             }
         };
         let before = writer.reached.records;
-        let (whole, mut listed, mut failure) = (self.records(), before, None);
+        let (whole, mut listed, mut failure) = (self.len(), before, None);
         self.list(writer.reached.done_below, |record| {
             failure = writer.record(record).err();
             listed += 1;

@@ -8,8 +8,9 @@ use chimera_pmem::Pmem;
 use super::reader::StreamReader;
 use crate::db::Db;
 use crate::types::error::{Error, Result};
-use crate::types::options::Progress;
-use crate::types::stream::{ImportReport, StreamPosition};
+use crate::types::position::StreamPosition;
+use crate::types::progress::Progress;
+use crate::types::stream::ImportReport;
 
 /// How a stream is imported.
 #[derive(Clone, Default)]

@@ -34,3 +34,14 @@ pub use backup::BackupOptions;
 pub use export::ExportOptions;
 pub use import::ImportOptions;
 pub use reader::{StreamReader, Verified};
+
+use crate::engine::Options;
+use crate::types::stream::StreamKind;
+
+impl StreamKind {
+    /// Options for a store of this kind, with defaults for all else.
+    pub fn options(&self) -> Options {
+        let options = Options::new();
+        if self.is_fixed() { options.fixed_size(self.key_bytes, self.value_bytes) } else { options }
+    }
+}

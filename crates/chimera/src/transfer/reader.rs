@@ -11,7 +11,8 @@ use super::format::{
 };
 use super::writer::Reached;
 use crate::types::error::{Error, Result};
-use crate::types::stream::{StreamKind, StreamPosition};
+use crate::types::position::StreamPosition;
+use crate::types::stream::StreamKind;
 
 /// Memory for content is taken in steps: first so much, then as much as has arrived.
 const FIRST_STEP_BYTES: usize = 64 << 10;

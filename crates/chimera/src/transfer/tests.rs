@@ -12,7 +12,7 @@ use super::format::{
 };
 use super::reader::StreamReader;
 use super::writer::StreamWriter;
-use crate::engine::viper::Listed;
+use crate::engine::shared::listing::Listed;
 use crate::types::error::Error;
 use crate::types::stream::StreamKind;
 
@@ -30,7 +30,9 @@ fn stream(header: &Header, records: &[Record]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = StreamWriter::begin(&mut bytes, header, 64).unwrap();
     for (number, (key, value)) in records.iter().enumerate() {
-        writer.record(&Listed { key, value, done_below: number as u64 + 1 }).unwrap();
+        writer
+            .record(&Listed { key, value, position: number as u64, done_below: number as u64 + 1 })
+            .unwrap();
     }
     writer.finish().unwrap();
     bytes

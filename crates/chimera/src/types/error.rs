@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::stream::StreamPosition;
+use super::position::StreamPosition;
 
 /// Result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -237,7 +237,68 @@ pub enum Error {
     },
 }
 
+/// What kind of an [`Error`] it is, for programs that decide what to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no store.
+    NotFound,
+    /// Something is in the place of a new store.
+    AlreadyExists,
+    /// Somebody else holds the store, or a part of this program does.
+    InUse,
+    /// A key, value, position or option that cannot be; the caller's mistake. Nothing was changed.
+    InvalidArgument,
+    /// The store, or a stream, is another one than was expected.
+    Mismatch,
+    /// No room. Nothing was changed.
+    Full,
+    /// Something on media, or in a stream, is not what it must be, or is missing.
+    Damaged,
+    /// A newer program wrote it.
+    Unsupported,
+    /// The store takes no writes, by choice or since an earlier failure.
+    WritesRefused,
+    /// The operating system failed.
+    Io,
+}
+
 impl Error {
+    /// Its kind.
+    ///
+    /// ```
+    /// # use chimera::{Db, ErrorKind, Options};
+    /// let error = Db::open("/nowhere/data", &Options::new().create(false)).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Self::Locked { .. } | Self::StillInUse { .. } => ErrorKind::InUse,
+            Self::InvalidOptions(_)
+            | Self::KeySize { .. }
+            | Self::ValueSize { .. }
+            | Self::KeyLength { .. }
+            | Self::ValueLength { .. }
+            | Self::KeyCollisions
+            | Self::FieldOutOfRange { .. } => ErrorKind::InvalidArgument,
+            Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {
+                ErrorKind::Mismatch
+            }
+            Self::PoolFull { .. } => ErrorKind::Full,
+            Self::Corrupted { .. }
+            | Self::PowerLost { .. }
+            | Self::Incomplete { .. }
+            | Self::StreamTruncated { .. }
+            | Self::StreamDamaged { .. } => ErrorKind::Damaged,
+            Self::NewerFormat { .. } | Self::NewerStream { .. } => ErrorKind::Unsupported,
+            Self::ReadOnly | Self::Poisoned { .. } => ErrorKind::WritesRefused,
+            Self::Io { .. } | Self::StreamIo { .. } => ErrorKind::Io,
+            Self::ImportStopped { why, .. } => why.kind(),
+        }
+    }
+
     pub(crate) fn io(
         action: &'static str,
         path: &std::path::Path,

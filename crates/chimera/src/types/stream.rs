@@ -1,11 +1,8 @@
-//! What a stream says of itself, and how far one has come in it.
+//! What a stream says of itself, and what was done with one.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
-use super::options::Options;
+use serde::Serialize;
 
 /// What kind of records a store or a stream has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -21,12 +18,6 @@ impl StreamKind {
     pub fn is_fixed(&self) -> bool {
         self.key_bytes > 0
     }
-
-    /// Options for a store of this kind, with defaults for all else.
-    pub fn options(&self) -> Options {
-        let options = Options::new();
-        if self.is_fixed() { options.fixed_size(self.key_bytes, self.value_bytes) } else { options }
-    }
 }
 
 impl fmt::Display for StreamKind {
@@ -36,45 +27,6 @@ impl fmt::Display for StreamKind {
         } else {
             f.write_str("any size")
         }
-    }
-}
-
-/// A place in a stream: after how many frames, and the digest of these. As text, `FRAMES-DIGEST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamPosition {
-    pub(crate) frames: u64,
-    pub(crate) digest: u64,
-}
-
-impl StreamPosition {
-    /// Frames before it.
-    pub fn frames(&self) -> u64 {
-        self.frames
-    }
-}
-
-impl fmt::Display for StreamPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{:016x}", self.frames, self.digest)
-    }
-}
-
-impl FromStr for StreamPosition {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.split_once('-')
-            .and_then(|(frames, digest)| {
-                let frames = frames.parse().ok()?;
-                let digest = u64::from_str_radix(digest, 16).ok()?;
-                Some(Self { frames, digest })
-            })
-            .ok_or_else(|| format!("`{text}` is no position such as 12-0123456789abcdef"))
-    }
-}
-
-impl Serialize for StreamPosition {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
@@ -116,19 +68,4 @@ pub struct BackupReport {
     pub records: u64,
     /// Persistent memory, or storage, that the new store has in use, in bytes.
     pub bytes: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_position_is_read_from_its_text() {
-        let position = StreamPosition { frames: 12, digest: 0xab };
-        assert_eq!(position.to_string(), "12-00000000000000ab");
-        assert_eq!("12-00000000000000ab".parse(), Ok(position));
-        for wrong in ["", "12", "12-", "-ab", "x-ab", "12-xyz", "1-1-1"] {
-            assert!(wrong.parse::<StreamPosition>().is_err(), "{wrong}");
-        }
-    }
 }

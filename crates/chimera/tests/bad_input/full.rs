@@ -177,7 +177,7 @@ fn a_close_that_fails_says_so() {
     let db = faults::open(&faults, directory.path(), &small()).expect("a new store");
     db.put(&key(1), &value(1, 1)).expect("there is room");
     faults.sync_fails.store(true, Ordering::Relaxed);
-    assert_fails(db.close(), &["cannot sync", "the disk is broken"]);
+    assert_fails(db.close().map_err(Error::from), &["cannot sync", "the disk is broken"]);
     let db = open(directory.path(), &small());
     assert!(!db.stats().recovery.clean);
     assert_eq!(contents(&db).len(), 1);

@@ -11,6 +11,7 @@ mod full;
 mod fuzz;
 mod options;
 mod pages;
+mod planted;
 mod segments;
 mod sparse;
 mod superblock;

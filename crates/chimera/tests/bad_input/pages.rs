@@ -272,7 +272,7 @@ fn a_fresh_block_that_is_not_blank_is_cleared_before_it_is_used() {
     });
     let db = open(path, &small());
     let mut session = db.session();
-    let all = RECORDS + 6 * u64::from(stats.records_per_block);
+    let all = RECORDS + 6 * u64::from(stats.viper().expect("Viper").records_per_block);
     fill(&mut session, RECORDS..all, 1);
     assert!(db.stats().blocks_used > stats.blocks_used + 4);
     drop(session);

@@ -17,9 +17,11 @@ use crate::tools::{assert_fails, bytes_of, contents, fill, key, names, open, scr
 /// Pages of the operating system: what a hole consists of.
 const SYSTEM_PAGE: usize = 4096;
 
-/// Blocks of six pages, so that a block with one record has pages of zeros.
+/// Blocks of six pages, so that a block with one record has pages of zeros. Nothing is reclaimed:
+/// reclamation would gather the records in one block, and give the storage of the others back.
 fn options() -> Options {
-    Options::new().fixed_size(8, 24).segment_bytes(1 << 20).populate_ahead_bytes(0)
+    let options = Options::new().fixed_size(8, 24).segment_bytes(1 << 20);
+    options.populate_ahead_bytes(0).reclaim_percent(0)
 }
 
 /// A store with a record in each of some blocks.
@@ -133,6 +135,7 @@ fn a_sparse_copy_on_a_really_full_disk_is_an_error_at_open() {
     assert_eq!(contents(&db).len(), 8);
     drop(db);
     let db = open(&copy, &options());
+    assert_eq!(db.stats().blocks_used, 8, "a block for each session that wrote");
     assert!(storage("segment-000000") >= 8 * 24 * 1024, "every used block has storage");
     fill_file_system(&mount.0.join("filler"));
     // What the blocks in use have room for needs no more of the disk.

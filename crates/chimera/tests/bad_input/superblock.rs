@@ -37,7 +37,7 @@ fn a_newer_format_is_named_also_in_one_copy() {
     let files = bytes_of(directory.path());
     let newer = word(directory.path(), SUPERBLOCK, 8) + 1;
     forge_superblock(directory.path(), &[(1, newer)]);
-    let words = ["format version 2", "reads up to 1", "use a newer program"];
+    let words = ["format version 3", "reads up to 2", "use a newer program"];
     assert_fails(Db::open(directory.path(), &small()), &words);
     let forged = bytes_of(directory.path());
     for copy in [0, COPY_STRIDE] {
@@ -126,32 +126,44 @@ fn impossible_fields_are_refused() {
     let pair = |low: u64, high: u64| low | high << 32;
     let forgeries = [
         (1, pair(0, 1)),
-        (1, pair(1, 0)),
-        (1, pair(1, 2)),
+        (1, pair(1, 1)),
+        (1, pair(2, 0)),
+        (1, pair(2, 0xffff)),
         (4, 0),
         (4, 4096),
         (4, 16385),
         (4, u64::MAX),
         (4, 1 << 62),
-        (5, pair(0, 2)),
+        (5, pair(0, 0)),
         (5, pair(256, 0)),
-        (5, pair(256, 9)),
-        (5, pair(100, 2)),
+        (5, pair(1024, 0)),
+        (5, pair(512, 256)),
+        (5, pair(512, 1)),
         (5, pair(0xffff_ffff, 0xffff_ffff)),
-        (6, pair(256, 1)),
-        (6, pair(1, 1)),
-        (6, pair(0, 0)),
-        (6, pair(0, 3)),
-        (7, pair(0, 24)),
-        (7, pair(5000, 24)),
-        (7, pair(8, 0xffff_ffff)),
-        (7, pair(0xffff_ffff, 0xffff_ffff)),
-        (7, pair(8, 300)),
-        (9, 0),
-        (9, 1 << 40),
-        (9, u64::MAX),
-        (10, 0),
-        (10, 4),
+        (7, 0),
+        (7, 1 << 40),
+        (7, u64::MAX),
+        (8, 0),
+        (8, 4),
+        (16, 0),
+        (16, 2),
+        (16, 4),
+        (16, 31),
+        (16, u64::MAX),
+        (18, pair(0, 2)),
+        (18, pair(256, 0)),
+        (18, pair(256, 9)),
+        (18, pair(100, 2)),
+        (18, pair(512, 1)),
+        (18, pair(0xffff_ffff, 0xffff_ffff)),
+        (19, pair(0, 24)),
+        (19, pair(5000, 24)),
+        (19, pair(8, 0xffff_ffff)),
+        (19, pair(0xffff_ffff, 0xffff_ffff)),
+        (19, pair(8, 300)),
+        (20, 0),
+        (20, 3),
+        (20, u64::MAX),
     ];
     for (number, forged) in forgeries {
         restore(path, &files);
@@ -170,7 +182,7 @@ fn a_missing_journal_is_named() {
     let path = directory.path();
     filled_store(path, &small(), RECORDS);
     let files = bytes_of(path);
-    forge_superblock(path, &[(10, 3)]);
+    forge_superblock(path, &[(8, 3)]);
     for options in [small(), small().read_only(true), small().durability(Durability::Process)] {
         assert_fails(Db::open(path, &options), &["`journal` is missing", "put it back"]);
     }
@@ -186,7 +198,7 @@ fn sequence_numbers_wrap() {
     let path = directory.path();
     filled_store(path, &small(), RECORDS);
     for sequence in [(1 << 62) - 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX] {
-        forge_superblock(path, &[(8, sequence)]);
+        forge_superblock(path, &[(6, sequence)]);
         for round in 0..3 {
             let db = open(path, &small());
             // At first both copies have the same number.

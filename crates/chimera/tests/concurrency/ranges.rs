@@ -239,10 +239,14 @@ fn closing_a_store_in_use_says_by_how_many() {
     let directory = scratch();
     let db = open(directory.path(), &options());
     let sessions = [db.session(), db.session()];
-    let outcome = db.clone().close();
-    assert!(matches!(outcome, Err(Error::StillInUse { others: 3 })), "{outcome:?}");
-    assert_fails(outcome, &["3 other handles or sessions", "drop them first"]);
-    assert_fails(db.close(), &["2 other handles or sessions"]);
+    let failed = db.clone().close().expect_err("in use");
+    assert!(matches!(failed.error(), Error::StillInUse { others: 3 }), "{failed:?}");
+    assert_fails(Err::<(), _>(failed.into()), &["3 other handles or sessions", "drop them first"]);
+    // The handle comes back, and is as good as before.
+    let db = db.close().expect_err("in use").into_db().expect("still open");
+    db.put(&key(2), &value(2, 1)).expect("put");
+    assert!(db.delete(&key(2)).expect("delete"));
+    assert_fails(db.close().map_err(Error::from), &["2 other handles or sessions"]);
     // The sessions go on, and the last one closes the store in order.
     let [mut first, second] = sessions;
     drop(second);

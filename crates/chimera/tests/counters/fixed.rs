@@ -35,10 +35,11 @@ fn insert_lines(layout: RecordLayout) -> f64 {
     // Block hand-out is apart: the flag of the block left, that of the new one, the number of used
     // blocks; and a few lines for a new segment.
     let hand_out = counters.of(Operation::BlockHandOut);
-    let blocks = RECORDS.div_ceil(u64::from(db.stats().records_per_block));
+    let blocks = RECORDS.div_ceil(u64::from(db.stats().viper().expect("Viper").records_per_block));
     assert!(hand_out.lines_flushed <= 3 * blocks + 8 * db.stats().segments, "{hand_out:?}");
     // Only the first record of a page lies in the line of its bit.
-    let pages = RECORDS.div_ceil(u64::from(db.stats().records_per_page)) + 1;
+    let pages =
+        RECORDS.div_ceil(u64::from(db.stats().viper().expect("Viper").records_per_page)) + 1;
     assert!(counters.of(Operation::Insert).lines_reflushed <= pages);
     insert.lines_flushed + insert.lines_reflushed
 }
@@ -72,8 +73,10 @@ fn a_block_of_deleted_records_costs_a_fence_for_each_page() {
 #[test]
 fn pages_and_blocks_hold_as_many_records_as_promised() {
     let published = open(Options::new().layout(RecordLayout::Published)).stats();
+    let published = published.viper().expect("Viper");
     assert_eq!((published.records_per_page, published.records_per_block), (18, 108));
     let checked = open(Options::new()).stats();
+    let checked = checked.viper().expect("Viper");
     assert_eq!((checked.records_per_page, checked.records_per_block), (17, 102));
 }
 

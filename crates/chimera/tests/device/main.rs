@@ -69,7 +69,7 @@ fn a_store_fills_a_device_and_no_more() {
         }
     };
     assert!(matches!(error, Error::PoolFull { .. }), "{error}");
-    let slots = u64::from(db.stats().records_per_block);
+    let slots = u64::from(db.stats().viper().expect("Viper").records_per_block);
     assert_eq!(count, 3 * 24 * slots);
     assert!(matches!(session.put(&key(count), &value(0, 0)), Err(Error::PoolFull { .. })));
     drop(session);

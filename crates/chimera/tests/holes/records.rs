@@ -62,7 +62,10 @@ fn hole_14_a_page_may_end_with_its_last_record() {
             let value = value_of(number, 1, value_bytes);
             db.put(&key_of(number, key_bytes), &value).expect("room");
         }
-        assert_eq!(db.inspect(None).bytes.live, 9 * (24 + key_bytes + value_bytes) as u64);
+        assert_eq!(
+            db.inspect(None).viper().expect("Viper").bytes.live,
+            9 * (24 + key_bytes + value_bytes) as u64
+        );
         let all = contents(&db);
         db.close().expect("nobody else has it");
         let db = open(directory.path(), &small_any());

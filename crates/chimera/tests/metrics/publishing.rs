@@ -58,7 +58,9 @@ fn a_file_appears_is_replaced_and_withdrawn() {
     assert!(second.value("chimera_uptime_seconds", &[]) >= Some(0.5));
     assert!(!path.join("metrics.new").exists());
     let session = db.session();
-    let Err(Error::StillInUse { others: 1 }) = db.close() else { panic!("a session is open") };
+    let failed = db.close().expect_err("a session is open");
+    assert!(matches!(failed.error(), Error::StillInUse { others: 1 }), "{failed}");
+    drop(failed);
     assert!(path.join(FILE).exists(), "still open, still published");
     drop(session);
     assert!(!path.join(FILE).exists());

@@ -7,8 +7,13 @@ use super::SMALL;
 
 /// Bytes from the first superblock copy to the second.
 pub(crate) const COPY_STRIDE: usize = 4096;
-/// Words of a superblock copy; the last is the checksum.
-pub(crate) const SUPERBLOCK_WORDS: usize = 16;
+/// Words of a superblock copy of Viper: common ones, of which the last is a checksum, and the engine's area,
+/// which begins with its length and checksum.
+pub(crate) const SUPERBLOCK_WORDS: usize = 21;
+/// Where in a copy the checksums and the sequence number are.
+const CHECKSUM_AT: usize = 15;
+const AREA_CHECKSUM_AT: usize = 17;
+const SEQUENCE_AT: usize = 6;
 /// Bytes of the superblock's file: where the first segment begins in the pool.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 8192;
 /// Where the word with the number of used blocks is.
@@ -48,9 +53,20 @@ pub(crate) fn forge_superblock(path: &Path, words: &[(usize, u64)]) {
                 let at = copy + 8 * number;
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
-            let end = copy + 8 * (SUPERBLOCK_WORDS - 1);
+            let word = |bytes: &[u8], number: usize| {
+                let at = copy + 8 * number;
+                u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+            };
+            let end = copy + 8 * CHECKSUM_AT;
             let checksum = xxhash_rust::xxh3::xxh3_64(&bytes[copy..end]);
             bytes[end..end + 8].copy_from_slice(&checksum.to_le_bytes());
+            let length = word(bytes, AREA_CHECKSUM_AT - 1);
+            let area = copy + 8 * (AREA_CHECKSUM_AT + 1);
+            let area = &bytes[area..area + 8 * length.min(30) as usize];
+            let seed = word(bytes, SEQUENCE_AT) ^ length;
+            let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(area, seed);
+            let at = copy + 8 * AREA_CHECKSUM_AT;
+            bytes[at..at + 8].copy_from_slice(&checksum.to_le_bytes());
         }
     });
 }

@@ -1,13 +1,16 @@
 //! What a store says it is made of.
 
-use chimera::{Db, InspectReport, Options};
+use chimera::{Db, Options, ViperInspect};
 
 use crate::tools::{fill, key, open, scratch, small};
 use crate::{any_size, store_of};
 
 /// Asserts what is true of every report.
-fn consistent(db: &Db) -> InspectReport {
-    let report = db.inspect(None);
+fn consistent(db: &Db) -> ViperInspect {
+    let common = db.inspect(None);
+    let report = common.viper().expect("Viper").clone();
+    assert_eq!(report.records, common.records);
+    assert_eq!(report.blocks.used, common.blocks_used);
     let blocks = &report.blocks;
     assert_eq!(blocks.used, blocks.paged + blocks.large + blocks.damaged);
     let of_records = blocks.paged + blocks.large;
@@ -16,7 +19,7 @@ fn consistent(db: &Db) -> InspectReport {
     assert_eq!(blocks.empty, report.fill.empty);
     let bytes = &report.bytes;
     assert_eq!(
-        of_records * report.block_bytes,
+        of_records * common.block_bytes,
         bytes.live + bytes.dead + bytes.room + bytes.overhead
     );
     assert_eq!(report.index.entries, report.records);

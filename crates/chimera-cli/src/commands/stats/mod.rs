@@ -28,8 +28,8 @@ Examples:
   chimera stats --watch --json           one object per interval
   chimera stats --open-metrics           for collectors such as Prometheus
 
-A store that another process has open is not opened: its figures are those that the process publishes in
-the store's directory, if it was told to, by Options::publish_metrics or `chimera bench ..
+A store that another process has open is not opened. Its figures are those that the process publishes
+in the store's directory, if it was told to by Options::publish_metrics or by `chimera bench
 --publish-metrics`.")]
 pub(crate) struct Stats {
     #[command(flatten)]

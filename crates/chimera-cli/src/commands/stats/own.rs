@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chimera::ViperStats;
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -15,6 +16,9 @@ struct Report<'a> {
     stats: chimera::Stats,
 }
 
+/// A line of the table: a name and what is said.
+type Row = (&'static str, String);
+
 pub(super) fn show(
     context: &mut Context,
     path: &Path,
@@ -23,7 +27,8 @@ pub(super) fn show(
     if context.json {
         return context.output.json(&Report { path, stats });
     }
-    for (name, value) in rows(path, &stats) {
+    let own = stats.viper().map(viper_rows).unwrap_or_default();
+    for (name, value) in common_rows(path, &stats).into_iter().chain(own) {
         context.output.line(format!("{name:22}{value}"))?;
     }
     Ok(())
@@ -36,17 +41,17 @@ fn sizes(stats: &chimera::Stats) -> String {
     }
 }
 
-fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
+/// What every engine says of itself.
+fn common_rows(path: &Path, stats: &chimera::Stats) -> Vec<Row> {
     let recovery = &stats.recovery;
     let mut rows = vec![
         ("path", path.display().to_string()),
         ("engine", stats.engine.to_string()),
         ("keys, values", sizes(stats)),
-        ("record layout", format!("{:?}", stats.layout).to_lowercase()),
         ("medium", stats.medium.to_string()),
         ("durability", stats.durability.to_string()),
         ("flush instruction", stats.flush_instruction.clone()),
-        ("huge pages", if stats.huge_pages { "yes" } else { "no" }.to_owned()),
+        ("huge pages", yes_or_no(stats.huge_pages)),
         ("records", count(stats.records)),
         ("segments", count(stats.segments)),
         ("blocks in use", count(stats.blocks_used)),
@@ -55,13 +60,9 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
         ("DRAM of the index", size(stats.dram_index_bytes)),
         ("DRAM of tables", size(stats.dram_table_bytes)),
         ("DRAM per key", format!("{:.1} bytes", stats.dram_bytes_per_key)),
-        ("closed in order", if recovery.clean { "yes" } else { "no" }.to_owned()),
+        ("closed in order", yes_or_no(recovery.clean)),
         ("opened in", duration(recovery.duration_ns)),
     ];
-    if stats.key_bytes > 0 {
-        rows.push(("records per page", count(stats.records_per_page.into())));
-        rows.push(("records per block", count(stats.records_per_block.into())));
-    }
     if let (Some(bytes), Some(ratio)) = (stats.user_bytes, stats.space_amplification) {
         rows.push(("keys and values", size(bytes)));
         rows.push(("space amplification", format!("{ratio:.2}")));
@@ -73,4 +74,18 @@ fn rows(path: &Path, stats: &chimera::Stats) -> Vec<(&'static str, String)> {
         rows.push(("damaged records", count(stats.records_damaged)));
     }
     rows
+}
+
+/// What Viper says beside that.
+fn viper_rows(viper: &ViperStats) -> Vec<Row> {
+    let mut rows = vec![("record layout", format!("{:?}", viper.layout).to_lowercase())];
+    if viper.records_per_page > 0 {
+        rows.push(("records per page", count(viper.records_per_page.into())));
+        rows.push(("records per block", count(viper.records_per_block.into())));
+    }
+    rows
+}
+
+fn yes_or_no(is_so: bool) -> String {
+    if is_so { "yes" } else { "no" }.to_owned()
 }

@@ -1,15 +1,15 @@
 //! [`Publication`]: what the process that has a store open says, and what that comes to per second.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use chimera::metrics::{FILE, Published};
+use chimera::metrics::{FILE, NotMetrics, Published};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::store;
 
 /// Operations, each with what it counts: values of the labels `operation` and `outcome`.
 const OPERATIONS: [(&str, &[(&str, &str)]); 7] = [
@@ -32,6 +32,8 @@ const OPERATIONS: [(&str, &[(&str, &str)]); 7] = [
 /// What is said of latencies.
 pub(super) const QUANTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+/// Most bytes that are taken for metrics: many times what a store publishes.
+const BYTES_MAX: usize = 4 << 20;
 const LATENCY: &str = "chimera_operation_latency_seconds";
 
 /// The metrics of a store as they were published.
@@ -78,10 +80,8 @@ impl Publication {
     ///
     /// # Errors
     /// When it cannot be read, or is none.
-    pub(super) fn read(store: &Path) -> Result<Option<Self>, Failure> {
-        let path = store.join(FILE);
-        let read = fs::metadata(&path).and_then(|about| Ok((about, fs::read_to_string(&path)?)));
-        let (about, text) = match read {
+    pub(super) fn read(directory: &Path) -> Result<Option<Self>, Failure> {
+        let read = match store::read_regular(&directory.join(FILE), BYTES_MAX) {
             Ok(read) => read,
             Err(error) => {
                 return match error.kind() {
@@ -90,9 +90,13 @@ impl Publication {
                 };
             }
         };
+        let text = String::from_utf8(read.bytes).map_err(|_| {
+            let what = "it is not text";
+            Failure::NotMetrics(NotMetrics { line: 1, what })
+        })?;
         let metrics = Published::parse(&text).map_err(Failure::NotMetrics)?;
         // Where the clock was set back, it is new.
-        let age = about.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+        let age = read.modified.and_then(|time| time.elapsed().ok()).unwrap_or_default();
         Ok(Some(Self { text, metrics, age }))
     }
 

@@ -1,7 +1,7 @@
 //! `chimera stats --watch`: what a store does, again and again.
 //!
-//! Only what is published is read. The store is never opened, nor its lock touched: whoever is about to
-//! open it must not find somebody in the way.
+//! Only what is published is read. The store is never opened, nor its lock touched: a process that is
+//! about to open it must not find it locked.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 /// was opened, then since the time before.
 ///
 /// # Errors
-/// When nothing is published at first; when nobody reads the output any more.
+/// When nothing is published at first; when the reader of the output has gone.
 pub(super) fn run(
     context: &mut Context,
     path: &Path,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -186,7 +187,9 @@ fn symbolic_links_are_not_followed() {
     fs::write(&target, b"secret").unwrap();
     symlink(&target, &link).unwrap();
     for mode in [OpenMode::Read, OpenMode::ReadWrite, OpenMode::CreateNew] {
-        RealFiles.open(&link, mode).unwrap_err();
+        let error = RealFiles.open(&link, mode).unwrap_err();
+        let refusal = if mode == OpenMode::CreateNew { "exists" } else { "a symbolic link" };
+        assert!(error.to_string().contains(refusal), "{error}");
     }
     // A dangling link must not create its target either.
     let dangling = directory.path().join("dangling");
@@ -212,14 +215,24 @@ fn new_files_are_the_owners_alone() {
 #[test]
 fn only_files_and_dax_devices_are_opened() {
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(
-        kind(RealFiles.open(Path::new("/dev/zero"), OpenMode::Read)),
-        ErrorKind::InvalidInput
-    );
-    let pipe = directory.path().join("pipe");
-    if Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()) {
+    let (pipe, socket) = (directory.path().join("pipe"), directory.path().join("socket"));
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let refused = [
+        (Path::new("/dev/zero"), ErrorKind::InvalidInput, "not a DAX device"),
         // Without a writer this would hang if it waited.
-        assert_eq!(kind(RealFiles.open(&pipe, OpenMode::Read)), ErrorKind::InvalidInput);
+        (&pipe, ErrorKind::InvalidInput, "a pipe, neither"),
+        (&socket, ErrorKind::InvalidInput, "a socket, neither"),
+        (directory.path(), ErrorKind::IsADirectory, "directory"),
+    ];
+    for (path, expected, text) in refused {
+        for mode in [OpenMode::Read, OpenMode::ReadWrite] {
+            let error = RealFiles.open(path, mode).unwrap_err();
+            assert_eq!(error.kind(), expected, "{}: {error}", path.display());
+            assert!(error.to_string().contains(text), "{}: {error}", path.display());
+        }
+        assert_eq!(kind(RealFiles.open(path, OpenMode::CreateNew)), ErrorKind::AlreadyExists);
     }
 }
 

@@ -77,25 +77,3 @@ fn huge_pages_are_reported_when_the_system_grants_them() {
         assert!(memory.uses_huge_pages());
     }
 }
-
-#[test]
-fn a_window_reads_and_writes_at_any_byte() {
-    let directory = memory_directory();
-    let file = new_file(directory.path(), "device", 4 * PAGE);
-    let before: Vec<u8> = (0..2 * PAGE).map(|at| (at % 251) as u8).collect();
-    file.write_at(PAGE, &before).unwrap();
-    let device = file.descriptor().unwrap();
-    let window = Window::map(device, PAGE, 2 * PAGE, false).unwrap();
-    for (start, length) in [(0, 1), (1, 6), (3, 200), (64, 64), (8191, 1), (7, 0), (0, 8192)] {
-        let mut bytes = vec![0; length];
-        window.read(start, &mut bytes);
-        assert_eq!(bytes, before[start..start + length]);
-    }
-    window.write(61, b"seven b");
-    let mut expected = before;
-    expected[61..68].copy_from_slice(b"seven b");
-    let mut after = vec![0; expected.len()];
-    file.read_at(PAGE, &mut after).unwrap();
-    assert_eq!(after, expected, "what lies beside is kept");
-    assert!(panic_of(|| window.read(8190, &mut [0; 3])).contains("of a window"));
-}

@@ -213,9 +213,9 @@ fn at_least_the_latency_asked_for_passes() {
 fn a_call_waits_for_latency_and_transfer() {
     let charge = |latency_ns, transferred_ns| Charge { latency_ns, transferred_ns };
     let start = Instant::now();
-    Started::now().wait(charge(1_000_000, 0));
+    charge(1_000_000, 0).wait(Started::now());
     assert!(start.elapsed() >= Duration::from_micros(900));
     let start = Instant::now();
-    Started::now().wait(charge(1, now_ns() + 1_000_000));
+    charge(1, now_ns() + 1_000_000).wait(Started::now());
     assert!(start.elapsed() >= Duration::from_micros(900));
 }

@@ -9,9 +9,9 @@ use crate::{Hardware, HardwareOptions, Medium, Pmem, Site, SteppedEnvironment};
 
 const SITE: Site = Site::new("test");
 const CAPACITY: u64 = 16 << 10;
-const HOME_BYTES: u64 = 64 << 10;
+const DATA_BYTES: u64 = 64 << 10;
 
-/// A pool of one home file with a journal, on files that are not mapped.
+/// A pool of one data file with a journal, on files that are not mapped.
 struct Pool {
     files: Arc<dyn FileProvider>,
     environment: Arc<SteppedEnvironment>,
@@ -21,8 +21,8 @@ struct Pool {
 impl Pool {
     fn create(policy: SyncPolicy) -> Self {
         let files: Arc<dyn FileProvider> = Arc::new(MemoryFiles::new().on(Medium::File));
-        let home = files.open(Path::new("home"), OpenMode::CreateNew).unwrap();
-        home.allocate(0, HOME_BYTES).unwrap();
+        let data = files.open(Path::new("data"), OpenMode::CreateNew).unwrap();
+        data.allocate(0, DATA_BYTES).unwrap();
         let journal = files.open(Path::new("journal"), OpenMode::CreateNew).unwrap();
         Journal::format(&*journal, 7, 99, CAPACITY).unwrap();
         Self::open(files, policy)
@@ -31,15 +31,15 @@ impl Pool {
     /// Replays and opens.
     fn open(files: Arc<dyn FileProvider>, policy: SyncPolicy) -> Self {
         let file = open(&files, "journal");
-        let home = open(&files, "home");
+        let data = open(&files, "data");
         let contents = Contents::read(&*file).unwrap().unwrap();
-        contents.lines().for_each_run(|at, bytes| home.write_at(at, bytes)).unwrap();
+        contents.lines().for_each_run(|at, bytes| data.write_at(at, bytes)).unwrap();
         contents.empty(&*file).unwrap();
         let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
         let journal = Journal::open(file, policy, environment.clone()).unwrap();
         let memory = Hardware::new(HardwareOptions::default()).unwrap();
         memory.use_journal(journal).unwrap();
-        memory.map(0, &home, 0, HOME_BYTES).unwrap();
+        memory.map(0, &data, 0, DATA_BYTES).unwrap();
         Self { files, environment, memory }
     }
 
@@ -57,10 +57,10 @@ impl Pool {
     /// What a crash leaves now.
     fn replayed(&self) -> Vec<u64> {
         let file = open(&self.files, "journal");
-        let mut bytes = vec![0; HOME_BYTES as usize];
-        open(&self.files, "home").read_at(0, &mut bytes).unwrap();
+        let mut bytes = vec![0; DATA_BYTES as usize];
+        open(&self.files, "data").read_at(0, &mut bytes).unwrap();
         if let Some(contents) = Contents::read(&*file).unwrap() {
-            contents.lines().put_over(0..HOME_BYTES, &mut bytes);
+            contents.lines().put_over(0..DATA_BYTES, &mut bytes);
         }
         bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
     }
@@ -170,37 +170,37 @@ fn punched_pages_read_as_zeros_now_and_after_a_crash() {
 fn a_mapped_journal_and_private_files_hold_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let files = crate::environment::RealFiles;
-    let home = files.open(&directory.path().join("home"), OpenMode::CreateNew).unwrap();
-    home.allocate(0, HOME_BYTES).unwrap();
-    home.write_at(4096, b"before!!").unwrap();
+    let data = files.open(&directory.path().join("data"), OpenMode::CreateNew).unwrap();
+    data.allocate(0, DATA_BYTES).unwrap();
+    data.write_at(4096, b"before!!").unwrap();
     let path = directory.path().join("journal");
     let file = files.open(&path, OpenMode::CreateNew).unwrap();
     Journal::format(&*file, 7, 99, CAPACITY).unwrap();
     let journal = Journal::open(file, GROUP, Arc::new(SteppedEnvironment::new(1))).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
     memory.use_journal(journal.clone()).unwrap();
-    memory.map(0, &home, 0, HOME_BYTES).unwrap();
+    memory.map(0, &data, 0, DATA_BYTES).unwrap();
     assert_eq!(memory.load_u64(4096), u64::from_le_bytes(*b"before!!"));
     for round in 0..3000_u64 {
         memory.store_u64(round % 700 * 64, round, SITE);
         memory.flush(memory.check(round % 700 * 64, 8).unwrap(), SITE);
         memory.fence(SITE);
     }
-    let in_home = |at: u64| {
+    let in_file = |at: u64| {
         let mut word = [0; 8];
-        home.read_at(at, &mut word).unwrap();
+        data.read_at(at, &mut word).unwrap();
         u64::from_le_bytes(word)
     };
     let again = files.open(&path, OpenMode::Read).unwrap();
     let contents = Contents::read(&*again).unwrap().unwrap();
-    let mut bytes = vec![0; HOME_BYTES as usize];
-    home.read_at(0, &mut bytes).unwrap();
-    contents.lines().put_over(0..HOME_BYTES, &mut bytes);
+    let mut bytes = vec![0; DATA_BYTES as usize];
+    data.read_at(0, &mut bytes).unwrap();
+    contents.lines().put_over(0..DATA_BYTES, &mut bytes);
     for line in 0..700 {
         let word = bytes[line * 64..line * 64 + 8].try_into().unwrap();
         assert_eq!(u64::from_le_bytes(word), memory.load_u64(line as u64 * 64));
     }
-    assert_ne!(in_home(199 * 64), memory.load_u64(199 * 64), "homes lag behind");
+    assert_ne!(in_file(199 * 64), memory.load_u64(199 * 64), "the data file lags behind");
     journal.checkpoint().unwrap();
-    assert_eq!(in_home(199 * 64), memory.load_u64(199 * 64));
+    assert_eq!(in_file(199 * 64), memory.load_u64(199 * 64));
 }

@@ -112,8 +112,8 @@ impl File for Slow {
 
 fn slow(policy: SyncPolicy) -> (Arc<Slow>, Pool) {
     let files: Arc<dyn FileProvider> = Arc::new(MemoryFiles::new().on(Medium::File));
-    let home = files.open(Path::new("home"), OpenMode::CreateNew).unwrap();
-    home.allocate(0, HOME_BYTES).unwrap();
+    let data = files.open(Path::new("data"), OpenMode::CreateNew).unwrap();
+    data.allocate(0, DATA_BYTES).unwrap();
     let inner = files.open(Path::new("journal"), OpenMode::CreateNew).unwrap();
     Journal::format(&*inner, 7, 99, 1 << 20).unwrap();
     let file = Slow { inner, syncs: AtomicUsize::new(0), fails: AtomicBool::new(false) };
@@ -122,7 +122,7 @@ fn slow(policy: SyncPolicy) -> (Arc<Slow>, Pool) {
     let journal = Journal::open(file.clone(), policy, environment.clone()).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
     memory.use_journal(journal).unwrap();
-    memory.map(0, &home, 0, HOME_BYTES).unwrap();
+    memory.map(0, &data, 0, DATA_BYTES).unwrap();
     (file, Pool { files, environment, memory })
 }
 

@@ -14,14 +14,13 @@ use crate::sync::{Arena, Mutex, VersionLock, lock};
 const OWNED: u32 = 1 << 31;
 /// The block is in the queue.
 const QUEUED: u32 = 1 << 30;
-/// The block holds records, or may: some session has filled it. Not so a block that was just handed out, or
-/// one of an index.
+/// The block holds records, or may: some session has filled it. Not so a block that was just handed out.
 const KNOWN: u32 = 1 << 29;
-/// The number of free slots, roughly.
+/// The number of free units, roughly.
 const FREE: u32 = KNOWN - 1;
 
 /// A block that a session leaves, or that recovery finds, is queued from this part on: otherwise
-/// many short-lived sessions would waste much. Once the pool is full, every free slot counts.
+/// many short-lived sessions would waste much. Once the pool is full, one free slot is enough.
 const QUEUED_AT_LEFT_PART: u32 = 16;
 
 /// Who has a block.
@@ -39,7 +38,7 @@ pub(super) enum Whose {
 #[derive(Default)]
 struct Queue {
     all: BTreeSet<u64>,
-    /// Those of them in which nothing counts: they have room for anything.
+    /// Those of them in which nothing is live: they have room for anything.
     empty: BTreeSet<u64>,
 }
 
@@ -50,9 +49,9 @@ impl Queue {
     }
 }
 
-/// Page locks and block states in DRAM, and the queue of blocks with free slots.
+/// Page locks and block states in DRAM, and the queue of blocks with free units.
 ///
-/// The number of free slots is a hint: whoever fills a block counts on the bitsets only.
+/// The number of free units is a hint: a session that fills a block goes by the pages alone.
 ///
 /// # Invariant
 /// A block has at most one of: a session that fills it (`OWNED`), a place in the queue (`QUEUED`). So
@@ -63,11 +62,11 @@ pub(super) struct Blocks {
     queue: Mutex<Queue>,
     /// Blocks in which recovery left damage. Empty but for salvage.
     damaged: Mutex<BTreeSet<u64>>,
-    /// There are no fresh blocks any more: every free slot counts.
+    /// There are no fresh blocks any more: a block with one free unit is queued.
     is_starved: AtomicBool,
     units_per_block: u32,
-    /// A block nobody fills is queued once one in so many of its units has become free.
-    reused_at_part: u32,
+    /// A block that no session fills is queued once one in so many of its units has become free.
+    refilled_at_part: u32,
     pages_per_block: u64,
 }
 
@@ -80,7 +79,7 @@ impl Blocks {
             damaged: Mutex::default(),
             is_starved: AtomicBool::new(false),
             units_per_block: pages.units_per_block(),
-            reused_at_part: V::REUSED_AT_PART,
+            refilled_at_part: pages.reuse().refilled_at_part(),
             pages_per_block: pages.pages_per_block(),
         }
     }
@@ -100,7 +99,7 @@ impl Blocks {
         self.page_locks.get(page_number).expect("a block that was ensured")
     }
 
-    /// Whether room was made for a block: not so for blocks of an index behind those of records.
+    /// Whether room was made for a block: not so for one that a session is just taking from the pool.
     pub(super) fn has(&self, block: u64) -> bool {
         self.states.get(block).is_some()
     }
@@ -125,7 +124,7 @@ impl Blocks {
         // Release: who reads the number sees the bit clear. Acquire: see `starve`.
         let state = self.state(block).fetch_add(units, Ordering::AcqRel) + units;
         let free = state & FREE;
-        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(self.reused_at_part) {
+        if state & (OWNED | QUEUED) == 0 && free >= self.worth_queueing(self.refilled_at_part) {
             self.enqueue(block);
         } else if state & QUEUED != 0 && free >= self.units_per_block {
             self.note_empty(block);
@@ -141,13 +140,13 @@ impl Blocks {
         }
     }
 
-    /// Free slots from which on a block is queued.
+    /// Free units from which on a block is queued.
     fn worth_queueing(&self, part: u32) -> u32 {
         let starved = self.is_starved.load(Ordering::Relaxed);
         if starved { 1 } else { (self.units_per_block / part).max(1) }
     }
 
-    /// There is no fresh block to be had: queues every block with a free slot, from now on too.
+    /// There is no fresh block to be had: queues every block with a free unit, from now on too.
     /// Whether there is a reason to look at the queue again.
     #[cold]
     pub(super) fn starve(&self, blocks: u64) -> bool {
@@ -157,9 +156,9 @@ impl Blocks {
         }
         for block in 0..blocks {
             // Written, so that of this and a change of the number by somebody else one comes first:
-            // either the change is seen here, or who made it sees that every free slot counts.
+            // either the change is seen here, or who made it sees that one free unit is enough.
             let look = |state: &AtomicU32| state.fetch_or(0, Ordering::AcqRel);
-            // Blocks of an index in persistent memory have no state.
+            // A block that a session is just taking from the pool has no state yet.
             if self.states.get(block).map_or(0, look) & FREE > 0 {
                 self.enqueue(block);
             }
@@ -186,7 +185,7 @@ impl Blocks {
         if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
             let mut queue = lock(&self.queue);
             queue.all.insert(block);
-            // Looked at once it is queued: whoever makes it empty after that says so.
+            // Looked at once it is queued: a thread that makes it empty after that says so.
             if self.state(block).fetch_or(0, Ordering::AcqRel) & FREE >= self.units_per_block {
                 queue.empty.insert(block);
             }
@@ -210,7 +209,7 @@ impl Blocks {
         queue.remove(block).then_some(block)
     }
 
-    /// Takes the first block in which nothing counts out of the queue.
+    /// Takes the first block in which nothing is live out of the queue.
     pub(super) fn take_empty(&self) -> Option<u64> {
         let mut queue = lock(&self.queue);
         let block = *queue.empty.first()?;
@@ -220,10 +219,10 @@ impl Blocks {
     /// Makes the caller the owner of a block of records, queued or not, if nobody else is.
     pub(super) fn claim(&self, block: u64) -> bool {
         let mut queue = lock(&self.queue);
-        // Whoever takes a fresh block makes room for its state only then.
+        // A session that takes a fresh block makes room for its state only then.
         let Some(state) = self.states.get(block) else { return false };
         if state.load(Ordering::Relaxed) & QUEUED != 0 {
-            // Whoever has taken it out of the queue is about to own it.
+            // The session that has taken it out of the queue is about to own it.
             let is_queued = queue.remove(block);
             if is_queued {
                 self.own(block);
@@ -235,7 +234,7 @@ impl Blocks {
         state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, own).is_ok()
     }
 
-    /// Free units of a block of records that nobody fills, roughly.
+    /// Free units of a block of records that no session fills, roughly.
     pub(super) fn free_units(&self, block: u64) -> Option<u32> {
         let state = self.states.get(block)?.load(Ordering::Relaxed);
         (state & (OWNED | KNOWN) == KNOWN).then_some((state & FREE).min(self.units_per_block))
@@ -249,8 +248,8 @@ impl Blocks {
 
     /// Nobody fills the block any more. `left` is what was free, and could be filled, where the session was
     /// when it came by: with what became free since it owns the block this is all. `count` looks at all of
-    /// the block, where there is no such account, or every bit of room counts. What becomes free meanwhile
-    /// may count twice, but never not at all.
+    /// the block, where there is no such account, or the pool is starved. What becomes free meanwhile may be
+    /// counted twice, but never not at all.
     pub(super) fn leave(&self, block: u64, left: Option<Room>, count: impl FnOnce() -> Room) {
         let state = self.state(block);
         let left = left.filter(|_| !self.is_starved());
@@ -280,7 +279,7 @@ impl Blocks {
 
     /// Who has the block now.
     pub(super) fn whose(&self, block: u64) -> Whose {
-        // Blocks of an index in persistent memory have no state.
+        // A block that a session is just taking from the pool has no state yet.
         match self.states.get(block).map_or(0, |state| state.load(Ordering::Relaxed)) {
             state if state & OWNED != 0 => Whose::Session,
             state if state & QUEUED != 0 => Whose::Queue,

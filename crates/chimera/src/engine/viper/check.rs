@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use chimera_pmem::Pmem;
 
+use super::Viper;
 use super::scan::{Finding, Scan};
-use super::{Client, Viper};
 use crate::pool::Location;
 use crate::records::vpage::{PageBuffers, Pages, Place};
 use crate::types::check::CheckReport;
-use crate::types::options::Progress;
+use crate::types::progress::Progress;
 
 /// Verifies the values, too; damaged words of bits are reported once and not followed.
 const EVERYTHING: Scan = Scan { values: true, salvage: false };
@@ -19,9 +19,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         let mut report = CheckReport::default();
         let mut buffers = PageBuffers::default();
-        let blocks = self.pool.used_blocks();
+        let blocks = self.core.pool.used_blocks();
         for block in 0..blocks {
-            if block >= self.pool.used_blocks() {
+            if block >= self.core.pool.used_blocks() {
                 // Given back since.
                 break;
             }
@@ -42,11 +42,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut damages = BTreeMap::new();
         let mut strangers = Vec::new();
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
-            Finding::Record { place, hash, key, value_unchecked, .. } => {
+            Finding::Record { record, hash, key, value_unchecked } => {
                 report.records += 1;
                 report.values_unchecked += u64::from(value_unchecked);
-                if !self.is_indexed(&place, hash, key) {
-                    strangers.push(place.record_at);
+                if !self.is_indexed(&record.place, hash, key) {
+                    strangers.push(record.place.record_at);
                 }
             }
             Finding::Damage { at, what } => {
@@ -64,7 +64,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let pages = if self.blocks.has(block) { self.pages.pages_per_block() } else { 0 };
         let _locks: Vec<_> = (0..pages)
             .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
-            .map(|lock| lock.lock(&*self.pool.environment))
+            .map(|lock| lock.lock(&*self.core.pool.environment))
             .collect();
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| {
             if let Finding::Damage { at, what } = finding
@@ -81,15 +81,16 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if self.index.contains_exact(hash, location) {
             return true;
         }
-        let _key = self.keys.lock_to_look(hash, &self.poison);
-        let is_there = self.pages.is_set(&self.pool, place).unwrap_or(false)
-            && self.pages.key_is(&self.pool, place, key);
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let record = self.pages.decode(&self.core.pool, place);
+        let is_there = self.pages.is_live(&self.core.pool, place).unwrap_or(false)
+            && record.is_some_and(|record| self.pages.key_is(&self.core.pool, &record, key));
         if !is_there || self.index.contains_exact(hash, location) {
             return true;
         }
         // An interrupted overwrite leaves two records of a key. A store open for reading only serves
         // the newer one and may not clear the other.
-        self.pool.read_only && matches!(self.find_locked(hash, key, |_| {}), Ok(Some(_)))
+        self.core.pool.read_only && matches!(self.find_locked(hash, key, |_| {}), Ok(Some(_)))
     }
 
     /// Whether each entry of the index leads to a record with its hash.
@@ -112,17 +113,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         place: &Place,
         key: &mut Vec<u8>,
     ) -> bool {
-        let _key = self.keys.lock_to_look(hash, &self.poison);
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
         if !self.index.contains_exact(hash, location) {
             return true;
         }
-        self.pages.is_set(&self.pool, place).unwrap_or(true)
-            && self.pages.read_key(&self.pool, place, key)
-            && self.hash.of(key) == hash
-    }
-
-    /// Gives back what a session holds.
-    pub(crate) fn end(&self, client: &mut Client) {
-        client.leave(self);
+        self.pages.is_live(&self.core.pool, place).unwrap_or(true)
+            && self.decode_with_key(place, key).is_some()
+            && self.core.hash.of(key) == hash
     }
 }

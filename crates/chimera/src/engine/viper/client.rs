@@ -3,9 +3,12 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Viper, steps};
+use crate::engine::shared::client::SharedClient;
 use crate::records::block_flags;
+use crate::records::header::VERSION_MAX;
+use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::vpage::{
-    DESCRIPTOR_BYTES, InsertPoint, POINTS, Pages, Place, Room, VERSION_MAX,
+    Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
 };
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
@@ -18,7 +21,7 @@ const REUSED_TRIES: u64 = 8;
 const STARVED_TRIES: u32 = 16;
 
 /// The kind of pages that chunks of values go to.
-const CHUNKS: usize = POINTS - 1;
+const CHUNKS: usize = PAGE_KINDS - 1;
 
 /// A chunk has at least so many bytes of a value, unless it is the first one.
 const CHUNK_BYTES_MIN: usize = 64;
@@ -27,46 +30,25 @@ const CHUNK_BYTES_MIN: usize = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spare(pub(super) Option<u64>);
 
-/// How a session's last update that found its key was carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// There was nothing to change.
-    #[default]
-    Nothing,
-    InPlace,
-    Anew,
-}
-
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
-    /// For counters.
-    pub(crate) number: u32,
-    /// For metrics.
-    pub(crate) written: Written,
+    pub(crate) shared: SharedClient,
     /// The highest version this session has given or met: see [`Viper::clock`].
     clock: u64,
     /// Where its next records go, one for each kind of page.
-    points: [InsertPoint; POINTS],
+    points: [InsertPoint; PAGE_KINDS],
     /// Values that fit lie beside their keys, wherever the page ends.
     pub(super) keeps_whole: bool,
-    /// Of whoever makes room for others: a block for when there is no other.
+    /// Of the mover, which makes room for others: a block for when there is no other.
     pub(super) spare: Option<Spare>,
-    /// Blocks that are not to be given back yet, while there is something in them that does not count yet.
+    /// Blocks that are not to be given back yet: they hold chunks whose record is not live yet.
     held: Option<Vec<u64>>,
-    /// A value that was read; and one that is being changed.
-    pub(super) value: Vec<u8>,
-    pub(super) changed: Vec<u8>,
 }
 
 impl Client {
     pub(crate) fn new(number: u32) -> Self {
-        Self { number, ..Self::default() }
-    }
-
-    /// Bytes of the value that was last written anew by an update.
-    pub(crate) fn changed_bytes(&self) -> u64 {
-        self.changed.len() as u64
+        Self { shared: SharedClient::new(number), ..Self::default() }
     }
 
     /// The place for a record of these sizes; the same one until [`consume`](Self::consume).
@@ -78,15 +60,15 @@ impl Client {
         &mut self,
         engine: &Viper<P, V>,
         key_bytes: usize,
-        value_bytes: usize,
+        beside_bytes: usize,
     ) -> Result<Place> {
-        let which = engine.pages.point_of(key_bytes, value_bytes);
+        let kind = engine.pages.kind_of(key_bytes, beside_bytes);
         loop {
-            if let Some(place) = engine.pages.room(&self.points[which], key_bytes, value_bytes) {
+            if let Some(place) = engine.pages.room(&self.points[kind], key_bytes, beside_bytes) {
                 return Ok(place);
             }
-            let need = engine.pages.units_of(key_bytes, value_bytes);
-            self.advance(engine, which, need)?;
+            let need = engine.pages.units_of(key_bytes, beside_bytes);
+            self.advance(engine, kind, need)?;
         }
     }
 
@@ -96,22 +78,24 @@ impl Client {
         &mut self,
         engine: &Viper<P, V>,
         key_bytes: usize,
-        value_bytes: usize,
+        beside_bytes: usize,
     ) {
-        let point = &mut self.points[engine.pages.point_of(key_bytes, value_bytes)];
-        engine.pages.consume(point, key_bytes, value_bytes);
-        engine.pages.prefetch_shared(&engine.pool, point);
+        let point = &mut self.points[engine.pages.kind_of(key_bytes, beside_bytes)];
+        engine.pages.consume(point, key_bytes, beside_bytes);
+        engine.pages.prefetch_shared(&engine.core.pool, point);
     }
 
-    /// Whether a record is to be stored with its value elsewhere because its page has room for the key
-    /// only, and that saves space (section 3.2.3); the same until [`consume`](Self::consume).
+    /// Whether a record is to be stored with its value spilled: because the value is too long for any page, or
+    /// because the page has room for the key only, and that saves space (section 3.2.3). The same until
+    /// [`consume`](Self::consume).
     #[inline(always)]
-    pub(super) fn spills<V: Pages>(&self, pages: &V, key_bytes: usize, value_bytes: usize) -> bool {
-        key_bytes >= pages.spill_key_bytes_min()
-            && !self.keeps_whole
-            && pages.point_of(key_bytes, value_bytes) == 0
-            && pages.room(&self.points[0], key_bytes, value_bytes).is_none()
-            && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
+    pub(super) fn spills(&self, pages: &LogPages, key_bytes: usize, value_bytes: usize) -> bool {
+        pages.is_spilled(value_bytes)
+            || key_bytes >= pages.spill_key_bytes_min()
+                && !self.keeps_whole
+                && pages.kind_of(key_bytes, value_bytes) == 0
+                && pages.room(&self.points[0], key_bytes, value_bytes).is_none()
+                && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
     }
 
     /// The version of the next record: higher than all that this session has given, and than `met`.
@@ -136,7 +120,7 @@ impl Client {
     /// Gives back what was kept.
     pub(super) fn release_blocks<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>) {
         for block in self.held.take().unwrap_or_default() {
-            let _booked = engine.begin(Operation::BlockHandOut, self);
+            let _booked = engine.core.book(Operation::BlockHandOut, self.shared.number);
             engine.leave_block(block, None);
         }
     }
@@ -152,7 +136,7 @@ impl Client {
         need: u32,
     ) -> Result<&mut InsertPoint> {
         while self.points[CHUNKS].block.is_none()
-            || engine.pages.room_for_chunk(&self.points[CHUNKS]) < CHUNK_BYTES_MIN
+            || LogPages::room_for_chunk(&self.points[CHUNKS]) < CHUNK_BYTES_MIN
         {
             match self.advance(engine, CHUNKS, need) {
                 // Then any room will do.
@@ -166,11 +150,17 @@ impl Client {
         Ok(&mut self.points[CHUNKS])
     }
 
-    /// The place last given cannot be committed: nothing more is written around it.
+    /// The record that was begun at the place last given will not be committed.
     #[cold]
-    pub(super) fn abandon<V: Pages>(&mut self, pages: &V, key_bytes: usize, value_bytes: usize) {
-        pages.abandon(&mut self.points[pages.point_of(key_bytes, value_bytes)]);
-        // What was written there, or was to be, is free: so are chunks of a record that does not count.
+    pub(super) fn abandon<V: Pages>(
+        &mut self,
+        pages: &V,
+        key_bytes: usize,
+        beside_bytes: usize,
+        cause: Abandoned,
+    ) {
+        pages.abandon(&mut self.points[pages.kind_of(key_bytes, beside_bytes)], cause);
+        // What was written there is free, and so are the record's chunks: no account is right any more.
         for point in &mut self.points {
             point.left = None;
         }
@@ -182,10 +172,10 @@ impl Client {
         &self,
         engine: &Viper<P, V>,
         key_bytes: usize,
-        value_bytes: usize,
+        beside_bytes: usize,
     ) {
-        let point = &self.points[engine.pages.point_of(key_bytes, value_bytes)];
-        engine.pages.prefetch_next(&engine.pool, point, key_bytes, value_bytes);
+        let point = &self.points[engine.pages.kind_of(key_bytes, beside_bytes)];
+        engine.pages.prefetch_next(&engine.core.pool, point, key_bytes, beside_bytes);
     }
 
     /// Goes on to the next part of the page, page or block.
@@ -193,12 +183,12 @@ impl Client {
     fn advance<P: Pmem, V: Pages>(
         &mut self,
         engine: &Viper<P, V>,
-        which: usize,
+        kind: usize,
         need: u32,
     ) -> Result<()> {
-        let pmem = &engine.pool.pmem;
-        pmem.operation_begin(Operation::BlockHandOut, self.number);
-        let done = self.advance_booked(engine, which, need);
+        let pmem = &engine.core.pool.pmem;
+        pmem.operation_begin(Operation::BlockHandOut, self.shared.number);
+        let done = self.advance_booked(engine, kind, need);
         pmem.operation_acknowledge();
         done
     }
@@ -206,47 +196,25 @@ impl Client {
     fn advance_booked<P: Pmem, V: Pages>(
         &mut self,
         engine: &Viper<P, V>,
-        which: usize,
+        kind: usize,
         need: u32,
     ) -> Result<()> {
         let pages = &engine.pages;
-        let point = &mut self.points[which];
-        if let Some(block) = point.block {
-            if pages.advance_in_page(point) {
-                // The same page.
-            } else if point.pages_left > 0 {
-                pages.leave_page(point);
-                point.pages_left -= 1;
-                point.page = (point.page + 1) % pages.pages_per_block();
-                point.page_at = engine.pool.map.page_at(block, point.page);
-                point.word = 0;
-            } else {
-                self.leave_point(engine, which);
-                return Ok(());
-            }
-        } else {
+        let point = &mut self.points[kind];
+        if point.block.is_none() {
             let (block, is_reused) =
-                engine.take_block(V::FLAGS[which], need, self.spare.as_mut())?;
+                engine.take_block(V::KIND_FLAGS[kind], need, self.spare.as_mut())?;
             self.clock = self.clock.max(engine.clock.fetch_max(self.clock, Ordering::Relaxed));
-            let chance = engine.pool.environment.random_u64();
-            let (page, pages_left) = pages.first_page(which, chance);
-            *point = InsertPoint {
-                block: Some(block),
-                is_reused,
-                pages_left,
-                page,
-                page_at: engine.pool.map.page_at(block, page),
-                left: Some(Room::default()),
-                ..InsertPoint::default()
-            };
+            let chance = engine.core.pool.environment.random_u64();
+            *point = pages.begin(block, is_reused, kind, chance);
+        } else if !pages.advance(point) {
+            self.leave_point(engine, kind);
+            return Ok(());
         }
-        // What is cleared there may be looked at by somebody who found it long ago.
         let number = pages.page_number(point.block.unwrap_or_default(), point.page);
-        let lock = V::IS_LOG.then(|| engine.blocks.page_lock(number));
-        let locked = lock.map(|lock| lock.lock(&*engine.pool.environment));
-        pages.enter(&engine.pool, which, point);
-        drop(locked);
-        pages.prefetch_shared(&engine.pool, point);
+        let lock = || engine.blocks.page_lock(number).lock(&*engine.core.pool.environment);
+        pages.enter(&engine.core.pool, kind, point, lock);
+        pages.prefetch_shared(&engine.core.pool, point);
         Ok(())
     }
 
@@ -257,21 +225,20 @@ impl Client {
 
     /// Gives the blocks back, for others to fill.
     pub(crate) fn leave<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>) {
-        for which in 0..self.points.len() {
-            self.leave_point(engine, which);
+        for kind in 0..self.points.len() {
+            self.leave_point(engine, kind);
         }
     }
 
-    fn leave_point<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>, which: usize) {
+    fn leave_point<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>, kind: usize) {
         engine.clock.fetch_max(self.clock, Ordering::Relaxed);
-        let mut point = std::mem::take(&mut self.points[which]);
+        let point = std::mem::take(&mut self.points[kind]);
         let Some(block) = point.block else { return };
         if let Some(held) = &mut self.held {
             held.push(block);
             return;
         }
-        engine.pages.leave_page(&mut point);
-        engine.leave_block(block, engine.pages.room_left(&point));
+        engine.leave_block(block, engine.pages.leave(point));
     }
 }
 
@@ -287,7 +254,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
             if let Some(spare) = spare {
                 // Sessions are not to be starved by what makes room for them.
-                match self.pool.take_reserved_block() {
+                match self.core.pool.take_reserved_block() {
                     Ok(block) => break block,
                     Err(error) => {
                         let block = spare.0.take().ok_or(error)?;
@@ -297,14 +264,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                     }
                 }
             }
-            match self.pool.take_block() {
+            match self.core.pool.take_block() {
                 Ok(block) => break block,
                 Err(Error::PoolFull { .. })
                     if starved < STARVED_TRIES
                         && (self.make_mover_leave()
-                            | self.blocks.starve(self.pool.used_blocks())) =>
+                            | self.blocks.starve(self.core.pool.used_blocks())) =>
                 {
-                    self.pool.environment.relax(starved);
+                    self.core.pool.environment.relax(starved);
                     starved += 1;
                 }
                 Err(error) => return Err(error),
@@ -313,14 +280,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.blocks.feed();
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
-        // In a fresh block no record counts, unless somebody has changed the file.
-        let is_blank = matches!(block_flags::read(&self.pool, block), Ok(0))
-            && self.pages.is_blank(&self.pool, block);
-        if !is_blank && !self.pool.pmem.skips(steps::CLEAR_FRESH) {
-            self.pages.clear_block(&self.pool, block);
-            block_flags::set_fresh(&self.pool, block, 0);
+        // In a fresh block nothing is live, unless somebody has changed the file.
+        let is_blank = matches!(block_flags::read(&self.core.pool, block), Ok(0))
+            && self.pages.is_blank(&self.core.pool, block);
+        if !is_blank && !self.core.pool.pmem.skips(steps::CLEAR_FRESH) {
+            self.pages.clear_block(&self.core.pool, block);
+            block_flags::set_fresh(&self.core.pool, block, 0);
         }
-        block_flags::change(&self.pool, block, block_flags::OWNED | flags, 0)?;
+        block_flags::change(&self.core.pool, block, block_flags::OWNED | flags, 0)?;
         Ok((block, false))
     }
 
@@ -343,7 +310,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
         match self.own_reused(block, flags, need) {
             Ok(true) => return true,
-            Ok(false) => self.blocks.leave(block, None, || self.pages.room_in(&self.pool, block)),
+            Ok(false) => {
+                self.blocks.leave(block, None, || self.pages.room_in(&self.core.pool, block))
+            }
             // It stays out of use: neither owned nor queued by anyone.
             Err(error) => log::warn!("block {block} is not used: {error}"),
         }
@@ -353,17 +322,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
     fn own_reused(&self, block: u64, flags: u32, need: u32) -> Result<bool> {
         self.blocks.own(block);
-        let pmem = &self.pool.pmem;
-        let now = block_flags::read(&self.pool, block)?;
-        let is_empty = self.pages.is_empty(&self.pool, block);
-        let is_alike = now & V::KINDS == flags;
-        if !(is_empty || is_alike && self.pages.has_room(&self.pool, block, need)) {
+        let pmem = &self.core.pool.pmem;
+        let now = block_flags::read(&self.core.pool, block)?;
+        let is_empty = self.pages.is_empty(&self.core.pool, block);
+        let is_alike = now & V::KIND_MASK == flags;
+        if !(is_empty || is_alike && self.pages.has_room(&self.core.pool, block, need)) {
             return Ok(false);
         }
         let in_place = now & block_flags::IN_PLACE != 0;
         if !is_empty || !in_place && is_alike {
             let clear = if pmem.skips(steps::CLEAR_FREE) { 0 } else { block_flags::FREE };
-            block_flags::change(&self.pool, block, block_flags::OWNED, clear)?;
+            block_flags::change(&self.core.pool, block, block_flags::OWNED, clear)?;
             return Ok(true);
         }
         // No value is left that was updated in place, nor a record in pages of another kind. That must be
@@ -382,17 +351,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Makes durable that a block of the caller is empty.
     fn empty_pages(&self, block: u64) -> Result<()> {
         // Before anything is touched.
-        block_flags::read(&self.pool, block)?;
+        block_flags::read(&self.core.pool, block)?;
         let locks = (0..self.pages.pages_per_block())
             .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));
-        let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.pool.environment)).collect();
-        self.pages.persist_empty(&self.pool, block);
+        let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.core.pool.environment)).collect();
+        self.pages.persist_empty(&self.core.pool, block);
         Ok(())
     }
 
     /// Makes these the flags of a block of the caller that is durably empty, durably.
     pub(super) fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
-        block_flags::change(&self.pool, block, flags, block_flags::KNOWN & !flags)?;
+        block_flags::change(&self.core.pool, block, flags, block_flags::KNOWN & !flags)?;
         self.mark_pages(block, false);
         Ok(())
     }
@@ -402,13 +371,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let unmark = |flags| match flags & block_flags::OWNED {
             // One that was only looked at.
             0 => Ok(()),
-            owned => block_flags::change(&self.pool, block, 0, owned),
+            owned => block_flags::change(&self.core.pool, block, 0, owned),
         };
-        if let Err(error) = block_flags::read(&self.pool, block).and_then(unmark) {
+        if let Err(error) = block_flags::read(&self.core.pool, block).and_then(unmark) {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        self.blocks.leave(block, left, || self.pages.room_in(&self.pool, block));
+        self.blocks.leave(block, left, || self.pages.room_in(&self.core.pool, block));
     }
 }
 

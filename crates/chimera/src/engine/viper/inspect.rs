@@ -2,24 +2,17 @@
 
 use chimera_pmem::Pmem;
 
-use super::Viper;
 use super::blocks::Whose;
+use super::{IndexReport, Inspect, Viper};
 use crate::records::block_flags;
 use crate::records::vpage::Pages;
-use crate::types::inspect::{IndexReport, InspectReport};
-use crate::types::options::Progress;
+use crate::types::progress::Progress;
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Looks at every block. Other sessions may go on.
-    pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
-        let used = self.pool.used_blocks();
-        let mut report = InspectReport {
-            block_bytes: self.pool.map.block_bytes,
-            page_bytes: self.pool.map.page_bytes,
-            index: self.inspect_index(),
-            ..InspectReport::default()
-        };
-        report.blocks.ready = self.pool.ready_blocks().saturating_sub(used);
+    pub(super) fn inspect_blocks(&self, progress: Option<&Progress>) -> Inspect {
+        let used = self.core.pool.used_blocks();
+        let mut report = Inspect { index: self.inspect_index(), ..Inspect::default() };
         for block in 0..used {
             self.inspect_block(block, &mut report);
             if let (Some(progress), 0) = (progress, block % 64) {
@@ -32,10 +25,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         report
     }
 
-    fn inspect_block(&self, block: u64, report: &mut InspectReport) {
+    fn inspect_block(&self, block: u64, report: &mut Inspect) {
         let blocks = &mut report.blocks;
         blocks.used += 1;
-        let Ok(flags) = block_flags::read(&self.pool, block) else {
+        let Ok(flags) = block_flags::read(&self.core.pool, block) else {
             return blocks.damaged += 1;
         };
         match flags {
@@ -47,9 +40,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             Whose::Queue => blocks.queued += 1,
             Whose::Nobody => blocks.resting += 1,
         }
-        let usage = self.pages.usage(&self.pool, block);
+        let usage = self.pages.usage(&self.core.pool, block);
         blocks.empty += u64::from(usage.live_bytes == 0);
-        report.fill.add(usage.live_bytes, report.block_bytes);
+        report.fill.add(usage.live_bytes, self.core.pool.map.block_bytes);
         report.records += usage.live_records;
         report.pages.pages += usage.pages;
         report.pages.filled += usage.pages_filled;
@@ -58,7 +51,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         report.bytes.dead += usage.dead_bytes;
         report.bytes.room += usage.room_bytes;
         let known = usage.live_bytes + usage.dead_bytes + usage.room_bytes;
-        report.bytes.overhead += report.block_bytes.saturating_sub(known);
+        report.bytes.overhead += self.core.pool.map.block_bytes.saturating_sub(known);
     }
 
     fn inspect_index(&self) -> IndexReport {

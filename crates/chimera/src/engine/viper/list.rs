@@ -7,20 +7,12 @@ use chimera_pmem::Pmem;
 
 use super::read::Unsound;
 use super::{Client, Viper};
+use crate::engine::shared::listing::Listed;
 use crate::index::Probe;
 use crate::index::volatile::extendible_hash::position_of;
 use crate::pool::Location;
 use crate::records::vpage::Pages;
 use crate::types::error::Result;
-
-/// A record as a listing gives it.
-pub(crate) struct Listed<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-    /// What comes before this position has been handed out, this record included unless another one is
-    /// at the same.
-    pub(crate) done_below: u64,
-}
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
@@ -41,9 +33,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             for alike in batch.chunk_by(|one, other| one.0 == other.0) {
                 let goes_on = match alike {
                     [(hash, listed)] => {
-                        let done_below = position_of(*hash).saturating_add(1);
+                        let position = position_of(*hash);
+                        let done_below = position.saturating_add(1);
                         !self.read_listed(client, *hash, *listed, &mut key)?
-                            || take(&Listed { key: &key, value: &client.value, done_below })
+                            || take(&Listed {
+                                key: &key,
+                                value: &client.shared.value,
+                                position,
+                                done_below,
+                            })
                     }
                     _ => self.list_alike(client, alike, &mut take)?,
                 };
@@ -79,32 +77,33 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// `Corrupted` when it is there, with another key than the index says.
     #[cold]
     fn is_gone(&self, hash: u64, location: Location) -> Result<()> {
-        let _key = self.keys.lock_to_look(hash, &self.poison);
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
         let mut key = Vec::new();
         let place = self.pages.place_of(location);
         let is_damaged = self.index.contains_exact(hash, location)
-            && !(self.pages.read_key(&self.pool, &place, &mut key) && self.hash.of(&key) == hash);
+            && !(self.decode_with_key(&place, &mut key).is_some()
+                && self.core.hash.of(&key) == hash);
         if is_damaged { Err(Unsound { at: place.record_at }.into_error()) } else { Ok(()) }
     }
 
     fn read_listed_key(&self, hash: u64, location: Location, key: &mut Vec<u8>) -> Probe<()> {
         let place = self.pages.place_of(location);
-        if place.block >= self.pool.used_blocks() {
+        if place.block >= self.core.pool.used_blocks() {
             // Given back since it was listed: there may be no storage any more.
             return Probe::NotThis;
         }
         let lock = self.page_lock(&place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_record = self.pages.read_key(&self.pool, &place, key);
+        let is_record = self.decode_with_key(&place, key).is_some();
         match lock.read_is_valid(version) {
             false => Probe::Retry,
-            true if is_record && self.hash.of(key) == hash => Probe::Found(()),
+            true if is_record && self.core.hash.of(key) == hash => Probe::Found(()),
             true => Probe::NotThis,
         }
     }
 
     /// As [`list`](Self::list), for keys of one hash. Which of them have moved since they were listed is
-    /// not known: so what is found elsewhere counts only if its key was not found yet.
+    /// not known: so what is found at another location is taken only if its key was not found yet.
     #[cold]
     fn list_alike(
         &self,
@@ -139,7 +138,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             let is_last = number + 1 == keys.len();
             let done_below = if is_last { position.saturating_add(1) } else { position };
             if self.read_hashed(client, hash, key)?
-                && !take(&Listed { key, value: &client.value, done_below })
+                && !take(&Listed { key, value: &client.shared.value, position, done_below })
             {
                 return Ok(false);
             }

@@ -35,15 +35,15 @@
 //!    the index no longer leads to it, or it is being deleted under its key's lock, when its bit is
 //!    cleared.
 //! 3. For every key at most two bits are set, and two only while its lock is held or after a crash:
-//!    then the higher version counts (in the published layout: the higher location), and recovery
-//!    clears the other.
+//!    then the record with the higher version stays (in the published layout: with the higher location), and
+//!    recovery clears the other.
 //!
 //! docs/DURABILITY.md argues from these that no acknowledged write is lost.
 
 /// Comparisons and steps of recovery that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::steps! {
-        /// That the record with the higher version counts.
+        /// That the record with the higher version stays.
         VERSION_ORDER = "viper.step.version_order";
         /// That a new record has a higher version than the one it replaces.
         OUTBID = "viper.step.outbid";
@@ -55,7 +55,7 @@ pub(crate) mod steps {
         MARK_BLOCK = "viper.step.mark_block";
         /// Looking at the index again after reading a record.
         LEADS_TO = "viper.step.leads_to";
-        /// Keeping blocks with chunks from others until their record counts.
+        /// Keeping blocks with chunks from others until their record is live.
         HOLD_BLOCKS = "viper.step.hold_blocks";
         /// Taking the mark off a free block that is used again.
         CLEAR_FREE = "viper.step.clear_free";
@@ -72,42 +72,54 @@ mod blocks;
 mod check;
 mod chunks;
 mod client;
+mod creation;
+mod engine;
 mod inspect;
 mod list;
+mod options;
 mod read;
 mod reclaim;
 mod recovery;
+mod report;
 mod scan;
 mod update;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use chimera_pmem::{Operation, Pmem};
+use chimera_pmem::Pmem;
 
-use crate::engine::{KeyHash, KeyLocks, Poison};
+use crate::engine::shared::KeyLocks;
+use crate::engine::{Core, Options};
 use crate::index::OutOfSpace;
-use crate::index::volatile::extendible_hash::{ExtendibleHash, HashGeometry};
-use crate::pool::Pool;
-use crate::records::vpage::Pages;
+use crate::index::volatile::extendible_hash::ExtendibleHash;
+use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
-use crate::types::options::Options;
 use crate::types::stats::RecoveryStats;
 use blocks::Blocks;
-pub(crate) use client::{Client, Written};
-pub(crate) use list::Listed;
+pub(crate) use client::Client;
+pub(crate) use creation::Type;
+use creation::hash_geometry;
+pub use options::ViperOptions;
 use reclaim::Reclaim;
-pub(crate) use reclaim::Step;
+pub use report::{
+    BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperStats,
+};
+pub(crate) use report::{ViperInspect as Inspect, ViperStats as Stats};
+
+/// Viper for records of one size.
+pub(crate) type FixedSize<P> = Viper<P, SlottedPages>;
+/// Viper for records of any size.
+pub(crate) type AnySize<P> = Viper<P, LogPages>;
 
 /// The engine: one open store.
 pub(crate) struct Viper<P: Pmem, V: Pages> {
-    pub(crate) pool: Arc<Pool<P>>,
-    pub(crate) poison: Poison,
+    core: Core<P>,
+    parameters: PageParameters,
     pages: V,
     index: ExtendibleHash,
-    hash: KeyHash,
     keys: KeyLocks,
     blocks: Blocks,
     reclaim: Reclaim,
@@ -125,86 +137,33 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     ///
     /// # Errors
     /// `Corrupted` for damage, unless the options say to salvage; when memory runs out.
-    pub(crate) fn open(pool: Arc<Pool<P>>, options: &Options) -> Result<(Self, RecoveryStats)> {
-        let superblock = pool.superblock();
-        let environment = pool.environment.clone();
-        let pages = V::of(&pool)?;
-        let hash_geometry = hash_geometry(options)?;
-        let blocks = pool.used_blocks();
-        let index = ExtendibleHash::in_dram(hash_geometry, options.huge_pages, environment.clone());
+    fn recovered(
+        core: Core<P>,
+        parameters: PageParameters,
+        options: &Options,
+    ) -> Result<(Self, RecoveryStats)> {
+        let environment = core.environment().clone();
+        let pages = V::of(&core.pool, &parameters)?;
+        let hash_geometry = hash_geometry(&options.viper)?;
+        if V::NEEDS_RESERVE {
+            core.pool.reserve();
+        }
+        let blocks = core.pool.used_blocks();
+        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment.clone());
         let engine = Self {
-            poison: Poison::new(options.read_only),
             pages,
             index: index.map_err(no_index_memory)?,
-            hash: KeyHash::new(superblock.hash_seed),
             keys: KeyLocks::new(environment),
             blocks: Blocks::new(&pages, options.huge_pages),
             reclaim: Reclaim::default(),
             clock: AtomicU64::new(0),
             shadowed: OnceLock::new(),
             verify_reads: options.verify_reads && pages.is_checked(),
-            pool,
+            parameters,
+            core,
         };
         let recovered = engine.recover(blocks, options)?;
         Ok((engine, recovered))
-    }
-
-    /// Sizes of what the engine keeps: records, and bytes of DRAM for the index and for tables.
-    pub(crate) fn sizes(&self) -> Sizes {
-        Sizes {
-            records: self.index.len(),
-            blocks_queued: self.blocks.queued(),
-            dram_index_bytes: self.index.bytes(),
-            dram_table_bytes: self.blocks.bytes() + self.keys.bytes(),
-            records_per_page: self.pages.capacities().0,
-            records_per_block: self.pages.capacities().1,
-        }
-    }
-
-    /// Books what follows under `operation`, until the result is dropped.
-    #[inline(always)]
-    fn begin(&self, operation: Operation, client: &Client) -> Booked<'_, P> {
-        self.pool.pmem.operation_begin(operation, client.number);
-        Booked { pmem: &self.pool.pmem }
-    }
-}
-
-/// Geometry of the index's segments.
-pub(crate) fn hash_geometry(options: &Options) -> Result<HashGeometry> {
-    HashGeometry::new(options.index_segment_slots).ok_or_else(|| {
-        let slots = options.index_segment_slots;
-        let text = "index segments must have a power of two of slots, from 8 to 4096";
-        Error::InvalidOptions(format!("{text}, not {slots}"))
-    })
-}
-
-/// See [`Viper::sizes`].
-pub(crate) struct Sizes {
-    pub(crate) records: u64,
-    pub(crate) blocks_queued: u64,
-    pub(crate) dram_index_bytes: u64,
-    pub(crate) dram_table_bytes: u64,
-    pub(crate) records_per_page: u32,
-    pub(crate) records_per_block: u32,
-}
-
-/// Acknowledges an operation when dropped, however it ends.
-struct Booked<'a, P: Pmem> {
-    pmem: &'a P,
-}
-
-impl<P: Pmem> Booked<'_, P> {
-    /// The operation turned out to be of another class.
-    #[inline(always)]
-    fn is(&self, operation: Operation) {
-        self.pmem.operation_is(operation);
-    }
-}
-
-impl<P: Pmem> Drop for Booked<'_, P> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.pmem.operation_acknowledge();
     }
 }
 

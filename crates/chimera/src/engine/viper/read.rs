@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::{Client, Viper, steps};
 use crate::index::Probe;
 use crate::pool::Location;
-use crate::records::vpage::{self, Pages, Place, RecordHeader};
+use crate::records::vpage::{self, Pages, Place, Record};
 use crate::sync::VersionLock;
 use crate::types::error::{Error, Result};
 
@@ -25,49 +25,29 @@ impl Unsound {
 }
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Hands the value of `key` to `take`.
-    #[inline]
-    pub(crate) fn get_with<T>(
-        &self,
-        client: &mut Client,
-        key: &[u8],
-        take: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>> {
-        self.pages.check_key(key)?;
-        let found = self.read_hashed(client, self.hash.of(key), key)?;
-        Ok(if found { Some(take(&client.value)) } else { None })
-    }
-
     /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys
     /// overlap.
-    pub(crate) fn multi_get_with<K: AsRef<[u8]>>(
+    pub(super) fn read_many<K: AsRef<[u8]>>(
         &self,
         client: &mut Client,
         keys: &[K],
         mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        for key in keys {
-            self.pages.check_key(key.as_ref())?;
-        }
         for (group_number, group) in keys.chunks(GROUP).enumerate() {
             let mut hashes = [0; GROUP];
             for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.hash.of(key.as_ref());
+                *hash = self.core.hash.of(key.as_ref());
                 self.index.prefetch(*hash);
             }
-            for (number, hash) in hashes[..group.len()].iter().enumerate() {
+            for hash in &hashes[..group.len()] {
                 if let Some(location) = self.index.peek(*hash) {
                     let place = self.pages.place_of(location);
-                    self.pool.pmem.prefetch(self.pages.whole(
-                        &self.pool,
-                        &place,
-                        group[number].as_ref().len(),
-                    ));
+                    self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, &place));
                 }
             }
             for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
                 let found = self.read_hashed(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.value));
+                take(group_number * GROUP + number, found.then_some(&client.shared.value));
             }
         }
         Ok(())
@@ -76,20 +56,20 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Reads the value of `key` into the client's buffer. `false` when there is none.
     #[inline]
     pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        let _booked = self.begin(Operation::Get, client);
-        let into = &mut client.value;
+        let _booked = self.core.book(Operation::Get, client.shared.number);
+        let into = &mut client.shared.value;
         let found = self.index.find(hash, |location| self.read_record(hash, location, key, into));
         Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
 
     /// Reads the record at `location` if it is that of `key`.
     ///
-    /// The location may be an old one: the key has moved away since it was found, and its next record
-    /// may be in the making in the very same slot, whole but neither durable nor in force. So the
-    /// record counts only if the index leads to it once it has been read. If it does, what was read
-    /// was in force when the location was found, or is now, or was in between: another record of the
-    /// key is not written here before the index leads elsewhere. The published layout needs no such
-    /// care: there the page stays locked until the record is in force.
+    /// What was read is an answer only if the index leads to it afterwards. The location may be an old one: the
+    /// key has moved away since it was found, and its next record may be in the making in the very same slot,
+    /// whole but neither durable nor live. If the index does lead to it, what was read was live when the location
+    /// was found, or is now, or was in between: another record of the key is not written here before the index
+    /// leads to another place. The published layout needs no such care: there the page stays locked until the
+    /// record is live.
     #[inline(always)]
     fn read_record(
         &self,
@@ -98,53 +78,57 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Probe<Result<(), Unsound>> {
-        let place = self.pages.place_of(location);
+        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let place = pages.place_of(location);
         let lock = self.page_lock(&place);
-        self.pool.pmem.prefetch(self.pages.whole(&self.pool, &place, key.len()));
+        pool.pmem.prefetch(pages.whole(pool, &place));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        if !self.pages.key_is(&self.pool, &place, key) {
+        let record = pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key));
+        let Some(record) = record else {
             let probe = self.other_key(hash, location, &place);
-            self.pool.pmem.operation_rereads();
+            pool.pmem.operation_rereads();
             return probe;
-        }
-        let is_record = self.pages.read_value(&self.pool, &place, into);
-        let header = self.verify_reads.then(|| self.pages.header(&self.pool, &place));
+        };
+        let is_whole = pages.read_value(pool, &record, into);
         if !lock.read_is_valid(version)
-            || self.pages.is_checked()
+            || pages.is_checked()
                 && !self.index.leads_to(hash, location)
-                && !self.pool.pmem.skips(steps::LEADS_TO)
+                && !pool.pmem.skips(steps::LEADS_TO)
         {
-            self.pool.pmem.operation_rereads();
+            pool.pmem.operation_rereads();
             return Probe::Retry;
         }
-        let is_sound = is_record
-            && header.is_none_or(|header| {
-                header.key_is_sound(&place, hash)
-                    && (VersionLock::is_marked(version) || header.value_is_sound(&place, into))
-            });
-        if is_sound || self.pool.pmem.skips(vpage::steps::READ_CHECK) {
+        let value = (!VersionLock::is_marked(version)).then_some(&into[..]);
+        let is_sound = is_whole && (!self.verify_reads || record.verify(hash, value).is_ok());
+        if is_sound || pool.pmem.skips(vpage::steps::READ_CHECK) {
             return Probe::Found(Ok(()));
         }
         self.suspect(hash, location, &place)
     }
 
     /// What to make of a record that looks damaged where the index leads. In a log the word that says its
-    /// lengths is stored last and not under the page's lock, so it may have come into force, or gone,
+    /// lengths is stored last and not under the page's lock, so the record may have become live, or was retired,
     /// while it was read: whether it is damaged is decided while nobody can change it.
     #[cold]
     fn suspect(&self, hash: u64, location: Location, place: &Place) -> Probe<Result<(), Unsound>> {
-        self.pool.pmem.operation_rereads();
-        let _key = self.keys.lock_to_look(hash, &self.poison);
+        self.core.pool.pmem.operation_rereads();
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
         if !self.index.contains_exact(hash, location) {
             return Probe::Retry;
         }
         let mut value = Vec::new();
-        let is_sound = self.stored_key_is_sound(place)
-            && self.pages.read_value(&self.pool, place, &mut value)
-            && (!self.verify_reads
-                || self.page_lock(place).has_mark()
-                || self.pages.header(&self.pool, place).value_is_sound(place, &value));
+        let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
+            let is_whole = self.pages.read_value(&self.core.pool, &record, &mut value);
+            let value = self.as_written(place, &value).filter(|_| self.verify_reads);
+            is_whole && record.verify(stored_hash, value).is_ok()
+        });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
+    }
+
+    /// A value of the record at a place, to be verified: none where values are updated in place, to which
+    /// checksums do not apply.
+    pub(super) fn as_written<'v>(&self, place: &Place, value: &'v [u8]) -> Option<&'v [u8]> {
+        (!self.page_lock(place).has_mark()).then_some(value)
     }
 
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
@@ -168,19 +152,32 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.suspect(hash, location, place)
     }
 
+    /// The record at `place`, with the hash of its key, whichever that is.
+    #[cold]
+    fn decode_stored(&self, place: &Place) -> Option<(Record, u64)> {
+        let mut key = Vec::new();
+        let record = self.decode_with_key(place, &mut key)?;
+        Some((record, self.core.hash.of(&key)))
+    }
+
+    /// The record at `place`; its key, whichever that is, in `key`.
+    pub(super) fn decode_with_key(&self, place: &Place, key: &mut Vec<u8>) -> Option<Record> {
+        let record = self.pages.decode(&self.core.pool, place)?;
+        self.pages.read_key(&self.core.pool, &record, key);
+        Some(record)
+    }
+
     /// Whether the key and version stored at `place`, whichever they are, match their checksum.
     #[cold]
     fn stored_key_is_sound(&self, place: &Place) -> bool {
-        let mut key = Vec::new();
-        self.pages.read_key(&self.pool, place, &mut key)
-            && (!self.pages.is_checked()
-                || self.pages.header(&self.pool, place).key_is_sound(place, self.hash.of(&key)))
+        let stored = self.decode_stored(place);
+        stored.is_some_and(|(record, stored_hash)| record.verify(stored_hash, None).is_ok())
     }
 
     /// Starts loading what retiring the record at `place` touches.
     #[inline(always)]
     pub(super) fn prefetch_to_retire(&self, place: &Place) {
-        self.pages.prefetch_retire(&self.pool, place);
+        self.pages.prefetch_retire(&self.core.pool, place);
         self.blocks.prefetch(place.block);
     }
 
@@ -198,26 +195,30 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         key: &[u8],
         prefetch: impl Fn(&Place),
     ) -> Result<Option<Existing>> {
-        let checked = self.pages.is_checked();
-        let existing = self.index.find_to_change(hash, |location| {
-            let place = self.pages.place_of(location);
-            self.pool.pmem.prefetch(self.pages.head(&self.pool, &place, key.len()));
+        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let mut existing = None;
+        let found = self.index.find_to_change(hash, |location| {
+            let place = pages.place_of(location);
+            pool.pmem.prefetch(pages.head(pool, &place, key.len()));
             prefetch(&place);
-            let is_key = self.pages.key_is(&self.pool, &place, key);
-            if !is_key && self.stored_key_is_sound(&place) {
-                return Probe::NotThis;
+            match pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key)) {
+                // A damaged version would decide wrongly after a crash.
+                Some(record) if record.verify(hash, None).is_ok() => {
+                    // Kept here, and not handed on from one answer to the next.
+                    existing = Some(Existing { location, record });
+                    return Probe::Found(Ok(()));
+                }
+                None if self.stored_key_is_sound(&place) => return Probe::NotThis,
+                _ => {}
             }
-            let header = self.pages.header(&self.pool, &place);
-            // A damaged version would decide wrongly after a crash.
-            let is_sound = is_key && (!checked || header.key_is_sound(&place, hash));
-            let existing = Existing { location, place, header };
-            if !is_sound && !self.index.leads_to(hash, location) {
-                // An old location, or one of another hash, read while the entry was moved.
-                return Probe::NotThis;
+            if self.index.leads_to(hash, location) {
+                return Probe::Found(Err(Unsound { at: place.record_at }));
             }
-            Probe::Found(if is_sound { Ok(existing) } else { Err(Unsound { at: place.record_at }) })
+            // An old location, or one of another hash, read while the entry was moved.
+            Probe::NotThis
         });
-        existing.transpose().map_err(Unsound::into_error)
+        found.transpose().map_err(Unsound::into_error)?;
+        Ok(existing)
     }
 }
 
@@ -225,7 +226,5 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 #[derive(Clone, Copy)]
 pub(super) struct Existing {
     pub(super) location: Location,
-    pub(super) place: Place,
-    /// All zeros in the published layout.
-    pub(super) header: RecordHeader,
+    pub(super) record: Record,
 }

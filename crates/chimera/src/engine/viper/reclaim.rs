@@ -1,11 +1,11 @@
 //! Space reclamation: records are moved out of blocks that are mostly free, so that the blocks become
-//! free, and the last blocks are given back (section 4.4).
+//! free, and the last blocks are given back (section 4.6).
 //!
 //! A pass has two parts. First each block with enough free in it is emptied, from the lowest on; what is
 //! moved goes where sessions put new records, to the lowest block with room. Then the last block of the
 //! pool is emptied and given back, again and again, as long as there is room for its records below.
 //!
-//! A record is moved under its key's lock, as an overwrite with the value that is there: what a crash
+//! A record is moved under its key's lock, as an overwrite with the same value: what a crash
 //! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
 
 use std::ops::Range;
@@ -13,8 +13,10 @@ use std::ops::Range;
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper, steps};
+use crate::engine::shared::maintenance::Step;
 use crate::records::block_flags;
-use crate::records::vpage::{Pages, Place};
+use crate::records::lengths::Lengths;
+use crate::records::vpage::{Pages, Place, Record};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
@@ -22,9 +24,6 @@ use crate::types::stats::ReclaimStats;
 
 /// When there are no fresh blocks, a block is emptied when so much of it is free, in percent, at least.
 const STARVED_PERCENT: u32 = 10;
-
-/// A block with slots is emptied when so much of it is free, in percent, at least.
-const SLOTTED_PERCENT_MIN: u64 = 50;
 
 /// What a pass is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,15 +35,6 @@ enum Part {
     Sweep { next: u64, end: u64 },
     /// The last blocks; so many units are free below.
     Tail { room: u64 },
-}
-
-/// What one step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// There is more to do; so many bytes were moved.
-    More { moved_bytes: u64 },
-    /// The pass is over.
-    Done,
 }
 
 /// Who moves records: one at a time.
@@ -69,7 +59,7 @@ pub(super) struct Reclaim {
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     fn mover(&self) -> MutexGuard<'_, Mover> {
-        lock_relaxing(&self.reclaim.mover, &*self.pool.environment)
+        lock_relaxing(&self.reclaim.mover, &*self.core.pool.environment)
     }
 
     /// One step of a pass over blocks of which at least so much is free: empties one block at most.
@@ -82,11 +72,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         mover.client.keeps_whole = true;
         let free_percent =
             if self.blocks.is_starved() { free_percent.min(STARVED_PERCENT) } else { free_percent };
-        let _booked = self.begin(Operation::Reclaim, &mover.client);
+        let _booked = self.core.book(Operation::Reclaim, mover.client.shared.number);
         let before = self.reclaim.moved_bytes.load(Ordering::Relaxed);
         let outcome = match mover.part {
             Part::Idle => {
-                let used = self.pool.used_blocks();
+                let used = self.core.pool.used_blocks();
                 let end = if self.can_free_a_block(free_percent) { used } else { 0 };
                 mover.part = Part::Sweep { next: 0, end };
                 Ok(true)
@@ -105,7 +95,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         if !goes_on {
             self.end_pass(&mut mover);
-            self.pool.release_storage();
+            self.core.pool.release_storage();
             return Ok(Step::Done);
         }
         let moved_bytes = self.reclaim.moved_bytes.load(Ordering::Relaxed) - before;
@@ -138,8 +128,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Units that are free in a block, if they are enough for it to be emptied; else 0.
     fn free_if_worth(&self, block: u64, free_percent: u64) -> u64 {
         let units = self.units_of_block();
-        // Free slots are used again where they are.
-        let percent = if V::IS_LOG { free_percent } else { free_percent.max(SLOTTED_PERCENT_MIN) };
+        let percent = self.pages.reuse().emptied_at_percent(free_percent);
         let free = self.blocks.free_units(block).map_or(0, u64::from);
         if free < units && free * 100 >= units * percent { free } else { 0 }
     }
@@ -147,15 +136,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Whether emptying blocks can leave fewer of them: else the same records would be moved in each pass.
     /// When there are no fresh blocks, what is deleted in a log has to make room for others in any case.
     fn can_free_a_block(&self, free_percent: u32) -> bool {
-        let used = 0..self.pool.used_blocks();
+        let used = 0..self.core.pool.used_blocks();
         let free = used.map(|block| self.free_if_worth(block, u64::from(free_percent)));
         self.blocks.is_starved() || free.sum::<u64>() >= self.units_of_block()
     }
 
-    /// Empties the next block that is worth it.
+    /// Empties the next block with enough free units.
     fn sweep(&self, mover: &mut Mover, blocks: Range<u64>, free_percent: u64) -> Result<bool> {
         let (end, units) = (blocks.end, self.units_of_block());
-        let used = self.pool.used_blocks();
+        let used = self.core.pool.used_blocks();
         let mut blocks = blocks.start..end.min(used);
         let Some(block) = blocks.find(|block| self.free_if_worth(*block, free_percent) > 0) else {
             mover.client.leave(self);
@@ -165,7 +154,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         mover.part = Part::Sweep { next: block + 1, end };
         if self.claim(block) {
-            let gain = u64::from(self.pages.gain(&self.pool, block));
+            let gain = u64::from(self.pages.gain(&self.core.pool, block));
             let moved = if gain * 100 >= units * free_percent {
                 self.empty_block(mover, block)
             } else {
@@ -177,22 +166,27 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(true)
     }
 
-    /// Makes the mover the owner of a block that nobody fills, and starts loading it: its records are met
+    /// Makes the mover the owner of a block that no session fills, and starts loading it: its records are met
     /// one after the other.
     fn claim(&self, block: u64) -> bool {
         let is_claimed = self.blocks.claim(block);
         if is_claimed {
-            let map = &self.pool.map;
-            self.pool.pmem.prefetch(self.pool.extent(map.block_at(block), map.block_bytes));
+            let map = &self.core.pool.map;
+            self.core
+                .pool
+                .pmem
+                .prefetch(self.core.pool.extent(map.block_at(block), map.block_bytes));
         }
         is_claimed
     }
 
-    /// Gives a block to whoever needs one, the mover first: a log has no room for what is moved unless
-    /// there is an empty block.
+    /// Gives a block back for sessions to fill. The mover keeps an empty one where it cannot go on without.
     fn leave_or_keep(&self, mover: &mut Mover, block: u64) {
         let spare = mover.client.spare.get_or_insert_default();
-        if V::IS_LOG && spare.0.is_none() && self.pages.is_empty(&self.pool, block) {
+        if self.pages.reuse().needs_empty_block()
+            && spare.0.is_none()
+            && self.pages.is_empty(&self.core.pool, block)
+        {
             spare.0 = Some(block);
         } else {
             self.leave_block(block, None);
@@ -207,19 +201,19 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Units for records of the last blocks: what is free in the others.
     fn free_room(&self) -> u64 {
-        let units = self.pages.units_per_block();
-        let room = |block| match self.blocks.free_units(block) {
-            Some(free) if !V::IS_LOG || free == units => u64::from(free),
-            _ => 0,
-        };
-        (0..self.pool.used_blocks()).map(room).sum()
+        (0..self.core.pool.used_blocks()).map(|block| self.room_of_block(block)).sum()
     }
 
-    /// Gives the last block back, if its records have room elsewhere.
+    /// Units for new records in a block that no session fills.
+    fn room_of_block(&self, block: u64) -> u64 {
+        let free = self.blocks.free_units(block).map_or(0, u64::from);
+        self.pages.reuse().room(free, self.units_of_block())
+    }
+
+    /// Gives the last block back, if its records have room in others.
     fn shrink(&self, mover: &mut Mover, room: u64) -> Result<bool> {
-        let Some(last) = self.pool.used_blocks().checked_sub(1) else { return Ok(false) };
-        let own_room = self.blocks.free_units(last).map_or(0, u64::from);
-        let own_room = if V::IS_LOG && own_room < self.units_of_block() { 0 } else { own_room };
+        let Some(last) = self.core.pool.used_blocks().checked_sub(1) else { return Ok(false) };
+        let own_room = self.room_of_block(last);
         if mover.client.spare.is_some_and(|spare| spare.0 == Some(last)) {
             self.leave_spare(mover);
         }
@@ -227,10 +221,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return Ok(false);
         }
         mover.places.clear();
-        self.pages.places(&self.pool, last, &mut mover.places);
+        self.pages.places(&self.core.pool, last, &mut mover.places);
         // A record with several chunks here comes once for each.
         mover.places.dedup();
-        let need: u64 = mover.places.iter().map(|place| self.units_at(place)).sum();
+        let records =
+            mover.places.iter().filter_map(|place| self.pages.decode(&self.core.pool, place));
+        let need: u64 = records.map(|record| self.units_of(&record)).sum();
         // Two blocks more, for both kinds of pages.
         let left = room.saturating_sub(own_room);
         if need > 0 && left < need + 2 * self.units_of_block() {
@@ -250,28 +246,32 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         u64::from(self.pages.units_per_block())
     }
 
-    /// Units of the record at a place, with all its chunks.
-    fn units_at(&self, place: &Place) -> u64 {
-        let chunks = self.pages.chunks(&self.pool, place);
+    /// Units of a record, with all its chunks.
+    fn units_of(&self, record: &Record) -> u64 {
+        let spilling = self.pages.spilling();
+        let chunks =
+            spilling.map_or_else(Vec::new, |pages| pages.chunks_of(&self.core.pool, record));
         let of_chunks: u64 = chunks.iter().map(|(_, units)| u64::from(*units)).sum();
-        of_chunks + u64::from(self.pages.units_at(&self.pool, place))
+        let Lengths { key_bytes, beside_bytes, .. } = record.lengths;
+        of_chunks + u64::from(self.pages.units_of(key_bytes as usize, beside_bytes as usize))
     }
 
     /// Moves the records of a block that the mover has claimed, and marks it as free if none is left.
     fn empty_block(&self, mover: &mut Mover, block: u64) -> Result<()> {
         let mut places = std::mem::take(&mut mover.places);
         places.clear();
-        self.pages.places(&self.pool, block, &mut places);
+        self.pages.places(&self.core.pool, block, &mut places);
         for place in &places {
-            if self.pages.read_key(&self.pool, place, &mut mover.key) {
-                self.index.prefetch_to_change(self.hash.of(&mover.key));
+            if self.decode_with_key(place, &mut mover.key).is_some() {
+                self.index.prefetch_to_change(self.core.hash.of(&mover.key));
             }
         }
         let moved = places.iter().try_for_each(|place| self.move_record(mover, place));
         mover.places = places;
         moved?;
-        let is_empty = self.pages.is_empty(&self.pool, block) && !self.blocks.is_damaged(block);
-        if is_empty && block_flags::read(&self.pool, block)? != block_flags::FREE {
+        let is_empty =
+            self.pages.is_empty(&self.core.pool, block) && !self.blocks.is_damaged(block);
+        if is_empty && block_flags::read(&self.core.pool, block)? != block_flags::FREE {
             self.empty(block, block_flags::FREE)?;
             self.reclaim.blocks_freed.fetch_add(1, Ordering::Relaxed);
         }
@@ -281,32 +281,30 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Writes the record at a place anew, if the index leads to it.
     fn move_record(&self, mover: &mut Mover, place: &Place) -> Result<()> {
         let Mover { client, key, .. } = mover;
-        if !self.pages.read_key(&self.pool, place, key) {
-            return Ok(());
-        }
+        let Some(before) = self.decode_with_key(place, key) else { return Ok(()) };
         // Whatever was read: only the index says whether it is a key of this place.
-        let hash = self.hash.of(key);
-        let _key = self.keys.lock(hash, &self.poison)?;
-        let is_any_moved = self.pool.pmem.skips(steps::MOVE_CURRENT);
+        let hash = self.core.hash.of(key);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let is_any_moved = self.core.pool.pmem.skips(steps::MOVE_CURRENT);
         if !self.index.contains_exact(hash, place.location()) && !is_any_moved {
             return Ok(());
         }
         let Some(existing) = self.find_locked(hash, key, |_| {})? else { return Ok(()) };
-        let mut value = std::mem::take(&mut client.value);
+        // Under the lock nothing changes any more what was decoded.
+        let record = if is_any_moved { &before } else { &existing.record };
+        let mut value = std::mem::take(&mut client.shared.value);
         // A damaged value must not get a checksum that is right.
-        let is_sound = (existing.place == *place || is_any_moved)
-            && self.pages.read_value(&self.pool, place, &mut value)
-            && (!self.pages.is_checked()
-                || self.page_lock(place).has_mark()
-                || existing.header.value_is_sound(place, &value)
-                || self.pool.pmem.skips(steps::MOVE_CHECK));
+        let is_sound = record.place == *place
+            && self.pages.read_value(&self.core.pool, record, &mut value)
+            && (record.verify(hash, self.as_written(place, &value)).is_ok()
+                || self.core.pool.pmem.skips(steps::MOVE_CHECK));
         let moved = if is_sound {
             self.write(client, hash, key, &value, Some(existing)).map(drop)
         } else {
             Ok(())
         };
         let bytes = (key.len() + value.len()) as u64;
-        client.value = value;
+        client.shared.value = value;
         moved?;
         if is_sound {
             self.reclaim.moved_records.fetch_add(1, Ordering::Relaxed);
@@ -317,10 +315,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
     fn give_back(&self, block: u64) -> bool {
-        let is_back = block_flags::read(&self.pool, block).ok() == Some(block_flags::FREE)
-            && self.pages.is_empty(&self.pool, block)
+        let is_back = block_flags::read(&self.core.pool, block).ok() == Some(block_flags::FREE)
+            && self.pages.is_empty(&self.core.pool, block)
             && !self.blocks.is_damaged(block)
-            && self.pool.give_back(block, || self.reset_flags(block, 0));
+            && self.core.pool.give_back(block, || self.reset_flags(block, 0));
         self.reclaim.blocks_given_back.fetch_add(u64::from(is_back), Ordering::Relaxed);
         is_back
     }
@@ -328,10 +326,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// What reclamation has done, and what there is to do.
     pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let blocks = 0..self.pool.used_blocks();
+        let blocks = 0..self.core.pool.used_blocks();
         let free: u64 =
             blocks.filter_map(|block| self.blocks.free_units(block)).map(u64::from).sum();
-        let debt_bytes = free * self.pool.map.block_bytes / self.units_of_block();
+        let debt_bytes = free * self.core.pool.map.block_bytes / self.units_of_block();
         ReclaimStats {
             debt_bytes,
             passes: of(&self.reclaim.passes),

@@ -1,6 +1,6 @@
-//! Recovery (section 3.4): the used blocks are scanned in parallel and the index is built anew.
+//! Recovery (section 4.7): the used blocks are scanned in parallel and the index is built anew.
 //!
-//! Nothing on media tells where the sessions were: it is not needed. A slot whose bit is not set is
+//! Nothing on media tells where the sessions were: it is not needed, because a slot whose bit is not set is
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
@@ -10,19 +10,17 @@ use std::sync::OnceLock;
 use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
-use super::{Client, Viper, no_index_memory, no_memory, steps};
+use super::{Viper, no_index_memory, no_memory, steps};
+use crate::engine::Options;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::block_flags;
 use crate::records::vpage::{PageBuffers, Pages, Room};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
-use crate::types::options::{Options, Progress};
 use crate::types::stats::RecoveryStats;
 
-/// Blocks that a thread takes at a time: 6 MiB of the default size.
-const CHUNK_BLOCKS: u64 = 256;
 /// Blocks, or up to twice as many, whose records are counted to see how large the index will be.
 const SAMPLE_BLOCKS: u64 = 512;
 
@@ -52,19 +50,15 @@ impl Findings {
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Builds the index from the records of the first `blocks` blocks and brings them into order.
     pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<RecoveryStats> {
-        let threads = match options.recovery_threads {
-            0 => self.pool.environment.parallelism(),
-            threads => threads,
-        };
-        let threads = threads.min(blocks.div_ceil(CHUNK_BLOCKS) as usize).max(1);
+        let threads = self.core.recovery_threads(options.recovery_threads, blocks);
         self.blocks.ensure(blocks).map_err(|_| no_memory())?;
-        let scan = Scan { values: options.verify_at_open, salvage: options.salvage };
+        let scan = Scan { values: options.verify_at_open, salvage: options.pool.salvage };
         self.index.reserve(self.estimate_records(blocks)).map_err(no_index_memory)?;
 
         let findings = Mutex::new(Findings::default());
         let rooms: Vec<OnceLock<Room>> = (0..blocks).map(|_| OnceLock::new()).collect();
-        self.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
-            self.pool.populate_blocks(chunk.clone());
+        self.core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
+            self.core.pool.populate_blocks(chunk.clone());
             for block in chunk {
                 if let Some(room) = self.recover_block(scan, block, buffers, &findings) {
                     rooms[block as usize].get_or_init(|| room);
@@ -75,19 +69,19 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if let Some(failure) = findings.failure {
             return Err(failure);
         }
-        if let (Some((at, what)), false) = (findings.first_damage, options.salvage) {
+        if let (Some((at, what)), false) = (findings.first_damage, options.pool.salvage) {
             return Err(Error::corrupted(what, at));
         }
         if findings.is_crowded {
             // At the next open others may be left out: also what was written meanwhile.
-            self.poison.poison("more keys than chance allows have one 64-bit hash");
+            self.core.poison.poison("more keys than chance allows have one 64-bit hash");
         }
-        if !self.pool.read_only && !self.pool.pmem.skips(steps::CLEAR_LOSERS) {
-            self.clear_losers(&findings.losers, options.salvage)?;
+        if !self.core.pool.read_only && !self.core.pool.pmem.skips(steps::CLEAR_LOSERS) {
+            self.clear_losers(&findings.losers, options.pool.salvage)?;
         }
         let changed: BTreeSet<u64> =
             findings.losers.iter().map(|loser| self.pages.place_of(*loser).block).collect();
-        self.in_chunks(threads, blocks, None, |chunk, _| {
+        self.core.in_chunks(threads, blocks, None, |chunk, (): &mut ()| {
             for block in chunk {
                 let room = rooms[block as usize].get().filter(|_| !changed.contains(&block));
                 self.tidy_block(block, room.copied());
@@ -105,38 +99,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// About how many records there are, from those of some blocks, evenly spread.
     fn estimate_records(&self, blocks: u64) -> u64 {
-        let _booked = self.begin(Operation::Recovery, &Client::new(0));
+        let _booked = self.core.book(Operation::Recovery, 0);
         let step = (blocks / SAMPLE_BLOCKS).max(1);
         let sample = (0..blocks).step_by(step as usize);
-        sample.map(|block| u64::from(self.pages.live_records(&self.pool, block)) * step).sum()
-    }
-
-    /// Runs `work` on chunks of blocks, on several threads, each with buffers of its own.
-    fn in_chunks(
-        &self,
-        threads: usize,
-        blocks: u64,
-        progress: Option<&Progress>,
-        work: impl Fn(std::ops::Range<u64>, &mut Buffers) + Sync,
-    ) {
-        let next = AtomicU64::new(0);
-        let done = AtomicU64::new(0);
-        self.pool.environment.run_parallel(threads, &|number| {
-            let _booked = self.begin(Operation::Recovery, &Client::new(number as u32));
-            let mut buffers = Buffers::default();
-            loop {
-                let start = next.fetch_add(CHUNK_BLOCKS, Ordering::Relaxed);
-                if start >= blocks {
-                    return;
-                }
-                let end = (start + CHUNK_BLOCKS).min(blocks);
-                work(start..end, &mut buffers);
-                let done = done.fetch_add(end - start, Ordering::Relaxed) + end - start;
-                if let Some(progress) = progress {
-                    progress(done, blocks);
-                }
-            }
-        });
+        sample.map(|block| self.pages.usage(&self.core.pool, block).live_records * step).sum()
     }
 
     /// Enters the records of a block into the index. The room in it, where it holds records.
@@ -151,10 +117,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         found.clear();
         keys.clear();
         let room = self.scan_block(scan, block, pages, &mut |finding| match finding {
-            Finding::Record { place, header, hash, key, .. } => {
+            Finding::Record { record, hash, key, .. } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
-                found.push((hash, place.location(), header.version, key.len()));
+                found.push((hash, record.place.location(), record.version(), key.len()));
                 keys.extend_from_slice(key);
             }
             Finding::Damage { at, what } => {
@@ -190,16 +156,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         room
     }
 
-    /// Which of two records counts: the one in the index or a new one of `key`.
+    /// Which of two records stays: the one in the index or a new one of `key`.
     fn newer_of(&self, old: Location, new: (Location, u64), key: &[u8]) -> Resolve {
-        let place = self.pages.place_of(old);
-        if !self.pages.key_is(&self.pool, &place, key) {
+        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let record = pages.decode(pool, &pages.place_of(old));
+        let record = record.filter(|record| pages.key_is(pool, record, key));
+        let Some(old_version) = record.map(|record| record.version()) else {
             return Resolve::OtherKey;
-        }
-        let old_version = self.pages.header(&self.pool, &place).version;
+        };
         // A bit that came up by damage must not bring back a record that was retired.
-        let is_intact = |at| self.pages.is_set(&self.pool, &self.pages.place_of(at)).is_ok();
-        if self.pool.pmem.skips(steps::VERSION_ORDER) {
+        let is_intact = |at| pages.is_live(pool, &pages.place_of(at)).is_ok();
+        if pool.pmem.skips(steps::VERSION_ORDER) {
             return Resolve::KeepOld;
         }
         let is_newer = (is_intact(new.0), new.1, new.0) > (is_intact(old), old_version, old);
@@ -209,16 +176,16 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Clears the bits of records that lost against a newer one of their key, durably. When salvaging,
     /// those in damaged words stay: they lose again at the next open, as long as the newer one is there.
     fn clear_losers(&self, losers: &[Location], salvage: bool) -> Result<()> {
-        let _booked = self.begin(Operation::Recovery, &Client::new(0));
+        let _booked = self.core.book(Operation::Recovery, 0);
         let mut shadowed = BTreeMap::new();
         let mut key = Vec::new();
         for place in losers.iter().map(|loser| self.pages.place_of(*loser)) {
-            if salvage && self.pages.is_set(&self.pool, &place).is_err() {
-                if self.pages.read_key(&self.pool, &place, &mut key) {
-                    shadowed.insert(self.hash.of(&key), place.record_at);
+            if salvage && self.pages.is_live(&self.core.pool, &place).is_err() {
+                if self.decode_with_key(&place, &mut key).is_some() {
+                    shadowed.insert(self.core.hash.of(&key), place.record_at);
                 }
             } else {
-                self.pages.retire(&self.pool, &place, |_| {})?;
+                self.pages.retire(&self.core.pool, &place, |_| {})?;
             }
         }
         if !shadowed.is_empty() {
@@ -228,26 +195,26 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(())
     }
 
-    /// Tells readers how to read a block, ends what a session or an index of the last process left in
+    /// Tells readers how to read a block, ends what a session of the last process left in
     /// it, and queues it if it has room; `room` if that is known.
     fn tidy_block(&self, block: u64, room: Option<Room>) {
         // Where they are damaged and salvaged, nobody writes again.
-        let Ok(flags) = block_flags::read(&self.pool, block) else { return };
+        let Ok(flags) = block_flags::read(&self.core.pool, block) else { return };
         if self.blocks.is_damaged(block) && flags & block_flags::FREE != 0 {
             return;
         }
-        let pmem = &self.pool.pmem;
+        let pmem = &self.core.pool.pmem;
         if flags & block_flags::IN_PLACE != 0
             && self.pages.is_checked()
             && !pmem.skips(steps::MARK_PAGES)
         {
             self.mark_pages(block, true);
         }
-        if self.pool.read_only {
+        if self.core.pool.read_only {
             return;
         }
         let tidied = if flags & block_flags::OWNED != 0 {
-            block_flags::change(&self.pool, block, 0, block_flags::OWNED)
+            block_flags::change(&self.core.pool, block, 0, block_flags::OWNED)
         } else {
             Ok(())
         };
@@ -255,7 +222,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             log::warn!("block {block} is not used again: {error}");
             return;
         }
-        let count = || room.unwrap_or_else(|| self.pages.room_in(&self.pool, block));
+        let count = || room.unwrap_or_else(|| self.pages.room_in(&self.core.pool, block));
         self.blocks.leave(block, None, count);
     }
 }

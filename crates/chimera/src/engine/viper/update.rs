@@ -2,65 +2,18 @@
 
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
-use super::read::Existing;
-use super::{Client, Viper, Written, steps};
+use super::read::{Existing, Unsound};
+use super::{Client, Viper, steps};
+use crate::engine::shared::client::Written;
 use crate::records::block_flags;
-use crate::records::vpage::{Pages, Place, sites};
+use crate::records::vpage::{Pages, Place, Record, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
-    /// `change` runs again when another session was faster.
-    pub(crate) fn update(
-        &self,
-        client: &mut Client,
-        key: &[u8],
-        mut change: impl FnMut(&mut Vec<u8>),
-    ) -> Result<bool> {
-        self.pages.check_key(key)?;
-        self.poison.check()?;
-        let hash = self.hash.of(key);
-        let mut attempt = 0;
-        loop {
-            if !self.read_hashed(client, hash, key)? {
-                return Ok(false);
-            }
-            let before = std::mem::take(&mut client.value);
-            let mut after = std::mem::take(&mut client.changed);
-            after.clear();
-            after.extend_from_slice(&before);
-            change(&mut after);
-            let swap = self.replace(client, hash, key, &before, &after, false);
-            client.value = before;
-            client.changed = after;
-            match swap? {
-                Swap::Swapped => return Ok(true),
-                // Gone since it was read, or changed: what is there now decides.
-                Swap::Missing | Swap::Different => {
-                    self.pool.environment.relax(attempt);
-                    attempt = attempt.saturating_add(1);
-                }
-            }
-        }
-    }
-
-    /// Replaces the value of `key` by `new` if it is `expected`.
-    pub(crate) fn compare_and_swap(
-        &self,
-        client: &mut Client,
-        key: &[u8],
-        expected: &[u8],
-        new: &[u8],
-    ) -> Result<Swap> {
-        self.pages.check_key(key)?;
-        self.pages.check_value(expected)?;
-        self.replace(client, self.hash.of(key), key, expected, new, self.verify_reads)
-    }
-
     /// `verify` where the caller has not read the value as `expected`: a damaged one that happens to be
     /// alike is not to be answered for.
-    fn replace(
+    pub(super) fn replace(
         &self,
         client: &mut Client,
         hash: u64,
@@ -69,27 +22,26 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         new: &[u8],
         verify: bool,
     ) -> Result<Swap> {
-        self.pages.check_value(new)?;
-        let booked = self.begin(Operation::Update, client);
+        let booked = self.core.book(Operation::Update, client.shared.number);
         self.index.prefetch_to_change(hash);
-        let _key = self.keys.lock(hash, &self.poison)?;
+        let _key = self.keys.lock(hash, &self.core.poison)?;
         let prefetch =
-            |place: &Place| self.pool.pmem.prefetch(self.pages.whole(&self.pool, place, key.len()));
+            |place: &Place| self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, place));
         let existing = self.find_locked(hash, key, prefetch)?;
         let Some(existing) = existing else { return Ok(Swap::Missing) };
-        if !self.pages.value_is(&self.pool, &existing.place, expected) {
+        let Existing { record, .. } = &existing;
+        if !self.pages.value_is(&self.core.pool, record, expected) {
             return Ok(Swap::Different);
         }
-        let Existing { header, place, .. } = &existing;
-        if verify && !self.page_lock(place).has_mark() && !header.value_is_sound(place, expected) {
-            return Err(Error::corrupted("a record does not match its checksum", place.record_at));
+        if verify && record.verify(hash, self.as_written(&record.place, expected)).is_err() {
+            return Err(Unsound { at: record.place.record_at }.into_error());
         }
-        client.written = match Change::between(expected, new) {
+        client.shared.written = match Change::between(expected, new) {
             Change::None => Written::Nothing,
             Change::Word { at, word } => {
                 booked.is(Operation::UpdateInPlace);
-                let at = self.word_at(&existing, at)?;
-                self.store_word(client, &existing, at, word)?;
+                let at = self.word_at(record, at)?;
+                self.store_word(client, &record.place, at, word)?;
                 Written::InPlace
             }
             Change::More => {
@@ -102,69 +54,49 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Applies `change` to the 8 bytes at `at` of the value of `key`, little-endian; returns what was
     /// there before. `change` answers `None` to leave it.
-    pub(crate) fn update_u64(
+    pub(super) fn update_word(
         &self,
         client: &mut Client,
         key: &[u8],
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        self.pages.check_key(key)?;
         if let Some(value_bytes) = self.pages.fixed_value_bytes()
             && at.checked_add(8).is_none_or(|end| end > value_bytes)
         {
             return Err(Error::FieldOutOfRange { at, value_bytes });
         }
-        if !at.is_multiple_of(8) {
-            let (mut previous, mut outside) = (0, None);
-            let found = self.update(client, key, |value| {
-                let value_bytes = value.len();
-                let field = at.checked_add(8).and_then(|end| value.get_mut(at..end));
-                let Some(field) = field else {
-                    outside = Some(value_bytes);
-                    return;
-                };
-                outside = None;
-                previous = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
-                if let Some(new) = change(previous) {
-                    field.copy_from_slice(&new.to_le_bytes());
-                }
-            })?;
-            return match outside {
-                Some(value_bytes) => Err(Error::FieldOutOfRange { at, value_bytes }),
-                None => Ok(found.then_some(previous)),
-            };
-        }
-        let _booked = self.begin(Operation::UpdateInPlace, client);
-        let hash = self.hash.of(key);
+        let _booked = self.core.book(Operation::UpdateInPlace, client.shared.number);
+        let hash = self.core.hash.of(key);
         self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.poison)?;
+        let _key = self.keys.lock(hash, &self.core.poison)?;
         let prefetch = |place: &Place| {
             prefetch_read(self.page_lock(place));
             if let Some(word_at) = self.pages.expected_word(place, key.len(), at) {
-                self.pool.pmem.prefetch_write(self.pool.extent(word_at, 8));
+                self.core.pool.pmem.prefetch_write(self.core.pool.extent(word_at, 8));
             }
         };
         let Some(existing) = self.find_locked(hash, key, prefetch)? else { return Ok(None) };
-        let word_at = self.word_at(&existing, at)?;
-        let previous = self.pool.pmem.load_u64(word_at);
-        client.written = Written::Nothing;
+        let Existing { record, .. } = &existing;
+        let word_at = self.word_at(record, at)?;
+        let previous = self.core.pool.pmem.load_u64(word_at);
+        client.shared.written = Written::Nothing;
         if let Some(new) = change(previous) {
-            self.store_word(client, &existing, word_at, new)?;
-            client.written = Written::InPlace;
+            self.store_word(client, &record.place, word_at, new)?;
+            client.shared.written = Written::InPlace;
         }
         Ok(Some(previous))
     }
 
     /// Offset of the word with bytes `at..at + 8` of a value.
-    fn word_at(&self, existing: &Existing, at: usize) -> Result<u64> {
-        self.pages.value_word(&self.pool, &existing.place, at).ok_or_else(|| {
-            let value_bytes = self.pages.value_bytes(&self.pool, &existing.place);
+    fn word_at(&self, record: &Record, at: usize) -> Result<u64> {
+        self.pages.value_word(&self.core.pool, record, at).ok_or_else(|| {
+            let value_bytes = self.pages.value_bytes(&self.core.pool, record);
             Error::FieldOutOfRange { at, value_bytes }
         })
     }
 
-    /// Stores a word of a value in place.
+    /// Stores a word of the value of the record at `place`, in place.
     ///
     /// # Durability
     /// Durable on return, and nobody sees it before.
@@ -172,10 +104,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// # Cost
     /// 1 line, 1 fence; once per block 1 of each more.
     #[inline]
-    fn store_word(&self, client: &Client, existing: &Existing, at: u64, word: u64) -> Result<()> {
-        let pool = &*self.pool;
-        self.allow_in_place(client, existing)?;
-        let _page = self.page_lock(&existing.place).lock(&*pool.environment);
+    fn store_word(&self, client: &Client, place: &Place, at: u64, word: u64) -> Result<()> {
+        let pool = &*self.core.pool;
+        self.allow_in_place(client, place)?;
+        let _page = self.page_lock(place).lock(&*pool.environment);
         pool.pmem.store_u64(at, word, sites::VALUE_WORD);
         pool.pmem.flush(pool.extent(at, 8), sites::VALUE_WORD);
         pool.pmem.fence(sites::VALUE_WORD);
@@ -184,20 +116,20 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Makes durable that values of the record's block are updated in place.
     #[inline]
-    fn allow_in_place(&self, client: &Client, existing: &Existing) -> Result<()> {
-        if !self.pages.is_checked() || self.page_lock(&existing.place).has_mark() {
+    fn allow_in_place(&self, client: &Client, place: &Place) -> Result<()> {
+        if !self.pages.is_checked() || self.page_lock(place).has_mark() {
             return Ok(());
         }
-        let _booked = self.begin(Operation::BlockMark, client);
-        let block = existing.place.block;
+        let _booked = self.core.book(Operation::BlockMark, client.shared.number);
+        let block = place.block;
         if self.blocks.is_damaged(block) {
             // The flag would end the checks that keep what is damaged from being served.
             let what =
                 "its block holds damage, so a value cannot be updated in place: put it whole";
-            return Err(Error::corrupted(what, existing.place.record_at));
+            return Err(Error::corrupted(what, place.record_at));
         }
-        if !self.pool.pmem.skips(steps::MARK_BLOCK) {
-            block_flags::change(&self.pool, block, block_flags::IN_PLACE, 0)?;
+        if !self.core.pool.pmem.skips(steps::MARK_BLOCK) {
+            block_flags::change(&self.core.pool, block, block_flags::IN_PLACE, 0)?;
         }
         self.mark_pages(block, true);
         Ok(())
@@ -207,7 +139,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     pub(super) fn mark_pages(&self, block: u64, in_place: bool) {
         for page in 0..self.pages.pages_per_block() {
             let lock = self.blocks.page_lock(self.pages.page_number(block, page));
-            lock.lock(&*self.pool.environment).set_mark(in_place);
+            lock.lock(&*self.core.pool.environment).set_mark(in_place);
         }
     }
 }

@@ -4,7 +4,10 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
-use crate::records::vpage::{DESCRIPTOR_BYTES, Pages, Place, RecordHeader, Stored, sites};
+use crate::engine::KeyChange;
+use crate::records::header::RecordHeader;
+use crate::records::lengths::DESCRIPTOR_BYTES;
+use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Stored, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
@@ -15,14 +18,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.pages.check_key(key)?;
         self.pages.check_value(value)?;
         // Before a block is looked for: where nobody may write, none may be made ready.
-        self.poison.check()?;
-        let booked = self.begin(Operation::Insert, client);
-        let hash = self.hash.of(key);
+        self.core.poison.check()?;
+        let booked = self.core.book(Operation::Insert, client.shared.number);
+        let hash = self.core.hash.of(key);
         self.index.prefetch_to_change(hash);
         // A block, if one is needed, before the lock: others need not wait for it.
-        let beside_bytes = self.beside_bytes(client, key, value);
-        client.place(self, key.len(), beside_bytes)?;
-        let _key = self.keys.lock(hash, &self.poison)?;
+        let spilling = self.spilling(client, key, value);
+        client.place(self, key.len(), beside_bytes(spilling, value))?;
+        let _key = self.keys.lock(hash, &self.core.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
         let existing = self.write(client, hash, key, value, None)?;
         if existing.is_some() {
@@ -53,19 +56,22 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         value: &[u8],
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
-        let beside_bytes = self.beside_bytes(client, key, value);
+        let spilling = self.spilling(client, key, value);
+        let beside_bytes = beside_bytes(spilling, value);
         let place = client.place(self, key.len(), beside_bytes)?;
-        let written = if beside_bytes == value.len() {
-            let stored = Stored { value, beside: value, chunks: &[] };
-            self.write_at(client, &place, hash, key, &stored, known)
-        } else {
-            self.write_in_chunks(client, &place, hash, key, value, known)
+        let written = match spilling {
+            None => {
+                let stored = Stored { value, beside: value, chunks: &[] };
+                self.write_at(client, &place, hash, key, &stored, known)
+            }
+            Some(_) => self.write_in_chunks(client, &place, value, |client, stored| {
+                self.write_at(client, &place, hash, key, stored, known)
+            }),
         };
-        if written.is_err() && V::IS_LOG {
-            // What was begun lies behind the log, where there may have to be zeros.
-            client.abandon(&self.pages, key.len(), beside_bytes);
-            let is_spilled = beside_bytes != value.len() && !self.pages.is_elsewhere(value.len());
-            if is_spilled && matches!(written, Err(Error::PoolFull { .. })) {
+        if let Err(error) = &written {
+            client.abandon(&self.pages, key.len(), beside_bytes, Abandoned::Begun);
+            let fits_page = spilling.is_some_and(|pages| !pages.is_spilled(value.len()));
+            if fits_page && matches!(error, Error::PoolFull { .. }) {
                 return self.write_whole(client, hash, key, value, known);
             }
         }
@@ -87,18 +93,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.write(client, hash, key, value, known)
     }
 
-    /// Bytes beside the key of a record with this value, where the client stores it.
+    /// The pages for the chunks of this value, if the client spills it.
     #[inline(always)]
-    fn beside_bytes(&self, client: &Client, key: &[u8], value: &[u8]) -> usize {
-        if self.pages.is_elsewhere(value.len())
-            || client.spills(&self.pages, key.len(), value.len())
-        {
-            DESCRIPTOR_BYTES
-        } else {
-            value.len()
-        }
+    fn spilling(&self, client: &Client, key: &[u8], value: &[u8]) -> Option<&LogPages> {
+        self.pages.spilling().filter(|pages| client.spills(pages, key.len(), value.len()))
     }
 
+    /// As [`write`](Self::write), with a key and what is stored with it at a place of the client's.
     #[inline(always)]
     pub(super) fn write_at(
         &self,
@@ -109,11 +110,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         stored: &Stored<'_>,
         known: Option<Existing>,
     ) -> Result<Option<Existing>> {
-        let (pool, pages) = (&*self.pool, &self.pages);
+        let (pool, pages) = (&*self.core.pool, &self.pages);
         let mut page = Some(self.page_lock(place).lock(&*pool.environment));
         let value_checksum = pages.write_body(pool, place, key, stored);
         let version = client.tick(0)?;
-        pages.write_header(pool, place, &RecordHeader::new(place, hash, version, value_checksum));
+        let header = RecordHeader::new(place.record_at, hash, version, value_checksum);
+        pages.write_header(pool, place, &header);
         if pages.is_checked() {
             page = None;
         }
@@ -137,9 +139,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return Err(Error::KeyCollisions);
         }
         if let Some(old) = &existing {
-            // A damaged word would refuse to retire the old record once the new one is in force.
-            pages.is_set(pool, &old.place)?;
-            if old.header.version >= version && !pool.pmem.skips(steps::OUTBID) {
+            // A damaged word would refuse to retire the old record once the new one is live.
+            pages.is_live(pool, &old.record.place)?;
+            if old.record.version() >= version && !pool.pmem.skips(steps::OUTBID) {
                 self.outbid(client, place, hash, value_checksum, old)?;
             }
         }
@@ -152,11 +154,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         match entered {
             Ok(entered) => assert!(entered, "the entry of a key changed while the key was locked"),
             Err(damage) => {
-                client.abandon(pages, key.len(), stored.beside.len());
+                client.abandon(pages, key.len(), stored.beside.len(), Abandoned::Damaged);
                 return Err(damage);
             }
         }
         client.consume(self, key.len(), stored.beside.len());
+        let change = if existing.is_none() { KeyChange::Inserted } else { KeyChange::Replaced };
+        self.core.changes.tell(key, change);
         if let Some(old) = &existing {
             self.retire(old)?;
         }
@@ -176,13 +180,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         value_checksum: u32,
         old: &Existing,
     ) -> Result<()> {
-        let (pool, pages) = (&*self.pool, &self.pages);
+        let (pool, pages) = (&*self.core.pool, &self.pages);
         if !pages.is_checked() {
             return Ok(());
         }
-        let version = client.tick(old.header.version.max(self.clock.load(Ordering::Relaxed)))?;
+        let version = client.tick(old.record.version().max(self.clock.load(Ordering::Relaxed)))?;
         let page = self.page_lock(place).lock(&*pool.environment);
-        pages.write_header(pool, place, &RecordHeader::new(place, hash, version, value_checksum));
+        let header = RecordHeader::new(place.record_at, hash, version, value_checksum);
+        pages.write_header(pool, place, &header);
         drop(page);
         if pages.flush_header(pool, place) {
             pool.pmem.fence(sites::RECORD);
@@ -194,10 +199,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     #[inline]
     pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
         self.pages.check_key(key)?;
-        let _booked = self.begin(Operation::Delete, client);
-        let hash = self.hash.of(key);
+        let _booked = self.core.book(Operation::Delete, client.shared.number);
+        let hash = self.core.hash.of(key);
         self.index.prefetch_to_change(hash);
-        let _key = self.keys.lock(hash, &self.poison)?;
+        let _key = self.keys.lock(hash, &self.core.poison)?;
         let Some(old) = self.find_locked(hash, key, |place| self.prefetch_to_retire(place))? else {
             return Ok(false);
         };
@@ -208,19 +213,30 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let removed = self.index.remove_after(hash, old.location, || self.retire(&old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
+        self.core.changes.tell(key, KeyChange::Removed);
         Ok(true)
     }
 
-    /// Makes a record not count any more, durably: 1 line, 1 fence.
+    /// Makes a record not live any more, durably: 1 line, 1 fence.
     #[inline(always)]
     fn retire(&self, old: &Existing) -> Result<()> {
-        let retired = |units| self.blocks.note_freed(old.place.block, units);
-        // Looked up before: once the record does not count, others may use its place, and the chunks'.
-        let chunks = self.pages.chunks(&self.pool, &old.place);
-        self.pages.retire(&self.pool, &old.place, retired)?;
+        let Existing { record, .. } = old;
+        let retired = |units| self.blocks.note_freed(record.place.block, units);
+        // Looked up before: once the record is retired, others may use its place, and the chunks'.
+        let chunks = match self.pages.spilling() {
+            Some(pages) if record.lengths.is_spilled => pages.chunks_of(&self.core.pool, record),
+            _ => Vec::new(),
+        };
+        self.pages.retire(&self.core.pool, &record.place, retired)?;
         for (block, units) in chunks {
             self.blocks.note_freed(block, units);
         }
         Ok(())
     }
+}
+
+/// Bytes beside the key of a record with this value, spilled to chunks in `spilling` if to any.
+#[inline(always)]
+fn beside_bytes(spilling: Option<&LogPages>, value: &[u8]) -> usize {
+    if spilling.is_some() { DESCRIPTOR_BYTES } else { value.len() }
 }

@@ -1,6 +1,6 @@
 //! Indexes in DRAM. They are lost with the process and rebuilt from the records.
 //!
 //! Nothing here sees a persistent-memory address: entries are opaque locations, and memory comes
-//! from [`Arena`](chimera_pmem::Arena)s or whatever implements [`extendible_hash::Words`].
+//! from [`Arena`](chimera_pmem::Arena)s.
 
 pub mod extendible_hash;

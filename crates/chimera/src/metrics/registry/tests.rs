@@ -1,13 +1,14 @@
 use chimera_pmem::SteppedEnvironment;
 
 use super::*;
-use crate::types::operations::Count;
+use crate::metrics::Meter;
+use crate::types::operations::{Count, Timed};
 
 /// Operations of session `number` that are timed, of `operations`.
 fn timed(every: u32, number: u32, operations: u32) -> Vec<u32> {
     let environment = Arc::new(SteppedEnvironment::in_memory(1));
     let registry = Registry::new(environment.clone(), every);
-    let mut meter = registry.meter(number);
+    let mut meter = Meter::new(registry.clone(), number);
     let mut timed = Vec::new();
     for operation in 0..operations {
         let started = meter.begin();
@@ -39,7 +40,7 @@ fn one_in_so_many_is_timed_and_the_same_ones_each_time() {
 #[test]
 fn a_session_is_counted_once_before_and_after_its_end() {
     let registry = Registry::new(Arc::new(SteppedEnvironment::in_memory(1)), 1);
-    let mut meters: Vec<_> = (0..3).map(|number| registry.meter(number)).collect();
+    let mut meters: Vec<_> = (0..3).map(|number| Meter::new(registry.clone(), number)).collect();
     for (number, meter) in meters.iter_mut().enumerate() {
         let started = meter.begin();
         meter.count_many(Count::GetHits, 1 + number as u64);

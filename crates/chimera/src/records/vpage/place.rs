@@ -1,6 +1,7 @@
 //! [`Place`]: where a record is.
 
-use crate::pool::{BlockMap, Location};
+use super::page_map::PageMap;
+use crate::pool::Location;
 
 /// Bits of a location for the slot (plus one) and for the page.
 const SLOT_BITS: u32 = 16;
@@ -31,7 +32,7 @@ impl Place {
 
     /// The place of a location; `slot_at` says where in its page a slot begins.
     #[inline(always)]
-    pub(crate) fn of(map: &BlockMap, location: Location, slot_at: impl Fn(u32) -> u64) -> Self {
+    pub(crate) fn of(map: &PageMap, location: Location, slot_at: impl Fn(u32) -> u64) -> Self {
         let raw = location.raw();
         let slot = (raw & ((1 << SLOT_BITS) - 1)) as u32 - 1;
         let page = raw >> SLOT_BITS & ((1 << PAGE_BITS) - 1);
@@ -41,7 +42,7 @@ impl Place {
     /// Slot number `slot` of a page.
     #[inline(always)]
     pub(crate) fn new(
-        map: &BlockMap,
+        map: &PageMap,
         block: u64,
         page: u64,
         slot: u32,

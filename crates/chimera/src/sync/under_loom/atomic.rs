@@ -83,9 +83,3 @@ macro_rules! atomic {
 atomic!(AtomicBool, bool, {});
 atomic!(AtomicU32, u32, { fetch_add, fetch_sub, fetch_and, fetch_or, fetch_max });
 atomic!(AtomicU64, u64, { fetch_add, fetch_sub, fetch_and, fetch_or, fetch_max });
-
-impl AtomicU64 {
-    pub(crate) fn into_inner(self) -> u64 {
-        self.0.into_inner()
-    }
-}

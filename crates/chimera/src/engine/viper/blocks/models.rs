@@ -27,7 +27,7 @@ impl Block {
             damaged: Mutex::default(),
             is_starved: AtomicBool::new(false),
             units_per_block: slots,
-            reused_at_part: 4,
+            refilled_at_part: 4,
             pages_per_block: 1,
         };
         blocks.ensure(1).expect("room");

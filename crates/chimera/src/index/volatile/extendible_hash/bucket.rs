@@ -4,45 +4,51 @@
 //! occupied exactly when its location is not zero; the fingerprint says nothing about that, so a
 //! fingerprint of zero needs no special care.
 
-use super::{HashGeometry, Words};
-use crate::pool::Location;
+use chimera_pmem::prefetch_read;
 
-/// Slots in a bucket.
-pub(super) const BUCKET_SLOTS: u32 = 4;
-/// Words in a bucket: a cache line.
-pub(super) const BUCKET_WORDS: u32 = 2 * BUCKET_SLOTS;
+use super::geometry::{BUCKET_SLOTS, BUCKET_WORDS, HashGeometry};
+use crate::pool::Location;
+use crate::sync::Arena;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// A cache line of words: four fingerprints, four locations.
+#[derive(Debug)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
+#[cfg_attr(loom, derive(Default))]
+#[repr(C, align(64))]
+pub(super) struct Line([AtomicU64; BUCKET_WORDS as usize]);
 
 /// A bucket. Everything that changes it needs the lock of its segment.
-pub(super) struct Bucket<'a, W: Words> {
-    words: &'a W,
-    line: W::Line<'a>,
-}
+#[derive(Clone, Copy)]
+pub(super) struct Bucket<'a>(&'a Line);
 
-impl<W: Words> Clone for Bucket<'_, W> {
-    fn clone(&self) -> Self {
-        *self
+impl Bucket<'_> {
+    #[inline(always)]
+    fn load(self, word: u32) -> u64 {
+        self.0.0[word as usize].load(Ordering::Acquire)
     }
-}
 
-impl<W: Words> Copy for Bucket<'_, W> {}
+    #[inline(always)]
+    fn store(self, word: u32, value: u64) {
+        self.0.0[word as usize].store(value, Ordering::Release);
+    }
 
-impl<'a, W: Words> Bucket<'a, W> {
     /// The fingerprint in a slot.
     #[inline(always)]
     pub(super) fn fingerprint(self, slot: u32) -> u64 {
-        self.words.load(self.line, slot)
+        self.load(slot)
     }
 
     /// The location in a slot, when it is occupied.
     #[inline(always)]
     pub(super) fn location(self, slot: u32) -> Option<Location> {
-        Location::from_raw(self.words.load(self.line, BUCKET_SLOTS + slot))
+        Location::from_raw(self.load(BUCKET_SLOTS + slot))
     }
 
     /// The occupied slots that have the fingerprint `hash`, as `(slot, location)`. The fingerprints
     /// are loaded at once, a location when its turn comes.
     #[inline(always)]
-    pub(super) fn matches(self, hash: u64) -> impl Iterator<Item = (u32, Location)> + use<'a, W> {
+    pub(super) fn matches(self, hash: u64) -> impl Iterator<Item = (u32, Location)> {
         let mut slots = 0;
         for slot in 0..BUCKET_SLOTS {
             slots |= u32::from(self.fingerprint(slot) == hash) << slot;
@@ -60,26 +66,25 @@ impl<'a, W: Words> Bucket<'a, W> {
         Ones(slots).next()
     }
 
-    /// Occupies an empty slot: the fingerprint first, so that the location, which is what makes the
-    /// slot count, appears with its own fingerprint in place.
+    /// Occupies an empty slot: the fingerprint first, so that the location, which makes the slot
+    /// occupied, appears with its own fingerprint in place.
     #[inline(always)]
     pub(super) fn fill(self, slot: u32, hash: u64, location: Location) {
-        self.words.store(self.line, slot, hash);
-        self.words.store(self.line, BUCKET_SLOTS + slot, location.raw());
+        self.store(slot, hash);
+        self.store(BUCKET_SLOTS + slot, location.raw());
     }
 
-    /// Empties a slot: the location first, so that the slot has stopped to count when its
-    /// fingerprint goes.
+    /// Empties a slot: the location first, so that the slot is empty when its fingerprint goes.
     #[inline(always)]
     pub(super) fn clear(self, slot: u32) {
-        self.words.store(self.line, BUCKET_SLOTS + slot, 0);
-        self.words.store(self.line, slot, 0);
+        self.store(BUCKET_SLOTS + slot, 0);
+        self.store(slot, 0);
     }
 
     /// Replaces the location of an occupied slot; the key stays.
     #[inline(always)]
     pub(super) fn replace(self, slot: u32, location: Location) {
-        self.words.store(self.line, BUCKET_SLOTS + slot, location.raw());
+        self.store(BUCKET_SLOTS + slot, location.raw());
     }
 
     /// Moves an entry to an empty slot of another bucket. It is never absent: for a moment it is in
@@ -93,13 +98,7 @@ impl<'a, W: Words> Bucket<'a, W> {
     /// Starts loading the bucket.
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        self.words.prefetch(self.line);
-    }
-
-    /// Makes the bucket durable.
-    #[inline(always)]
-    pub(super) fn persist(self) {
-        self.words.persist(self.line);
+        prefetch_read(self.0);
     }
 }
 
@@ -121,34 +120,28 @@ impl Iterator for Ones {
 }
 
 /// An occupied slot.
-pub(super) struct Entry<'a, W: Words> {
+pub(super) struct Entry<'a> {
     /// The bucket's number in its segment.
     pub(super) number: u32,
-    pub(super) bucket: Bucket<'a, W>,
+    pub(super) bucket: Bucket<'a>,
     pub(super) slot: u32,
     pub(super) hash: u64,
     pub(super) location: Location,
 }
 
 /// The slots of one segment.
-pub(super) struct Slots<'a, W> {
-    words: &'a W,
+#[derive(Clone, Copy)]
+pub(super) struct Slots<'a> {
+    lines: &'a Arena<Line>,
     geometry: HashGeometry,
     segment: u64,
 }
 
-impl<W> Clone for Slots<'_, W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<W> Copy for Slots<'_, W> {}
-
-impl<'a, W: Words> Slots<'a, W> {
+impl<'a> Slots<'a> {
+    /// Of a segment whose lines are present in `lines`.
     #[inline(always)]
-    pub(super) fn new(words: &'a W, geometry: HashGeometry, segment: u64) -> Self {
-        Self { words, geometry, segment }
+    pub(super) fn new(lines: &'a Arena<Line>, geometry: HashGeometry, segment: u64) -> Self {
+        Self { lines, geometry, segment }
     }
 
     #[inline(always)]
@@ -158,19 +151,20 @@ impl<'a, W: Words> Slots<'a, W> {
 
     /// The bucket with this number.
     #[inline(always)]
-    pub(super) fn bucket(self, number: u32) -> Bucket<'a, W> {
-        Bucket { words: self.words, line: self.words.line(self.segment, number) }
+    pub(super) fn bucket(self, number: u32) -> Bucket<'a> {
+        let line = (self.segment << self.geometry.bucket_bits()) | u64::from(number);
+        Bucket(self.lines.get(line).expect("a segment that was ensured"))
     }
 
     /// The two buckets `hash` may live in, its home first.
     #[inline(always)]
-    pub(super) fn candidates(self, hash: u64) -> [Bucket<'a, W>; 2] {
+    pub(super) fn candidates(self, hash: u64) -> [Bucket<'a>; 2] {
         self.geometry.candidates(hash).map(|number| self.bucket(number))
     }
 
     /// Hands the entries of all buckets to `visit`.
     #[inline(always)]
-    pub(super) fn for_each(self, mut visit: impl FnMut(Entry<'a, W>)) {
+    pub(super) fn for_each(self, mut visit: impl FnMut(Entry<'a>)) {
         for number in 0..self.geometry.buckets() {
             let bucket = self.bucket(number);
             for slot in 0..BUCKET_SLOTS {
@@ -183,7 +177,7 @@ impl<'a, W: Words> Slots<'a, W> {
 
     /// The slot of the entry of `hash` with exactly this location.
     #[inline]
-    pub(super) fn find_exact(self, hash: u64, location: Location) -> Option<(Bucket<'a, W>, u32)> {
+    pub(super) fn find_exact(self, hash: u64, location: Location) -> Option<(Bucket<'a>, u32)> {
         self.geometry.candidates(hash).into_iter().find_map(|number| {
             let bucket = self.bucket(number);
             let (slot, _) = bucket.matches(hash).find(|&(_, found)| found == location)?;
@@ -196,10 +190,5 @@ impl<'a, W: Words> Slots<'a, W> {
         for number in 0..self.geometry.buckets() {
             self.bucket(number).prefetch();
         }
-    }
-
-    /// Makes the whole segment durable.
-    pub(super) fn persist(self) {
-        self.words.persist_segment(self.segment);
     }
 }

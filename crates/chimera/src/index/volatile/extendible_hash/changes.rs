@@ -4,11 +4,11 @@ use std::convert::Infallible;
 
 use super::bucket::Bucket;
 use super::overflow::{ALIKE_MAX, ALIKE_REBUILT_MAX};
-use super::{ExtendibleHash, LockedSegment, Words, displacement};
+use super::{ExtendibleHash, LockedSegment, displacement};
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 
-impl<W: Words> ExtendibleHash<W> {
+impl ExtendibleHash {
     /// Whether one more entry of `hash` may be [inserted](Self::insert): not when there are so many
     /// already that the keys must have been chosen to have the same hash. The answer stays right as
     /// long as the caller keeps others from inserting entries of this hash.
@@ -51,7 +51,6 @@ impl<W: Words> ExtendibleHash<W> {
                 Room::Slot(bucket, slot) => {
                     first()?;
                     bucket.fill(slot, hash, location);
-                    bucket.persist();
                     locked.header.set_entries(locked.header.entries() + 1);
                     return Ok(());
                 }
@@ -91,7 +90,6 @@ impl<W: Words> ExtendibleHash<W> {
         if let Some((bucket, slot)) = locked.slots.find_exact(hash, old) {
             first()?;
             bucket.replace(slot, new);
-            bucket.persist();
             return Ok(true);
         }
         if !self.overflow.locations(hash).contains(&old) {
@@ -126,7 +124,6 @@ impl<W: Words> ExtendibleHash<W> {
         if let Some((bucket, slot)) = locked.slots.find_exact(hash, old) {
             first()?;
             bucket.clear(slot);
-            bucket.persist();
             locked.header.set_entries(locked.header.entries() - 1);
             return Ok(true);
         }
@@ -161,7 +158,6 @@ impl<W: Words> ExtendibleHash<W> {
                         Resolve::KeepOld => return Ok(Some(new)),
                         Resolve::KeepNew => {
                             bucket.replace(slot, new);
-                            bucket.persist();
                             return Ok(Some(old));
                         }
                     }
@@ -180,7 +176,6 @@ impl<W: Words> ExtendibleHash<W> {
             match self.room(&locked, hash) {
                 Room::Slot(bucket, slot) => {
                     bucket.fill(slot, hash, new);
-                    bucket.persist();
                     locked.header.set_entries(locked.header.entries() + 1);
                     return Ok(None);
                 }
@@ -198,7 +193,7 @@ impl<W: Words> ExtendibleHash<W> {
 
     /// Finds a place for a new entry in a locked segment, or splits it.
     #[inline]
-    fn room<'a>(&self, locked: &LockedSegment<'a, W>, hash: u64) -> Room<'a, W> {
+    fn room<'a>(&self, locked: &LockedSegment<'a>, hash: u64) -> Room<'a> {
         let slots = locked.slots;
         let candidates = slots.geometry().candidates(hash);
         let free = candidates.into_iter().find_map(|number| {
@@ -214,9 +209,9 @@ impl<W: Words> ExtendibleHash<W> {
 }
 
 /// Where a new entry goes.
-enum Room<'a, W: Words> {
+enum Room<'a> {
     /// Into a free slot.
-    Slot(Bucket<'a, W>, u32),
+    Slot(Bucket<'a>, u32),
     /// Into the overflow: splitting would not help, or there is no space.
     Overflow,
     /// The segment was split: to be looked at anew.

@@ -5,8 +5,8 @@
 //! which is in the table, so no record is read. The moves are then made from the far end, each into
 //! a slot that is free at that moment, so no entry is ever absent.
 
-use super::bucket::{BUCKET_SLOTS, Bucket, Slots};
-use super::{HashGeometry, Words};
+use super::bucket::{Bucket, Slots};
+use super::geometry::{BUCKET_SLOTS, HashGeometry};
 
 /// Full buckets whose entries are considered for a move. Their other buckets are looked at as well,
 /// so up to five times as many cache lines are read before the search gives up. This is what bounds
@@ -41,10 +41,7 @@ impl Seen {
 
 /// Frees a slot in one of two full buckets, and returns both. `None`, with nothing changed, when
 /// the search gave up.
-pub(super) fn make_room<W: Words>(
-    slots: Slots<'_, W>,
-    full: [u32; ROOTS],
-) -> Option<(Bucket<'_, W>, u32)> {
+pub(super) fn make_room(slots: Slots<'_>, full: [u32; ROOTS]) -> Option<(Bucket<'_>, u32)> {
     let mut steps = [Step::default(); EXPANDED_MAX];
     let mut count = ROOTS;
     let mut seen = Seen([0; _]);
@@ -69,7 +66,7 @@ pub(super) fn make_room<W: Words>(
             }
             let reached = slots.bucket(other);
             if let Some(free) = reached.free_slot() {
-                move_entry(bucket, slot, reached, free);
+                bucket.relocate(slot, reached, free);
                 return Some(shift(slots, &steps, current, slot));
             }
             if count < EXPANDED_MAX {
@@ -84,25 +81,19 @@ pub(super) fn make_room<W: Words>(
 }
 
 /// Moves a free slot from the bucket of step `current` back along the way to a root.
-fn shift<'a, W: Words>(
-    slots: Slots<'a, W>,
+fn shift<'a>(
+    slots: Slots<'a>,
     steps: &[Step; EXPANDED_MAX],
     mut current: usize,
     mut free: u32,
-) -> (Bucket<'a, W>, u32) {
+) -> (Bucket<'a>, u32) {
     let mut bucket = slots.bucket(u32::from(steps[current].bucket));
     while current >= ROOTS {
         let Step { parent, slot, .. } = steps[current];
         current = usize::from(parent);
         let previous = slots.bucket(u32::from(steps[current].bucket));
-        move_entry(previous, u32::from(slot), bucket, free);
+        previous.relocate(u32::from(slot), bucket, free);
         (bucket, free) = (previous, u32::from(slot));
     }
     (bucket, free)
-}
-
-fn move_entry<'a, W: Words>(from: Bucket<'a, W>, slot: u32, to: Bucket<'a, W>, to_slot: u32) {
-    from.relocate(slot, to, to_slot);
-    to.persist();
-    from.persist();
 }

@@ -1,7 +1,9 @@
 //! [`HashGeometry`]: how large a segment is, and which buckets of it a hash may live in.
 
-use super::bucket::{BUCKET_SLOTS, BUCKET_WORDS};
-
+/// Slots in a bucket.
+pub(super) const BUCKET_SLOTS: u32 = 4;
+/// Words in a bucket: a cache line.
+pub(super) const BUCKET_WORDS: u32 = 2 * BUCKET_SLOTS;
 /// log2 of the most buckets a segment can have.
 const BUCKET_BITS_MAX: u32 = 10;
 

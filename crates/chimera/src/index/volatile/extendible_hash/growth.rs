@@ -1,7 +1,7 @@
 //! Growing: giving out segments, splitting them, doubling the directory.
 
 use super::bucket::Slots;
-use super::{ExtendibleHash, LockedSegment, Words};
+use super::{ExtendibleHash, LockedSegment};
 use crate::index::OutOfSpace;
 use crate::sync::VersionLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,9 @@ pub(super) struct Growth {
     segments: AtomicU64,
     /// The number of segments at which to make more of them usable.
     refill_at: AtomicU64,
+    /// Segments that there is memory for, where a test limits them.
+    #[cfg(test)]
+    pub(super) segments_max: std::sync::Mutex<Option<u64>>,
 }
 
 impl Growth {
@@ -36,7 +39,7 @@ impl Growth {
     }
 }
 
-impl<W: Words> ExtendibleHash<W> {
+impl ExtendibleHash {
     /// The first segment.
     pub(super) fn grow_first(&self) -> Result<(), OutOfSpace> {
         self.ensure_segments(1)?;
@@ -103,7 +106,7 @@ impl<W: Words> ExtendibleHash<W> {
     /// 3. They are removed from the old segment.
     ///
     /// Both segments stay locked while any entry is in both.
-    pub(super) fn split(&self, old: &LockedSegment<'_, W>, hash: u64) -> bool {
+    pub(super) fn split(&self, old: &LockedSegment<'_>, hash: u64) -> bool {
         let entries = old.header.entries();
         // With so few entries it is their hashes that collide; halving them would help little.
         if entries < self.geometry.slots_per_segment() / 2 {
@@ -118,16 +121,14 @@ impl<W: Words> ExtendibleHash<W> {
         let moved = copy_where_set(old.slots, new.slots, bit);
         new.header.set_entries(moved);
         new.header.set_depth(depth + 1);
-        bring_home(new.slots);
-        new.slots.persist();
+        move_home(new.slots);
 
         self.publish_split(hash | bit, depth + 1, number);
 
         clear_where_set(old.slots, bit);
         old.header.set_entries(entries - moved);
         old.header.set_depth(depth + 1);
-        bring_home(old.slots);
-        old.slots.persist();
+        move_home(old.slots);
         true
     }
 
@@ -161,14 +162,19 @@ impl<W: Words> ExtendibleHash<W> {
 
     /// Under the growth lock.
     fn ensure_segments(&self, count: u64) -> Result<(), OutOfSpace> {
-        self.words.ensure_segments(count)?;
+        #[cfg(test)]
+        if self.growth.segments_max.lock().is_ok_and(|max| max.is_some_and(|max| count > max)) {
+            return Err(OutOfSpace);
+        }
+        let lines = count.checked_mul(u64::from(self.geometry.buckets())).ok_or(OutOfSpace)?;
+        self.lines.ensure(lines).map_err(|_| OutOfSpace)?;
         self.headers.ensure(count).map_err(|_| OutOfSpace)
     }
 }
 
 /// Copies the entries whose hash has `bit` set to the same slots of the empty segment `new`.
 /// Returns their number.
-fn copy_where_set<W: Words>(old: Slots<'_, W>, new: Slots<'_, W>, bit: u64) -> u32 {
+fn copy_where_set(old: Slots<'_>, new: Slots<'_>, bit: u64) -> u32 {
     let mut copied = 0;
     old.for_each(|entry| {
         if entry.hash & bit != 0 {
@@ -180,7 +186,7 @@ fn copy_where_set<W: Words>(old: Slots<'_, W>, new: Slots<'_, W>, bit: u64) -> u
 }
 
 /// Removes the entries whose hash has `bit` set.
-fn clear_where_set<W: Words>(slots: Slots<'_, W>, bit: u64) {
+fn clear_where_set(slots: Slots<'_>, bit: u64) {
     slots.for_each(|entry| {
         if entry.hash & bit != 0 {
             entry.bucket.clear(entry.slot);
@@ -190,7 +196,7 @@ fn clear_where_set<W: Words>(slots: Slots<'_, W>, bit: u64) {
 
 /// Moves entries that are in their second bucket to their first where that has room again, so that
 /// lookups find them with one cache line.
-fn bring_home<W: Words>(slots: Slots<'_, W>) {
+fn move_home(slots: Slots<'_>) {
     slots.for_each(|entry| {
         let home = slots.geometry().home(entry.hash);
         if home == entry.number {

@@ -1,6 +1,6 @@
 //! Listings: every entry, in an order that does not depend on how the table has grown.
 
-use super::{ExtendibleHash, Words};
+use super::ExtendibleHash;
 use crate::pool::Location;
 
 /// Where the entries of a hash come in a listing. The directory goes by the low bits of a hash. With these
@@ -16,7 +16,7 @@ pub(super) const fn hash_at(position: u64) -> u64 {
     position.reverse_bits()
 }
 
-impl<W: Words> ExtendibleHash<W> {
+impl ExtendibleHash {
     /// Adds to `into`, in no order, the entries from position `from` on up to some later position, and
     /// returns the position after that: `None` when there is none. What is there at this moment is
     /// added, exactly once. No lock is held afterwards.

@@ -2,12 +2,12 @@
 
 use chimera_pmem::prefetch_read;
 
+use super::ExtendibleHash;
 use super::bucket::Slots;
-use super::{ExtendibleHash, Words};
 use crate::index::Probe;
 use crate::pool::Location;
 
-impl<W: Words> ExtendibleHash<W> {
+impl ExtendibleHash {
     /// Starts loading both buckets of `hash`.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
@@ -31,7 +31,7 @@ impl<W: Words> ExtendibleHash<W> {
     ///
     /// `verify` may be asked about any location that was ever entered, also one that has been
     /// removed or given to another record since, and about the same one again. It answers
-    /// - `Found` only if the record of the very key is there and alive;
+    /// - `Found` only if the record of the very key is there and live;
     /// - `NotThis` if another key's record is there, or none, or one that was retired after its entry
     ///   had been swapped or while its key was being removed;
     /// - `Retry` if it cannot tell.
@@ -69,7 +69,7 @@ impl<W: Words> ExtendibleHash<W> {
         }
     }
 
-    /// As `find`, once a short way has not found it: an answer other than `Found` counts only if the
+    /// As `find`, once a short way has not found it: an answer other than `Found` is given only if the
     /// segment did not change meanwhile.
     #[inline(never)]
     fn find_observed<T>(
@@ -148,8 +148,8 @@ impl<W: Words> ExtendibleHash<W> {
 /// Asks `verify` about the entries of `hash` in its two buckets, in order, until one is not
 /// `NotThis`.
 #[inline(always)]
-fn probe<W: Words, T>(
-    slots: Slots<'_, W>,
+fn probe<T>(
+    slots: Slots<'_>,
     hash: u64,
     verify: &mut impl FnMut(Location) -> Probe<T>,
 ) -> Probe<T> {

@@ -41,7 +41,7 @@
 //!    the lock of the segment; the directory and the number of segments only under the growth lock.
 //! 4. Whenever no segment is locked, each entry is in one place: in one of the two buckets of its
 //!    hash in the segment to which the directory leads, or in the overflow.
-//! 5. An entry that is moved (displaced, brought home, split off) is copied first and removed from
+//! 5. An entry that is moved (displaced, moved home, split off) is copied first and removed from
 //!    its old place afterwards. While it is in two segments, both are locked.
 //! 6. Locks are taken in the order: segment, a segment with a higher number, growth or overflow.
 //!    The second segment is always a new one that nobody else may hold before the directory leads
@@ -58,7 +58,7 @@
 //! **Readers** make a short attempt first: directory, home bucket, second bucket, proposing the
 //! location of each matching fingerprint to the caller. If the caller finds the record of its key
 //! there, the lookup is over. This needs no agreement with any writer, because what makes the answer
-//! right is the record: it held the key and was alive at that moment. The two words of a slot may
+//! right is the record: it held the key and was live at that moment. The two words of a slot may
 //! have been read around a change, the segment may be the wrong one; then a wrong location is
 //! proposed and rejected, or the right one is not proposed.
 //!
@@ -80,7 +80,7 @@
 //! **Splits** lock the segment, fill a new one that nobody knows with copies of the entries whose next
 //! bit is set, point the directory there, and only then remove those entries from the old segment.
 //! A reader that still goes to the old segment finds its entry there, or misses it and observes: the
-//! old segment's version is odd until the end, and then the directory leads elsewhere. Segments split
+//! old segment's version is odd until the end, and then the directory leads to the new one. Segments split
 //! independently of each other; only giving out a number and the directory are under the growth
 //! lock. **Doubling** writes the upper half before the mask; who uses the old mask reads entries of
 //! the lower half, which stay maintained and lead to where the key is or was before a split.
@@ -119,24 +119,24 @@ mod models;
 mod overflow;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::fmt;
 use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-use self::bucket::Slots;
+use self::bucket::{Line, Slots};
 use self::directory::Directory;
 pub use self::geometry::HashGeometry;
 use self::growth::Growth;
 use self::header::SegmentHeader;
 pub use self::listing::position_of;
 use self::overflow::Overflow;
-pub use self::words::{DramWords, Words};
 use crate::index::OutOfSpace;
 use crate::sync::{Arena, VersionGuard};
 
+/// Lines that small tables have without a system call: 4 KiB.
+const FIRST_LINES: usize = 64;
 /// Headers in the first chunk of memory.
 const FIRST_HEADERS: usize = 16;
 
@@ -145,10 +145,10 @@ const FIRST_HEADERS: usize = 16;
 /// Any number of threads may call anything at any time. The caller makes sure that no two entries
 /// have the same hash and location, and that each key is entered once: by holding a lock of the key
 /// from finding it absent to [`insert`](Self::insert), or by [`upsert_with`](Self::upsert_with).
-pub struct ExtendibleHash<W: Words = DramWords> {
+pub struct ExtendibleHash {
     geometry: HashGeometry,
     directory: Directory,
-    words: W,
+    lines: Arena<Line>,
     headers: Arena<SegmentHeader>,
     overflow: Overflow,
     growth: Growth,
@@ -169,42 +169,29 @@ pub struct Shape {
 }
 
 /// A segment whose lock is held.
-struct LockedSegment<'a, W> {
+struct LockedSegment<'a> {
     header: &'a SegmentHeader,
-    slots: Slots<'a, W>,
+    slots: Slots<'a>,
     _guard: VersionGuard<'a>,
 }
 
 /// What a reader remembers to tell later whether anything has changed.
-struct Observed<'a, W> {
+struct Observed<'a> {
     header: &'a SegmentHeader,
-    slots: Slots<'a, W>,
+    slots: Slots<'a>,
     version: u64,
 }
 
-impl<W> Observed<'_, W> {
+impl Observed<'_> {
     #[inline]
     fn is_unchanged(&self) -> bool {
         self.header.lock.read_is_valid(self.version)
     }
 }
 
-impl ExtendibleHash<DramWords> {
-    /// An empty table in DRAM. See [`DramWords::new`] for `huge_pages`.
-    ///
-    /// # Errors
-    /// When there is no memory for the first segment.
-    pub fn in_dram(
-        geometry: HashGeometry,
-        huge_pages: bool,
-        environment: Arc<dyn Environment>,
-    ) -> Result<Self, OutOfSpace> {
-        Self::new(DramWords::new(geometry, huge_pages), geometry, environment)
-    }
-}
-
-impl<W: Words> ExtendibleHash<W> {
-    /// An empty table over `words`, which have the same geometry.
+impl ExtendibleHash {
+    /// An empty table. `huge_pages` asks the system for 2 MiB pages once the table is that large: fewer
+    /// address-translation misses, for up to 2 MiB of memory not needed yet.
     ///
     /// # Errors
     /// When there is no memory for the first segment.
@@ -212,14 +199,14 @@ impl<W: Words> ExtendibleHash<W> {
     /// # Cost
     /// One segment and some 3 KiB.
     pub fn new(
-        words: W,
         geometry: HashGeometry,
+        huge_pages: bool,
         environment: Arc<dyn Environment>,
     ) -> Result<Self, OutOfSpace> {
         let table = Self {
             geometry,
             directory: Directory::new()?,
-            words,
+            lines: Arena::new((geometry.buckets() as usize).max(FIRST_LINES), huge_pages),
             headers: Arena::new(FIRST_HEADERS, false),
             overflow: Overflow::default(),
             growth: Growth::default(),
@@ -245,8 +232,9 @@ impl<W: Words> ExtendibleHash<W> {
 
     /// Bytes of memory in use: segments, their headers and the directory.
     pub fn bytes(&self) -> u64 {
+        let lines = self.lines.count() * size_of::<Line>() as u64;
         let headers = self.headers.count() * size_of::<SegmentHeader>() as u64;
-        self.words.bytes() + headers + self.directory.bytes() + self.overflow.bytes()
+        lines + headers + self.directory.bytes() + self.overflow.bytes()
     }
 
     /// How the table has grown.
@@ -260,8 +248,8 @@ impl<W: Words> ExtendibleHash<W> {
     }
 
     #[inline(always)]
-    fn slots(&self, segment: u64) -> Slots<'_, W> {
-        Slots::new(&self.words, self.geometry, segment)
+    fn slots(&self, segment: u64) -> Slots<'_> {
+        Slots::new(&self.lines, self.geometry, segment)
     }
 
     #[inline(always)]
@@ -271,7 +259,7 @@ impl<W: Words> ExtendibleHash<W> {
 
     /// Locks the segment that `hash` belongs to.
     #[inline]
-    fn lock(&self, hash: u64) -> LockedSegment<'_, W> {
+    fn lock(&self, hash: u64) -> LockedSegment<'_> {
         loop {
             let segment = self.directory.segment_of(hash);
             let slots = self.slots(segment);
@@ -286,7 +274,7 @@ impl<W: Words> ExtendibleHash<W> {
     }
 
     #[inline]
-    fn lock_segment(&self, segment: u64) -> LockedSegment<'_, W> {
+    fn lock_segment(&self, segment: u64) -> LockedSegment<'_> {
         let header = self.header(segment);
         let guard = header.lock.lock(&*self.environment);
         LockedSegment { header, slots: self.slots(segment), _guard: guard }
@@ -295,13 +283,13 @@ impl<W: Words> ExtendibleHash<W> {
     /// The segment `hash` belongs to, with its version. `None` while a writer is at it, or when it
     /// has just been split.
     #[inline]
-    fn observe(&self, hash: u64) -> Option<Observed<'_, W>> {
+    fn observe(&self, hash: u64) -> Option<Observed<'_>> {
         self.observe_in(self.directory.segment_of(hash), hash)
     }
 
     /// As `observe`, for the segment that `hash` belonged to a moment ago.
     #[inline]
-    fn observe_in(&self, segment: u64, hash: u64) -> Option<Observed<'_, W>> {
+    fn observe_in(&self, segment: u64, hash: u64) -> Option<Observed<'_>> {
         let header = self.header(segment);
         let version = header.lock.read_begin()?;
         // Not before the version: a split that this version tells nothing about must be seen here.
@@ -310,7 +298,7 @@ impl<W: Words> ExtendibleHash<W> {
     }
 }
 
-impl<W: Words> fmt::Debug for ExtendibleHash<W> {
+impl fmt::Debug for ExtendibleHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExtendibleHash")
             .field("geometry", &self.geometry)

@@ -22,7 +22,7 @@ impl Store {
     /// With segments of `slots` slots, and each of `hashes` entered with the location of its position.
     fn new(slots: u32, hashes: &[u64]) -> Arc<Self> {
         let geometry = HashGeometry::new(slots).expect("a size there can be");
-        let table = ExtendibleHash::in_dram(geometry, false, model::environment()).expect("room");
+        let table = ExtendibleHash::new(geometry, false, model::environment()).expect("room");
         let store = Self { table, records: Default::default() };
         for (number, hash) in (1..).zip(hashes) {
             store.insert(*hash, number);

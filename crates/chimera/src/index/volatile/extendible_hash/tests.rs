@@ -7,7 +7,6 @@ mod space;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use chimera_pmem::RealEnvironment;
 
@@ -34,11 +33,11 @@ pub(super) fn place_of(key: u64) -> Location {
 
 pub(super) fn table(slots_per_segment: u32) -> ExtendibleHash {
     let geometry = HashGeometry::new(slots_per_segment).unwrap();
-    ExtendibleHash::in_dram(geometry, false, Arc::new(RealEnvironment::new())).unwrap()
+    ExtendibleHash::new(geometry, false, Arc::new(RealEnvironment::new())).unwrap()
 }
 
 /// Looks for an entry at exactly `location`.
-pub(super) fn finds<W: Words>(table: &ExtendibleHash<W>, hash: u64, location: Location) -> bool {
+pub(super) fn finds(table: &ExtendibleHash, hash: u64, location: Location) -> bool {
     let verify = |found| if found == location { Probe::Found(()) } else { Probe::<()>::NotThis };
     table.find(hash, verify).is_some()
 }
@@ -353,43 +352,15 @@ fn a_panic_while_resolving_leaves_the_table_usable() {
     assert!(!finds(&table, 5, at(1)));
 }
 
-/// Words in DRAM for a limited number of segments.
-struct Limited {
-    words: DramWords,
-    segments: AtomicU64,
-}
-
-impl Words for Limited {
-    type Line<'a> = <DramWords as Words>::Line<'a>;
-
-    fn ensure_segments(&self, count: u64) -> Result<(), OutOfSpace> {
-        let fits = count <= self.segments.load(Ordering::Relaxed);
-        if fits { self.words.ensure_segments(count) } else { Err(OutOfSpace) }
-    }
-    fn line(&self, segment: u64, number: u32) -> Self::Line<'_> {
-        self.words.line(segment, number)
-    }
-    fn load(&self, line: Self::Line<'_>, word: u32) -> u64 {
-        self.words.load(line, word)
-    }
-    fn store(&self, line: Self::Line<'_>, word: u32, value: u64) {
-        self.words.store(line, word, value);
-    }
-    fn prefetch(&self, line: Self::Line<'_>) {
-        self.words.prefetch(line);
-    }
-    fn persist(&self, _line: Self::Line<'_>) {}
-    fn persist_segment(&self, _segment: u64) {}
-    fn bytes(&self) -> u64 {
-        self.words.bytes()
-    }
+/// Lets a table have so many segments and no more.
+fn limit(table: &ExtendibleHash, segments: u64) {
+    *table.growth.segments_max.lock().unwrap() = Some(segments);
 }
 
 #[test]
 fn running_out_of_space_is_told_in_time_and_loses_nothing() {
-    let geometry = HashGeometry::new(16).unwrap();
-    let words = Limited { words: DramWords::new(geometry, false), segments: AtomicU64::new(8) };
-    let table = ExtendibleHash::new(words, geometry, Arc::new(RealEnvironment::new())).unwrap();
+    let table = table(16);
+    limit(&table, 8);
     let mut told = None;
     for key in 0..500 {
         if table.prepare_insert().is_err() && told.is_none() {
@@ -403,7 +374,7 @@ fn running_out_of_space_is_told_in_time_and_loses_nothing() {
     assert_eq!(table.reserve(1_000_000), Ok(()), "not empty: nothing to do");
 
     // With space again the table goes on growing.
-    table.words.segments.store(1 << 20, Ordering::Relaxed);
+    limit(&table, 1 << 20);
     assert_eq!(table.prepare_insert(), Ok(()));
     for key in 500..5000 {
         table.insert(mix(key), place_of(key));
@@ -415,9 +386,8 @@ fn running_out_of_space_is_told_in_time_and_loses_nothing() {
 
 #[test]
 fn reserving_more_than_there_is_changes_nothing() {
-    let geometry = HashGeometry::new(16).unwrap();
-    let words = Limited { words: DramWords::new(geometry, false), segments: AtomicU64::new(8) };
-    let table = ExtendibleHash::new(words, geometry, Arc::new(RealEnvironment::new())).unwrap();
+    let table = table(16);
+    limit(&table, 8);
     assert_eq!(table.reserve(1_000_000), Err(OutOfSpace));
     assert_eq!(table.reserve(u64::MAX), Err(OutOfSpace));
     assert_eq!(table.growth.segments(), 1);

@@ -1,43 +1,72 @@
-//! Values that no block has room for: in chunks, each in a block that is one page (section 3.2.3).
+//! Chunks in logs: where one can lie, following a value through its chunks, and writing them, each in a block
+//! that is one page. `records::chunks` tells their form and when they are live.
 //!
-//! ```text
-//! record   lengths, header, key, descriptor: [location of the first chunk: 8] [name: 8]
-//!                                            [bytes of the value: 4 | check: 4]
-//! chunk    [1 | 0: 15 | length: 16 | check: 32] [name: 8] [location of the record: 8]
-//!          [location of the next chunk: 8] [chunks after this one: 4 | check: 4] bytes
-//! ```
-//! A value's name is a random number. A chunk counts while the record it names counts and has the same
-//! name: so nothing need be done about chunks when a record is deleted, nor about those of a record that
-//! a crash prevented. Until its record counts, a chunk is protected by its session's hold of the block.
+//! Until its record is live, a chunk is protected by its session's hold of the block.
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::lengths::{Entry, Lengths, VALUE_BYTES_MAX};
-use super::{LOG_AT, LogPages, sites};
-use crate::pool::{Location, Pool, checked_word};
-use crate::records::vpage::{Chunk, DESCRIPTOR_BYTES, InsertPoint, Pages, Place};
+use super::{BESIDE_BYTES_MAX, LOG_AT, LogPages, sites};
+use crate::pool::{Location, Pool};
+use crate::records::chunks::{self, BYTES_AT, Chain, Chunk, ChunkAt, Descriptor};
+use crate::records::lengths::{DESCRIPTOR_BYTES, Entry};
+use crate::records::vpage::{Codec, InsertPoint, Place, Record};
 use crate::sync::atomic::{Ordering, fence};
 
-/// From the start of a chunk to its fields and to its bytes.
-const NAME_AT: u64 = 8;
-const RECORD_AT: u64 = 16;
-const NEXT_AT: u64 = 24;
-const POSITION_AT: u64 = 32;
-const BYTES_AT: u64 = 40;
-
-/// Bytes of a chunk with so many bytes of a value.
-pub(super) fn chunk_span(bytes: u64) -> u64 {
-    BYTES_AT + bytes.next_multiple_of(8)
-}
-
-/// A part of a value in the pool.
-pub(super) struct Piece {
+/// A chunk that was found where its value leads.
+pub(super) struct FoundChunk {
     pub(super) place: Place,
     pub(super) bytes: Extent,
     pub(super) length: usize,
 }
 
 impl LogPages {
+    /// Whether a value is too long to lie beside its key.
+    #[inline(always)]
+    pub(crate) fn is_spilled(&self, value_bytes: usize) -> bool {
+        value_bytes > self.beside_bytes_max
+    }
+
+    /// A key of so many bytes is worth storing at the end of a page that has no room for its value.
+    #[inline(always)]
+    pub(crate) fn spill_key_bytes_min(&self) -> usize {
+        self.spill_key_bytes_min
+    }
+
+    /// Bytes of a value that a chunk at the point can take.
+    pub(crate) fn room_for_chunk(point: &InsertPoint) -> usize {
+        let room = point.log.end.saturating_sub(point.log.tail + BYTES_AT);
+        (room.min(u64::from(BESIDE_BYTES_MAX)) & !7) as usize
+    }
+
+    /// Writes a chunk at the point, which has room for it, and flushes it. Returns where it is.
+    ///
+    /// # Durability
+    /// After the caller's next fence.
+    pub(crate) fn write_chunk<P: Pmem>(
+        pool: &Pool<P>,
+        point: &mut InsertPoint,
+        chunk: &Chunk<'_>,
+    ) -> (Location, Extent) {
+        let place = Self::next_place(point);
+        let all = chunk.write(pool, place.record_at, sites::RECORD);
+        point.log.tail += chunks::span(chunk.bytes.len() as u64);
+        debug_assert!(point.log.tail <= point.log.end, "the chunk fits");
+        debug_assert!(place.record_at >= place.page_at + LOG_AT, "in the log");
+        (place.location(), all)
+    }
+
+    /// Blocks of the chunks of a record, and the units they take there.
+    pub(crate) fn chunks_of<P: Pmem>(&self, pool: &Pool<P>, record: &Record) -> Vec<(u64, u32)> {
+        let mut found = Vec::new();
+        if record.lengths.is_spilled {
+            self.for_chunks(pool, record, |chunk| {
+                found.push((chunk.place.block, (chunks::span(chunk.length as u64) / 8) as u32));
+                true
+            });
+        }
+        found
+    }
+
     /// The place of a location read from media, if a record can begin there.
     fn checked_place<P: Pmem>(&self, pool: &Pool<P>, raw: u64) -> Option<Place> {
         let is_in_use = raw & 0xffff != 0 && raw >> 19 < pool.used_blocks();
@@ -48,201 +77,139 @@ impl LogPages {
         is_inside.then_some(place)
     }
 
-    /// Hands the pieces of a record's value to `visit`, in their order, as far as they can be found.
+    /// Hands the chunks of a record's value to `visit`, in their order, as far as they can be found.
     /// Whether that was all.
-    pub(super) fn for_pieces<P: Pmem>(
+    pub(super) fn for_chunks<P: Pmem>(
         &self,
         pool: &Pool<P>,
-        place: &Place,
-        lengths: Lengths,
-        mut visit: impl FnMut(&Piece) -> bool,
+        record: &Record,
+        mut visit: impl FnMut(&FoundChunk) -> bool,
     ) -> bool {
         let pmem = &pool.pmem;
-        let descriptor_at = Self::value_at(place, lengths.key_bytes as usize);
-        let name = pmem.load_u64(descriptor_at + 8);
-        let Some(bytes) = checked_word::decode(pmem.load_u64(descriptor_at + 16)) else {
-            return false;
-        };
+        let Some(value) = Descriptor::load(pmem, Self::beside_at(record)) else { return false };
         let in_use = pool.used_blocks() * self.map.block_bytes;
-        if bytes as usize > Self::VALUE_BYTES_MAX || u64::from(bytes) > in_use {
+        if value.bytes as usize > Self::VALUE_BYTES_MAX || u64::from(value.bytes) > in_use {
             return false;
         }
-        let (mut left, mut next) = (u64::from(bytes), pmem.load_u64(descriptor_at));
-        // Counts down, so a chain cannot come back to where it was.
-        let mut position = None;
-        while left > 0 {
-            let Some(piece) = self.piece(pool, next, place, name) else { return false };
-            let at = piece.place.record_at;
-            let Some(now) = checked_word::decode(pmem.load_u64(at + POSITION_AT)) else {
-                return false;
-            };
-            let length = piece.length as u64;
-            let is_in_order = position.is_none_or(|before: u32| before.checked_sub(1) == Some(now));
-            // All but the last have whole words.
-            let is_aligned = now == 0 || length.is_multiple_of(8);
-            let is_last = left == length;
-            let is_right = is_in_order && is_aligned && length <= left && is_last == (now == 0);
-            if !is_right || !visit(&piece) {
+        let (mut chain, mut next) = (Chain::new(value.bytes), value.first);
+        while !chain.is_complete() {
+            let chunk = self.chunk_at(pool, next, &record.place, value.name);
+            let Some(chunk) = chunk else { return false };
+            let at = ChunkAt(chunk.place.record_at);
+            let Some(position) = at.position(pmem) else { return false };
+            if !chain.accepts(chunk.length as u64, position) || !visit(&chunk) {
                 return false;
             }
-            left -= length;
-            position = Some(now);
-            next = pmem.load_u64(at + NEXT_AT);
+            next = at.next(pmem);
         }
-        bytes > 0
+        value.bytes > 0
     }
 
     /// The chunk at a location, if it is one of this record and has this name.
-    fn piece<P: Pmem>(
+    fn chunk_at<P: Pmem>(
         &self,
         pool: &Pool<P>,
         location: u64,
         record: &Place,
         name: u64,
-    ) -> Option<Piece> {
+    ) -> Option<FoundChunk> {
         let place = self.checked_place(pool, location)?;
-        let at = place.record_at;
-        let Some(Entry::Chunk { bytes }) = Entry::decode(pool.pmem.load_u64(at)) else {
-            return None;
-        };
-        let is_right = at + chunk_span(u64::from(bytes)) <= self.block_end(&place)
-            && pool.pmem.load_u64(at + RECORD_AT) == record.location().raw()
-            && pool.pmem.load_u64(at + NAME_AT) == name;
-        is_right.then(|| Piece {
+        let at = ChunkAt(place.record_at);
+        let length = at.length(&pool.pmem)?;
+        let is_right = at.0 + chunks::span(u64::from(length)) <= self.block_end(&place)
+            && at.record(&pool.pmem) == record.location().raw()
+            && at.name(&pool.pmem) == name;
+        is_right.then(|| FoundChunk {
             place,
-            bytes: pool.extent(at + BYTES_AT, u64::from(bytes)),
-            length: bytes as usize,
+            bytes: pool.extent(at.0 + BYTES_AT, u64::from(length)),
+            length: length as usize,
         })
     }
 
     /// Bytes of a record's value, as its descriptor says.
-    pub(super) fn described_bytes<P: Pmem>(
-        pool: &Pool<P>,
-        place: &Place,
-        lengths: Lengths,
-    ) -> Option<usize> {
-        let descriptor_at = Self::value_at(place, lengths.key_bytes as usize);
-        checked_word::decode(pool.pmem.load_u64(descriptor_at + 16)).map(|bytes| bytes as usize)
+    pub(super) fn spilled_bytes<P: Pmem>(pool: &Pool<P>, record: &Record) -> Option<usize> {
+        let value = Descriptor::load(&pool.pmem, Self::beside_at(record));
+        value.map(|value| value.bytes as usize)
     }
 
     /// Offset in the pool of byte `at` of a record's value.
-    pub(super) fn piece_byte<P: Pmem>(
+    pub(super) fn spilled_byte<P: Pmem>(
         &self,
         pool: &Pool<P>,
-        place: &Place,
-        lengths: Lengths,
+        record: &Record,
         at: usize,
     ) -> Option<u64> {
         let (mut before, mut found) = (0, None);
-        self.for_pieces(pool, place, lengths, |piece| {
-            if at < before + piece.length {
-                found = Some(piece.place.record_at + BYTES_AT + (at - before) as u64);
+        self.for_chunks(pool, record, |chunk| {
+            if at < before + chunk.length {
+                found = Some(chunk.place.record_at + BYTES_AT + (at - before) as u64);
             }
-            before += piece.length;
+            before += chunk.length;
             found.is_none()
         });
         found
     }
 
-    /// The place of the record that a chunk belongs to, and whether the chunk counts.
+    /// The place of the record that the chunk at an offset belongs to, and whether the chunk is live.
     pub(super) fn record_of_chunk<P: Pmem>(
         &self,
         pool: &Pool<P>,
         at: u64,
     ) -> Option<(Place, bool)> {
-        let pmem = &pool.pmem;
-        let place = self.checked_place(pool, pmem.load_u64(at + RECORD_AT))?;
-        let Some(Entry::Record { is_set, lengths }) = Entry::decode(pmem.load_u64(place.record_at))
+        let (pmem, chunk) = (&pool.pmem, ChunkAt(at));
+        let place = self.checked_place(pool, chunk.record(pmem))?;
+        let Some(Entry::Record { is_live, lengths }) =
+            Entry::decode(pmem.load_u64(place.record_at))
         else {
             return Some((place, false));
         };
-        let descriptor_at = Self::value_at(&place, lengths.key_bytes as usize);
-        let is_alike = lengths.is_elsewhere
+        let descriptor_at = place.record_at + lengths.beside_at();
+        let is_named = lengths.is_spilled
             && descriptor_at + DESCRIPTOR_BYTES as u64 <= self.block_end(&place)
-            && pmem.load_u64(descriptor_at + 8) == pmem.load_u64(at + NAME_AT);
-        Some((place, is_set && is_alike))
+            && Descriptor::load_name(pmem, descriptor_at) == chunk.name(pmem);
+        Some((place, is_live && is_named))
     }
 
-    /// Reads a value that lies elsewhere; `false` when not all of it can be found.
+    /// Reads a value that is spilled; `false` when not all of it can be found.
     #[cold]
-    pub(super) fn read_pieces<P: Pmem>(
+    pub(super) fn read_chunks<P: Pmem>(
         &self,
         pool: &Pool<P>,
-        place: &Place,
-        lengths: Lengths,
+        record: &Record,
         into: &mut Vec<u8>,
     ) -> bool {
         into.clear();
-        let is_whole = self.for_pieces(pool, place, lengths, |piece| {
+        let is_whole = self.for_chunks(pool, record, |chunk| {
             let before = into.len();
-            into.resize(before + piece.length, 0);
-            pool.pmem.read(piece.bytes, &mut into[before..]);
+            into.resize(before + chunk.length, 0);
+            pool.pmem.read(chunk.bytes, &mut into[before..]);
             true
         });
-        is_whole && Self::still_counts(pool, place, lengths)
+        is_whole && Self::is_still_live(pool, record)
     }
 
-    /// Whether a record counts after its chunks were read. One that is being deleted is retired before the
+    /// Whether a record is live after its chunks were read. One that is being deleted is retired before the
     /// index knows, and its chunks may be used again from then on.
-    pub(super) fn still_counts<P: Pmem>(pool: &Pool<P>, place: &Place, lengths: Lengths) -> bool {
+    pub(super) fn is_still_live<P: Pmem>(pool: &Pool<P>, record: &Record) -> bool {
         fence(Ordering::Acquire);
-        let entry = Entry::decode(pool.pmem.load_u64(place.record_at));
-        entry == Some(Entry::Record { is_set: true, lengths })
+        let entry = Entry::decode(pool.pmem.load_u64(record.place.record_at));
+        entry == Some(Entry::Record { is_live: true, lengths: record.lengths })
     }
 
-    /// Whether a value that lies elsewhere is this one.
+    /// Whether a value that is spilled is this one.
     #[cold]
-    pub(super) fn pieces_are<P: Pmem>(
+    pub(super) fn chunks_are<P: Pmem>(
         &self,
         pool: &Pool<P>,
-        place: &Place,
-        lengths: Lengths,
+        record: &Record,
         value: &[u8],
     ) -> bool {
         let mut rest = value;
-        let is_alike = self.for_pieces(pool, place, lengths, |piece| {
-            let Some((part, after)) = rest.split_at_checked(piece.length) else { return false };
+        let is_alike = self.for_chunks(pool, record, |chunk| {
+            let Some((part, after)) = rest.split_at_checked(chunk.length) else { return false };
             rest = after;
-            pool.pmem.compare(piece.bytes, part)
+            pool.pmem.compare(chunk.bytes, part)
         });
         is_alike && rest.is_empty()
-    }
-
-    /// Bytes of a value that the next chunk can take.
-    pub(super) fn room_for_chunk(point: &InsertPoint) -> usize {
-        let room = point.end.saturating_sub(point.tail + BYTES_AT);
-        (room.min(u64::from(VALUE_BYTES_MAX)) & !7) as usize
-    }
-
-    /// Writes a chunk at the point and flushes it.
-    pub(super) fn write_chunk<P: Pmem>(
-        pool: &Pool<P>,
-        point: &mut InsertPoint,
-        chunk: &Chunk<'_>,
-    ) -> (Location, Extent) {
-        let place = Place {
-            block: point.block.unwrap_or_default(),
-            page: point.page,
-            slot: (point.tail / 8) as u32,
-            page_at: point.page_at,
-            record_at: point.page_at + point.tail,
-        };
-        let (at, length) = (place.record_at, chunk.bytes.len() as u64);
-        let fields = [
-            (NAME_AT, chunk.name),
-            (RECORD_AT, chunk.record.location().raw()),
-            (NEXT_AT, chunk.next.map_or(0, Location::raw)),
-            (POSITION_AT, checked_word::encode(chunk.position)),
-            (0, Entry::chunk(chunk.bytes.len())),
-        ];
-        pool.pmem.copy(pool.extent(at + BYTES_AT, length), chunk.bytes, sites::RECORD);
-        for (field_at, word) in fields {
-            pool.pmem.store_u64(at + field_at, word, sites::RECORD);
-        }
-        let all = pool.extent(at, chunk_span(length));
-        pool.pmem.flush(all, sites::RECORD);
-        point.tail += chunk_span(length);
-        debug_assert!(point.tail <= point.end && place.record_at >= place.page_at + LOG_AT);
-        (place.location(), all)
     }
 }

@@ -2,10 +2,10 @@
 
 use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
-use super::lengths::Entry;
 use super::walk::Part;
 use super::{LOG_AT, LogPages, sites, steps};
 use crate::pool::Pool;
+use crate::records::lengths::Entry;
 
 /// What the rest of a page is compared with, piece by piece.
 const ZEROS: [u8; 512] = [0; 512];
@@ -33,7 +33,7 @@ impl LogPages {
         pool.pmem.fence(sites::REUSE);
     }
 
-    /// Makes a page without records that count an empty one.
+    /// Makes a page in which nothing is live an empty one.
     pub(super) fn clear_page<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
         self.persist_retired(pool, part);
         // First that it is empty: that its records were retired may not be durable yet.
@@ -55,9 +55,9 @@ impl LogPages {
         pool.pmem.fence(site);
     }
 
-    /// Makes durable, before a page is emptied, that the records of its chunks do not count, and that its
-    /// own records with chunks do not: it can be seen before, and chunks count while their record's word says
-    /// that it does, wherever that lies.
+    /// Makes durable, before a page is emptied, that the records of its chunks are retired, and its own records
+    /// with chunks: both can be seen before they are durable, and a chunk is live while its record's word, wherever
+    /// that lies, says that the record is.
     pub(super) fn persist_retired<P: Pmem>(&self, pool: &Pool<P>, part: Part) {
         let mut is_any = false;
         self.for_entries(pool, part, |at, entry| {
@@ -65,7 +65,7 @@ impl LogPages {
                 Entry::Chunk { .. } => {
                     self.record_of_chunk(pool, part.at + at).map(|(place, _)| place.record_at)
                 }
-                Entry::Record { lengths, .. } if lengths.is_elsewhere => Some(part.at + at),
+                Entry::Record { lengths, .. } if lengths.is_spilled => Some(part.at + at),
                 _ => None,
             };
             if let Some(word_at) = word_at.filter(|_| !pool.pmem.skips(steps::CHUNKS_LAST)) {

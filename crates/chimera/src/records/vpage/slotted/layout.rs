@@ -1,8 +1,8 @@
 //! [`PageLayout`]: where things are inside a page.
 
 use crate::pool::checked_word;
-use crate::records::vpage::RECORD_HEADER_BYTES;
-use crate::types::options::{Geometry, RecordLayout};
+use crate::records::header::RECORD_HEADER_BYTES;
+use crate::types::layout::{Geometry, RecordLayout};
 
 /// Where things are inside a page of fixed-size records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

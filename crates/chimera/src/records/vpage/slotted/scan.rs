@@ -6,7 +6,8 @@ use chimera_pmem::Pmem;
 
 use super::{PageLayout, SlottedPages};
 use crate::pool::Pool;
-use crate::records::vpage::{Pages, Place, RecordHeader, Scan, Scanned};
+use crate::records::header::RecordHeader;
+use crate::records::vpage::{Place, Scan, Scanned};
 
 impl SlottedPages {
     /// Hands the records of a block to `visit`. `page` is a buffer of the caller's. Returns how many slots
@@ -19,7 +20,7 @@ impl SlottedPages {
         page: &mut Vec<u8>,
         visit: &mut impl FnMut(Scanned<'_>),
     ) -> u32 {
-        page.resize(pool.map.page_bytes as usize, 0);
+        page.resize(self.map.page_bytes as usize, 0);
         let mut free = 0;
         for (number, page_at) in self.pages_of(pool, block) {
             let mut is_read = false;
@@ -43,9 +44,9 @@ impl SlottedPages {
                     let record_at = page_at + self.layout.slot_at(slot);
                     let place = Place { block, page: number, slot, page_at, record_at };
                     let (key, value) = self.in_copy(slot);
-                    let header = self.header_in_copy(slot, page);
+                    let record = self.record(place, self.header_in_copy(slot, page));
                     let (key, value) = (&page[key], Some(&page[value]));
-                    visit(Scanned::Record { place, header, key, value });
+                    visit(Scanned::Record { record, key, value });
                 }
             }
         }
@@ -65,12 +66,10 @@ impl SlottedPages {
         (key..key + self.key_bytes, value..value + self.value_bytes)
     }
 
-    fn header_in_copy(&self, slot: u32, page: &[u8]) -> RecordHeader {
-        if !self.layout.checked {
-            return RecordHeader::from_words(0, 0);
-        }
+    fn header_in_copy(&self, slot: u32, page: &[u8]) -> Option<RecordHeader> {
         let start = self.layout.slot_at(slot) as usize;
         let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("8 bytes"));
-        RecordHeader::from_words(word(start), word(start + 8))
+        let is_checked = self.layout.checked;
+        is_checked.then(|| RecordHeader::from_words(word(start), word(start + 8)))
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::records::vpage::{key_checksum, value_checksum};
+use crate::records::checksum::{key_checksum, value_checksum};
 
 fn layout(layout: RecordLayout, key: u32, value: u32) -> PageLayout {
     PageLayout::new(&Geometry::default(), layout, key, value).unwrap()

@@ -21,7 +21,7 @@ const ALIGN_SMALL: usize = 2 << 20;
 
 /// A range of addresses nothing else in the process is mapped into.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     /// What mmap returned, and how much of it.
     start: *mut c_void,
     length: usize,
@@ -33,14 +33,14 @@ pub(super) struct Reservation {
 }
 
 // SAFETY: the pointers are an address range the value owns; it holds no thread-bound state, and all
-// access through them is by the kernel (mapping) or by atomics (`Hardware`).
+// access through them is by the kernel (mapping) or by atomics (its owner's).
 unsafe impl Send for Reservation {}
 // SAFETY: as above; `&self` methods only call the kernel, which synchronises mappings.
 unsafe impl Sync for Reservation {}
 
 /// What to put into a piece of the reservation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source<'a> {
+pub(crate) enum Source<'a> {
     /// Private zeroed memory.
     Anonymous,
     /// A part of a file.
@@ -49,7 +49,7 @@ pub(super) enum Source<'a> {
 
 /// What becomes of stores to a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sharing {
+pub(crate) enum Sharing {
     /// The kernel writes them back when it likes.
     Shared,
     /// Flushed lines are durable.
@@ -60,7 +60,7 @@ pub(super) enum Sharing {
 
 impl Reservation {
     /// Reserves `bytes`, or the largest half, quarter ... of it the system grants.
-    pub(super) fn new(bytes: u64) -> io::Result<Self> {
+    pub(crate) fn new(bytes: u64) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let mut wanted = usize::try_from(bytes)
             .ok()
@@ -101,24 +101,24 @@ impl Reservation {
 
     /// The address of offset 0; a multiple of 2 MiB, and of 1 GiB in large reservations.
     #[inline(always)]
-    pub(super) fn base(&self) -> *mut AtomicU64 {
+    pub(crate) fn base(&self) -> *mut AtomicU64 {
         self.base
     }
 
     /// Bytes that can be mapped from `base`.
-    pub(super) fn usable(&self) -> usize {
+    pub(crate) fn usable(&self) -> usize {
         self.usable
     }
 
     /// Maps `source` at `at`, which nothing has been mapped at before. All of `at`, `length` and the
     /// file offset are multiples of the page size.
-    pub(super) fn map(&self, at: usize, length: usize, source: Source<'_>) -> io::Result<()> {
+    pub(crate) fn map(&self, at: usize, length: usize, source: Source<'_>) -> io::Result<()> {
         let end = at.checked_add(length).filter(|&end| end <= self.usable);
         if end.is_none() || length == 0 {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         // A fixed mapping that fails may leave a hole in the reservation. So try the same mapping
-        // elsewhere first: what can fail for the file's sake fails there.
+        // at another address first: what can fail for the file's sake fails there.
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
         let trial = unsafe { map_source(std::ptr::null_mut(), length, source, MapFlags::empty()) }?;
         // SAFETY: mapped a moment ago with this length, and nothing points into it.
@@ -147,13 +147,13 @@ impl Reservation {
     }
 
     /// Asks for huge pages behind a mapped range; `false` when the system refuses.
-    pub(super) fn advise_huge(&self, at: usize, length: usize) -> bool {
+    pub(crate) fn advise_huge(&self, at: usize, length: usize) -> bool {
         self.advise(at, length, Advice::LinuxHugepage).is_ok()
     }
 
     /// Faults in a mapped range for writing, contents unchanged, or for reading only; `InvalidInput`
     /// on kernels (before 5.14) that do not know how.
-    pub(super) fn populate(&self, at: usize, length: usize, read_only: bool) -> io::Result<()> {
+    pub(crate) fn populate(&self, at: usize, length: usize, read_only: bool) -> io::Result<()> {
         let advice = if read_only { Advice::LinuxPopulateRead } else { Advice::LinuxPopulateWrite };
         loop {
             match self.advise(at, length, advice) {
@@ -166,7 +166,7 @@ impl Reservation {
     }
 
     /// Gives back the pages of a range of private memory; it reads as zeros afterwards.
-    pub(super) fn discard(&self, at: usize, length: usize) -> io::Result<()> {
+    pub(crate) fn discard(&self, at: usize, length: usize) -> io::Result<()> {
         Ok(self.advise(at, length, Advice::LinuxDontNeed)?)
     }
 

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Words that hold `length` bytes.
 #[inline(always)]
-pub(super) fn words_for(length: u64) -> u64 {
+pub(crate) fn words_for(length: u64) -> u64 {
     length / 8 + u64::from(!length.is_multiple_of(8))
 }
 
 /// Reads the start of `words` into the whole of `into`.
 #[inline(always)]
-pub(super) fn read(words: &[AtomicU64], into: &mut [u8]) {
+pub(crate) fn read(words: &[AtomicU64], into: &mut [u8]) {
     let (chunks, tail) = into.as_chunks_mut::<8>();
     let (words, last) = words.split_at(chunks.len());
     let (word_lines, words) = words.as_chunks::<8>();
@@ -36,7 +36,7 @@ pub(super) fn read(words: &[AtomicU64], into: &mut [u8]) {
 
 /// Whether the start of `words` equals `bytes`.
 #[inline(always)]
-pub(super) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
+pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     let (chunks, tail) = bytes.as_chunks::<8>();
     let (words, last) = words.split_at(chunks.len());
     let (word_lines, words) = words.as_chunks::<8>();
@@ -54,7 +54,7 @@ pub(super) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
         }
     }
     last.first().is_none_or(|word| {
-        // The bits of the bytes that count: 1 to 7 of them.
+        // The bits of the bytes that are compared: 1 to 7 of them.
         let mask = (1 << (8 * tail.len())) - 1;
         word.load(Relaxed) & mask == get_tail(tail)
     })
@@ -62,7 +62,7 @@ pub(super) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
 
 /// Copies `bytes` over `words` and zeros what is left of the last one.
 #[inline(always)]
-pub(super) fn copy(words: &[AtomicU64], bytes: &[u8]) {
+pub(crate) fn copy(words: &[AtomicU64], bytes: &[u8]) {
     let (chunks, tail) = bytes.as_chunks::<8>();
     let (words, last) = words.split_at(chunks.len());
     let (word_lines, words) = words.as_chunks::<8>();
@@ -82,7 +82,7 @@ pub(super) fn copy(words: &[AtomicU64], bytes: &[u8]) {
 
 /// Stores zeros.
 #[inline(always)]
-pub(super) fn zero(words: &[AtomicU64]) {
+pub(crate) fn zero(words: &[AtomicU64]) {
     let (lines, rest) = words.as_chunks::<8>();
     for word in lines.iter().flatten().chain(rest) {
         word.store(0, Relaxed);

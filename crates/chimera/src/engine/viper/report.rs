@@ -1,14 +1,52 @@
-//! [`InspectReport`]: what a store is made of.
+//! What Viper says of itself.
 
 use serde::Serialize;
 
-/// What a store is made of, as [`Db::inspect`](crate::Db::inspect) found it. Beside writers the parts are
-/// as of moments a little apart.
+use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
+use crate::types::layout::RecordLayout;
+
+/// What Viper says of its store.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ViperStats {
+    /// What precedes each record.
+    pub layout: RecordLayout,
+    /// Bytes of a VPage.
+    pub page_bytes: u32,
+    /// VPages of a VBlock.
+    pub pages_per_block: u32,
+    /// Records one VPage holds; 0 where they have any size.
+    pub records_per_page: u32,
+    /// Records one VBlock holds; 0 where they have any size.
+    pub records_per_block: u32,
+}
+
+impl Stats {
+    /// What Viper says, if that is the engine.
+    pub fn viper(&self) -> Option<&ViperStats> {
+        match &self.details {
+            EngineStats::Viper(viper) => Some(viper),
+            #[allow(unreachable_patterns, reason = "there may be no other engine")]
+            _ => None,
+        }
+    }
+}
+
+impl InspectReport {
+    /// What Viper says, if that is the engine.
+    pub fn viper(&self) -> Option<&ViperInspect> {
+        match &self.details {
+            EngineInspect::Viper(viper) => Some(viper),
+            #[allow(unreachable_patterns, reason = "there may be no other engine")]
+            _ => None,
+        }
+    }
+}
+
+/// What a store of Viper is made of.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
-pub struct InspectReport {
-    /// Bytes of a block.
-    pub block_bytes: u64,
+pub struct ViperInspect {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Blocks by kind.
@@ -21,7 +59,7 @@ pub struct InspectReport {
     pub bytes: ByteCounts,
     /// The index.
     pub index: IndexReport,
-    /// Records that count.
+    /// Live records.
     pub records: u64,
 }
 
@@ -43,10 +81,8 @@ pub struct BlockCounts {
     pub queued: u64,
     /// State: neither.
     pub resting: u64,
-    /// Of all states: without a record that counts.
+    /// Of all states: without a live record.
     pub empty: u64,
-    /// Beyond the used ones, ready for use.
-    pub ready: u64,
 }
 
 /// Numbers of pages.
@@ -55,7 +91,7 @@ pub struct BlockCounts {
 pub struct PageCounts {
     /// All.
     pub pages: u64,
-    /// With at least one record, or part of a value, that counts.
+    /// With at least one record, or part of a value, that is live.
     pub filled: u64,
     /// With a damaged word, whose further content is not known.
     pub damaged: u64,
@@ -65,7 +101,7 @@ pub struct PageCounts {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct ByteCounts {
-    /// Records and parts of values that count, with their headers.
+    /// Live records and parts of values, with their headers.
     pub live: u64,
     /// Deleted or replaced, and not to be used again before the rest of the page is; or damaged.
     pub dead: u64,

@@ -1,0 +1,100 @@
+//! What the user may say: the command line, and the command that it asks for.
+
+use chimera_bench::command::BenchCommand;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::arguments::Global;
+use crate::commands::{
+    Context, backup::Backup, check::Check, compact::Compact, completion::Completion,
+    delete::Delete, doctor::Doctor, export::Export, get::Get, import::Import, inspect::Inspect,
+    list_keys::ListKeys, put::Put, stats::Stats, update_u64::UpdateU64,
+};
+use crate::failure::Failure;
+
+const EXAMPLES_AND_EXIT_CODES: &str = "\
+Examples:
+  chimera put greeting 'hello world'     creates the store `chimera-data` if there is none
+  chimera get greeting
+  chimera list-keys --values --limit 10
+  chimera update-u64 --create visitors 1
+  chimera check
+  chimera export records.stream
+  chimera backup copy
+  chimera doctor                         what this machine and this directory can do
+
+Exit codes:
+  0  done
+  1  there is no such key; or `check` found damage
+  2  the command line is wrong
+  3  anything else: no store, store in use, damaged, full, ...
+
+Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.";
+
+/// A key-value store for persistent memory, or for a memory-mapped file.
+#[derive(Debug, Parser)]
+#[command(name = "chimera", version, after_help = EXAMPLES_AND_EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Put(Put),
+    Get(Get),
+    Delete(Delete),
+    UpdateU64(UpdateU64),
+    ListKeys(ListKeys),
+    Stats(Stats),
+    Doctor(Doctor),
+    Check(Check),
+    Inspect(Inspect),
+    Compact(Compact),
+    Export(Export),
+    Import(Import),
+    Backup(Backup),
+    /// Measure throughput, latency and what the memory does
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
+    Completion(Completion),
+}
+
+impl Command {
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being done.
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            Self::Put(put) => put.run(context),
+            Self::Get(get) => get.run(context),
+            Self::Delete(delete) => delete.run(context),
+            Self::UpdateU64(update) => update.run(context),
+            Self::ListKeys(list) => list.run(context),
+            Self::Stats(stats) => stats.run(context),
+            Self::Doctor(doctor) => doctor.run(context),
+            Self::Check(check) => check.run(context),
+            Self::Inspect(inspect) => inspect.run(context),
+            Self::Compact(compact) => compact.run(context),
+            Self::Export(export) => export.run(context),
+            Self::Import(import) => import.run(context),
+            Self::Backup(backup) => backup.run(context),
+            Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
+            Self::Completion(completion) => completion.run(context, Cli::command()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,53 @@
+//! [`Capabilities`]: what the stores of an engine can do.
+
+use serde::Serialize;
+
+/// What the stores of an engine can do. Tests and tools ask for these, never for an engine's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Stores for keys of one size and values of one size.
+    pub fixed_size: bool,
+    /// Stores for keys and values of any size.
+    pub any_size: bool,
+    /// A change of one aligned word of a value is made where the value lies.
+    pub in_place: bool,
+    /// Space of deleted and replaced records is made free again.
+    pub reclaim: bool,
+    /// Records can be read in the order of their keys.
+    pub ordered: bool,
+    /// Many writes can be made as one.
+    pub atomic_batch: bool,
+    /// Reads can be of one moment.
+    pub snapshots: bool,
+    /// Point operations are served before recovery is complete.
+    pub online_recovery: bool,
+}
+
+impl Capabilities {
+    /// None.
+    pub(crate) const NONE: Self = Self {
+        fixed_size: false,
+        any_size: false,
+        in_place: false,
+        reclaim: false,
+        ordered: false,
+        atomic_batch: false,
+        snapshots: false,
+        online_recovery: false,
+    };
+
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, bool); 8] {
+        [
+            ("fixed_size", self.fixed_size),
+            ("any_size", self.any_size),
+            ("in_place", self.in_place),
+            ("reclaim", self.reclaim),
+            ("ordered", self.ordered),
+            ("atomic_batch", self.atomic_batch),
+            ("snapshots", self.snapshots),
+            ("online_recovery", self.online_recovery),
+        ]
+    }
+}

@@ -1,0 +1,113 @@
+//! The engine of a store, chosen once; a session's engine and client, matched once a call.
+
+use std::sync::Arc;
+
+use chimera_pmem::Pmem;
+
+use super::report::EngineFigures;
+use super::shared::client::{Client, SharedClient};
+use super::shared::maintenance::Step;
+use super::{
+    AnyEngine, AnySession, Core, Engine, InspectReport, Options, each_engine, each_session,
+};
+use crate::metrics::Exposition;
+use crate::types::check::CheckReport;
+use crate::types::durability::Durability;
+use crate::types::error::Result;
+use crate::types::progress::Progress;
+use crate::types::stats::ReclaimStats;
+use crate::types::stream::StreamKind;
+
+/// An engine and a client of it.
+pub(crate) struct Bound<P: Pmem, E: Engine<P>> {
+    pub(crate) engine: Arc<E>,
+    pub(crate) client: E::Client,
+}
+
+impl<P: Pmem> AnySession<P> {
+    /// What every session has.
+    #[inline(always)]
+    pub(crate) fn client(&self) -> &SharedClient {
+        each_session!(self, _engine, client => client.shared_ref())
+    }
+
+    /// Gives back what the session holds.
+    pub(crate) fn end(&mut self) {
+        each_session!(self, engine, client => {
+            engine.end(client);
+            engine.core().forget();
+        });
+    }
+}
+
+impl<P: Pmem> AnyEngine<P> {
+    pub(crate) fn core(&self) -> &Core<P> {
+        each_engine!(self, engine => Engine::core(&**engine))
+    }
+
+    pub(crate) fn durability(&self, given: Durability) -> Durability {
+        each_engine!(self, engine => Engine::durability(&**engine, given))
+    }
+
+    pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
+        each_engine!(self, engine => Engine::check(&**engine, progress))
+    }
+
+    pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
+        let pool = &self.core().pool;
+        let (blocks_used, ready) = (pool.used_blocks(), pool.ready_blocks());
+        InspectReport {
+            block_bytes: pool.map.block_bytes,
+            blocks_used,
+            blocks_ready: ready.saturating_sub(blocks_used),
+            records: self.records(),
+            details: each_engine!(self, engine => Engine::inspect(&**engine, progress)),
+        }
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        each_engine!(self, engine => Engine::records(&**engine))
+    }
+
+    pub(crate) fn kind(&self) -> StreamKind {
+        each_engine!(self, engine => Engine::kind(&**engine))
+    }
+
+    pub(crate) fn options_alike(&self) -> Options {
+        each_engine!(self, engine => Engine::options_alike(&**engine))
+    }
+
+    pub(crate) fn stats(&self) -> EngineFigures {
+        each_engine!(self, engine => Engine::stats(&**engine))
+    }
+
+    pub(crate) fn write_metrics(&self, text: &mut Exposition) {
+        each_engine!(self, engine => Engine::write_metrics(&**engine, text));
+    }
+
+    /// One step of space reclamation. Nobody waits until it is durable: what is moved is there twice
+    /// until it is.
+    pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        let step = each_engine!(self, engine => Engine::reclaim_step(&**engine, free_percent));
+        self.core().forget();
+        step
+    }
+
+    pub(crate) fn end_reclaim(&self) {
+        each_engine!(self, engine => Engine::end_reclaim(&**engine));
+    }
+
+    pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
+        each_engine!(self, engine => Engine::reclaim_stats(&**engine))
+    }
+
+    /// Closes the pool in order. A poisoned store stays marked as open.
+    pub(crate) fn close(&self) -> Result<()> {
+        let core = self.core();
+        core.pool.stop_background();
+        match core.poison.failure() {
+            Some(_) => Ok(()),
+            None => core.pool.close(),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! [`Options`]: how a store is created and opened.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chimera_pmem::Medium;
+
+use super::EngineKind;
+use super::core::TellChange;
+use super::viper::ViperOptions;
+use crate::pool::PoolOptions;
+use crate::types::durability::Durability;
+use crate::types::error::Result;
+use crate::types::layout::{Geometry, RecordLayout};
+use crate::types::progress::Progress;
+
+/// How a store is created and opened. Each setting names its default, its unit, what it costs, and
+/// whether it can change after creation.
+///
+/// ```
+/// let options = chimera::Options::new().fixed_size(16, 200).read_only(false);
+/// assert_eq!(options.key_bytes(), Some(16));
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Options {
+    pub(crate) engine: Option<EngineKind>,
+    pub(crate) pool: PoolOptions,
+    pub(crate) viper: ViperOptions,
+    pub(crate) sizes: Option<(u32, u32)>,
+    pub(crate) segment_bytes: Option<u64>,
+    pub(crate) flush: bool,
+    pub(crate) huge_pages: bool,
+    pub(crate) verify_reads: bool,
+    pub(crate) verify_at_open: bool,
+    pub(crate) recovery_threads: usize,
+    pub(crate) reclaim_percent: u32,
+    pub(crate) reclaim_bytes_per_second: u64,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) told: Option<Arc<dyn TellChange>>,
+    pub(crate) latency_sampling: u32,
+    pub(crate) publish_metrics: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            engine: None,
+            pool: PoolOptions::default(),
+            viper: ViperOptions::default(),
+            sizes: None,
+            segment_bytes: None,
+            flush: true,
+            huge_pages: true,
+            verify_reads: true,
+            verify_at_open: true,
+            recovery_threads: 0,
+            reclaim_percent: 50,
+            reclaim_bytes_per_second: 16 << 20,
+            progress: None,
+            told: None,
+            latency_sampling: Self::LATENCY_SAMPLING_DEFAULT,
+            publish_metrics: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("engine", &self.engine)
+            .field("sizes", &self.sizes)
+            .field("pool", &self.pool)
+            .field("viper", &self.viper)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// One operation in so many is timed.
+    const LATENCY_SAMPLING_DEFAULT: u32 = 128;
+    /// The shortest time between two publications of metrics.
+    pub(crate) const PUBLISH_EVERY_MIN: Duration = Duration::from_millis(10);
+
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The engine of a new store. Default: none in particular, which opens whatever the store is, and
+    /// creates one of `viper`. A store that is there must have the engine that is given. Fixed at creation.
+    pub fn engine(mut self, engine: EngineKind) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// Every key has exactly `key_bytes` (1 to 4096) and every value exactly `value_bytes` (0 to
+    /// 524,288) bytes. Needed to create a store; when opening one it may be left out, and must agree
+    /// if given. Fixed at creation.
+    pub fn fixed_size(mut self, key_bytes: u32, value_bytes: u32) -> Self {
+        self.sizes = Some((key_bytes, value_bytes));
+        self
+    }
+
+    /// Key size, if set.
+    pub fn key_bytes(&self) -> Option<u32> {
+        self.sizes.map(|sizes| sizes.0)
+    }
+
+    /// Value size, if set.
+    pub fn value_bytes(&self) -> Option<u32> {
+        self.sizes.map(|sizes| sizes.1)
+    }
+
+    /// What precedes each record. Default [`RecordLayout::Checked`]: 16 bytes more per record, about
+    /// 20 ns more per put, damage is found. Fixed at creation.
+    pub fn layout(mut self, layout: RecordLayout) -> Self {
+        self.viper = self.viper.layout(layout);
+        self
+    }
+
+    /// Page, block and segment sizes. Fixed at creation.
+    pub fn geometry(mut self, geometry: Geometry) -> Self {
+        self.viper = self.viper.geometry(geometry);
+        self
+    }
+
+    /// Bytes per segment; overrides the one in [`geometry`](Self::geometry). Default 1 GiB; on a
+    /// device, what fills it with equal segments of up to 1 GiB. Small segments make more files; a
+    /// segment bounds nothing else. Fixed at creation.
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = Some(bytes);
+        self
+    }
+
+    /// What is Viper's alone, changed by `change`: `options.viper(|viper| viper.layout(..))`. Has no effect on
+    /// stores of other engines.
+    pub fn viper(mut self, change: impl FnOnce(ViperOptions) -> ViperOptions) -> Self {
+        self.viper = change(self.viper);
+        self
+    }
+
+    /// What an acknowledged write survives. Default [`Durability::Auto`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.pool.durability = durability;
+        self
+    }
+
+    /// Whether to create the store when nothing is there. Default true.
+    pub fn create(mut self, create: bool) -> Self {
+        self.pool.create = create;
+        self
+    }
+
+    /// Open for reading only. Default false. Several read-only processes may share a store that
+    /// nobody writes; nothing on media changes, not even to finish an interrupted overwrite.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.pool.read_only = read_only;
+        self
+    }
+
+    /// Open in spite of damage. Default false. Damaged records stay on media, are not served, and are
+    /// counted in [`Stats::records_damaged`](crate::Stats::records_damaged); keys they held read as
+    /// absent. Also opens a `Process` store after a power loss.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.pool.salvage = salvage;
+        self
+    }
+
+    /// Keep the store in `bytes` of anonymous memory instead of files; the path is not used. Default
+    /// off. Everything is gone at close: for tests, and for the paper's DRAM-only variant.
+    pub fn anonymous(mut self, bytes: u64) -> Self {
+        self.pool.anonymous_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether cache lines are flushed at all. Default true. `false` is for machines that you know to
+    /// keep their caches through a power loss, and for the paper's DRAM-only variant.
+    pub fn flush(mut self, flush: bool) -> Self {
+        self.flush = flush;
+        self
+    }
+
+    /// Ask for huge pages, for the pool's mapping and for the index. Default true: random reads are
+    /// up to a third faster where the system grants it. [`Stats`](crate::Stats) and `chimera doctor`
+    /// say whether it did.
+    pub fn huge_pages(mut self, huge_pages: bool) -> Self {
+        self.huge_pages = huge_pages;
+        self
+    }
+
+    /// Verify checksums on every read. Default true: about 15 ns per 200 bytes.
+    pub fn verify_reads(mut self, verify: bool) -> Self {
+        self.verify_reads = verify;
+        self
+    }
+
+    /// Verify the values' checksums while recovering. Default true: about 15 ns per 200 bytes. Keys
+    /// and versions are always verified.
+    pub fn verify_at_open(mut self, verify: bool) -> Self {
+        self.verify_at_open = verify;
+        self
+    }
+
+    /// Threads that scan the pool at open. Default 0: one per core.
+    pub fn recovery_threads(mut self, threads: usize) -> Self {
+        self.recovery_threads = threads;
+        self
+    }
+
+    /// How far ahead of use the background task allocates and touches memory. Default 64 MiB. Less
+    /// saves space in small stores; 0 leaves it to the inserting session, at up to 16 us per page.
+    pub fn populate_ahead_bytes(mut self, bytes: u64) -> Self {
+        self.pool.populate_ahead_bytes = bytes;
+        self
+    }
+
+    /// Blocks of which at least so many percent are free (with records of any size: were deleted) are
+    /// emptied in the background, and used again or given back. Default 50; 0 switches it off, and leaves
+    /// it to [`Db::compact`](crate::Db::compact). See the paper, section 4.6.
+    pub fn reclaim_percent(mut self, percent: u32) -> Self {
+        self.reclaim_percent = percent.min(100);
+        self
+    }
+
+    /// How much the background task moves, at most, in bytes of keys and values. Default 16 MiB a second,
+    /// which takes some 8 % of a processor where records are small.
+    pub fn reclaim_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.reclaim_bytes_per_second = bytes.max(1);
+        self
+    }
+
+    /// Touch the whole of [`capacity_bytes`](Self::capacity_bytes) at open, so that no first access
+    /// faults. Default false. Costs about a second per GiB. What reclamation empties stays touched, too.
+    pub fn populate_at_open(mut self, populate: bool) -> Self {
+        self.pool.populate_at_open = populate;
+        self
+    }
+
+    /// Largest size of the pool in bytes; further inserts fail with
+    /// [`Error::PoolFull`](crate::Error::PoolFull). Default: as much as the file system or device has.
+    /// May change at every open.
+    pub fn capacity_bytes(mut self, bytes: u64) -> Self {
+        self.pool.capacity_bytes = Some(bytes);
+        self
+    }
+
+    /// Slots per index segment: a power of two from 8 to 4096. Default 1024 (16 KiB). For tests.
+    pub fn index_segment_slots(mut self, slots: u32) -> Self {
+        self.viper = self.viper.index_segment_slots(slots);
+        self
+    }
+
+    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default: what the
+    /// store has, and 64 MiB for a new journal (256 KiB in stores that the command `put` makes). A
+    /// larger one lets changes of the same line be written home together; it costs disk space, and
+    /// time to read after a crash. Another size than the journal has takes effect when the store is next
+    /// opened after it was closed in order.
+    pub fn journal_bytes(mut self, bytes: u64) -> Self {
+        self.pool.journal_bytes = Some(bytes);
+        self
+    }
+
+    /// Called now and then during recovery with (blocks done, blocks in all).
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Tell `whom` of each change of the index, from the time the store is open. Default: nobody. For what is
+    /// built on a store in this library; whoever is told holds a lock and must not wait.
+    #[doc(hidden)]
+    pub fn tell_changes(mut self, whom: Arc<dyn TellChange>) -> Self {
+        self.told = Some(whom);
+        self
+    }
+
+    /// Time one operation in `every`, on average, for the latencies in
+    /// [`Stats::operations`](crate::Stats::operations). Default 128: less than 1 ns each. 1 times every
+    /// operation, at the price of reading the clock twice, some 100 ns; 0 none. Operations are counted
+    /// all the same.
+    pub fn latency_sampling(mut self, every: u32) -> Self {
+        self.latency_sampling = every;
+        self
+    }
+
+    /// Write the [metrics](crate::Db::metrics_text) to the file `metrics` in the store's directory every so
+    /// often, at least 10 ms, for `chimera stats` and other collectors. Default off: it writes some 40 KB
+    /// to the file system each time, also while nothing happens, and what the store does becomes known to
+    /// whoever may read its directory. A background thread does it; sessions are not disturbed. The
+    /// file replaces the one before as a whole, is no part of the store, and is removed when the store is
+    /// closed in order. Nothing is published of a store that is open for reading only, on a device or in
+    /// anonymous memory.
+    pub fn publish_metrics(mut self, every: Duration) -> Self {
+        self.publish_metrics = Some(every);
+        self
+    }
+
+    /// The durability that a store opened with these options has on `medium`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOptions`] when the one asked for cannot be had there.
+    pub fn effective_durability(&self, medium: Medium) -> Result<Durability> {
+        self.pool.effective_durability(medium)
+    }
+}

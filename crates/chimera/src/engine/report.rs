@@ -1,0 +1,94 @@
+//! [`Stats`] and [`InspectReport`]: what a store says of itself, with a part that its engine says.
+
+use serde::Serialize;
+
+use super::{EngineInspect, EngineKind, EngineStats};
+use crate::types::durability::Durability;
+use crate::types::operations::OperationStats;
+use crate::types::stats::{ReclaimStats, RecoveryStats};
+
+/// What a store says of itself. Sizes are in bytes.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Engine.
+    pub engine: EngineKind,
+    /// Key size; 0 where keys and values may have any.
+    pub key_bytes: u32,
+    /// Value size.
+    pub value_bytes: u32,
+    /// What the store lies on.
+    pub medium: chimera_pmem::Medium,
+    /// The durability in force.
+    pub durability: Durability,
+    /// Flush instruction in use.
+    pub flush_instruction: String,
+    /// Whether the pool's memory has huge pages.
+    pub huge_pages: bool,
+    /// Live records.
+    pub records: u64,
+    /// Records that failed their checksum at open and are not served (salvage only).
+    pub records_damaged: u64,
+    /// Segments mapped.
+    pub segments: u64,
+    /// Size of a segment.
+    pub segment_bytes: u64,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// Blocks handed out so far and in use or free for reuse.
+    pub blocks_used: u64,
+    /// Blocks ready to be used without growing.
+    pub blocks_ready: u64,
+    /// Persistent memory in use: used blocks.
+    pub pmem_bytes: u64,
+    /// Keys and values of live records; none where they may have any size: nobody adds them up.
+    pub user_bytes: Option<u64>,
+    /// `pmem_bytes` over `user_bytes`.
+    pub space_amplification: Option<f64>,
+    /// DRAM of the index.
+    pub dram_index_bytes: u64,
+    /// DRAM of locks and other tables.
+    pub dram_table_bytes: u64,
+    /// All of the store's DRAM over live records.
+    pub dram_bytes_per_key: f64,
+    /// Processor time of background work, in nanoseconds.
+    pub background_ns: u64,
+    /// Space reclamation since the store was opened.
+    pub reclaim: ReclaimStats,
+    /// What happened at open.
+    pub recovery: RecoveryStats,
+    /// What its sessions have done since then.
+    pub operations: OperationStats,
+    /// The journal, where there is one.
+    pub journal: Option<chimera_pmem::journal::JournalFigures>,
+    /// Flushes and fences, where the backend counts them.
+    pub persistence: Option<chimera_pmem::PersistenceCounts>,
+    /// What its engine says.
+    pub details: EngineStats,
+}
+
+/// What of [`Stats`] an engine knows.
+pub(crate) struct EngineFigures {
+    /// Used blocks that are free for reuse.
+    pub(crate) blocks_free: u64,
+    pub(crate) dram_index_bytes: u64,
+    pub(crate) dram_table_bytes: u64,
+    pub(crate) details: EngineStats,
+}
+
+/// What a store is made of, as [`Db::inspect`](crate::Db::inspect) found it. Beside writers the parts are
+/// as of moments a little apart.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct InspectReport {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Blocks handed out so far.
+    pub blocks_used: u64,
+    /// Blocks beyond the used ones, ready for use.
+    pub blocks_ready: u64,
+    /// Live records.
+    pub records: u64,
+    /// What its engine says.
+    pub details: EngineInspect,
+}

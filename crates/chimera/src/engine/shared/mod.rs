@@ -1,0 +1,28 @@
+//! What engines share, each in one place:
+//!
+//! - `keys`: the hash of a key, the locks of keys.
+//! - `poison`: the state after a failure.
+//! - `client`: what every session keeps.
+//! - `booking`: which operation counters book persistence steps under.
+//! - `settle`: waiting, where there is a journal, until an operation may be acknowledged.
+//! - `check`: verifying a store by reading it.
+//! - `creation`: agreement of a store with the options.
+//! - `update`: reading, changing and replacing a value as one step.
+//! - `listing`: records as listings give them, and their positions.
+//! - `maintenance`: steps of work in the background, and their pace.
+//! - `recovery`: work on many blocks by several threads.
+
+pub(crate) mod booking;
+pub(crate) mod check;
+pub(crate) mod client;
+pub(crate) mod creation;
+mod keys;
+pub(crate) mod listing;
+pub(crate) mod maintenance;
+mod poison;
+pub(crate) mod recovery;
+pub(crate) mod settle;
+pub(crate) mod update;
+
+pub(crate) use keys::{KeyHash, KeyLocks};
+pub(crate) use poison::Poison;

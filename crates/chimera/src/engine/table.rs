@@ -1,0 +1,239 @@
+//! How the table of engines becomes code; its rows are in `engine/mod.rs`. A row is all that the rest of the store knows of an engine:
+//!
+//! ```text
+//! /// What it is, in one line
+//! Kind = number in superblocks, "name", folder { Form: Type, .. }
+//! ```
+//! The folder has a type `Type` that implements [`EngineType`](super::EngineType), types `Stats` and `Inspect` for its reports,
+//! and each form's type, which implements [`Engine`](super::Engine). A store runs the form that takes its parameters.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::EngineKind;
+use crate::types::error::{Error, Result};
+
+macro_rules! engines {
+    (($d:tt) $(
+        $(#[doc = $doc:literal])+
+        #[cfg($cfg:meta)]
+        $kind:ident = $code:literal, $name:literal, $folder:ident { $($form:ident: $type:ident),+ }
+    )+) => {
+        /// Which engine a store runs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum EngineKind {
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind,)+
+        }
+
+        impl EngineKind {
+            /// Every engine of this program, the default one first.
+            pub const ALL: &[Self] = &[$(#[cfg($cfg)] Self::$kind),+];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(#[cfg($cfg)] Self::$kind => $name,)+ }
+            }
+
+            /// What it is, in one line.
+            pub fn summary(self) -> &'static str {
+                match self { $(#[cfg($cfg)] Self::$kind => concat!($($doc),+).trim_ascii(),)+ }
+            }
+
+            /// The number in the superblock; 0 is never valid.
+            pub(crate) fn code(self) -> u32 {
+                match self { $(#[cfg($cfg)] Self::$kind => $code,)+ }
+            }
+
+            /// What its stores can do.
+            pub fn capabilities(self) -> $crate::engine::Capabilities {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::CAPABILITIES,)+
+                }
+            }
+
+            /// Its steps on persistent memory, without those of the pool.
+            pub(crate) fn own_sites(self) -> Vec<chimera_pmem::Site> {
+                match self { $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::sites(),)+ }
+            }
+
+            /// See [`EngineType::plan`].
+            pub(crate) fn plan(
+                self,
+                options: &$crate::engine::Options,
+            ) -> $crate::Result<$crate::engine::Plan> {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::plan(options),)+
+                }
+            }
+
+            /// Checks what a superblock says of its engine against what is possible and what the options say.
+            ///
+            /// # Errors
+            /// As [`EngineType::parameters`].
+            pub(crate) fn check(
+                self,
+                superblock: &$crate::pool::Superblock,
+                options: &$crate::engine::Options,
+            ) -> $crate::Result<()> {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => {
+                        <$folder::Type as $crate::engine::EngineType>::parameters(superblock, options).map(drop)
+                    })+
+                }
+            }
+
+            /// Makes an open pool ready for sessions.
+            ///
+            /// # Errors
+            /// As [`Engine::open`].
+            pub(crate) fn open<P: chimera_pmem::Pmem>(
+                self,
+                core: $crate::engine::Core<P>,
+                options: &$crate::engine::Options,
+            ) -> $crate::Result<(AnyEngine<P>, $crate::RecoveryStats)> {
+                let superblock = core.pool.superblock();
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => {
+                        let parameters =
+                            <$folder::Type as $crate::engine::EngineType>::parameters(&superblock, options)?;
+                        $(if <$folder::$type<P> as $crate::engine::Engine<P>>::takes(&parameters) {
+                            let opened = <$folder::$type<P> as $crate::engine::Engine<P>>::open(core, parameters, options);
+                            let (engine, recovered) = opened?;
+                            return Ok((AnyEngine::$form(std::sync::Arc::new(engine)), recovered));
+                        })+
+                    })+
+                }
+                Err($crate::Error::corrupted("the superblock asks for a store that its engine has not", 0))
+            }
+        }
+
+        /// What an engine says of its store.
+        #[derive(Clone, Debug, serde::Serialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum EngineStats {
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind($folder::Stats),)+
+        }
+
+        /// What an engine says of what its store is made of.
+        #[derive(Clone, Debug, serde::Serialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum EngineInspect {
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind($folder::Inspect),)+
+        }
+
+        /// The engine of a store.
+        pub(crate) enum AnyEngine<P: chimera_pmem::Pmem> {
+                $($(#[cfg($cfg)] $form(std::sync::Arc<$folder::$type<P>>),)+)+
+            }
+
+            /// A session of a store: the engine and the client, together.
+            pub(crate) enum AnySession<P: chimera_pmem::Pmem> {
+                $($(#[cfg($cfg)] $form($crate::engine::Bound<P, $folder::$type<P>>),)+)+
+            }
+
+            impl<P: chimera_pmem::Pmem> AnyEngine<P> {
+                /// A session, for which counters book under `number`.
+                pub(crate) fn session(&self, number: u32) -> AnySession<P> {
+                    match self {
+                        $($(#[cfg($cfg)] Self::$form(engine) => {
+                            AnySession::$form($crate::engine::Bound { client: $crate::engine::Engine::client(&**engine, number), engine: engine.clone() })
+                        })+)+
+                    }
+                }
+            }
+
+        /// Does the same with whichever engine it is.
+        macro_rules! each_engine {
+            ($d any:expr, $d engine:ident => $d does:expr) => {
+                match $d any {
+                    $($(#[cfg($cfg)] $d crate::engine::AnyEngine::$form($d engine) => $d does,)+)+
+                }
+            };
+        }
+        pub(crate) use each_engine;
+
+        /// Does the same with the engine and the client of a session, whichever they are.
+        macro_rules! each_session {
+            ($d any:expr, $d engine:ident, $d client:ident => $d does:expr) => {
+                match $d any {
+                    $($(#[cfg($cfg)] $d crate::engine::AnySession::$form(bound) => {
+                        let crate::engine::Bound { engine: $d engine, client: $d client } = bound;
+                        $d does
+                    })+)+
+                }
+            };
+        }
+        pub(crate) use each_session;
+    };
+}
+
+pub(super) use engines;
+
+impl Default for EngineKind {
+    fn default() -> Self {
+        Self::ALL[0]
+    }
+}
+
+impl EngineKind {
+    /// The engine with this number in superblocks.
+    ///
+    /// # Errors
+    /// `Corrupted` when this program has none.
+    pub(crate) fn from_code(code: u32) -> Result<Self> {
+        let kind = Self::ALL.iter().copied().find(|kind| kind.code() == code);
+        kind.ok_or_else(|| {
+            let what =
+                format!("the store's engine has number {code}, which this program does not have");
+            Error::corrupted(what, 8)
+        })
+    }
+
+    /// The names of all engines, for help and messages.
+    pub fn names() -> String {
+        Self::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EngineKind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = Self::ALL.iter().copied().find(|kind| kind.name() == text);
+        kind.ok_or_else(|| format!("unknown engine `{text}`; engines: {}", Self::names()))
+    }
+}
+
+impl Serialize for EngineKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_lead_back() {
+        for kind in EngineKind::ALL.iter().copied() {
+            assert_ne!(kind.code(), 0);
+            assert_eq!(EngineKind::from_code(kind.code()).unwrap(), kind);
+            assert_eq!(kind.name().parse(), Ok(kind));
+            assert!(!kind.summary().is_empty());
+        }
+        assert!(EngineKind::from_code(0).is_err());
+        let error = "best".parse::<EngineKind>().unwrap_err();
+        assert!(error.contains("viper"), "{error}");
+    }
+}

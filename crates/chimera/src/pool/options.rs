@@ -1,0 +1,85 @@
+//! [`PoolOptions`]: what of a store's options the pool carries out.
+
+use std::time::Duration;
+
+use chimera_pmem::Medium;
+
+use crate::types::durability::Durability;
+use crate::types::error::{Error, Result};
+
+/// What of a store's options the pool carries out. [`Options`](crate::Options) documents each.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolOptions {
+    pub(crate) durability: Durability,
+    pub(crate) create: bool,
+    pub(crate) read_only: bool,
+    pub(crate) salvage: bool,
+    pub(crate) anonymous_bytes: Option<u64>,
+    pub(crate) populate_ahead_bytes: u64,
+    pub(crate) populate_at_open: bool,
+    pub(crate) capacity_bytes: Option<u64>,
+    pub(crate) journal_bytes: Option<u64>,
+    /// The store is a new one, and incomplete until [`complete`](crate::Db::complete) says otherwise.
+    pub(crate) incomplete: bool,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Auto,
+            create: true,
+            read_only: false,
+            salvage: false,
+            anonymous_bytes: None,
+            populate_ahead_bytes: 64 << 20,
+            populate_at_open: false,
+            capacity_bytes: None,
+            journal_bytes: None,
+            incomplete: false,
+        }
+    }
+}
+
+impl PoolOptions {
+    /// Fewest, usual and most bytes of a journal.
+    const JOURNAL_BYTES_MIN: u64 = 16 << 10;
+    pub(super) const JOURNAL_BYTES_DEFAULT: u64 = 64 << 20;
+    const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+    /// The window of `Auto` on plain files.
+    const MAX_DELAY_DEFAULT: Duration = Duration::from_millis(50);
+
+    /// # Errors
+    /// `InvalidOptions` for what no pool can have.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let invalid = |what: &str| Err(Error::InvalidOptions(what.to_owned()));
+        if self.populate_at_open && self.capacity_bytes.or(self.anonymous_bytes).is_none() {
+            return invalid("populating at open needs a capacity");
+        }
+        if let Some(bytes) = self.journal_bytes {
+            let possible = Self::JOURNAL_BYTES_MIN..=Self::JOURNAL_BYTES_MAX;
+            if !possible.contains(&bytes) || !bytes.is_multiple_of(4096) {
+                return invalid(
+                    "a journal must have a multiple of 4096 bytes, from 16 KiB to 1 GiB",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Options::effective_durability`](crate::Options::effective_durability).
+    pub(crate) fn effective_durability(&self, medium: Medium) -> Result<Durability> {
+        match (self.durability, medium) {
+            (Durability::Process, _) => Ok(Durability::Process),
+            (_, medium) if medium.is_persistent_memory() => Ok(Durability::Immediate),
+            (Durability::Auto, Medium::File) => {
+                Ok(Durability::Group { max_delay: Self::MAX_DELAY_DEFAULT })
+            }
+            (asked, Medium::File) => Ok(asked),
+            (Durability::Auto, _) => Ok(Durability::Process),
+            (asked, _) => Err(Error::InvalidOptions(format!(
+                "durability `{asked}` cannot be had on medium `{medium}`, which is gone when the \
+                 machine stops: use a file system on a device, or ask for `process` durability"
+            ))),
+        }
+    }
+}

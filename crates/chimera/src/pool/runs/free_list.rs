@@ -1,0 +1,47 @@
+//! [`FreeList`]: the free runs of a pool, in DRAM.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// First block and length of a free run.
+pub(super) type FreeRun = (u64, u32);
+
+/// Free runs by place and by length. Each entry is what a word on media says.
+#[derive(Debug, Default)]
+pub(crate) struct FreeList {
+    by_first: BTreeMap<u64, u32>,
+    by_blocks: BTreeSet<(u32, u64)>,
+}
+
+impl FreeList {
+    pub(super) fn insert(&mut self, (first, blocks): FreeRun) {
+        self.by_first.insert(first, blocks);
+        self.by_blocks.insert((blocks, first));
+    }
+
+    pub(super) fn remove(&mut self, (first, blocks): FreeRun) {
+        self.by_first.remove(&first);
+        self.by_blocks.remove(&(blocks, first));
+    }
+
+    /// The shortest run of at least `blocks` blocks; of several, the first.
+    pub(super) fn best_fit(&self, blocks: u32) -> Option<FreeRun> {
+        self.by_blocks.range((blocks, 0)..).next().map(|&(blocks, first)| (first, blocks))
+    }
+
+    /// The run that ends before `block`.
+    pub(super) fn ending_at(&self, block: u64) -> Option<FreeRun> {
+        let (&first, &blocks) = self.by_first.range(..block).next_back()?;
+        (first + u64::from(blocks) == block).then_some((first, blocks))
+    }
+
+    /// The run that begins at `block`.
+    pub(super) fn starting_at(&self, block: u64) -> Option<FreeRun> {
+        self.by_first.get(&block).map(|&blocks| (block, blocks))
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> Vec<FreeRun> {
+        assert_eq!(self.by_first.len(), self.by_blocks.len());
+        self.by_first.iter().map(|(&first, &blocks)| (first, blocks)).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! What each call costs, in lines flushed and fences.
+
+use super::*;
+
+/// Lines flushed and fences of `work`.
+fn cost<T>(pool: &Pool<Media>, work: impl FnOnce() -> T) -> (T, (u64, u64)) {
+    let before = pool.pmem.counts();
+    let done = work();
+    let after = pool.pmem.counts();
+    (done, (after.0 - before.0, after.1 - before.1))
+}
+
+/// A pool whose first segment is there and ready.
+fn ready_pool() -> Pool<Media> {
+    let pool = new_pool();
+    while pool.ready_blocks() < PER_SEGMENT {
+        pool.grow_beyond(pool.ready_blocks()).unwrap();
+    }
+    pool
+}
+
+#[test]
+fn fresh_blocks_cost_two_fences() {
+    let pool = ready_pool();
+    let (_run, costs) = cost(&pool, || pool.take_run(LOG, 5).unwrap());
+    assert_eq!(costs, (2, 2));
+    let _single = pool.take_block().unwrap();
+    let (_run, costs) = cost(&pool, || pool.take_run(LOG, 5).unwrap());
+    assert_eq!(costs, (3, 3));
+    let (_run, costs) = cost(&pool, || pool.take_run(LOG, 1).unwrap());
+    assert_eq!(costs, (2, 2));
+}
+
+#[test]
+fn the_rest_of_a_segment_costs_two_fences_more() {
+    let pool = ready_pool();
+    let _first = pool.take_run(LOG, 15).unwrap();
+    while pool.ready_blocks() < 2 * PER_SEGMENT {
+        pool.grow_beyond(pool.ready_blocks()).unwrap();
+    }
+    let (run, costs) = cost(&pool, || pool.take_run(LOG, 2).unwrap());
+    assert_eq!((run.first(), costs), (16, (4, 4)));
+}
+
+#[test]
+fn a_free_run_costs_one_fence_and_a_part_of_it_two() {
+    let pool = ready_pool();
+    let [a, b, _last] = [4, 3, 1].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    assert_eq!(cost(&pool, || pool.free_run(a).unwrap()).1, (1, 1));
+    // With one neighbour.
+    assert_eq!(cost(&pool, || pool.free_run(b).unwrap()).1, (1, 1));
+    let (part, costs) = cost(&pool, || pool.take_run(LOG, 2).unwrap());
+    assert_eq!((part.first(), costs), (0, (2, 2)));
+    let (whole, costs) = cost(&pool, || pool.take_run(LOG, 5).unwrap());
+    assert_eq!((whole.first(), costs), (2, (1, 1)));
+    assert_eq!(cost(&pool, || pool.set_run_flags(&whole, 3)).1, (1, 1));
+}
+
+#[test]
+fn giving_back_costs_a_line_for_each_block() {
+    let pool = ready_pool();
+    let [a, b, c] = [4, 3, 1].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    assert_eq!(cost(&pool, || pool.free_run(c).unwrap()).1, (1 + 2, 1 + 2));
+    assert_eq!(cost(&pool, || pool.free_run(b).unwrap()).1, (1 + 4, 1 + 3));
+    assert_eq!(cost(&pool, || pool.free_run(a).unwrap()).1, (1 + 5, 1 + 3));
+}
+
+#[test]
+fn opening_costs_a_line_for_each_run_and_one_fence() {
+    let pool = ready_pool();
+    let [_a, b, _c] = [4, 3, 1].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    pool.free_run(b).unwrap();
+    let pool = open(&pool.pmem.image()).unwrap();
+    let (found, costs) = cost(&pool, || recover(&pool).unwrap());
+    assert_eq!((found.len(), costs), (2, (3 + 2, 1)));
+    let reader = PoolOptions { read_only: true, ..options() };
+    let pool = open_with(&Media::default(), &pool.pmem.image(), &reader).unwrap();
+    let (found, costs) = cost(&pool, || recover(&pool).unwrap());
+    assert_eq!((found.len(), costs), (2, (0, 0)));
+}

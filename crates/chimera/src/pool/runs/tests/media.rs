@@ -1,0 +1,267 @@
+//! [`Media`]: persistent memory that is photographed after each store and fence, and what a crash can leave
+//! of a photograph.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use chimera_pmem::environment::File;
+use chimera_pmem::{CACHE_LINE, Extent, Medium, Pmem, Site};
+
+/// Stores of an engine, to bytes that are its own.
+pub(super) const ENGINE: Site = Site::new("test.engine");
+
+const LINE_WORDS: usize = (CACHE_LINE / 8) as usize;
+/// Up to so many states of a photograph are all tried.
+const STATES_MAX: usize = 1 << 10;
+
+/// Stores to each line that may be missing after a crash, oldest first: word and content.
+type Pending = BTreeMap<usize, Vec<(usize, u64)>>;
+
+/// What is left out, to see that it is missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    Store(Site),
+    Flush(Site),
+    Fence(Site),
+    Step(Site),
+}
+
+/// The memory at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Photo {
+    durable: Vec<u64>,
+    pending: Pending,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the processors see.
+    words: Vec<u64>,
+    photo: Photo,
+    /// Lines flushed since the last fence, and how many of their stores that covers.
+    flushed: BTreeMap<usize, usize>,
+    photos: Option<Vec<Photo>>,
+    left_out: Option<LeftOut>,
+    lines_flushed: u64,
+    fences: u64,
+}
+
+/// See the module. Clones are the same memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Media(Arc<Mutex<State>>);
+
+impl Photo {
+    /// Every state that a crash at this moment can leave: of each line the stores up to any one. `None` for
+    /// too many to try them all.
+    pub(super) fn states(&self) -> Option<impl Iterator<Item = Vec<u64>>> {
+        let count = self.pending.values().try_fold(1_usize, |count, stores| {
+            count.checked_mul(stores.len() + 1).filter(|count| *count <= STATES_MAX)
+        })?;
+        Some((0..count).map(|number| self.state(number)))
+    }
+
+    fn state(&self, mut number: usize) -> Vec<u64> {
+        let mut words = self.durable.clone();
+        for stores in self.pending.values() {
+            let survive = number % (stores.len() + 1);
+            number /= stores.len() + 1;
+            stores[..survive].iter().for_each(|&(word, value)| words[word] = value);
+        }
+        words
+    }
+}
+
+/// Words as bytes of files.
+pub(super) fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+impl Media {
+    pub(super) fn leave_out(&self, what: Option<LeftOut>) {
+        self.state().left_out = what;
+    }
+
+    pub(super) fn left_out(&self) -> Option<LeftOut> {
+        self.state().left_out
+    }
+
+    /// What the processors see, as bytes of files.
+    pub(super) fn image(&self) -> Vec<u8> {
+        bytes_of(&self.state().words)
+    }
+
+    /// The memory as it is now.
+    pub(super) fn photo(&self) -> Photo {
+        self.state().photo.clone()
+    }
+
+    /// The processors see the memory as it is, but of what they see only this is on media: a process was
+    /// killed, and the machine went on.
+    pub(super) fn was_killed(&self, mut photo: Photo) {
+        let mut state = self.state();
+        // A segment that the superblock does not count yet is not mapped.
+        photo.durable.truncate(state.words.len());
+        photo.pending.retain(|line, _| line * LINE_WORDS < state.words.len());
+        assert_eq!(photo.durable.len(), state.words.len());
+        state.photo = photo;
+    }
+
+    /// Photographs what `work` does after each step.
+    pub(super) fn photograph<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Photo>) {
+        self.state().photos = Some(Vec::new());
+        let done = work();
+        let photos = self.state().photos.take().expect("set above");
+        (done, photos)
+    }
+
+    /// Lines flushed and fences so far.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.lines_flushed, state.fences)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn store(&mut self, at: u64, value: u64, site: Site) {
+        if self.left_out == Some(LeftOut::Store(site)) {
+            return;
+        }
+        let word = (at / 8) as usize;
+        self.words[word] = value;
+        self.photo.pending.entry(word / LINE_WORDS).or_default().push((word, value));
+        if site == ENGINE {
+            return;
+        }
+        self.take_photo();
+    }
+
+    fn take_photo(&mut self) {
+        if let Some(photos) = &mut self.photos {
+            photos.push(self.photo.clone());
+        }
+    }
+}
+
+impl Pmem for Media {
+    fn map(&self, at: u64, file: &Arc<dyn File>, file_offset: u64, length: u64) -> io::Result<()> {
+        let mut bytes = vec![0; length as usize];
+        file.read_at(file_offset, &mut bytes)?;
+        let mut state = self.state();
+        assert_eq!(state.words.len() as u64 * 8, at);
+        let (words, _) = bytes.as_chunks::<8>();
+        let words: Vec<_> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        state.words.extend_from_slice(&words);
+        state.photo.durable.extend_from_slice(&words);
+        Ok(())
+    }
+
+    fn mapped(&self) -> u64 {
+        8 * self.state().words.len() as u64
+    }
+
+    fn populate(&self, _at: u64, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn medium(&self) -> Medium {
+        Medium::Simulated
+    }
+
+    fn load_u64(&self, at: u64) -> u64 {
+        self.state().words[(at / 8) as usize]
+    }
+
+    fn store_u64(&self, at: u64, value: u64, site: Site) {
+        self.state().store(at, value, site);
+    }
+
+    fn cas_u64(&self, at: u64, current: u64, new: u64, site: Site) -> Result<u64, u64> {
+        let mut state = self.state();
+        let found = state.words[(at / 8) as usize];
+        if found != current {
+            return Err(found);
+        }
+        state.store(at, new, site);
+        Ok(current)
+    }
+
+    fn cas_u128(&self, _: u64, _: u128, _: u128, _: Site) -> Result<u128, u128> {
+        unreachable!("the pool swaps no two words")
+    }
+
+    fn read(&self, from: Extent, into: &mut [u8]) {
+        let bytes = bytes_of(&self.state().words[(from.offset() / 8) as usize..]);
+        into.copy_from_slice(&bytes[..into.len()]);
+    }
+
+    fn compare(&self, with: Extent, bytes: &[u8]) -> bool {
+        let mut found = vec![0; bytes.len()];
+        self.read(with, &mut found);
+        found == bytes
+    }
+
+    fn prefetch(&self, _: Extent) {}
+
+    fn prefetch_write(&self, _: Extent) {}
+
+    fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
+        let (words, _) = bytes.as_chunks::<8>();
+        for (number, word) in (0..).zip(words) {
+            self.store_u64(to.offset() + 8 * number, u64::from_le_bytes(*word), site);
+        }
+    }
+
+    fn copy_nt(&self, to: Extent, bytes: &[u8], site: Site) {
+        self.copy(to, bytes, site);
+        self.flush(to, site);
+    }
+
+    fn zero(&self, range: Extent, site: Site) {
+        self.copy(range, &vec![0; range.length() as usize], site);
+    }
+
+    fn flush(&self, range: Extent, site: Site) {
+        let mut state = self.state();
+        if state.left_out == Some(LeftOut::Flush(site)) {
+            return;
+        }
+        for line in range.lines() {
+            let covers = state.photo.pending.get(&(line as usize)).map_or(0, Vec::len);
+            state.flushed.insert(line as usize, covers);
+            state.lines_flushed += 1;
+        }
+    }
+
+    fn fence(&self, site: Site) {
+        let mut state = self.state();
+        if state.left_out == Some(LeftOut::Fence(site)) {
+            return;
+        }
+        state.fences += 1;
+        for (line, covers) in std::mem::take(&mut state.flushed) {
+            let Photo { durable, pending } = &mut state.photo;
+            if let Some(stores) = pending.get_mut(&line) {
+                stores.drain(..covers).for_each(|(word, value)| durable[word] = value);
+            }
+        }
+        state.photo.pending.retain(|_, stores| !stores.is_empty());
+        state.take_photo();
+    }
+
+    fn punch(&self, _: Extent, _: Site) -> io::Result<()> {
+        unreachable!("the pool punches files")
+    }
+
+    fn sync(&self, _: Site) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn skips(&self, step: Site) -> bool {
+        self.state().left_out == Some(LeftOut::Step(step))
+    }
+}

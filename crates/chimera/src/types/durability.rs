@@ -1,0 +1,76 @@
+//! [`Durability`]: what an acknowledged write survives.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// The strongest that the medium gives at full speed: `Immediate` on fsdax and devdax,
+    /// `Group { 50 ms }` on other files, `Process` in memory.
+    #[default]
+    Auto,
+    /// Power loss, as soon as the call returns. Refused in memory. On plain files every write waits for
+    /// a sync of the device, which writes at the same time share; and a read waits for the writes
+    /// that are under way. Memory as with `Group`.
+    Immediate,
+    /// Power loss, once a sync that starts within `max_delay` has ended: what a power loss takes are the
+    /// last writes, never one without all that were acknowledged after it. The end of the process
+    /// takes nothing. How long the sync takes is the device's matter; when a whole window is behind,
+    /// writers wait. Pages written since the store was opened stay in memory, beside the page cache,
+    /// until it is closed. Refused in memory; on fsdax and devdax it is `Immediate`.
+    Group {
+        /// Longest time between an acknowledged write and the start of the sync that covers it.
+        max_delay: Duration,
+    },
+    /// The end of the process (kill -9), not of the machine: a store on plain files that was open when
+    /// the machine went down is refused. No journal, and no memory beside the page cache.
+    Process,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Immediate => f.write_str("immediate"),
+            Self::Group { max_delay } => write!(f, "group ({} ms)", max_delay.as_millis()),
+            Self::Process => f.write_str("process"),
+        }
+    }
+}
+
+impl FromStr for Durability {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let milliseconds = |text: &str| text.parse().ok().map(Duration::from_millis);
+        match text.split_once(':') {
+            None if text == "auto" => Some(Self::Auto),
+            None if text == "immediate" => Some(Self::Immediate),
+            None if text == "process" => Some(Self::Process),
+            Some(("group", delay)) => milliseconds(delay).map(|max_delay| Self::Group { max_delay }),
+            _ => None,
+        }
+        .ok_or_else(|| format!("unknown durability `{text}`: there are auto, immediate, group:MILLISECONDS, process"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_is_read_from_text() {
+        assert_eq!("auto".parse(), Ok(Durability::Auto));
+        assert_eq!("immediate".parse(), Ok(Durability::Immediate));
+        assert_eq!("process".parse(), Ok(Durability::Process));
+        let max_delay = Duration::from_millis(50);
+        assert_eq!("group:50".parse(), Ok(Durability::Group { max_delay }));
+        for wrong in ["", "group", "group:", "group:x", "immediate:1", "best"] {
+            assert!(wrong.parse::<Durability>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Rules about the code itself, checked from the code itself.
+
+mod circles;
+mod functions;
+mod imports;
+mod rooms;
+mod source;
+mod tokens;
+
+use std::fmt::Write as _;
+use std::fs;
+
+use source::{Source, crates, sources};
+
+/// This test's own files.
+const HERE: &str = "chimera/tests/tidiness";
+
+/// Fails with a list of what is wrong.
+fn assert_none(wrong: &str, rule: &str) {
+    assert!(wrong.is_empty(), "{rule}:\n{wrong}");
+}
+
+/// Fails when code that `applies` has one of `words`.
+fn forbid(rule: &str, words: &[&str], applies: impl Fn(&Source) -> bool) {
+    let mut wrong = String::new();
+    for source in sources().iter().filter(|source| applies(source)) {
+        for (number, line) in source.code() {
+            if words.iter().any(|word| line.contains(word)) {
+                let _ = writeln!(wrong, "{}:{number}: {}", source.path.display(), line.trim());
+            }
+        }
+    }
+    assert_none(&wrong, rule);
+}
+
+#[test]
+fn files_are_short() {
+    let mut wrong = String::new();
+    for source in sources() {
+        let lines = source.text.lines().count();
+        if lines > 600 {
+            let _ = writeln!(wrong, "{}: {lines} lines", source.path.display());
+        }
+    }
+    assert_none(&wrong, "a file has at most 600 lines");
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    // In two parts, so that this file does not have them.
+    let words = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X:")];
+    let macros = [concat!("to", "do!("), concat!("unimple", "mented!(")];
+    let mut wrong = String::new();
+    for source in sources() {
+        for (number, line) in source.text.lines().enumerate() {
+            if words.iter().chain(&macros).any(|word| line.contains(word)) {
+                let _ = writeln!(wrong, "{}:{}: {line}", source.path.display(), number + 1);
+            }
+        }
+    }
+    assert_none(&wrong, "unfinished code");
+}
+
+#[test]
+fn unsafe_code_is_in_one_crate() {
+    let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "unsafe trait"];
+    let others = |source: &Source| !source.is_in("chimera-pmem") && !source.is_in(HERE);
+    forbid("only chimera-pmem has unsafe code", &words, others);
+    for entry in fs::read_dir(crates()).expect("the directory of all crates") {
+        let path = entry.expect("an entry").path();
+        for root in ["src/lib.rs", "src/main.rs"] {
+            let Ok(text) = fs::read_to_string(path.join(root)) else { continue };
+            let forbids = text.contains("#![forbid(unsafe_code)]");
+            assert!(
+                forbids || path.ends_with("chimera-pmem"),
+                "{}/{root} does not forbid unsafe code",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn instructions_are_in_one_room() {
+    let words = ["_mm_", "asm!(", "core::arch", "std::arch"];
+    let others = |source: &Source| !source.is_in("chimera-pmem/src/arch") && !source.is_test();
+    forbid("only chimera-pmem/src/arch has instructions of processors", &words, others);
+}
+
+#[test]
+fn the_store_asks_its_environment() {
+    let words = [
+        "std::fs",
+        "std::net",
+        "std::process",
+        "std::thread::spawn",
+        "std::thread::sleep",
+        "std::thread::scope",
+        "use std::thread",
+        "thread::Builder",
+        "Instant",
+        "SystemTime",
+        "File::open",
+    ];
+    let store = |source: &Source| source.is_in("chimera/src") && !source.is_test();
+    forbid("files, threads and time come from the environment", &words, store);
+}
+
+#[test]
+fn modules_begin_with_prose() {
+    let mut wrong = String::new();
+    for source in sources() {
+        let is_part = source.is_test() && source.is_in("chimera-pmem")
+            || source.path.file_name().is_some_and(|name| name == "tests.rs");
+        let is_src = source.path.iter().nth(1).is_some_and(|part| part == "src");
+        if is_src && !source.is_test() && !is_part && !source.text.starts_with("//!") {
+            let _ = writeln!(wrong, "{}", source.path.display());
+        }
+    }
+    assert_none(&wrong, "modules begin with prose");
+}
