@@ -7,6 +7,7 @@
 //! - [`hostile`]: stores made of hostile files, for a fuzzer.
 //! - `mutate/`: every persistence step made wrong in turn, and who notices.
 //! - `explore/`: random operations, every crash worth trying, recovery, verification.
+//! - [`rig`]: a store on a simulated machine, for tests written by hand.
 //! - `linter/`: rules that hold whatever a crash would leave.
 //! - `media/`: what is durable after each step, and every state that a crash can leave.
 //! - `subject/`: what is tested: engines, through their public interface.
@@ -15,12 +16,14 @@
 //! - [`schedules`]: several threads at a store, in orders that follow from a seed.
 //! - [`histories`]: what several threads did, and whether a store that keeps its promises can have
 //!   done it.
+//! - [`durability`]: which acknowledged writes may be missing after which end.
 //! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
 mod chance;
 pub mod commands;
 pub mod dax_guest;
+pub mod durability;
 mod explore;
 pub mod histories;
 pub mod hostile;
@@ -30,6 +33,7 @@ mod media;
 mod mutate;
 pub mod plain_file;
 pub mod report;
+pub mod rig;
 pub mod schedules;
 mod simulated;
 mod subject;

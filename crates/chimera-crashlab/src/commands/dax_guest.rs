@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Common, Outcome};
+use super::common::{Common, Outcome};
 use crate::dax_guest::campaign::Campaign;
 use crate::dax_guest::machine::Machine;
 use crate::dax_guest::setup::{self, Programs, Tools};

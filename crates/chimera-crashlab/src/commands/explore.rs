@@ -1,13 +1,14 @@
 //! `explore`: crash a simulated store at every step, in every way that matters.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Common, Outcome, progress_bar};
+use super::common::{Common, Outcome, progress_bar};
+use super::found::{describe, save};
 use crate::chance::Chance;
-use crate::explore::{Campaign, Found, shrink};
+use crate::explore::{Campaign, shrink};
 use crate::plain_file::{self, Findings, Plan};
 use crate::report::Report;
 use crate::schedules::CrashCampaign;
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     };
     let crashes = crashes.run();
     bar.set_length(arguments.plain_files);
-    let plain_files = plain_files(arguments, common.seed, &|stores| bar.set_position(stores));
+    let plain_files = plain_files(arguments, common, &|stores| bar.set_position(stores));
     bar.finish_and_clear();
     let violations = summary.found.len() + plain_files.violations.len();
     let mut report = Report::new();
@@ -104,7 +105,11 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// Stores on plain files that lose unsynced pages, each checked against its own promise.
-fn plain_files(arguments: &Arguments, seed: u64, progress: &(dyn Fn(u64) + Sync)) -> Findings {
+fn plain_files(
+    arguments: &Arguments,
+    common: &Common,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Findings {
     let (all, next) = (Mutex::new(Findings::default()), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads.max(1) {
@@ -115,7 +120,8 @@ fn plain_files(arguments: &Arguments, seed: u64, progress: &(dyn Fn(u64) + Sync)
                         return;
                     }
                     let plan = if number % 2 == 0 { Plan::group } else { Plan::immediate };
-                    let found = plain_file::explore(&plan(seed.wrapping_add(number)));
+                    let plan = plan(common.seed.wrapping_add(number));
+                    let found = plain_file::explore(&Plan { engine: common.engine, ..plan });
                     all.lock().unwrap_or_else(PoisonError::into_inner).add(found);
                     progress(number);
                 }
@@ -123,31 +129,4 @@ fn plain_files(arguments: &Arguments, seed: u64, progress: &(dyn Fn(u64) + Sync)
         }
     });
     all.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Writes a case for `replay`.
-pub(super) fn save(found: &Found, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let text = serde_json::to_string_pretty(&found.case)?;
-    std::fs::write(path, text + "\n")
-        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
-}
-
-/// A violation as text: what, where, what survived, and how to see it again.
-pub(super) fn describe(found: &Found, path: &Path) -> String {
-    use std::fmt::Write as _;
-    let violation = &found.violation;
-    let mut text = violation.what.clone();
-    if let Some(before) = &violation.before {
-        let _ = write!(text, "\n  crash before: {before}");
-    }
-    for (name, stores) in [("survived", &violation.survived), ("lost", &violation.lost)] {
-        if !stores.is_empty() {
-            let _ = write!(text, "\n  {name}: {}", stores.join("; "));
-        }
-    }
-    for (number, epoch) in found.case.epochs.iter().enumerate() {
-        let _ = write!(text, "\n  epoch {number}: {:?}", epoch.actions);
-    }
-    let _ = write!(text, "\n  again: chimera-crashlab replay {}", path.display());
-    text
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Common, Outcome};
+use super::common::{Common, Outcome};
 use crate::kill9::{self, Plan, writer};
 use crate::report::Report;
 
@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         return Ok(report);
     }
     let plan = Plan {
+        engine: common.engine,
         cycles: arguments.cycles,
         places,
         seed: common.seed,

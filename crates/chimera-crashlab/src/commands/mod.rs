@@ -1,7 +1,9 @@
 //! Arguments, and what each subcommand does.
 
+mod common;
 mod dax_guest;
 mod explore;
+mod found;
 mod kill9;
 mod mutate;
 mod plant;
@@ -9,9 +11,8 @@ mod replay;
 
 use std::process::ExitCode;
 
-use chimera::EngineKind;
-
 use crate::report::Report;
+use common::Common;
 
 /// The crash lab: simulated power failures, killed processes, and whether the tests notice
 #[derive(Debug, clap::Parser)]
@@ -21,20 +22,6 @@ pub struct Cli {
     common: Common,
     #[command(subcommand)]
     command: Command,
-}
-
-/// What all subcommands have.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Common {
-    /// The engine to test
-    #[arg(long, global = true, default_value = "viper")]
-    pub(crate) engine: EngineKind,
-    /// Everything random follows from it: the same seed, the same run
-    #[arg(long, global = true, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Print one JSON object instead of a table
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -69,16 +56,4 @@ pub fn run(cli: &Cli) -> ExitCode {
         eprintln!("error: {error}");
         ExitCode::from(2)
     })
-}
-
-/// Why a command could not be run.
-pub(crate) type Outcome = Result<Report, Box<dyn std::error::Error>>;
-
-/// A bar on standard error, on terminals only.
-pub(crate) fn progress_bar(length: u64) -> indicatif::ProgressBar {
-    let style = indicatif::ProgressStyle::with_template(
-        "{wide_bar} {human_pos}/{human_len} {elapsed} (about {eta} left)",
-    );
-    let bar = indicatif::ProgressBar::new(length);
-    bar.with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
 }

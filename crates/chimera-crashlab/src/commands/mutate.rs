@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use super::explore::save;
-use super::{Common, Outcome, progress_bar};
+use super::common::{Common, Outcome, progress_bar};
+use super::found::save;
 use crate::explore::{Found, shrink};
-use crate::mutate::{Matrix, Mutant};
+use crate::mutate::{Matrix, Mutant, Outcome as Matrixed};
 use crate::report::Report;
 
 #[derive(Debug, clap::Args)]
@@ -61,6 +61,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if let Some(error) = failed.take() {
         return Err(error);
     }
+    report(arguments, common, &outcome)
+}
+
+fn report(arguments: &Arguments, common: &Common, outcome: &Matrixed) -> Outcome {
     let count = |is: &dyn Fn(&Mutant) -> bool| outcome.mutants.iter().filter(|m| is(m)).count();
     let mutants = outcome.mutants.len();
     let equivalent = count(&|mutant| mutant.equivalent.is_some() && !mutant.is_killed());
@@ -90,10 +94,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let lines: Vec<_> = outcome.mutants.iter().map(line).collect();
         report.figure("matrix", lines);
     }
-    if let Some(what) = outcome.unmutated {
+    if let Some(what) = &outcome.unmutated {
         report.problem(format!("without any mutation: {what}"));
     }
-    for site in outcome.unexecuted {
+    for site in &outcome.unexecuted {
         report.problem(format!("no run executes the site {site}"));
     }
     for survivor in survivors {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Instant;
 
-use super::{Common, Outcome, progress_bar};
+use super::common::{Common, Outcome, progress_bar};
 use crate::chance::Chance;
 use crate::explore::{Campaign, Found, lint, shrink, staged_read};
 use crate::linter::Lint;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::explore::describe;
-use super::{Common, Outcome};
+use super::common::{Common, Outcome};
+use super::found::describe;
 use crate::explore::{Case, Found, replay};
 use crate::report::Report;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
 use crate::simulated::Mutation;
-use crate::subject::{Shape, Value};
+use crate::subject::{Shape, Subject, Value};
 
 /// One operation of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) enum Action {
         session: u8,
     },
     Sync,
-    /// Blocks of which so many percent are free are emptied, and the last ones given back.
+    /// Empties blocks of which so many percent are free, and gives the last ones back.
     Compact {
         percent: u8,
     },
@@ -55,8 +55,23 @@ pub(crate) fn value(number: u64) -> Value {
 const SESSIONS: u64 = 3;
 
 impl Action {
-    /// Any operation on one of `keys` keys.
-    pub(crate) fn random(chance: &mut Chance, keys: u64) -> Self {
+    /// Any operation on one of the keys of `subject` that can be asked of it.
+    pub(crate) fn random<S: Subject>(chance: &mut Chance, subject: &S) -> Self {
+        let (keys, abilities) = (subject.keys(), subject.abilities());
+        loop {
+            let action = Self::any(chance, keys);
+            let can_be_asked = match action {
+                Self::Add { .. } => abilities.in_place,
+                Self::Compact { .. } => abilities.reclaim,
+                _ => true,
+            };
+            if can_be_asked {
+                return action;
+            }
+        }
+    }
+
+    fn any(chance: &mut Chance, keys: u64) -> Self {
         let session = chance.below(SESSIONS) as u8;
         let key = chance.below(keys) as u8;
         match chance.below(105) {

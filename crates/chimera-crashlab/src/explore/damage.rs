@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-use super::model::{Expectation, text};
+use super::expectation::Expectation;
+use super::model::text;
 use super::quiet;
 use super::verify::STEPS_PER_WORD_MAX;
 use crate::chance::Chance;
@@ -108,9 +109,8 @@ fn look<S: Subject>(
             }
             other => other?,
         };
-        let is_right = is_salvaged
-            || expectation.allows(key, found.as_ref())
-            || found.is_some() && is_unchecked;
+        let is_right =
+            is_salvaged || expectation.model().get(key) == found || found.is_some() && is_unchecked;
         if !is_right {
             let (found, expected) = (text(found.as_ref()), expectation.text(key));
             let what = format!("key {key} holds {found} without complaint, instead of {expected}");

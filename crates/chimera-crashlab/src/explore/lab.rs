@@ -7,7 +7,7 @@ use chimera_pmem::{Environment, SteppedEnvironment};
 
 use super::case::{Action, Crash};
 use super::damage::verify_damaged;
-use super::model::Expectation;
+use super::expectation::Expectation;
 use super::record::{Recording, record};
 use super::verify::verify;
 use crate::chance::Chance;
@@ -196,7 +196,7 @@ impl<'a, S: Subject> Lab<'a, S> {
                 }
             }
             linter.step(event, &media);
-            media.apply(event, trace);
+            media.apply(event, &trace.changes);
         }
         linter.compare(&media, &self.working);
         for lint in linter.into_found() {
@@ -252,8 +252,8 @@ impl<'a, S: Subject> Lab<'a, S> {
         event: &Event,
         chance: &mut Chance,
     ) -> Result<(), Violation> {
-        let is_quiet = media.lines.is_empty() && expectation.in_flight.is_none();
-        if !self.subject.finds_damage() || !is_quiet {
+        let is_quiet = media.lines.is_empty() && expectation.is_certain();
+        if !self.subject.abilities().finds_damage || !is_quiet {
             return Ok(());
         }
         self.counts.damages += DAMAGES;
@@ -297,18 +297,11 @@ fn choose(events: &[Event], crash: Crash) -> usize {
 /// What is expected after a place between two actions.
 fn after_mark(mark: Mark, mut now: Expectation, recording: &Recording) -> Expectation {
     match mark {
-        Mark::Opened => Expectation { model: recording.opened.clone(), in_flight: None },
-        Mark::Begin(number) => {
-            now.in_flight = recording.changes[number as usize];
-            now
-        }
-        Mark::End(_) => {
-            if let Some((key, value)) = now.in_flight.take() {
-                now.model.set(key, value);
-            }
-            now
-        }
+        Mark::Opened => return now.settled_as(recording.opened.clone()),
+        Mark::Begin(number) => now.begin(recording.effects[number as usize]),
+        Mark::End(_) => now.acknowledge(),
     }
+    now
 }
 
 fn nth_state(media: &Media, chance: &mut Chance, wanted: u64) -> Patch {

@@ -3,6 +3,7 @@
 mod campaign;
 mod case;
 mod damage;
+mod expectation;
 #[cfg(test)]
 mod kept;
 mod lab;

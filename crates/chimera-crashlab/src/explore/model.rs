@@ -1,4 +1,4 @@
-//! [`Model`]: what a store must hold; [`Expectation`]: what it may hold after a crash.
+//! [`Model`]: what a store holds, and what operations do to it.
 
 use super::case::{Action, value};
 use crate::subject::Value;
@@ -7,6 +7,25 @@ use crate::subject::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     values: Vec<Option<Value>>,
+}
+
+/// A write of a session: a key, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Write {
+    pub(crate) session: usize,
+    pub(crate) key: u64,
+    pub(crate) value: Option<Value>,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Nothing,
+    Write(Write),
+    /// Everything before it is durable.
+    Settle,
+    /// A session ends.
+    EndSession(usize),
 }
 
 /// What an operation returns.
@@ -24,6 +43,11 @@ impl Model {
         Self { values: vec![None; keys as usize] }
     }
 
+    /// With these values.
+    pub(crate) fn of(values: Vec<Option<Value>>) -> Self {
+        Self { values }
+    }
+
     pub(crate) fn get(&self, key: u64) -> Option<Value> {
         self.values[key as usize]
     }
@@ -32,72 +56,47 @@ impl Model {
         self.values[key as usize] = value;
     }
 
-    /// What an action changes, and what it returns.
-    pub(crate) fn effect(&self, action: Action) -> (Option<(u64, Option<Value>)>, Returned) {
+    /// Of every key.
+    pub(crate) fn values(&self) -> &[Option<Value>] {
+        &self.values
+    }
+
+    /// What an action does, and what it returns.
+    pub(crate) fn effect(&self, action: Action) -> (Effect, Returned) {
         match action {
-            Action::Put { key, value: number, .. } => {
+            Action::Put { session, key, value: number } => {
                 let is_new = self.get(key.into()).is_none();
-                (Some((key.into(), Some(value(number)))), Returned::Flag(is_new))
+                (write(session, key, Some(value(number))), Returned::Flag(is_new))
             }
-            Action::Delete { key, .. } => {
+            Action::Delete { session, key } => {
                 let was_there = self.get(key.into()).is_some();
-                (Some((key.into(), None)), Returned::Flag(was_there))
+                (write(session, key, None), Returned::Flag(was_there))
             }
-            Action::Get { key, .. } => (None, Returned::Value(self.get(key.into()))),
-            Action::Add { key, word, delta, .. } => match self.get(key.into()) {
-                None => (None, Returned::Word(None)),
+            Action::Get { key, .. } => (Effect::Nothing, Returned::Value(self.get(key.into()))),
+            Action::Add { session, key, word, delta } => match self.get(key.into()) {
+                None => (Effect::Nothing, Returned::Word(None)),
                 Some(mut value) => {
                     let place = &mut value[usize::from(word)];
                     let previous = *place;
                     *place = previous.wrapping_add(delta);
-                    (Some((key.into(), Some(value))), Returned::Word(Some(previous)))
+                    (write(session, key, Some(value)), Returned::Word(Some(previous)))
                 }
             },
-            Action::Replace { key, value: number, .. } => match self.get(key.into()) {
-                None => (None, Returned::Flag(false)),
-                Some(_) => (Some((key.into(), Some(value(number)))), Returned::Flag(true)),
+            Action::Replace { session, key, value: number } => match self.get(key.into()) {
+                None => (Effect::Nothing, Returned::Flag(false)),
+                Some(_) => (write(session, key, Some(value(number))), Returned::Flag(true)),
             },
-            Action::EndSession { .. } | Action::Sync | Action::Compact { .. } | Action::Reopen => {
-                (None, Returned::Nothing)
+            Action::Sync | Action::Reopen => (Effect::Settle, Returned::Nothing),
+            Action::EndSession { session } => {
+                (Effect::EndSession(session.into()), Returned::Nothing)
             }
+            Action::Compact { .. } => (Effect::Nothing, Returned::Nothing),
         }
     }
 }
 
-/// What a store may hold after a crash: what was acknowledged, and of one operation in flight its
-/// effect as a whole or nothing of it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Expectation {
-    pub(crate) model: Model,
-    pub(crate) in_flight: Option<(u64, Option<Value>)>,
-}
-
-impl Expectation {
-    /// Whether `found` may be there under `key`.
-    pub(crate) fn allows(&self, key: u64, found: Option<&Value>) -> bool {
-        self.model.get(key).as_ref() == found
-            || matches!(&self.in_flight, Some((of, value)) if *of == key && value.as_ref() == found)
-    }
-
-    /// What may be there, for people.
-    pub(crate) fn text(&self, key: u64) -> String {
-        let acknowledged = text(self.model.get(key).as_ref());
-        match &self.in_flight {
-            Some((of, value)) if *of == key => {
-                format!("{acknowledged}, or {} of the operation in flight", text(value.as_ref()))
-            }
-            _ => acknowledged,
-        }
-    }
-
-    /// A hash that equal expectations share.
-    pub(crate) fn hash(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.model.values.hash(&mut hasher);
-        self.in_flight.hash(&mut hasher);
-        hasher.finish()
-    }
+fn write(session: u8, key: u8, value: Option<Value>) -> Effect {
+    Effect::Write(Write { session: session.into(), key: key.into(), value })
 }
 
 /// A value for people.

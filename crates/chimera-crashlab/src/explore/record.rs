@@ -5,20 +5,18 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 
 use super::case::Action;
-use super::model::{Expectation, Model, Returned, text};
+use super::expectation::Expectation;
+use super::model::{Effect, Model, Returned};
 use super::quiet;
 use crate::simulated::{Machine, Mark, Memory};
 use crate::subject::{Failure, Store, Subject, Value};
-
-/// What an action changes: a key and what becomes of it.
-pub(crate) type Change = Option<(u64, Option<Value>)>;
 
 /// What happened.
 pub(crate) struct Recording {
     /// What the store held once it was open.
     pub(crate) opened: Model,
-    /// What each action changed.
-    pub(crate) changes: Vec<Change>,
+    /// What each action did.
+    pub(crate) effects: Vec<Effect>,
     /// Something went wrong without any crash.
     pub(crate) failure: Option<String>,
 }
@@ -38,7 +36,7 @@ pub(crate) fn record<S: Subject>(
     machine.clear_trace();
     machine.remember(Memory::Trace);
     let mut recording =
-        Recording { opened: expectation.model.clone(), changes: Vec::new(), failure: None };
+        Recording { opened: expectation.model().clone(), effects: Vec::new(), failure: None };
     let run = Run { subject, machine, environment, recording: &mut recording };
     let outcome = quiet::catch(|| run.run(expectation, actions));
     machine.remember(Memory::Off);
@@ -55,52 +53,35 @@ struct Run<'a, S: Subject> {
 
 impl<S: Subject> Run<'_, S> {
     fn run(self, expectation: &Expectation, actions: &[Action]) -> Result<(), Failure> {
-        let mut store = Some(self.subject.open(self.machine, self.environment)?);
+        let mut store = self.subject.open(self.machine, self.environment)?;
         self.machine.mark(Mark::Opened);
-        let mut model = Model::new(self.subject.keys());
-        for key in 0..self.subject.keys() {
-            let found = store.as_mut().expect("open").get(0, key)?;
-            if !expectation.allows(key, found.as_ref()) {
-                return Err(unexpected(key, found.as_ref(), expectation));
-            }
-            model.set(key, found);
-        }
+        let found = read_all(&mut store, self.subject.keys())?;
+        expectation.judge(&found).map_err(Failure::Wrong)?;
+        let mut model = Model::of(found);
         self.recording.opened = model.clone();
         for (number, action) in actions.iter().enumerate() {
-            let (change, expected) = model.effect(*action);
-            self.recording.changes.push(change);
+            let (effect, expected) = model.effect(*action);
+            self.recording.effects.push(effect);
             self.machine.mark(Mark::Begin(number as u32));
             let returned = if *action == Action::Reopen {
-                if let Some(store) = store.take() {
-                    store.close()?;
-                }
-                self.machine.start(STEPS_MAX);
-                let mut opened = self.subject.open(self.machine, self.environment)?;
-                if opened.was_clean() == Some(false) {
-                    let what = "closed in order, and opened as if it had crashed";
-                    return Err(Failure::Wrong(what.to_owned()));
-                }
-                store = Some(opened);
+                store = self.reopen(store)?;
                 Ok(Returned::Nothing)
             } else {
-                perform(store.as_mut().expect("open"), *action)
+                perform(&mut store, *action)
             };
             match returned {
-                Ok(returned) if returned == expected => {}
+                Ok(returned) if returned == expected => {
+                    if let Effect::Write(write) = effect {
+                        model.set(write.key, write.value);
+                    }
+                }
                 Ok(returned) => {
                     let text = format!("{action:?} returned {returned:?} instead of {expected:?}");
                     return Err(Failure::Wrong(text));
                 }
                 // Nothing may have changed.
-                Err(Failure::Full) => {
-                    *self.recording.changes.last_mut().expect("just pushed") = None;
-                    self.machine.mark(Mark::End(number as u32));
-                    continue;
-                }
+                Err(Failure::Full) => self.recording.effects[number] = Effect::Nothing,
                 Err(failure) => return Err(failure),
-            }
-            if let Some((key, value)) = change {
-                model.set(key, value);
             }
             self.machine.mark(Mark::End(number as u32));
         }
@@ -108,6 +89,23 @@ impl<S: Subject> Run<'_, S> {
         self.machine.remember(Memory::Off);
         Ok(())
     }
+
+    /// Closes the store in order and opens it again.
+    fn reopen(&self, store: S::Store) -> Result<S::Store, Failure> {
+        store.close()?;
+        self.machine.start(STEPS_MAX);
+        let mut opened = self.subject.open(self.machine, self.environment)?;
+        if opened.was_clean() == Some(false) {
+            let what = "closed in order, and opened as if it had crashed";
+            return Err(Failure::Wrong(what.to_owned()));
+        }
+        Ok(opened)
+    }
+}
+
+/// The value of every key.
+pub(crate) fn read_all<S: Store>(store: &mut S, keys: u64) -> Result<Vec<Option<Value>>, Failure> {
+    (0..keys).map(|key| store.get(0, key)).collect()
 }
 
 /// Does one action.
@@ -141,13 +139,4 @@ pub(crate) fn perform<S: Store>(store: &mut S, action: Action) -> Result<Returne
         }
         Action::Reopen => Returned::Nothing,
     })
-}
-
-/// A value that may not be there.
-pub(crate) fn unexpected(key: u64, found: Option<&Value>, expectation: &Expectation) -> Failure {
-    Failure::Wrong(format!(
-        "key {key} holds {}, but may hold only {}",
-        text(found),
-        expectation.text(key)
-    ))
 }

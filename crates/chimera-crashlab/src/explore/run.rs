@@ -1,9 +1,11 @@
 //! Running a case: one store through its epochs.
 
 use super::case::{Action, Case, Crash, Epoch};
+use super::expectation::Expectation;
 use super::lab::{Lab, Points, Violation};
-use super::model::{Expectation, Model};
+use super::model::Model;
 use crate::chance::Chance;
+use crate::durability::End;
 use crate::subject::Subject;
 
 /// Explores one store through random epochs, each cut at many points. What they were, and the violation, if
@@ -18,8 +20,8 @@ pub(crate) fn explore<S: Subject>(
     let mut expectation = start(lab.subject);
     for number in 0..count {
         let length = 3 + chance.below(18);
-        let keys = lab.subject.keys();
-        let actions: Vec<_> = (0..length).map(|_| Action::random(&mut chance, keys)).collect();
+        let actions: Vec<_> =
+            (0..length).map(|_| Action::random(&mut chance, lab.subject)).collect();
         let crash = Crash {
             during_recovery: chance.below(4) == 0,
             point: chance.next() as u32,
@@ -57,7 +59,7 @@ pub(crate) fn rerun<S: Subject>(lab: &mut Lab<'_, S>, case: &Case) -> Option<Vio
 }
 
 fn start<S: Subject>(subject: &S) -> Expectation {
-    Expectation { model: Model::new(subject.keys()), in_flight: None }
+    Expectation::certain(Model::new(subject.keys()), subject.loss(End::PowerLoss))
 }
 
 fn state_seed(seed: u64, epoch: u32) -> u64 {

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chimera_pmem::{Environment, SteppedEnvironment};
 
 use super::case::value;
+use super::expectation::Expectation;
 use super::lab::{Violation, describe};
-use super::model::{Expectation, Model};
+use super::model::{Effect, Model, Write};
 use super::verify::verify;
 use crate::chance::Chance;
+use crate::durability::End;
 use crate::linter::{Lint, Linter};
 use crate::media::{Media, States};
 use crate::simulated::Event;
@@ -95,7 +97,7 @@ where
         returned: Mutex::new(None),
     });
     let (director, weak) = (stage.clone(), Arc::downgrade(machine));
-    machine.set_scheduler(Box::new(move || {
+    machine.set_scheduler(Box::new(move |_| {
         if let Some(machine) = weak.upgrade() {
             director.step(&machine);
         }
@@ -150,7 +152,7 @@ fn crashes<S: Subject>(
     let mut media = Media::new(durable.clone());
     // Who of the two comes first to flush a line is chance: counts are not checked.
     let mut linter = Linter::new(false);
-    let mut now = Expectation { model: Model::new(subject.keys()), in_flight: None };
+    let mut now = Expectation::certain(Model::new(subject.keys()), subject.loss(End::PowerLoss));
     let mut seen = HashSet::new();
     for event in &trace.events {
         if let Event::Mark(mark) = event {
@@ -168,7 +170,7 @@ fn crashes<S: Subject>(
             });
         }
         linter.step(event, &media);
-        media.apply(event, trace);
+        media.apply(event, &trace.changes);
     }
     for lint in linter.into_found() {
         if !races.lints.contains(&lint) {
@@ -178,15 +180,18 @@ fn crashes<S: Subject>(
 }
 
 /// What is expected after a place of the race. A value that was returned is there to stay.
-fn after_mark(mark: Mark, now: Expectation, returned: Returned, seed: u64) -> Expectation {
-    let mut model = now.model.clone();
-    let put = |number: u32| (KEY, Some(value(seed.wrapping_add(u64::from(number)))));
+fn after_mark(mark: Mark, mut now: Expectation, returned: Returned, seed: u64) -> Expectation {
+    let put = |number: u32| Some(value(seed.wrapping_add(u64::from(number))));
     match mark {
-        Mark::Begin(number) => Expectation { model, in_flight: Some(put(number)) },
-        Mark::End(READ) if returned.0 != put(SECOND_PUT).1 => now,
+        Mark::Begin(number) => {
+            now.begin(Effect::Write(Write { session: 0, key: KEY, value: put(number) }));
+            now
+        }
+        Mark::End(READ) if returned.0 != put(SECOND_PUT) => now,
         Mark::End(number) => {
-            model.set(KEY, put(number.min(SECOND_PUT)).1);
-            Expectation { model, in_flight: None }
+            let mut model = now.model().clone();
+            model.set(KEY, put(number.min(SECOND_PUT)));
+            now.settled_as(model)
         }
         Mark::Opened => now,
     }

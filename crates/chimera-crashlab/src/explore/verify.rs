@@ -5,12 +5,12 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 
 use super::case::value;
-use super::model::Expectation;
+use super::expectation::Expectation;
 use super::quiet;
-use super::record::unexpected;
+use super::record::read_all;
 use crate::media::Patch;
 use crate::simulated::{Machine, Memory};
-use crate::subject::{Failure, Store, Subject};
+use crate::subject::{Failure, Store, Subject, Value};
 
 /// Seam calls that recovery and verification may make, for each word of memory.
 pub(crate) const STEPS_PER_WORD_MAX: u64 = 64;
@@ -62,10 +62,7 @@ fn use_it<S: Subject>(
     environment: &Arc<dyn Environment>,
 ) -> Result<(), Failure> {
     let mut store = subject.open(machine, environment)?;
-    let mut expected = Vec::new();
-    for key in 0..subject.keys() {
-        expected.push(store.get(0, key)?);
-    }
+    let mut expected = read_all(&mut store, subject.keys())?;
     for (key, new) in [(0, value(key_seed(0))), (1, value(key_seed(1)))] {
         match store.put(0, key, &new) {
             Ok(_) => expected[key as usize] = Some(new),
@@ -94,33 +91,22 @@ fn key_seed(key: u64) -> u64 {
     !key
 }
 
-/// Which of the keys of an operation in flight took effect.
-type Recovered = Vec<bool>;
-
 /// Opens the store and compares everything. What recovery once found, it must find again.
 fn look<S: Subject>(
     subject: &S,
     machine: &Arc<Machine>,
     environment: &Arc<dyn Environment>,
     expectation: &Expectation,
-    before: Option<&Recovered>,
-) -> Result<Recovered, Failure> {
+    before: Option<&[Option<Value>]>,
+) -> Result<Vec<Option<Value>>, Failure> {
     let mut store = subject.open(machine, environment)?;
-    let mut recovered = Vec::new();
-    let mut records = 0;
-    for key in 0..subject.keys() {
-        let found = store.get(0, key)?;
-        if !expectation.allows(key, found.as_ref()) {
-            return Err(unexpected(key, found.as_ref(), expectation));
-        }
-        records += u64::from(found.is_some());
-        recovered.push(found == expectation.model.get(key));
-    }
-    if before.is_some_and(|before| *before != recovered) {
+    let found = read_all(&mut store, subject.keys())?;
+    expectation.judge(&found).map_err(Failure::Wrong)?;
+    if before.is_some_and(|before| before != found) {
         return Err(Failure::Wrong("recovering twice gives another result than once".to_owned()));
     }
-    store.check(records)?;
+    store.check(found.iter().flatten().count() as u64)?;
     // What closing would change is of no interest.
     machine.remember(Memory::Off);
-    Ok(recovered)
+    Ok(found)
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::event::Event;
+use super::model::{Operation, Outcome};
 use super::violation::Violation;
-use super::{Event, Operation, Outcome};
+use crate::durability::Loss;
 
 /// What happened to one key.
 #[derive(Default)]
@@ -16,6 +18,8 @@ struct KeyOperation {
     operation: Operation,
     /// The outcome, and the number of the step at which it returned.
     returned: Option<(Outcome, usize)>,
+    /// The next crash may take what it stored.
+    losable: bool,
 }
 
 /// A step with the number of its event, or the operation it is about.
@@ -43,8 +47,8 @@ impl KeyHistory {
 }
 
 /// Checks every key by itself.
-pub(super) fn check(events: &[Event]) -> Result<(), Violation> {
-    for (key, history) in split(events) {
+pub(super) fn check(events: &[Event], loss: Loss) -> Result<(), Violation> {
+    for (key, history) in split(events, loss) {
         if Search::run(&history, history.steps.len()).is_ok() {
             continue;
         }
@@ -65,30 +69,43 @@ pub(super) fn check(events: &[Event]) -> Result<(), Violation> {
 }
 
 /// The history of each key; crashes happen to all of them.
-fn split(events: &[Event]) -> BTreeMap<u64, KeyHistory> {
+fn split(events: &[Event], loss: Loss) -> BTreeMap<u64, KeyHistory> {
     let keys = events.iter().filter_map(|event| match event {
         Event::Invoke { key, .. } => Some((*key, KeyHistory::default())),
         _ => None,
     });
     let mut histories: BTreeMap<_, _> = keys.collect();
     let mut pending = BTreeMap::new();
+    // Since the last crash: what each group has begun, and of that what is a write or may be one.
+    let mut writes: BTreeMap<usize, Vec<(u64, usize)>> = BTreeMap::new();
     for (number, event) in events.iter().enumerate() {
         match *event {
             Event::Invoke { thread, key, operation } => {
                 let history = histories.entry(key).or_default();
                 let index = history.operations.len();
-                history.operations.push(KeyOperation { operation, returned: None });
+                history.operations.push(KeyOperation { operation, returned: None, losable: false });
                 history.push(number, StepKind::Invoke(index));
                 pending.insert(thread, (key, index));
             }
             Event::Return { thread, outcome } => {
                 let Some((key, index)) = pending.remove(&thread) else { continue };
                 let history = histories.entry(key).or_default();
-                history.operations[index].returned = Some((outcome, history.steps.len()));
+                let operation = &mut history.operations[index];
+                operation.returned = Some((outcome, history.steps.len()));
+                if !operation.operation.only_looks(outcome) {
+                    writes.entry(loss.group(thread as usize)).or_default().push((key, index));
+                }
                 history.push(number, StepKind::Return(index));
             }
             Event::Crash => {
-                pending.clear();
+                // What has not returned may be lost with what has.
+                for (thread, operation) in std::mem::take(&mut pending) {
+                    let group = loss.group(thread as usize);
+                    writes.entry(group).or_default().push(operation);
+                }
+                for writes in std::mem::take(&mut writes).values() {
+                    mark_losable(&mut histories, writes, loss);
+                }
                 for history in histories.values_mut() {
                     history.push(number, StepKind::Crash);
                 }
@@ -98,12 +115,35 @@ fn split(events: &[Event]) -> BTreeMap<u64, KeyHistory> {
     histories
 }
 
+/// Marks the writes of a group that the next crash may take: the last ones that had returned, and those in
+/// progress, if it may take any.
+fn mark_losable(histories: &mut BTreeMap<u64, KeyHistory>, writes: &[(u64, usize)], loss: Loss) {
+    let mut left = loss.operations_max();
+    for (key, index) in writes.iter().rev() {
+        let Some(history) = histories.get_mut(key) else { continue };
+        let operation = &mut history.operations[*index];
+        if loss != Loss::Nothing && (left > 0 || operation.returned.is_none()) {
+            operation.losable = true;
+        }
+        left = left.saturating_sub(usize::from(operation.returned.is_some()));
+    }
+}
+
 /// One way in which the past can have been.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Configuration {
     /// Which of the operations in progress have taken effect, by their place.
     done: u64,
     value: Option<u64>,
+    /// What a crash would leave: what the last write has stored that will not be lost.
+    left: Option<u64>,
+}
+
+impl Configuration {
+    /// A key with a value that is there to stay, and nothing in progress.
+    fn of(value: Option<u64>) -> Self {
+        Self { done: 0, value, left: value }
+    }
 }
 
 /// An operation in progress.
@@ -114,12 +154,23 @@ struct Pending {
     /// `None`: any, because it does not return in the part of the history that is looked at.
     outcome: Option<Outcome>,
     only_looks: bool,
+    losable: bool,
 }
 
 impl Pending {
     /// Whether the operation can take effect on `value`.
     fn can_happen(&self, value: Option<u64>) -> bool {
         self.outcome.is_none_or(|outcome| self.operation.agrees(value, outcome) == Some(true))
+    }
+
+    /// What there is after the operation has taken effect in place `number`: with what it stored there to
+    /// stay, and where a crash may take it, with that to be lost.
+    fn happen(&self, before: Configuration, number: usize) -> impl Iterator<Item = Configuration> {
+        let value = self.operation.apply(before.value);
+        let after = Configuration { done: before.done | 1 << number, value, ..before };
+        let writes = self.operation.writes(before.value);
+        let stays = Configuration { left: if writes { value } else { before.left }, ..after };
+        [stays].into_iter().chain((writes && self.losable).then_some(after))
     }
 }
 
@@ -134,15 +185,19 @@ impl Search {
     /// Whether the first `steps` steps can be explained; if not, the values that the key could have
     /// had before the last of those that could.
     fn run(history: &KeyHistory, steps: usize) -> Result<(), Vec<Option<u64>>> {
-        let nothing = Configuration { done: 0, value: None };
+        let nothing = Configuration::of(None);
         let mut search = Self { configurations: HashSet::from([nothing]), places: Vec::new() };
         for step in &history.steps[..steps] {
             match step.kind {
                 StepKind::Invoke(index) => {
-                    let KeyOperation { operation, returned } = &history.operations[index];
+                    let KeyOperation { operation, returned, losable } = history.operations[index];
                     let outcome =
                         returned.filter(|(_, at)| *at < steps).map(|(outcome, _)| outcome);
-                    search.begin(index, *operation, outcome);
+                    let only_looks = match outcome {
+                        Some(outcome) => operation.only_looks(outcome),
+                        None => operation == Operation::Get,
+                    };
+                    search.begin(Pending { index, operation, outcome, only_looks, losable });
                 }
                 StepKind::Return(index) => {
                     let before: Vec<_> = search.values();
@@ -164,15 +219,10 @@ impl Search {
         values
     }
 
-    fn begin(&mut self, index: usize, operation: Operation, outcome: Option<Outcome>) {
-        let only_looks = match outcome {
-            Some(outcome) => operation.only_looks(outcome),
-            None => operation == Operation::Get,
-        };
-        let pending = Some(Pending { index, operation, outcome, only_looks });
+    fn begin(&mut self, pending: Pending) {
         match self.places.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = pending,
-            None => self.places.push(pending),
+            Some(place) => *place = Some(pending),
+            None => self.places.push(Some(pending)),
         }
         let configurations = std::mem::take(&mut self.configurations);
         self.configurations = configurations.into_iter().map(|one| self.look(one)).collect();
@@ -205,12 +255,11 @@ impl Search {
                 if is_done || pending.only_looks || !pending.can_happen(configuration.value) {
                     continue;
                 }
-                let next = self.look(Configuration {
-                    done: configuration.done | 1 << number,
-                    value: pending.operation.apply(configuration.value),
-                });
-                if seen.insert(next) {
-                    left.push(next);
+                for next in pending.happen(configuration, number) {
+                    let next = self.look(next);
+                    if seen.insert(next) {
+                        left.push(next);
+                    }
                 }
             }
         }
@@ -221,10 +270,11 @@ impl Search {
         let is_it = |place: &Option<Pending>| place.is_some_and(|pending| pending.index == index);
         let Some(number) = self.places.iter().position(is_it) else { return };
         let mut next = HashSet::new();
-        self.explore(|Configuration { done, value }| {
-            let is_done = done >> number & 1 == 1;
+        self.explore(|configuration| {
+            let is_done = configuration.done >> number & 1 == 1;
             if is_done {
-                next.insert(Configuration { done: done & !(1 << number), value });
+                let done = configuration.done & !(1 << number);
+                next.insert(Configuration { done, ..configuration });
             }
             is_done
         });
@@ -232,11 +282,11 @@ impl Search {
         self.places[number] = None;
     }
 
-    /// Whatever is in progress has taken effect by now or never will.
+    /// Whatever is in progress has taken effect by now or never will; of that, what is not lost is left.
     fn crash(&mut self) {
         let mut next = HashSet::new();
-        self.explore(|Configuration { value, .. }| {
-            next.insert(Configuration { done: 0, value });
+        self.explore(|Configuration { left, .. }| {
+            next.insert(Configuration::of(left));
             false
         });
         self.configurations = next;

@@ -2,34 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::check;
-use super::{Operation, Outcome, Violation};
+use super::check::check;
+use super::event::Event;
+use super::model::{Operation, Outcome};
+use super::violation::Violation;
+use crate::durability::Loss;
 
 /// Most operations that may be in progress at a time.
 pub const PENDING_MAX: usize = 64;
-
-/// One step of a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A thread begins an operation on a key.
-    Invoke {
-        /// The thread.
-        thread: u32,
-        /// The key.
-        key: u64,
-        /// What it begins.
-        operation: Operation,
-    },
-    /// The operation that a thread has begun returns.
-    Return {
-        /// The thread.
-        thread: u32,
-        /// What was answered.
-        outcome: Outcome,
-    },
-    /// The machine crashes: whatever is in progress never returns.
-    Crash,
-}
 
 /// What several threads did to the keys of a store that was empty at first.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +17,8 @@ pub struct History {
     events: Vec<Event>,
     /// What each thread has begun and not finished.
     pending: BTreeMap<u32, (u64, Operation)>,
+    /// What crashes may take of what had returned.
+    loss: Loss,
 }
 
 impl History {
@@ -45,9 +27,14 @@ impl History {
         Self::default()
     }
 
+    /// Crashes may take what `loss` says of what had returned. Each thread is a session.
+    pub fn with_loss(loss: Loss) -> Self {
+        Self { loss, ..Self::default() }
+    }
+
     /// What these events tell.
-    pub(crate) fn from_events(events: &[Event]) -> Self {
-        let mut history = Self::new();
+    pub(crate) fn from_events(events: &[Event], loss: Loss) -> Self {
+        let mut history = Self::with_loss(loss);
         for event in events {
             match *event {
                 Event::Invoke { thread, key, operation } => history.invoke(thread, key, operation),
@@ -103,6 +90,6 @@ impl History {
     /// # Errors
     /// The first key that is not, and the shortest part of its history that shows it.
     pub fn check(&self) -> Result<(), Violation> {
-        check::check(&self.events)
+        check(&self.events, self.loss)
     }
 }

@@ -8,8 +8,10 @@
 //!
 //! With crashes the property is durable linearizability. An operation that had not returned when the
 //! machine crashed took effect before the crash or never. One that had returned has taken effect for
-//! good. What is read after recovery is appended to the history like any other operation. There may
-//! be any number of crashes.
+//! good, unless the store may lose it ([`Loss`](crate::durability::Loss)): then what is left of a key is the
+//! last write to it that was not lost. Of one key alone, losing any of its last writes looks like losing all of
+//! them; that a session's losses are a suffix over all keys is judged by `explore`. What is read after recovery is appended to the history like any other operation. There may be any number
+//! of crashes.
 //!
 //! # How
 //! The search of Wing and Gong with the memory of Lowe, in the order of events ("just in time"): a
@@ -23,12 +25,14 @@
 //! Nothing here knows a store. A driver writes a [`History`] and asks [`History::check`].
 
 mod check;
+mod event;
 mod history;
 mod model;
 #[cfg(test)]
 mod tests;
 mod violation;
 
-pub use history::{Event, History, PENDING_MAX};
+pub use event::Event;
+pub use history::{History, PENDING_MAX};
 pub use model::{Operation, Outcome, SwapOutcome};
 pub use violation::Violation;

@@ -68,6 +68,16 @@ impl Operation {
         }
     }
 
+    /// Whether the operation stores something when it finds `value`.
+    pub(super) fn writes(self, value: Option<u64>) -> bool {
+        match self {
+            Self::Put(_) => true,
+            Self::Get => false,
+            Self::Delete | Self::FetchAdd(_) => value.is_some(),
+            Self::CompareAndSwap { expected, .. } => value == Some(expected),
+        }
+    }
+
     /// Whether the operation can give this outcome when it finds `value`. `None` when it never can.
     pub(super) fn agrees(self, value: Option<u64>, outcome: Outcome) -> Option<bool> {
         match (self, outcome) {

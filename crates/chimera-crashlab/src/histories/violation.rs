@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::model::text_of;
-use super::{Event, Operation};
+use super::event::Event;
+use super::model::{Operation, text_of};
 
 /// Events of a violation that are printed: the last ones.
 const PRINTED_MAX: usize = 60;

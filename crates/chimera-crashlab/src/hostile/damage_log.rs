@@ -96,7 +96,7 @@ pub(super) fn version(image: &mut Image, input: &mut Input<'_>) {
     set_word(image.bytes_of(&record), 16, version);
 }
 
-/// The flags of a block, and nothing else: those of free, large and index blocks over what it holds.
+/// The flags of a block, and nothing else: those of free and large blocks over what it holds.
 pub(super) fn flags(image: &mut Image, input: &mut Input<'_>) {
     let Some(shape) = image.shape() else { return };
     let (segment, block_at) = shape.block(input.below(32));

@@ -6,14 +6,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use chimera::pmem::Medium;
-use chimera::{Db, Durability, Error, RecordLayout};
+use chimera::{Db, Durability, Error};
 use tempfile::TempDir;
 
 use super::model::Model;
 use super::operations::Work;
 use super::pipe::Received;
+use super::plan::{Chance, Outcome, Plan};
 use super::writer::{command_line, options};
-use super::{Chance, Outcome, Plan};
+use crate::durability::End;
+use crate::subject::EngineShape;
 
 /// A writer that tells nothing for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,7 +39,7 @@ enum Moment {
 pub(super) struct Life {
     directory: TempDir,
     sessions: u8,
-    layout: RecordLayout,
+    shape: EngineShape,
     model: Model,
     /// The store has been seen: it must not be missing any more.
     exists: bool,
@@ -48,12 +50,11 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new(directory: TempDir, chance: &Chance, number: u64) -> Self {
-        let layout = if number % 4 == 3 { RecordLayout::Published } else { RecordLayout::Checked };
+    pub(super) fn new(directory: TempDir, shape: EngineShape, chance: &Chance) -> Self {
         Self {
             directory,
             sessions: 1 + chance.below(4) as u8,
-            layout,
+            shape,
             model: Model::default(),
             exists: false,
             medium: None,
@@ -101,9 +102,13 @@ impl Life {
             Moment::Closing(_) => 1 + chance.below(500),
             _ => u64::MAX,
         };
-        let Self { sessions, layout, .. } = *self;
-        let durability = self.durability(chance);
-        let work = Work { sessions, layout, durability, cycle: cycle + 1, operations };
+        let work = Work {
+            sessions: self.sessions,
+            durability: self.durability(chance),
+            shape: self.shape.clone(),
+            cycle: cycle + 1,
+            operations,
+        };
         let received = Received::default();
         let status = self.run_writer(plan, &work, moment, &received)?;
         if let Err(text) = status {
@@ -156,10 +161,10 @@ impl Life {
         chance: &Chance,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
-        let in_flight = self.model.apply(work, received);
-        outcome.in_flight += in_flight.len() as u64;
+        let uncertain = self.model.apply(work, received, self.shape.loss(End::Kill));
+        outcome.in_flight += uncertain.iter().filter(|session| session.in_flight).count() as u64;
         let read_only = chance.below(2) == 0;
-        let options = options(self.layout, self.durability(chance)).read_only(read_only);
+        let options = options(&self.shape, self.durability(chance)).read_only(read_only);
         let db = match Db::open(self.store(), &options) {
             Ok(db) => db,
             Err(Error::NotFound { .. }) if !self.exists && self.model.is_empty() => return Ok(()),
@@ -173,7 +178,7 @@ impl Life {
         if !outcome.media.contains(&medium) {
             outcome.media.push(medium);
         }
-        self.model.verify(&db, self.sessions, in_flight, outcome)?;
+        self.model.verify(&db, &uncertain, outcome)?;
         if stats.blocks_used > BLOCKS_MAX {
             return Err(format!("killed writers leave blocks behind: {}", stats.blocks_used));
         }

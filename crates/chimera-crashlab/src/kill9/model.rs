@@ -4,9 +4,22 @@ use std::collections::BTreeMap;
 
 use chimera::Db;
 
-use super::Outcome;
 use super::operations::{KEYS, Stored, Work, key, operations};
 use super::pipe::Received;
+use super::plan::Outcome;
+use crate::durability::Loss;
+
+/// What a session did last and is not certain to be there: of its writes some, the first ones.
+#[derive(Debug)]
+pub(super) struct Uncertain {
+    /// Keys, and what each write left there.
+    writes: Vec<(u64, Option<Stored>)>,
+    /// Whether the last of them had begun and not ended.
+    pub(super) in_flight: bool,
+}
+
+/// A key, and what was found there.
+type Found = (u64, Option<Vec<u8>>);
 
 /// What must be in the store.
 #[derive(Debug, Default)]
@@ -24,68 +37,62 @@ impl Model {
         }
     }
 
-    /// Carries out what was acknowledged. Returns for each operation in flight its key and what it
-    /// would have left there.
-    pub(super) fn apply(&mut self, work: &Work, received: &Received) -> Vec<(u64, Option<Stored>)> {
-        let mut in_flight = Vec::new();
-        for session in 0..usize::from(work.sessions) {
-            let mut operations = operations(session as u64, work.cycle);
-            for operation in operations.by_ref().take(received.ended(session) as usize) {
-                let before = self.0.get(&operation.number).copied();
-                self.set(operation.number, operation.after(before));
-            }
-            if received.begun(session) > received.ended(session)
-                && let Some(operation) = operations.next()
-            {
-                let before = self.0.get(&operation.number).copied();
-                in_flight.push((operation.number, operation.after(before)));
-            }
-        }
-        in_flight
+    /// Carries out what is certain; returns for each session what is not.
+    pub(super) fn apply(&mut self, work: &Work, received: &Received, loss: Loss) -> Vec<Uncertain> {
+        let sessions = 0..usize::from(work.sessions);
+        sessions.map(|session| self.apply_session(session, work, received, loss)).collect()
     }
 
-    /// Compares a store with what was acknowledged, and learns what became of what was in flight.
+    fn apply_session(
+        &mut self,
+        session: usize,
+        work: &Work,
+        received: &Received,
+        loss: Loss,
+    ) -> Uncertain {
+        let ended = received.ended(session) as usize;
+        let certain = ended.saturating_sub(loss.operations_max());
+        let in_flight = received.begun(session) > received.ended(session);
+        let mut uncertain = Uncertain { writes: Vec::new(), in_flight };
+        // What the session's keys hold once everything is done.
+        let mut done = BTreeMap::new();
+        let operations = operations(session as u64, work.cycle, work.shape.abilities());
+        for (step, operation) in operations.take(ended + usize::from(in_flight)).enumerate() {
+            let number = operation.number;
+            let before = done.get(&number).copied();
+            let after = operation.after(before.unwrap_or_else(|| self.0.get(&number).copied()));
+            if step < certain {
+                self.set(number, after);
+            } else {
+                done.insert(number, after);
+                uncertain.writes.push((number, after));
+            }
+        }
+        uncertain
+    }
+
+    /// Compares a store with what was acknowledged, and learns what became of what was not certain.
     ///
     /// # Errors
     /// What is wrong.
     pub(super) fn verify(
         &mut self,
         db: &Db,
-        sessions: u8,
-        in_flight: Vec<(u64, Option<Stored>)>,
+        uncertain: &[Uncertain],
         outcome: &mut Outcome,
     ) -> Result<(), String> {
-        let mut session = db.session();
-        let mut get = |number: u64| {
-            let found = session.get(&key(number));
-            found.map_err(|error| format!("key {number} cannot be read: {error}"))
-        };
-        let is = |found: &Option<Vec<u8>>, number: u64, stored: Option<Stored>| {
-            found.as_deref()
-                == stored.map(|stored| stored.bytes(number)).as_ref().map(|bytes| &bytes[..])
-        };
-        for (number, after) in in_flight {
-            let before = self.0.get(&number).copied();
-            let found = get(number)?;
-            if is(&found, number, before) {
-                continue;
-            }
-            if !is(&found, number, after) {
-                return Err(format!(
-                    "key {number}, in flight, has {found:02x?}: neither {before:?} nor {after:?}"
-                ));
-            }
-            outcome.in_flight_done += 1;
-            self.set(number, after);
-        }
-        for number in 0..u64::from(sessions) * KEYS {
-            let expected = self.0.get(&number).copied();
-            let found = get(number)?;
-            if !is(&found, number, expected) {
-                return Err(format!(
-                    "key {number} has {found:02x?}: {expected:?} was acknowledged"
-                ));
-            }
+        let mut with = db.session();
+        for (session, uncertain) in (0..).zip(uncertain) {
+            let keys = session * KEYS..(session + 1) * KEYS;
+            let found = keys.map(|number| {
+                let found = with.get(&key(number));
+                let found = found.map_err(|error| format!("key {number} cannot be read: {error}"));
+                Ok((number, found?))
+            });
+            let found: Vec<_> = found.collect::<Result<_, String>>()?;
+            let done = self.learn(&found, uncertain)?;
+            outcome.in_flight_done +=
+                u64::from(uncertain.in_flight && done == uncertain.writes.len());
         }
         let report = db.check(None);
         if !report.is_sound() {
@@ -97,33 +104,56 @@ impl Model {
         }
         Ok(())
     }
+
+    /// Carries out so many of a session's uncertain writes, the first ones, that the store is as found; how
+    /// many.
+    fn learn(&mut self, found: &[Found], uncertain: &Uncertain) -> Result<usize, String> {
+        let mut done = 0;
+        loop {
+            let differs = |(number, found): &&Found| {
+                let expected = self.0.get(number).map(|stored| stored.bytes(*number));
+                found.as_deref() != expected.as_ref().map(|bytes| &bytes[..])
+            };
+            let Some((wrong, found)) = found.iter().find(differs) else { return Ok(done) };
+            let Some((number, after)) = uncertain.writes.get(done) else {
+                let expected = self.0.get(wrong);
+                return Err(format!(
+                    "key {wrong} has {found:02x?}: {expected:?} was acknowledged or in flight, and no \
+                     beginning of the last {done} operations gives what the session's keys hold"
+                ));
+            };
+            self.set(*number, *after);
+            done += 1;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use chimera::{Durability, RecordLayout};
+    use chimera::{Durability, EngineKind};
 
     use super::super::pipe::Message;
     use super::super::writer::options;
     use super::*;
+    use crate::subject::EngineShape;
 
     const STEPS: u64 = 3000;
 
     /// A store in which a session has done its operations but for the last, and what it told.
     fn store_and_messages(done: u64) -> (tempfile::TempDir, Db, Work, Received) {
         let directory = tempfile::tempdir().unwrap();
-        let layout = RecordLayout::Checked;
-        let db = Db::open(directory.path(), &options(layout, Durability::Auto)).unwrap();
+        let shape = EngineShape::for_files(EngineKind::Viper, 0);
+        let db = Db::open(directory.path(), &options(&shape, Durability::Auto)).unwrap();
         let work = Work {
             sessions: 1,
-            layout,
+            shape,
             durability: Durability::Auto,
             cycle: 7,
             operations: u64::MAX,
         };
         let mut bytes = Vec::new();
         let mut session = db.session();
-        for (step, operation) in (1..=STEPS).zip(operations(0, 7)) {
+        for (step, operation) in (1..=STEPS).zip(operations(0, 7, work.shape.abilities())) {
             Message::Begin { session: 0, step }.send(&mut bytes).unwrap();
             if step <= done {
                 operation.carry_out(&mut session).unwrap();
@@ -139,10 +169,31 @@ mod tests {
     }
 
     fn verify(db: &Db, work: &Work, received: &Received) -> Result<Model, String> {
+        verify_with(Loss::Nothing, db, work, received)
+    }
+
+    fn verify_with(loss: Loss, db: &Db, work: &Work, received: &Received) -> Result<Model, String> {
         let mut model = Model::default();
-        let in_flight = model.apply(work, received);
-        assert_eq!(in_flight.len(), 1);
-        model.verify(db, 1, in_flight, &mut Outcome::default()).map(|()| model)
+        let uncertain = model.apply(work, received, loss);
+        assert!(uncertain.len() == 1 && uncertain[0].in_flight);
+        assert_eq!(uncertain[0].writes.len(), 1 + loss.operations_max());
+        model.verify(db, &uncertain, &mut Outcome::default()).map(|()| model)
+    }
+
+    /// A store that acknowledges in batches may lose the last batch, and nothing before it.
+    #[test]
+    fn of_a_batch_a_beginning_must_be_done() {
+        let loss = Loss::SuffixOfEachSession { operations_max: 5 };
+        for (less, is_right) in [(0, true), (1, true), (5, true), (6, false), (20, false)] {
+            let (_directory, db, work, received) = store_and_messages(STEPS - 1 - less);
+            let verified = verify_with(loss, &db, &work, &received);
+            assert_eq!(verified.is_ok(), is_right, "{less}: {:?}", verified.err());
+        }
+        // The last but one of the batch without the one before it.
+        let (_directory, db, work, received) = store_and_messages(STEPS - 4);
+        let later = operations(0, 7, work.shape.abilities()).nth(STEPS as usize - 3);
+        later.unwrap().carry_out(&mut db.session()).unwrap();
+        verify_with(loss, &db, &work, &received).unwrap_err();
     }
 
     #[test]

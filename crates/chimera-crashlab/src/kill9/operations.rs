@@ -1,23 +1,23 @@
 //! What a session does: follows from a seed, so both processes know.
 
-use chimera::{Durability, RecordLayout, Result, Session};
+use chimera::{Durability, Result, Session};
 
-use super::Chance;
+use super::plan::Chance;
+use crate::subject::{Abilities, EngineShape, VALUE_BYTES};
 
 /// Keys of each session: few, so that slots are used again and again.
 pub(super) const KEYS: u64 = 400;
-pub(super) const KEY_BYTES: usize = 8;
-pub(super) const VALUE_BYTES: usize = 24;
+const KEY_BYTES: usize = 8;
 
 /// What writes to a store, apart from its path.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Work {
     /// Sessions, each on a thread of its own
     #[arg(long)]
     pub(super) sessions: u8,
-    /// What precedes each record
-    #[arg(long)]
-    pub(super) layout: RecordLayout,
+    /// What the store looks like, as kept cases have it
+    #[arg(long, value_parser = parse_shape)]
+    pub(super) shape: EngineShape,
     /// What a finished operation survives
     #[arg(long)]
     pub(super) durability: Durability,
@@ -27,6 +27,10 @@ pub(super) struct Work {
     /// Operations of each session, after which the store is closed
     #[arg(long)]
     pub(super) operations: u64,
+}
+
+fn parse_shape(text: &str) -> std::result::Result<EngineShape, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 /// What is stored under a key: a version, and what was added to a field in place since.
@@ -40,7 +44,12 @@ impl Stored {
     /// The value: every byte follows from the key, the version and the sum.
     pub(super) fn bytes(self, number: u64) -> [u8; VALUE_BYTES] {
         let mixed = (number << 32 ^ self.version).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let words = [self.version, mixed.wrapping_add(self.added), mixed.rotate_left(29)];
+        let words = [
+            self.version,
+            mixed.wrapping_add(self.added),
+            mixed.rotate_left(29),
+            mixed.rotate_left(43),
+        ];
         let mut bytes = [0; VALUE_BYTES];
         for (chunk, word) in bytes.chunks_mut(8).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
@@ -70,17 +79,23 @@ pub(super) struct Operation {
     action: Action,
 }
 
-/// The operations of a session in one cycle, without end.
-pub(super) fn operations(session: u64, cycle: u64) -> impl Iterator<Item = Operation> {
+/// The operations of a session in one cycle, without end: such as can be asked of the store.
+pub(super) fn operations(
+    session: u64,
+    cycle: u64,
+    abilities: Abilities,
+) -> impl Iterator<Item = Operation> {
     let chance = Chance::new(cycle.wrapping_mul(0x9e37_79b9) ^ session << 56);
+    // The last numbers stand for what not every store can be asked.
+    let kinds = if abilities.in_place { 12 } else { 10 };
     (1_u64..).map(move |step| {
         let version = cycle << 32 | step;
-        let action = match chance.below(12) {
+        let action = match chance.below(kinds) {
             0..5 => Action::Put { version },
             5..8 => Action::Delete,
-            8 | 9 => Action::Add { delta: 1 + chance.below(1000) },
-            10 => Action::Replace { version },
-            _ => Action::Swap { version },
+            8 => Action::Replace { version },
+            9 => Action::Swap { version },
+            _ => Action::Add { delta: 1 + chance.below(1000) },
         };
         Operation { number: session * KEYS + chance.below(KEYS), action }
     })

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use chimera::{Db, Durability, Geometry, Options, RecordLayout};
+use chimera::{Db, Durability, Options};
 
-use super::operations::{KEY_BYTES, VALUE_BYTES, Work, operations};
+use super::operations::{Work, operations};
 use super::pipe::Message;
+use crate::subject::EngineShape;
 
 /// What the writer is told.
 #[derive(Clone, Debug, clap::Args)]
@@ -18,34 +19,20 @@ pub struct Arguments {
     work: Work,
 }
 
-/// How the stores are made: small blocks and segments, so that they grow often, with the background
-/// task at work.
-pub(super) fn options(layout: RecordLayout, durability: Durability) -> Options {
-    let geometry = Geometry {
-        page_bytes: 256,
-        pages_per_block: 2,
-        block_shift_bytes: 0,
-        segment_bytes: 16 << 10,
-    };
-    Options::new()
-        .geometry(geometry)
-        .fixed_size(KEY_BYTES as u32, VALUE_BYTES as u32)
-        .layout(layout)
-        .durability(durability)
-        .populate_ahead_bytes(4096)
-        .huge_pages(false)
-        .index_segment_slots(64)
+/// How the stores are opened: with the background task at work.
+pub(super) fn options(shape: &EngineShape, durability: Durability) -> Options {
+    shape.options().durability(durability).populate_ahead_bytes(4096)
 }
 
 /// The command line, behind the name of the program, that makes it a writer.
 pub(super) fn command_line(store: &Path, work: &Work) -> Vec<String> {
-    let layout = if work.layout == RecordLayout::Checked { "checked" } else { "published" };
     let words = format!(
-        "kill9 writer --sessions {} --layout {layout} --durability {} --cycle {} --operations {} --store",
+        "kill9 writer --sessions {} --durability {} --cycle {} --operations {}",
         work.sessions, work.durability, work.cycle, work.operations
     );
-    let words = words.split(' ').map(str::to_owned);
-    words.chain([store.display().to_string()]).collect()
+    let shape = serde_json::to_string(&work.shape).expect("a shape is plain data");
+    let rest = ["--shape".to_owned(), shape, "--store".to_owned(), store.display().to_string()];
+    words.split(' ').map(str::to_owned).chain(rest).collect()
 }
 
 /// Writes until it is killed, or until the operations are done.
@@ -54,7 +41,7 @@ pub(super) fn command_line(store: &Path, work: &Work) -> Vec<String> {
 /// What the store or the pipe says.
 pub fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let work = &arguments.work;
-    let db = Db::open(&arguments.store, &options(work.layout, work.durability))?;
+    let db = Db::open(&arguments.store, &options(&work.shape, work.durability))?;
     // Not the locked and buffered standard output: an acknowledgement goes out at once.
     let pipe = std::fs::File::options().write(true).open("/proc/self/fd/1")?;
     Message::Opened.send(&pipe)?;
@@ -78,7 +65,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
 fn work_alone(db: &Db, pipe: impl Write, session: u8, work: &Work) -> io::Result<()> {
     let mut pipe = pipe;
     let mut with = db.session();
-    for (step, operation) in (1..=work.operations).zip(operations(session.into(), work.cycle)) {
+    for (step, operation) in
+        (1..=work.operations).zip(operations(session.into(), work.cycle, work.shape.abilities()))
+    {
         Message::Begin { session, step }.send(&mut pipe)?;
         operation.carry_out(&mut with).map_err(io::Error::other)?;
         Message::End { session, step }.send(&mut pipe)?;

@@ -7,6 +7,8 @@
 //! - **A4**: no flush of a line without news, no fence without a flush.
 //! - **A5**: the recorded steps add up to the memory as it is.
 //!
+//! What a rule must know of a site is an attribute of the [`Site`].
+//!
 //! A1 to A3 hold for durability `Immediate`, which is what simulated media give.
 
 #[cfg(test)]
@@ -26,17 +28,6 @@ pub(crate) struct Lint {
     pub(crate) site: &'static str,
     pub(crate) what: String,
 }
-
-/// Stores into published records at these sites are the point of them.
-const IN_PLACE: [&str; 1] = ["vpage.value_word"];
-
-/// Stores at these sites change a part of a word that no lookup looks at: lengths stay when the bit beside
-/// them says that a record is retired.
-const NOT_LOOKED_AT: [&str; 1] = ["vpage.retire"];
-
-/// Flushes at these sites may find nothing to do: the line may have been flushed by whoever stored to
-/// it, or not yet, and nobody can tell; an index in persistent memory is flushed for what that costs.
-const MAY_BE_REDUNDANT: [&str; 2] = ["vpage.reuse", "viper.index.word"];
 
 /// An operation that is under way.
 struct Running {
@@ -150,7 +141,7 @@ impl Linter {
         for (words, read) in ended.reads {
             if let Some(store) = media.pending_in(words, read)
                 && store.thread != thread
-                && !NOT_LOOKED_AT.contains(&store.site.name())
+                && !store.site.is_unread()
             {
                 let what = format!("a lookup returns word {}, which is not durable", store.word);
                 self.report("A3", store.site.name(), what);
@@ -187,7 +178,7 @@ impl Linter {
             !(is_withdrawn(now) && is_withdrawn(media.durable.peek(published.by)))
         });
         let is_published = self.published.iter().any(|published| published.words.contains(&word));
-        if is_published && value != old && !IN_PLACE.contains(&site.name()) {
+        if is_published && value != old && !site.is_in_place() {
             let what = format!("a store to word {word}, which is reachable");
             self.report("A2", site.name(), what);
         }
@@ -195,8 +186,7 @@ impl Linter {
 
     fn flush(&mut self, line: u32, thread: u8, site: Site, media: &Media) {
         self.threads.entry(thread).or_default().flushes += 1;
-        let may_be = MAY_BE_REDUNDANT.contains(&site.name());
-        if self.counts && !may_be && !media.has_news(line) {
+        if self.counts && !site.line_may_be_clean() && !media.has_news(line) {
             self.report("A4", site.name(), format!("line {line} is flushed without news"));
         }
     }

@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Operation, Site};
 
 use super::{Lint, Linter};
 use crate::media::Media;
-use crate::simulated::{Event, Machine, Order, State};
+use crate::simulated::{Event, Machine, Order};
 
 const SITE: Site = Site::new("test");
 const BYTES: u64 = 256;
@@ -45,7 +45,7 @@ fn lint(events: &[Event]) -> Vec<&'static str> {
             working.poke(*word, *value);
         }
         linter.step(event, &media);
-        media.apply(event, &State::default());
+        media.apply(event, &[]);
     }
     linter.compare(&media, &working);
     linter.into_found().into_iter().map(|Lint { rule, .. }| rule).collect()
@@ -117,6 +117,34 @@ fn a4_nothing_is_flushed_or_fenced_in_vain() {
     assert_eq!(lint(&[fence(0)]), ["A4"]);
     assert_eq!(lint(&[store(0, 1, 0), flush(0, 0), flush(0, 0), fence(0)]), ["A4"]);
     assert_eq!(lint(&[store(0, 1, 0), flush(0, 0), fence(0)]), [""; 0]);
+}
+
+/// The rules that a trace breaks when all its steps are made at `site`.
+fn lint_at(at: Site, events: &[Event]) -> Vec<&'static str> {
+    let mut events = events.to_vec();
+    for event in &mut events {
+        if let Event::Store { site, .. } | Event::Flush { site, .. } = event {
+            *site = at;
+        }
+    }
+    lint(&events)
+}
+
+#[test]
+fn sites_say_what_the_rules_need_to_know() {
+    let record = [store(0, 7, 0), flush(0, 0), fence(0)];
+    let [announce, lead] = publish();
+    let rewrite = [announce, lead, flush(1, 0), fence(0), store(0, 8, 0)];
+    let rewritten = [&record[..], &rewrite].concat();
+    assert_eq!(lint_at(SITE, &rewritten), ["A2"]);
+    assert_eq!(lint_at(SITE.in_place(), &rewritten), [""; 0]);
+    let read = Event::Read { first: 0, count: 1, thread: 1 };
+    let seen = [store(0, 1, 0), flush(0, 0), begin(Operation::Get, 1), read, acknowledge(1)];
+    assert_eq!(lint_at(SITE, &seen), ["A3"]);
+    assert_eq!(lint_at(SITE.unread(), &seen), [""; 0]);
+    let clean = [flush(0, 0), fence(0)];
+    assert_eq!(lint_at(SITE, &clean), ["A4"]);
+    assert_eq!(lint_at(SITE.may_be_clean(), &clean), [""; 0]);
 }
 
 #[test]

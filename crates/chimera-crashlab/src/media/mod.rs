@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use chimera_pmem::Site;
 
-use crate::simulated::{Event, Machine, Order, State};
+use crate::simulated::{Change, Event, Machine, Order};
 use files::FileMedia;
 pub(crate) use states::{Patch, States};
 
@@ -89,8 +89,8 @@ impl Media {
         self.hash
     }
 
-    /// Takes a step; `trace` knows the names in file changes.
-    pub(crate) fn apply(&mut self, event: &Event, trace: &State) {
+    /// Takes a step of a trace, which knows what `changes` of files there were.
+    pub(crate) fn apply(&mut self, event: &Event, changes: &[Change]) {
         match *event {
             Event::Store { word, value, order, thread, site } => {
                 self.sequence += 1;
@@ -108,7 +108,7 @@ impl Media {
             Event::Flush { line, thread, .. } => self.flushed.push((thread, line, self.sequence)),
             Event::Fence { thread, .. } => self.fence(thread),
             Event::MapFresh { first, count } => self.make_fresh(first, count),
-            Event::File(change) => self.files.apply(change, &trace.changes),
+            Event::File(change) => self.files.apply(change, changes),
             Event::Publish { .. }
             | Event::Withdrawn { .. }
             | Event::Read { .. }

@@ -6,7 +6,7 @@ use chimera_pmem::Site;
 
 use super::{LINE_WORDS, Media, States};
 use crate::chance::Chance;
-use crate::simulated::{Event, Machine, Order, State};
+use crate::simulated::{Event, Machine, Order};
 
 const SITE: Site = Site::new("test");
 /// Words of memory.
@@ -35,9 +35,8 @@ fn fence(thread: u8) -> Event {
 /// Every memory that a crash after these steps can leave, of words that are zero at first.
 fn left(events: &[Event]) -> BTreeSet<Vec<u64>> {
     let mut media = Media::new(Machine::new(8 * WORDS as u64));
-    let trace = State::default();
     for event in events {
-        media.apply(event, &trace);
+        media.apply(event, &[]);
     }
     let mut left = BTreeSet::new();
     States::new(&media).for_each(&mut Chance::new(1), &mut |patch| {
@@ -151,9 +150,8 @@ fn a_new_file_has_nothing_of_an_old_one() {
 #[test]
 fn many_lines_are_sampled_with_each_alone_and_all_but_each() {
     let mut media = Media::new(Machine::new(8 * 8 * u64::from(LINE_WORDS)));
-    let trace = State::default();
     for line in 0..8 {
-        media.apply(&ordered(line * LINE_WORDS, 1), &trace);
+        media.apply(&ordered(line * LINE_WORDS, 1), &[]);
     }
     let mut sizes = BTreeSet::new();
     States::new(&media).for_each(&mut Chance::new(1), &mut |patch| {
@@ -167,7 +165,7 @@ fn equal_memories_have_equal_hashes_however_they_came_about() {
     let hashes = |events: &[Event]| {
         let mut media = Media::new(Machine::new(8 * WORDS as u64));
         for event in events {
-            media.apply(event, &State::default());
+            media.apply(event, &[]);
         }
         let mut hashes = BTreeSet::new();
         States::new(&media).for_each(&mut Chance::new(1), &mut |patch| {

@@ -2,13 +2,13 @@
 //!
 //! A mutant is killed by the linter, which sees the broken rule in the trace, or by the crash oracles,
 //! which see what a crash leaves; the two are told apart. A mutant that nobody kills is a hole in the
-//! lab, or a step that is not needed: then it is listed in `equivalent`, with the reason.
-
-mod equivalent;
+//! lab, or a step that is not needed: then its shape
+//! names it as equivalent, with the reason.
 
 use std::collections::BTreeSet;
 
 use chimera::EngineKind;
+use chimera_pmem::Site;
 use serde::Serialize;
 
 use crate::chance::Chance;
@@ -70,20 +70,16 @@ impl Matrix<'_> {
         let sound = self.campaign(None);
         let unmutated = sound.found.first().map(|found| found.violation.what.clone());
         let executed: BTreeSet<&str> = sound.seen.iter().map(|(_, site)| *site).collect();
-        let sites: Vec<&'static str> =
-            chimera::sites(self.engine).into_iter().map(chimera_pmem::Site::name).collect();
-        let is_step = |site: &str| site.contains(".step.");
-        let unexecuted =
-            sites.iter().copied().filter(|site| !is_step(site) && !executed.contains(site));
-        let unexecuted: Vec<_> = unexecuted.collect();
+        let (steps, sites): (Vec<_>, Vec<_>) =
+            chimera::sites(self.engine).into_iter().partition(|site| site.is_step());
+        let names: Vec<_> = sites.into_iter().map(Site::name).collect();
+        let unexecuted = names.iter().copied().filter(|site| !executed.contains(site)).collect();
         let of_sites = sound.seen.iter().flat_map(|(step, site)| {
-            let kinds = if sites.contains(site) { MutationKind::of_step(step) } else { &[] };
+            let kinds = if names.contains(site) { MutationKind::of_step(step) } else { &[] };
             kinds.iter().map(|kind| Mutation { kind: *kind, site })
         });
-        let of_steps = sites
-            .iter()
-            .filter(|site| is_step(site))
-            .map(|site| Mutation { kind: MutationKind::Skip, site });
+        let of_steps =
+            steps.iter().map(|step| Mutation { kind: MutationKind::Skip, site: step.name() });
         let mutations: BTreeSet<Mutation> = of_sites.chain(of_steps).collect();
         let wanted =
             |mutation: &Mutation| self.only.is_none_or(|only| mutation.to_string().contains(only));
@@ -139,7 +135,7 @@ impl Matrix<'_> {
             mutation: mutation.to_string(),
             linter: lint.map(|lint| format!("{} at {}: {}", lint.rule, lint.site, lint.what)),
             oracle,
-            equivalent: equivalent::reason(mutation),
+            equivalent: EngineShape::equivalent(self.engine, mutation),
             states: summary.counts.states,
         }
     }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::Chance;
+use super::chance::Chance;
 
 const PAGE: usize = 4096;
 const SECTOR: usize = 512;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chimera::pmem::Medium;
 use chimera::pmem::environment::{File, FileProvider, OpenMode};
 
-use super::Chance;
+use super::chance::Chance;
 use super::disk::{Contents, Disk, Node};
 
 /// A device that does not do what it is told: for tests that must fail.

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Durability, Options, Session};
 
+use super::chance::Chance;
 use super::disk::Disk;
-use super::files::{PlainFiles, Snapshot};
-use super::{Chance, Findings, Plan};
+use super::files::{PlainFiles, Promise, Snapshot};
+use super::plan::{Findings, Plan};
+use crate::durability::{End, Loss};
+use crate::subject::VALUE_BYTES;
 
 /// Keys: few, so that slots are used again.
 const KEYS: u64 = 24;
-/// Bytes of a value.
-const VALUE_BYTES: usize = 24;
 /// Ways in which the power fails at each moment.
 const SURVIVORS: u64 = 3;
 /// Power failures during, or right after, each recovery.
@@ -70,7 +71,8 @@ impl Store {
     }
 }
 
-pub(super) fn explore(plan: &Plan) -> Findings {
+/// Explores a plan.
+pub fn explore(plan: &Plan) -> Findings {
     let mut findings = Findings::default();
     let mut chance = Chance::new(plan.seed);
     let mut disk = Disk::default();
@@ -145,7 +147,7 @@ fn operate(
     for number in 1..=plan.operations {
         files.promise(|promise| promise.begun = number);
         let mut state = history[number - 1].clone();
-        apply(&mut session, &mut state, chance).map_err(|error| error.to_string())?;
+        apply(plan, &mut session, &mut state, chance).map_err(|error| error.to_string())?;
         history.push(state);
         files.promise(|promise| {
             promise.acknowledged = number;
@@ -180,9 +182,14 @@ fn operate(
 }
 
 /// One random operation, on the store and on the model.
-fn apply(session: &mut Session, state: &mut State, chance: &mut Chance) -> chimera::Result<()> {
+fn apply(
+    plan: &Plan,
+    session: &mut Session,
+    state: &mut State,
+    chance: &mut Chance,
+) -> chimera::Result<()> {
     let key = chance.below(KEYS).to_le_bytes();
-    match chance.below(10) {
+    match chance.below(if plan.is_in_place() { 10 } else { 7 }) {
         0..5 => {
             let mut value = chance.word().to_le_bytes().repeat(VALUE_BYTES / 8);
             value[8] = key[0];
@@ -216,8 +223,7 @@ fn verify(
     chance: &mut Chance,
     findings: &mut Findings,
 ) -> Result<State, String> {
-    let promise = snapshot.promise;
-    let allowed = promise.synced..=promise.begun;
+    let allowed = allowed(plan, snapshot.promise, End::PowerLoss);
     let options = plan.options();
     findings.states += 1;
     let seen = read_only(left, &options, chance)?;
@@ -261,7 +267,7 @@ fn verify_killed(
     let killed = snapshot.disk.killed();
     let files = Arc::new(PlainFiles::new(killed, plan.lie, 1 + chance.below(3), chance.word()));
     let store = open(&files, &options, chance.word())?;
-    expect(&store.verified()?, history, promise.acknowledged..=promise.begun)?;
+    expect(&store.verified()?, history, allowed(plan, promise, End::Kill))?;
     drop(store);
     let mut moments = files.take_snapshots();
     for _ in 0..NESTED.min(moments.len()) {
@@ -271,7 +277,7 @@ fn verify_killed(
         let left = moment.disk.survivor(chance);
         let store = open(&Arc::new(PlainFiles::new(left, plan.lie, 0, 0)), &options, chance.word());
         let state = store.and_then(|store| store.verified());
-        let allowed = promise.synced..=promise.begun;
+        let allowed = allowed(plan, promise, End::PowerLoss);
         state
             .and_then(|state| expect(&state, history, allowed))
             .map_err(|what| format!("then power failed before `{}`: {what}", moment.before))?;
@@ -298,14 +304,27 @@ fn read_only(left: &Disk, options: &Options, chance: &mut Chance) -> Result<Opti
     }
 }
 
+/// After how many operations the store may be as it was, after an end.
+fn allowed(plan: &Plan, promise: Promise, end: End) -> RangeInclusive<usize> {
+    let first = match plan.loss(end) {
+        Loss::Nothing => promise.acknowledged,
+        Loss::Suffix => promise.synced,
+        // There is one session.
+        Loss::SuffixOfEachSession { operations_max } => {
+            promise.acknowledged.saturating_sub(operations_max as usize).max(promise.synced)
+        }
+    };
+    first..=promise.begun
+}
+
 /// Checks that the state is one that was there after as many operations as allowed.
 fn expect(state: &State, history: &[State], allowed: RangeInclusive<usize>) -> Result<(), String> {
     let last = *allowed.end().min(&(history.len() - 1));
     if history[*allowed.start()..=last].contains(state) {
         return Ok(());
     }
-    let elsewhere = history.iter().position(|earlier| earlier == state);
-    Err(match elsewhere {
+    let earlier = history.iter().position(|earlier| earlier == state);
+    Err(match earlier {
         Some(number) => format!("is as after operation {number}, not one of {allowed:?}"),
         None => format!("is as it never was; {allowed:?} were allowed"),
     })

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use chimera::EngineKind;
 
 use super::crashes::{CrashPlan, Crashes, explore_crashes};
-use super::{Plan, Scheduling, Workload};
+use super::{Abilities, Plan, Scheduling, Workload};
 use crate::simulated::Mutation;
 
 /// Histories of one kind at a time.
@@ -64,6 +64,8 @@ impl CrashCampaign<'_> {
             operations_per_thread: OPERATIONS / threads,
             keys: 1 + number % 8,
             seed: self.seed.wrapping_add(number.wrapping_mul(1 << 32)),
+            // Each history narrows it to those of its store.
+            abilities: Abilities::ALL,
         };
         let hot_key = Workload {
             threads: 3,

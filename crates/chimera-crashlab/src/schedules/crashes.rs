@@ -12,6 +12,7 @@ use shuttle::sync::atomic::AtomicUsize as Turn;
 use super::explore::{Problem, execute};
 use super::{Plan, Recorder, ShuttleEnvironment, read_all, run_threads};
 use crate::chance::Chance;
+use crate::durability::End;
 use crate::explore::{STEPS_PER_WORD_MAX, quiet};
 use crate::histories::{Event as Step, History};
 use crate::linter::{Lint, Linter};
@@ -107,7 +108,7 @@ impl One {
     /// Inside an execution of `shuttle`.
     fn run(mut self) -> Result<Crashes, Failure> {
         let turn = Arc::new(Turn::new(0));
-        self.working.set_scheduler(Box::new(move || {
+        self.working.set_scheduler(Box::new(move |_| {
             // A place where somebody else may go on.
             turn.load(Ordering::SeqCst);
             usize::from(shuttle::current::me()) as u8
@@ -117,6 +118,7 @@ impl One {
         recorder.observe(move |events| working.note(Event::History(events as u32)));
         let mut workload = self.plan.plan.workload;
         workload.seed = workload.seed.wrapping_add(self.number);
+        workload.abilities = self.engine.abilities();
         let files = Arc::new(SimulatedFiles(self.working.clone()));
         let stepped = Arc::new(SteppedEnvironment::with_files(workload.seed, files));
         let environment = Arc::new(ShuttleEnvironment::new(stepped, 1));
@@ -148,7 +150,7 @@ impl One {
                     close.push(number);
                 }
             }
-            media.apply(event, trace);
+            media.apply(event, &trace.changes);
         }
         let mut pick = |points: &[usize]| -> Vec<usize> {
             let count = if points.is_empty() { 0 } else { POINTS / 2 };
@@ -177,7 +179,7 @@ impl One {
                 steps = *events as usize;
             }
             linter.step(event, &media);
-            media.apply(event, &trace);
+            media.apply(event, &trace.changes);
         }
         linter.compare(&media, &self.working);
         crashes.lints.extend(linter.into_found());
@@ -229,7 +231,10 @@ impl One {
             let db =
                 Db::open_on(Simulated::new(machine), &environment, "store", self.engine.options())
                     .map_err(|error| wrong(error.to_string()))?;
-            let recorder = Recorder::after_crash(History::from_events(before));
+            let recorder = Recorder::after_crash(History::from_events(
+                before,
+                self.engine.loss(End::PowerLoss),
+            ));
             read_all(&db, keys, &recorder);
             machine.remember(Memory::Off);
             if let Some(problem) = recorder.problems().into_iter().next() {

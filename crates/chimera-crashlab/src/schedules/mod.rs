@@ -22,6 +22,7 @@ mod recorder;
 mod stalls;
 mod worker;
 
+pub use crate::subject::Abilities;
 pub(crate) use campaign::CrashCampaign;
 pub(crate) use crashes::Crashes;
 pub use environment::ShuttleEnvironment;

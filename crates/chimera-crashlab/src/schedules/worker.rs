@@ -10,6 +10,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 use super::{Recorder, ShuttleEnvironment};
 use crate::histories::{Operation, Outcome, SwapOutcome};
+use crate::subject::Abilities;
 
 /// Puts store multiples of this, so that a value tells which put it comes from, however much is added.
 const PUT_STEP: u64 = 1 << 32;
@@ -31,6 +32,8 @@ pub struct Workload {
     pub keys: u64,
     /// What each thread does follows from it.
     pub seed: u64,
+    /// What can be asked of the store.
+    pub abilities: Abilities,
 }
 
 /// Runs the threads of a workload to their end, beside one that steps background tasks. Inside an
@@ -146,7 +149,7 @@ impl<P: Pmem> Worker<P> {
                 0 => check(&self.db, &self.recorder),
                 // Sessions that end leave their blocks to others.
                 1..4 => session = self.db.session(),
-                4..6 => self.compact(),
+                4..6 if self.workload.abilities.reclaim => self.compact(),
                 _ => self.operate(&mut session),
             }
         }
@@ -164,7 +167,7 @@ impl<P: Pmem> Worker<P> {
     fn operate(&mut self, session: &mut Session<P>) {
         let key = self.below(self.workload.keys);
         let operation = self.choose();
-        let in_place = self.below(2) == 0;
+        let in_place = self.below(2) == 0 && self.workload.abilities.in_place;
         self.recorder.invoke(self.number, key, operation);
         let outcome = self.call(session, key, operation, in_place);
         let outcome = outcome.unwrap_or_else(|error| {

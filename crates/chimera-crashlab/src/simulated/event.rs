@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Extent, Operation, Site};
 
-use super::files::FileChange;
+use super::tree::FileChange;
 
 /// In which order stores of one line reach media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! [`Machine`]: simulated memory and files, and the record of what was done to them.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chimera_pmem::{Extent, Site};
 
 use super::event::{Event, Mark, Order};
-use super::files::{Change, FileChange, Inode, Tree};
 use super::mutation::{Mutation, Mutator};
+use super::tree::{Change, FileChange, Inode, Tree};
 
 /// What is remembered of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +17,15 @@ use super::mutation::{Mutation, Mutator};
 pub(crate) enum Memory {
     /// Nothing: the power is off, and what is stored is lost.
     Off,
-    /// What was there before, to undo them.
+    /// The words before them, to undo them.
     Undo,
     /// Every step, for finding out what crashes leave.
     Trace,
 }
 
-/// Words that one thread touches between two yields of the lab's scheduler, and which thread it is.
-pub(crate) type Scheduler = Box<dyn Fn() -> u8 + Send + Sync>;
+/// Called before every step of the seam with its name, which is that of its site where it has one; says which
+/// thread makes it.
+pub(crate) type Scheduler = Box<dyn Fn(&'static str) -> u8 + Send + Sync>;
 
 /// Simulated memory and files.
 pub(crate) struct Machine {
@@ -50,6 +52,8 @@ pub(crate) struct State {
     /// Open files of which nothing was mapped yet, by address.
     pub(crate) fresh: Vec<usize>,
     pub(crate) next_inode: Inode,
+    /// Ranges that were touched ahead of use, in bytes.
+    pub(crate) populated: Vec<Range<u64>>,
     /// Words and what was in them before.
     undo: Vec<(u32, u64)>,
     traces: bool,
@@ -113,7 +117,9 @@ impl Machine {
         self.mapped.store(0, Ordering::Relaxed);
         self.steps.store(0, Ordering::Relaxed);
         self.steps_max.store(steps_max, Ordering::Relaxed);
-        self.state().fresh.clear();
+        let mut state = self.state();
+        state.fresh.clear();
+        state.populated.clear();
     }
 
     /// Makes the machine's memory that of `other`.
@@ -135,6 +141,20 @@ impl Machine {
         self.words[word as usize].store(value, Ordering::Relaxed);
     }
 
+    /// Another machine with the same memory and files.
+    pub(crate) fn copy(&self) -> Arc<Self> {
+        let copy = Self::new(8 * self.words.len() as u64);
+        copy.copy_from(self);
+        copy.state().tree = self.state().tree.clone();
+        copy
+    }
+
+    /// The trace so far, which begins anew.
+    pub(crate) fn take_trace(&self) -> (Vec<Event>, Vec<Change>) {
+        let mut state = self.state();
+        (std::mem::take(&mut state.events), std::mem::take(&mut state.changes))
+    }
+
     /// Begins an empty trace.
     pub(crate) fn clear_trace(&self) {
         let mut state = self.state();
@@ -152,15 +172,15 @@ impl Machine {
 
     // ---- what the seam does --------------------------------------------------------------------
 
-    /// Counts a step; which thread makes it.
+    /// Counts a step with this name; which thread makes it.
     #[inline]
-    pub(crate) fn step(&self) -> u8 {
+    pub(crate) fn step(&self, name: &'static str) -> u8 {
         let steps = self.steps.load(Ordering::Relaxed) + 1;
         self.steps.store(steps, Ordering::Relaxed);
         // What is dropped because of a panic makes its last steps.
         let is_over = steps > self.steps_max.load(Ordering::Relaxed);
         assert!(!is_over || std::thread::panicking(), "{TOO_MANY_STEPS}");
-        self.scheduler.get().map_or(0, |scheduler| scheduler())
+        self.scheduler.get().map_or(0, |scheduler| scheduler(name))
     }
 
     #[inline]
@@ -204,10 +224,10 @@ impl Machine {
         let word = (at / 8) as u32;
         let old = place.load(Ordering::Relaxed);
         self.state().note_store(word, old, value, order, thread, site);
-        place.store(value, Ordering::Relaxed);
+        place.store(value, Ordering::Release);
     }
 
-    /// Compares and swaps words that lie side by side; what was there.
+    /// Compares and swaps words that lie side by side; what they held.
     pub(crate) fn swap<const N: usize>(
         &self,
         at: u64,

@@ -1,5 +1,6 @@
 //! What is tested: stores on a simulated machine, through their public interface.
 
+mod any;
 mod engine;
 mod fixtures;
 mod shape;
@@ -9,13 +10,18 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
+use crate::durability::{End, Loss};
 use crate::simulated::Machine;
-pub(crate) use engine::{Engine, EngineShape};
+pub(crate) use any::{Shape, SubjectVisitor};
+pub(crate) use engine::Engine;
 pub(crate) use fixtures::{Bug, Fixture, Form};
-pub(crate) use shape::{Shape, SubjectVisitor};
+pub use shape::Abilities;
+pub(crate) use shape::{EngineShape, parse_engine};
 
 /// Words of a value.
 pub(crate) const VALUE_WORDS: usize = 4;
+/// Bytes of a value.
+pub(crate) const VALUE_BYTES: usize = 8 * VALUE_WORDS;
 /// A value.
 pub(crate) type Value = [u64; VALUE_WORDS];
 
@@ -61,9 +67,12 @@ pub(crate) trait Subject: Send + Sync {
         environment: &Arc<dyn Environment>,
     ) -> Result<Self::Store, Failure>;
 
-    /// Whether it promises to find damage of media.
-    fn finds_damage(&self) -> bool {
-        false
+    /// What can be asked of it.
+    fn abilities(&self) -> Abilities;
+
+    /// Which acknowledged writes may be missing after an end.
+    fn loss(&self, _end: End) -> Loss {
+        Loss::Nothing
     }
 
     /// Opens it in spite of damage.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chimera::pmem::Environment;
 use chimera::{Db, Error, Geometry, Options, RecordLayout};
 use chimera_crashlab::schedules::{
-    Plan, Scheduling, ShuttleEnvironment, Workload, explore, run_history,
+    Abilities, Plan, Scheduling, ShuttleEnvironment, Workload, explore, run_history,
 };
 
 use yielding::Yielding;
@@ -56,7 +56,14 @@ fn all_are_linearizable(workload: Workload, scheduling: Scheduling, options: &Op
 }
 
 fn workload(threads: u32, keys: u64, seed: u64) -> Workload {
-    Workload { threads, writers: threads, operations_per_thread: 120 / threads, keys, seed }
+    Workload {
+        threads,
+        writers: threads,
+        operations_per_thread: 120 / threads,
+        keys,
+        seed,
+        abilities: Abilities::ALL,
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub(crate) mod sites {
 
 /// Checks and comparisons that a tool can leave out.
 pub(crate) mod steps {
-    chimera_pmem::sites! {
+    chimera_pmem::steps! {
         /// The checksum of a superblock's copy.
         SUPERBLOCK_CHECK = "pool.step.superblock_check";
         /// That the copy with the higher sequence number counts.

@@ -27,7 +27,7 @@ pub(crate) mod sites {
 
 /// Checks that a tool can leave out.
 pub(crate) mod steps {
-    chimera_pmem::sites! {
+    chimera_pmem::steps! {
         /// The check of a block's flags.
         FLAGS_CHECK = "block.step.flags_check";
     }

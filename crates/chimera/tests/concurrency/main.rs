@@ -6,7 +6,6 @@ mod tools;
 mod counters;
 mod hot_keys;
 mod ranges;
-mod staged;
 
 use chimera::Options;
 

@@ -6,7 +6,6 @@ mod tools;
 use chimera::pmem::Medium;
 use chimera::{Db, Durability, Error, Options};
 
-use tools::crash::{CrashPmem, Image, Survives};
 use tools::device::Device;
 use tools::{assert_fails, assert_sound, contents, fill, key, small, value};
 
@@ -179,111 +178,4 @@ fn what_is_no_device_is_not_taken_for_one() {
     assert_fails(Db::open("/dev/null", &small()), &["neither a directory nor a DAX device"]);
     assert_fails(Db::open("/dev/dax99.99", &small()), &["there is no such device"]);
     assert_eq!(std::fs::read(&file).expect("still there"), b"text");
-}
-
-/// What a crash leaves, on a device that held `byte` everywhere else.
-fn device_after(image: &Image, survives: Survives, byte: u8) -> Device {
-    let device = small_device(3, byte);
-    device.write(0, &image.after(survives));
-    device
-}
-
-/// Photographs a store on a device full of `byte` while `work` runs after `prepared` puts.
-fn photograph(byte: u8, prepared: u64, work: impl FnOnce(&Db<CrashPmem>)) -> Vec<Image> {
-    let device = small_device(3, byte);
-    let options = small().populate_ahead_bytes(0).recovery_threads(1);
-    let pmem = CrashPmem::new(&options);
-    let db = Db::open_on(pmem, &device.environment(), device.path(), &options).expect("it opens");
-    fill(&mut db.session(), 0..prepared, 1);
-    db.pmem().photograph(|| work(&db))
-}
-
-#[test]
-fn an_interrupted_creation_is_done_again() {
-    let device = small_device(3, 0xff);
-    let options = small().populate_ahead_bytes(0).recovery_threads(1);
-    let pmem = CrashPmem::new(&options);
-    pmem.start();
-    let db = Db::open_on(pmem, &device.environment(), device.path(), &options).expect("it opens");
-    let images = db.pmem().take_images();
-    assert!(images.len() > 16, "the superblock was made");
-    for image in &images {
-        for survives in Survives::several() {
-            let device = device_after(image, survives, 0xff);
-            let db = device
-                .open(&small())
-                .unwrap_or_else(|error| panic!("before {}, {survives:?}: {error}", image.before));
-            fill(&mut db.session(), 0..10, 1);
-            assert_eq!(contents(&db).len(), 10);
-        }
-    }
-}
-
-#[test]
-fn what_a_device_held_before_never_comes_back() {
-    // Records of an earlier store, whose superblock was wiped, lie where the new store grows.
-    let old = small_device(3, 0);
-    let db = old.open(&small()).expect("a blank device");
-    fill(&mut db.session(), 1000..1400, 9);
-    drop(db);
-    let old = old.bytes();
-    let on_old = || {
-        let device = small_device(3, 0);
-        device.write(AREA_BYTES, &old[AREA_BYTES as usize..]);
-        device
-    };
-    let device = on_old();
-    let options = small().populate_ahead_bytes(0).recovery_threads(1);
-    let pmem = CrashPmem::new(&options);
-    let db = Db::open_on(pmem, &device.environment(), device.path(), &options).expect("it opens");
-    let mut session = db.session();
-    let slots = u64::from(db.stats().viper().expect("Viper").records_per_block);
-    let images = db.pmem().photograph(|| fill(&mut session, 0..=slots, 1));
-    let mut fresh = 0;
-    for image in images.iter().step_by(3) {
-        for survives in [Survives::Everything, Survives::Fenced, Survives::Some(1)] {
-            let device = on_old();
-            device.write(0, &image.after(survives));
-            let db = device
-                .open(&small())
-                .unwrap_or_else(|error| panic!("before {}, {survives:?}: {error}", image.before));
-            let found = contents(&db);
-            assert!(found.keys().all(|found| (0..=slots).any(|number| *found == key(number))));
-            assert_sound(&db);
-            fresh = fresh.max(found.len() as u64);
-        }
-    }
-    assert!(fresh >= slots, "the last crashes find the new records");
-}
-
-#[test]
-fn growth_on_a_device_is_atomic() {
-    let slots = 24 * {
-        let device = small_device(1, 0);
-        u64::from(
-            device
-                .open(&small())
-                .expect("a blank device")
-                .stats()
-                .viper()
-                .expect("Viper")
-                .records_per_block,
-        )
-    };
-    let images = photograph(0xff, slots, |db| {
-        db.put(&key(slots), &value(slots, 1)).expect("a second segment");
-    });
-    let (last, _) = images.split_last().expect("there is an end");
-    for image in &images {
-        for survives in Survives::several() {
-            let device = device_after(image, survives, 0xff);
-            let db = device
-                .open(&small())
-                .unwrap_or_else(|error| panic!("before {}, {survives:?}: {error}", image.before));
-            let found = contents(&db).len() as u64;
-            let is_done = std::ptr::eq(image, last);
-            assert!(found == slots + 1 || found == slots && !is_done, "{found}");
-            assert_sound(&db);
-        }
-    }
 }

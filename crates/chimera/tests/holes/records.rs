@@ -4,82 +4,10 @@ use std::path::Path;
 
 use chimera::Geometry;
 
-use crate::crashes::assert_atomic;
 use crate::tools::media::{FIRST_SEGMENT, checked_word, find, word};
 use crate::tools::{
-    assert_sound, contents, crash, key, key_of, open, scratch, small_any, small_with, value_of,
+    assert_sound, contents, key, key_of, open, scratch, small_any, small_with, value_of,
 };
-
-/// Bytes of a value: empty, short, with an odd end, as long as a page, as a block, and in chunks. A page has
-/// 256 bytes, a block 512.
-const LENGTHS: [usize; 8] = [0, 7, 24, 150, 224, 280, 700, 2000];
-
-fn put_all<P: chimera::pmem::Pmem>(session: &mut chimera::Session<P>, version: u64) {
-    for (number, length) in (0..).zip(LENGTHS) {
-        session.put(&key(number), &value_of(number, version, length)).expect("room");
-    }
-}
-
-#[test]
-fn hole_06_records_of_any_size_are_recovered_after_a_crash() {
-    let options = small_any();
-    let directory = scratch();
-    let db = crash::open(directory.path(), &options);
-    let mut session = db.session();
-    put_all(&mut session, 1);
-    for (number, length) in (0..).zip(LENGTHS) {
-        let before = contents(&db);
-        let images = db.pmem().photograph(|| {
-            session.put(&key(number), &value_of(number, 2, length)).expect("room");
-        });
-        assert!(assert_atomic(&images, &before, &contents(&db), &options) > 0, "{length}");
-    }
-    for (number, length) in (0..).zip(LENGTHS) {
-        let before = contents(&db);
-        let images = db.pmem().photograph(|| {
-            assert!(session.delete(&key(number)).expect("delete"), "{length}");
-        });
-        assert_atomic(&images, &before, &contents(&db), &options);
-    }
-}
-
-/// Every aligned word of every value, in chunks, too; and before and after it there is none.
-#[test]
-fn hole_06_every_word_of_a_value_of_any_size_is_updated_in_place() {
-    let options = small_any();
-    let directory = scratch();
-    let db = crash::open(directory.path(), &options);
-    let mut session = db.session();
-    put_all(&mut session, 1);
-    for (number, length) in (0..).zip(LENGTHS) {
-        let mut expected = value_of(number, 1, length);
-        for at in (0..length).step_by(8) {
-            let before = contents(&db);
-            let mut outcome = Ok(None);
-            let work = || outcome = session.fetch_add_u64(&key(number), at, 1 << 33);
-            let images = db.pmem().photograph(work);
-            let Some(field) = expected.get_mut(at..at + 8) else {
-                assert!(outcome.is_err(), "{at} of {length}");
-                continue;
-            };
-            let was = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
-            assert_eq!(outcome.expect("in place"), Some(was));
-            field.copy_from_slice(&was.wrapping_add(1 << 33).to_le_bytes());
-            assert_eq!(session.get(&key(number)).expect("get").as_ref(), Some(&expected));
-            assert!(images.iter().any(|image| image.before == "vpage.value_word"), "not in place");
-            if at % 128 == 0 || at + 16 > length {
-                assert_atomic(&images, &before, &contents(&db), &options);
-            }
-        }
-    }
-    // The values' checksums do not apply any more, and yet all are read and listed.
-    let all = contents(&db);
-    drop(session);
-    db.close().expect("nobody else has it");
-    let db = open(directory.path(), &options);
-    assert_eq!(contents(&db), all);
-    assert_sound(&db);
-}
 
 /// A key that is not like anything else in a store.
 fn long_key(number: u64) -> Vec<u8> {

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-pub(crate) mod crash;
 pub(crate) mod device;
 pub(crate) mod faults;
 pub(crate) mod media;

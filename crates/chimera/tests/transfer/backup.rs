@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use chimera::pmem::{Environment, Hardware, RealEnvironment, SteppedEnvironment};
 use chimera::{BackupOptions, Db, Error, Options, RecordLayout};
 
-use crate::tools::crash::{CrashPmem, Survives};
 use crate::tools::device::Device;
 use crate::tools::{
     SMALL, assert_sound, bytes_of, contents, copy_store, faults, fill, open, scratch, small,
@@ -114,41 +113,6 @@ fn a_backup_that_was_interrupted_never_opens_as_a_store() {
         assert_eq!(contents(&part).len() as u64, done);
     }
     assert_eq!(contents(&open(&path, &small())).len(), 2000);
-}
-
-/// At every step of it, whatever a power loss takes of what was not fenced.
-#[test]
-fn after_a_power_loss_a_backup_is_whole_or_says_that_it_is_not() {
-    let directory = scratch();
-    let db = open(&directory.path().join("one"), &small());
-    fill(&mut db.session(), 0..40, 1);
-    let whole = contents(&db);
-    let pmem = CrashPmem::new(&small());
-    let film = pmem.film();
-    let environment: Arc<dyn Environment> = Arc::new(SteppedEnvironment::new(1));
-    let path = directory.path().join("backup");
-    db.backup_on(pmem, &environment, &path, &BackupOptions::new()).expect("a backup");
-    let images = film.images();
-    let (mut refused, mut opened) = (0, 0);
-    for (number, image) in images.iter().enumerate() {
-        for survives in Survives::several() {
-            let left = directory.path().join(format!("left-{number}"));
-            image.write(&left, SMALL.segment_bytes, survives);
-            std::fs::write(left.join("lock"), "").expect("a file");
-            match Db::open(&left, &small().create(false)) {
-                Ok(db) => {
-                    assert!(contents(&db) == whole, "before {}, {survives:?}", image.before);
-                    assert_sound(&db);
-                    opened += 1;
-                }
-                Err(Error::Incomplete { .. } | Error::NotFound { .. }) => refused += 1,
-                Err(error) => panic!("before {}, {survives:?}: {error}", image.before),
-            }
-            std::fs::remove_dir_all(&left).expect("it is there");
-        }
-    }
-    assert!(refused > 500 && opened > 5, "{refused} refused, {opened} opened");
-    assert!(contents(&open(&path, &small())) == whole);
 }
 
 #[test]

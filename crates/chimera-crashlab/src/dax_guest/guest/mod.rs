@@ -1,6 +1,7 @@
 //! What runs inside the guest: opens and verifies the stores, and writes until its power is cut.
 
 mod cut;
+mod outcome;
 mod port;
 mod verify;
 mod write;
@@ -19,13 +20,12 @@ use chimera::{Db, Options};
 use super::plan::{Access, MOUNT_POINT, Message, Mount, PLAN_PATH, Plan, THREADS, Target};
 use super::workload::{KEY_BYTES, VALUE_BYTES};
 use cut::CutPmem;
+use outcome::Outcome;
 use port::Port;
 use verify::{Before, verify};
 
 /// How long devices may take to appear.
 const DEVICES_SECONDS: u64 = 60;
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Runs the plan that lies in the initial file system.
 ///

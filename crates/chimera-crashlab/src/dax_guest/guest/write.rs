@@ -5,8 +5,8 @@ use std::sync::Arc;
 use chimera::pmem::Pmem;
 use chimera::{Error, Session};
 
-use super::Outcome;
 use super::cut;
+use super::outcome::Outcome;
 use super::port::Port;
 use crate::dax_guest::plan::{CUT_ME, Exact, Message, Plan};
 use crate::dax_guest::workload::{Action, COUNTER_AT, Operation, State, key, value};

@@ -1,5 +1,6 @@
 mod brute_force;
 mod known;
+mod losses;
 mod random;
 
 use super::{History, Operation, Outcome};

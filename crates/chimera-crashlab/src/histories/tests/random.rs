@@ -16,7 +16,7 @@ enum Fault {
     None,
     /// A crash undoes the last write of a key.
     CrashReverts,
-    /// Once, a read gives what was there before the last write.
+    /// Once, a read gives the value before the last write.
     StaleRead,
     /// Now and then an addition is not made.
     LostAddition,

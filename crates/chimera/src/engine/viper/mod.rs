@@ -42,7 +42,7 @@
 
 /// Comparisons and steps of recovery that a tool can leave out.
 pub(crate) mod steps {
-    chimera_pmem::sites! {
+    chimera_pmem::steps! {
         /// That the record with the higher version stays.
         VERSION_ORDER = "viper.step.version_order";
         /// That a new record has a higher version than the one it replaces.

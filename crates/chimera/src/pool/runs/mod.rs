@@ -75,7 +75,7 @@ pub(crate) mod sites {
 
 /// Checks and steps of recovery that a tool can leave out.
 pub(crate) mod steps {
-    chimera_pmem::sites! {
+    chimera_pmem::steps! {
         /// The check of a run's word.
         RUN_CHECK = "pool.step.run_check";
         /// That the word behind the used blocks becomes zero after opening.

@@ -46,11 +46,11 @@ pub(crate) mod sites {
         /// The word that makes a record live.
         COMMIT = "vpage.commit";
         /// The word of a record that is retired: deleted, or replaced.
-        RETIRE = "vpage.retire";
+        RETIRE = "vpage.retire", unread;
         /// A word of a value, in place.
-        VALUE_WORD = "vpage.value_word";
+        VALUE_WORD = "vpage.value_word", in_place;
         /// What others left in a page, before it is used again.
-        REUSE = "vpage.reuse";
+        REUSE = "vpage.reuse", may_be_clean;
         /// Pages of a block that is made free.
         BLOCK_RESET = "vpage.block_reset";
     }
@@ -58,7 +58,7 @@ pub(crate) mod sites {
 
 /// Checks that a tool can leave out.
 pub(crate) mod steps {
-    chimera_pmem::sites! {
+    chimera_pmem::steps! {
         /// The check of the word that makes records live.
         COMMIT_CHECK = "vpage.step.commit_check";
         /// The checksum of a key and its version, at recovery.

@@ -5,13 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use chimera::pmem::{Environment, SteppedEnvironment};
 use chimera::{Geometry, Options, RecordLayout, Session};
+use chimera_crashlab::rig::Simulated;
 
-use crate::tools::crash::{self, CrashPmem};
-use crate::tools::{
-    KEY_BYTES, SMALL, VALUE_BYTES, fill, key, scratch, small_with, value, version_of,
-};
+use crate::rig;
+use crate::tools::{KEY_BYTES, SMALL, VALUE_BYTES, fill, key, small_with, value, version_of};
 
 /// Five records (seven in the published layout) to a block of one page: a writer is soon back at a
 /// block it has filled.
@@ -25,15 +23,14 @@ fn one_page_blocks() -> Options {
 fn interrupted_get(
     options: &Options,
     step: &'static str,
-    meanwhile: impl FnOnce(&mut Session<CrashPmem>, u64) + Send + 'static,
+    meanwhile: impl FnOnce(&mut Session<Simulated>, u64) + Send + 'static,
 ) -> Option<Vec<u8>> {
-    let directory = scratch();
-    let db = crash::open(directory.path(), options);
+    let (rig, db) = rig(options);
     let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
     let mut writer = db.session();
     fill(&mut writer, 0..slots, 1);
     let stage = Mutex::new(Some((writer, meanwhile)));
-    db.pmem().set_hook(move |at| {
+    rig.set_hook(move |at| {
         let staged = if at == step { stage.lock().expect("alive").take() } else { None };
         if let Some((mut writer, meanwhile)) = staged {
             meanwhile(&mut writer, slots);
@@ -95,8 +92,7 @@ static READER: OnceLock<ThreadId> = OnceLock::new();
 /// read, and after a crash the value would never have been.
 #[test]
 fn a_reader_never_sees_a_value_before_it_is_in_force() {
-    let directory = scratch();
-    let db = crash::open(directory.path(), &one_page_blocks());
+    let (rig, db) = rig(&one_page_blocks());
     let mut writer = db.session();
     fill(&mut writer, 0..5, 1);
 
@@ -108,7 +104,7 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
     let writer_waits = Mutex::new(None);
     let staged = Arc::new((reader_waits, writer_waits));
     let stage = staged.clone();
-    db.pmem().set_hook(move |step| {
+    rig.set_hook(move |step| {
         if READER.get() == Some(&std::thread::current().id()) {
             if step == "prefetch"
                 && let Some((found, go)) = stage.0.lock().expect("alive").take()
@@ -157,14 +153,13 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
 #[test]
 fn a_key_that_moves_all_the_time_is_found() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let directory = scratch();
-        let db = crash::open(directory.path(), &one_page_blocks().layout(layout));
+        let (rig, db) = rig(&one_page_blocks().layout(layout));
         let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
         let mut writer = db.session();
         fill(&mut writer, 0..slots, 1);
         let moves = 6;
         let stage = Mutex::new((1, Some(writer)));
-        db.pmem().set_hook(move |at| {
+        rig.set_hook(move |at| {
             // Taken out meanwhile: the writer's own steps come by here as well.
             let taken = if at == "prefetch" {
                 stage.lock().ok().and_then(|mut stage| Some((stage.0, stage.1.take()?)))
@@ -194,10 +189,7 @@ enum Said {
 /// An update in place is not seen before it is durable: a reader that comes in between waits.
 #[test]
 fn an_update_in_place_is_seen_once_it_is_durable() {
-    let directory = scratch();
-    let stepped = Arc::new(SteppedEnvironment::new(1));
-    let environment: Arc<dyn Environment> = stepped.clone();
-    let db = crash::open_with(&environment, directory.path(), &one_page_blocks());
+    let (rig, db) = rig(&one_page_blocks());
     db.put(&key(0), &[0; VALUE_BYTES]).expect("put");
     db.fetch_add_u64(&key(0), 8, 1).expect("the first one in the block");
 
@@ -206,7 +198,7 @@ fn an_update_in_place_is_seen_once_it_is_durable() {
     let (done_sender, done) = channel();
     // The reader's environment: it says that it waits, and waits.
     let waits = Mutex::new(Some((said_sender.clone(), done)));
-    stepped.set_relax_hook(move |_| {
+    rig.environment().set_relax_hook(move |_| {
         if let Some((said, done)) = waits.lock().expect("alive").take() {
             said.send(Said::ReaderWaits).expect("the writer listens");
             done.recv().expect("the writer goes on");
@@ -215,7 +207,7 @@ fn an_update_in_place_is_seen_once_it_is_durable() {
     // The writer, between its store and its fence.
     let (heard_sender, heard) = channel();
     let stage = Mutex::new((0, go_sender, said));
-    db.pmem().set_hook(move |at| {
+    rig.set_hook(move |at| {
         if at == "vpage.value_word" {
             let mut stage = stage.lock().expect("alive");
             stage.0 += 1;

@@ -1,0 +1,200 @@
+//! [`Expectation`]: what a store may hold after a crash.
+
+#[cfg(test)]
+mod tests;
+
+use super::model::{Effect, Model, Write, text};
+use crate::durability::Loss;
+use crate::subject::Value;
+
+/// A write that was acknowledged and is not in the model yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Recent {
+    write: Write,
+    may_be_missing: bool,
+}
+
+/// What a store may hold after a crash: what was acknowledged, less what its [`Loss`] says may be missing;
+/// and of one operation in flight its effect as a whole or nothing of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expectation {
+    loss: Loss,
+    /// What the store holds for certain, but for `recent`.
+    model: Model,
+    /// In the order of acknowledgement, from the first that may be missing.
+    recent: Vec<Recent>,
+    in_flight: Option<Effect>,
+}
+
+impl Expectation {
+    /// Nothing else than `model`; writes from now on may be lost as `loss` says.
+    pub(crate) fn certain(model: Model, loss: Loss) -> Self {
+        Self { loss, model, recent: Vec::new(), in_flight: None }
+    }
+
+    /// Nothing else than `model` from now on.
+    pub(crate) fn settled_as(&self, model: Model) -> Self {
+        Self::certain(model, self.loss)
+    }
+
+    /// What the store holds for certain.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Whether the store holds what the model holds and nothing else.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.recent.is_empty() && self.write_in_flight().is_none()
+    }
+
+    /// An operation begins.
+    pub(crate) fn begin(&mut self, effect: Effect) {
+        self.in_flight = (effect != Effect::Nothing).then_some(effect);
+    }
+
+    /// The operation that has begun is acknowledged.
+    pub(crate) fn acknowledge(&mut self) {
+        match self.in_flight.take() {
+            Some(Effect::Write(write)) => {
+                self.recent.push(Recent { write, may_be_missing: true });
+                self.limit(self.loss.group(write.session));
+            }
+            Some(Effect::Settle) => self.recent.iter_mut().for_each(Recent::settle),
+            Some(Effect::EndSession(session)) => self.end_session(session),
+            Some(Effect::Nothing) | None => {}
+        }
+        let certain = self.recent.iter().take_while(|recent| !recent.may_be_missing).count();
+        for recent in self.recent.drain(..certain) {
+            self.model.set(recent.write.key, recent.write.value);
+        }
+    }
+
+    /// Only the last so many writes of a group may be missing.
+    fn limit(&mut self, group: usize) {
+        let loss = self.loss;
+        let of_group = |recent: &&mut Recent| {
+            recent.may_be_missing && loss.group(recent.write.session) == group
+        };
+        let writes = self.recent.iter_mut().rev().filter(of_group);
+        writes.skip(loss.operations_max()).for_each(Recent::settle);
+    }
+
+    /// A session that ends writes its batch; a window of the whole store stays open.
+    fn end_session(&mut self, session: usize) {
+        if let Loss::SuffixOfEachSession { .. } = self.loss {
+            let own = self.recent.iter_mut().filter(|recent| recent.write.session == session);
+            own.for_each(Recent::settle);
+        }
+    }
+
+    /// Whether a store may hold `found`.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub(crate) fn judge(&self, found: &[Option<Value>]) -> Result<(), String> {
+        if self.is_certain() && self.model.values() == found || self.explains(found) {
+            return Ok(());
+        }
+        let keys = (0..).zip(found);
+        match keys.clone().find(|(key, found)| !self.allows(*key, found.as_ref())) {
+            Some((key, found)) => Err(format!(
+                "key {key} holds {}, but may hold only {}",
+                text(found.as_ref()),
+                self.text(key)
+            )),
+            None => Err(format!(
+                "each key holds what it may hold, but not together: {}",
+                keys.map(|(_, found)| text(found.as_ref())).collect::<Vec<_>>().join(", ")
+            )),
+        }
+    }
+
+    /// Writes that may be missing, and the one in flight.
+    fn uncertain(&self) -> impl Iterator<Item = Write> {
+        let recent = self.recent.iter().filter(|recent| recent.may_be_missing);
+        recent.map(|recent| recent.write).chain(self.write_in_flight())
+    }
+
+    fn write_in_flight(&self) -> Option<Write> {
+        match self.in_flight {
+            Some(Effect::Write(write)) => Some(write),
+            _ => None,
+        }
+    }
+
+    /// Whether some of the uncertain writes, of each group the first ones, give what was found.
+    fn explains(&self, found: &[Option<Value>]) -> bool {
+        let mut lengths: Vec<(usize, u64)> = Vec::new();
+        for group in self.uncertain().map(|write| self.loss.group(write.session)) {
+            match lengths.iter_mut().find(|(of, _)| *of == group) {
+                Some((_, length)) => *length += 1,
+                None => lengths.push((group, 1)),
+            }
+        }
+        let ways: u64 = lengths.iter().map(|(_, length)| length + 1).product();
+        (0..ways).any(|mut way| {
+            let mut left: Vec<(usize, u64)> = Vec::new();
+            for (group, length) in &lengths {
+                left.push((*group, way % (length + 1)));
+                way /= length + 1;
+            }
+            self.after(left).values() == found
+        })
+    }
+
+    /// What the store holds when of the uncertain writes of each group so many are left, the first ones.
+    fn after(&self, mut left: Vec<(usize, u64)>) -> Model {
+        let mut model = self.model.clone();
+        let in_flight = self.write_in_flight().map(|write| Recent { write, may_be_missing: true });
+        for recent in self.recent.iter().copied().chain(in_flight) {
+            let group = self.loss.group(recent.write.session);
+            let mut left = left.iter_mut().filter(|(of, left)| *of == group && *left > 0);
+            let is_left =
+                !recent.may_be_missing || left.next().map(|(_, left)| *left -= 1).is_some();
+            if is_left {
+                model.set(recent.write.key, recent.write.value);
+            }
+        }
+        model
+    }
+
+    /// Whether `found` may be there under `key`, whatever the other keys hold.
+    fn allows(&self, key: u64, found: Option<&Value>) -> bool {
+        let all = self.recent.iter().map(|recent| recent.write).chain(self.write_in_flight());
+        let mut of_key = all.filter(|write| write.key == key);
+        self.model.get(key).as_ref() == found || of_key.any(|write| write.value.as_ref() == found)
+    }
+
+    /// What may be there, for people.
+    pub(crate) fn text(&self, key: u64) -> String {
+        let of_key = |write: &Write| write.key == key;
+        let later = self.recent.iter().map(|recent| recent.write).filter(of_key);
+        let in_flight = self.write_in_flight().filter(of_key);
+        let later = later.map(|write| (write, "a later write"));
+        let in_flight = in_flight.map(|write| (write, "the operation in flight"));
+        let others = later
+            .chain(in_flight)
+            .map(|(write, of)| format!("{} of {of}", text(write.value.as_ref())));
+        let all: Vec<_> = [text(self.model.get(key).as_ref())].into_iter().chain(others).collect();
+        all.join(", or ")
+    }
+
+    /// A hash that equal expectations share.
+    pub(crate) fn hash(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.model.values().hash(&mut hasher);
+        self.write_in_flight().map(|write| (write.key, write.value)).hash(&mut hasher);
+        // As it was before any write could be missing: kept cases go by it.
+        if !self.recent.is_empty() {
+            self.recent.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+impl Recent {
+    fn settle(&mut self) {
+        self.may_be_missing = false;
+    }
+}

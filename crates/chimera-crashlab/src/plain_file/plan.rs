@@ -1,0 +1,106 @@
+//! [`Plan`] and [`Findings`]: what to explore, and what was found.
+
+use std::time::Duration;
+
+use chimera::{Durability, EngineKind, Options};
+
+use super::files::Lie;
+use crate::durability::{End, Loss};
+use crate::subject::EngineShape;
+
+/// What to explore. Everything random follows from the seed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The engine of the store.
+    pub engine: EngineKind,
+    /// The seed.
+    pub seed: u64,
+    /// The durability of the store.
+    pub durability: Durability,
+    /// Operations in each life.
+    pub operations: usize,
+    /// Lives, one after the other, each on what a power loss left of the one before.
+    pub lives: usize,
+    /// Bytes of the journal: a small one has many laps and checkpoints.
+    pub journal_bytes: u64,
+    /// A device that lies; the exploration must find violations.
+    pub lie: Option<Lie>,
+}
+
+impl Plan {
+    /// A plan for the default engine that crashes in every place within fractions of a second.
+    pub fn new(seed: u64, durability: Durability) -> Self {
+        Self {
+            engine: EngineKind::default(),
+            seed,
+            durability,
+            operations: 60,
+            lives: 3,
+            journal_bytes: 16 << 10,
+            lie: None,
+        }
+    }
+
+    /// `Group` with a window that the stepped clock passes now and then.
+    pub fn group(seed: u64) -> Self {
+        Self::new(seed, Durability::Group { max_delay: Duration::from_millis(50) })
+    }
+
+    /// `Immediate`.
+    pub fn immediate(seed: u64) -> Self {
+        Self::new(seed, Durability::Immediate)
+    }
+
+    pub(super) fn options(&self) -> Options {
+        self.shape()
+            .options()
+            .durability(self.durability)
+            .journal_bytes(self.journal_bytes)
+            .populate_ahead_bytes(512)
+            .recovery_threads(1)
+    }
+
+    fn shape(&self) -> EngineShape {
+        EngineShape::for_files(self.engine, 0)
+    }
+
+    /// Whether stores change words of values in place.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.shape().abilities().in_place
+    }
+
+    /// Which acknowledged writes may be missing after an end: what the engine says, and after a power loss
+    /// the window of `Group`.
+    pub(super) fn loss(&self, end: End) -> Loss {
+        match (self.durability, end) {
+            (Durability::Group { .. }, End::PowerLoss) => Loss::Suffix,
+            _ => self.shape().loss(end),
+        }
+    }
+}
+
+/// What an exploration found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Disks kept: moments at which the power failed.
+    pub crash_points: u64,
+    /// Disks that a power loss left, and that were recovered and compared.
+    pub states: u64,
+    /// Of these, disks left by a power loss during recovery.
+    pub nested: u64,
+    /// Lives that went on after a power loss.
+    pub epochs: u64,
+    /// Promises that were broken: seed, moment, what was wrong.
+    pub violations: Vec<String>,
+}
+
+impl Findings {
+    /// Adds what another exploration found.
+    pub fn add(&mut self, other: Self) {
+        self.crash_points += other.crash_points;
+        self.states += other.states;
+        self.nested += other.nested;
+        self.epochs += other.epochs;
+        self.violations.extend(other.violations);
+    }
+}

@@ -1,0 +1,71 @@
+//! [`StoreShape`]: what the lab must know of an engine's stores.
+
+use std::fmt::Debug;
+
+use chimera::Options;
+
+use crate::chance::Chance;
+use crate::durability::{End, Loss};
+use crate::simulated::Mutation;
+
+/// What can be asked of a store: a case draws only such actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// It changes words of values in place.
+    pub in_place: bool,
+    /// It empties and gives back blocks on demand.
+    pub reclaim: bool,
+    /// It finds damage of media.
+    pub finds_damage: bool,
+}
+
+impl Abilities {
+    /// Everything.
+    pub const ALL: Self = Self { in_place: true, reclaim: true, finds_damage: true };
+}
+
+/// A store of one engine, written down: one implementation for each engine, in a file of its own.
+pub(crate) trait StoreShape: Debug {
+    /// A small store for a simulated machine, so that space is reused and segments are added soon.
+    fn random(chance: &mut Chance) -> Self
+    where
+        Self: Sized;
+
+    /// Store number `number` for real files: room for thousands of keys of 8 bytes and values of
+    /// [`VALUE_BYTES`](crate::subject::VALUE_BYTES), in small blocks and segments, so that it grows often.
+    fn for_files(number: u64) -> Self
+    where
+        Self: Sized;
+
+    /// Why a mutant makes no difference to this engine, if it is one of those. Reviewed by hand.
+    fn equivalent(mutation: Mutation) -> Option<&'static str>
+    where
+        Self: Sized;
+
+    /// What can be asked of it.
+    fn abilities(&self) -> Abilities;
+
+    /// Which acknowledged writes may be missing after an end, on persistent memory.
+    fn loss(&self, _end: End) -> Loss {
+        Loss::Nothing
+    }
+
+    /// Bytes of simulated memory it needs.
+    fn image_bytes(&self) -> u64 {
+        32 << 10
+    }
+
+    /// Keys are numbers below this.
+    fn keys(&self) -> u64;
+
+    /// Bytes of a key, at least 8.
+    fn key_bytes(&self, key: u64) -> usize;
+
+    /// How many bytes may follow the words of a value.
+    fn extra_bytes(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    /// How it is made: engine, geometry, sizes. Nothing about background work.
+    fn options(&self) -> Options;
+}
