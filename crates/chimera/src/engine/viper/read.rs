@@ -201,15 +201,17 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             let place = pages.place_of(location);
             pool.pmem.prefetch(pages.head(pool, &place, key.len()));
             prefetch(&place);
-            match pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key)) {
+            if let Some(record) = pages.decode(pool, &place)
+                && pages.key_is(pool, &record, key)
+            {
                 // A damaged version would decide wrongly after a crash.
-                Some(record) if record.verify(hash, None).is_ok() => {
+                if record.verify(hash, None).is_ok() {
                     // Kept here, and not handed on from one answer to the next.
                     existing = Some(Existing { location, record });
                     return Probe::Found(Ok(()));
                 }
-                None if self.stored_key_is_sound(&place) => return Probe::NotThis,
-                _ => {}
+            } else if self.stored_key_is_sound(&place) {
+                return Probe::NotThis;
             }
             if self.index.leads_to(hash, location) {
                 return Probe::Found(Err(Unsound { at: place.record_at }));
