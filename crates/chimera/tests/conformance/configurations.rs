@@ -11,7 +11,8 @@ pub(crate) struct Configuration {
     /// Small stores, whose structures grow, split and fill up after hundreds of records. Nothing is
     /// reclaimed in the background.
     small: fn() -> Options,
-    /// A capacity, in bytes, that some hundreds or thousands of small records fill up.
+    /// A capacity, in bytes, of dozens of the units in which the engine allocates and frees. Hundreds of small
+    /// records fill it up, or thousands.
     pub(crate) full_bytes: u64,
     /// Damage is found by checksums.
     has_checksums: bool,

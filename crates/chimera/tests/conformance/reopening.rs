@@ -135,10 +135,10 @@ fn everything_is_there_on_plain_files_of_every_durability(configuration: &Config
         let directory = scratch_on_disk();
         let options = configuration.options().durability(durability).journal_bytes(64 << 10);
         let mut records = Records::new();
-        for round in 0..3 {
+        for round in 0..2 {
             let db = open(directory.path(), &options);
             assert_holds(&db, &records);
-            work(configuration, &db, &mut records, round, 150);
+            work(configuration, &db, &mut records, round, 80);
             db.close().expect("nobody else has it");
         }
         assert_holds(&open(directory.path(), &Options::new()), &records);
