@@ -1,0 +1,91 @@
+//! The configurations that conformance is tested for. An engine is added by a line in [`ALL`].
+
+use chimera::{Capabilities, EngineKind, Options, RecordLayout};
+
+use crate::tools::{small, small_any};
+
+/// An engine, and options that its stores are made with.
+pub(crate) struct Configuration {
+    pub(crate) name: &'static str,
+    pub(crate) engine: EngineKind,
+    /// Small stores, whose structures grow, split and fill up after hundreds of records. Nothing is
+    /// reclaimed in the background.
+    small: fn() -> Options,
+    /// A capacity, in bytes, of dozens of the units in which the engine allocates and frees. Hundreds of small
+    /// records fill it up, or thousands.
+    pub(crate) full_bytes: u64,
+    /// Damage is found by checksums.
+    has_checksums: bool,
+}
+
+/// Every configuration.
+pub(crate) const ALL: &[Configuration] = &[
+    Configuration::new("viper-fixed", EngineKind::Viper, small, 60 * 512),
+    Configuration::new("viper-any-size", EngineKind::Viper, small_any, 120 * 512),
+    Configuration::new("viper-published", EngineKind::Viper, small_published, 60 * 512)
+        .without_checksums(),
+];
+
+fn small_published() -> Options {
+    small().viper(|viper| viper.layout(RecordLayout::Published))
+}
+
+impl Configuration {
+    const fn new(
+        name: &'static str,
+        engine: EngineKind,
+        small: fn() -> Options,
+        full_bytes: u64,
+    ) -> Self {
+        Self { name, engine, small, full_bytes, has_checksums: true }
+    }
+
+    const fn without_checksums(self) -> Self {
+        Self { has_checksums: false, ..self }
+    }
+
+    /// Options for a small store.
+    pub(crate) fn options(&self) -> Options {
+        (self.small)().engine(self.engine)
+    }
+
+    /// Bytes of every key and of every value; none where they may have any size.
+    pub(crate) fn sizes(&self) -> Option<(usize, usize)> {
+        let options = self.options();
+        let (key, value) = options.key_bytes().zip(options.value_bytes())?;
+        Some((key as usize, value as usize))
+    }
+
+    /// What stores of this configuration can do: of the sizes that the engine can have, they have one kind.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.engine.capabilities();
+        match self.sizes() {
+            Some(_) => capabilities.any_size = false,
+            None => capabilities.fixed_size = false,
+        }
+        capabilities
+    }
+
+    /// An engine other than this one's, if this program has one.
+    pub(crate) fn another_engine(&self) -> Option<EngineKind> {
+        EngineKind::ALL.iter().copied().find(|kind| *kind != self.engine)
+    }
+
+    /// The first of `needs` that this configuration does not have.
+    ///
+    /// # Panics
+    /// When there is no such capability.
+    pub(crate) fn lacks(&self, needs: &[&'static str]) -> Option<&'static str> {
+        needs.iter().copied().find(|need| !self.has(need))
+    }
+
+    fn has(&self, need: &str) -> bool {
+        let beside = [
+            ("checksums", self.has_checksums),
+            ("another_engine", self.another_engine().is_some()),
+        ];
+        let mut all = self.capabilities().named().into_iter().chain(beside);
+        let (_, has) = all.find(|(name, _)| *name == need).expect("a capability of that name");
+        has
+    }
+}

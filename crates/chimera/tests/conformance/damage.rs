@@ -1,0 +1,278 @@
+//! Damaged files: an error or the right value, never a wrong one, never a panic.
+
+use std::path::{Path, PathBuf};
+
+use chimera::{Db, Error, ErrorKind, Options};
+
+use crate::configurations::Configuration;
+use crate::harness::{Test, tests};
+use crate::records::{Records, assert_holds, number_of};
+use crate::tools::media::change;
+use crate::tools::{Chance, bytes_of, copy_store, restore, scratch};
+
+pub(crate) const TESTS: &[Test] = tests![
+    no_flipped_bit_is_a_panic,
+    a_flipped_bit_is_an_error_or_does_no_harm: needs checksums,
+    a_flipped_bit_of_a_value_is_found_and_salvage_keeps_the_rest: needs checksums,
+    a_missing_file_is_an_error_or_does_no_harm,
+    a_cut_file_is_an_error_or_does_no_harm,
+    what_is_behind_the_end_of_a_file_does_no_harm,
+    foreign_files_are_refused_or_left_alone,
+];
+
+const RECORDS: u64 = 120;
+const VERSION: u64 = 2;
+
+/// A closed store with some history, and what it holds.
+fn store(configuration: &Configuration, path: &Path) -> Records {
+    let db = configuration.open(path);
+    let mut session = db.session();
+    for version in 1..=VERSION {
+        configuration.fill(&mut session, 0..RECORDS, version);
+    }
+    for number in (0..RECORDS).step_by(5) {
+        assert!(session.delete(&configuration.key(number)).expect("delete"));
+    }
+    drop(session);
+    db.close().expect("nobody else has it");
+    configuration.records((0..RECORDS).filter(|number| number % 5 != 0), VERSION)
+}
+
+/// The names of a store's files that have content.
+fn names(path: &Path) -> Vec<PathBuf> {
+    let files = bytes_of(path).into_iter().filter(|(_, bytes)| !bytes.is_empty());
+    files.map(|(name, _)| name).collect()
+}
+
+/// Changes a store in many ways, one at a time, and opens it each time as any user might.
+fn each_damage(
+    configuration: &Configuration,
+    mut damage: impl FnMut(&Path, &Path, &mut Chance) -> bool,
+    mut check: impl FnMut(&Records, &str, chimera::Result<Db>, bool),
+) {
+    let (directory, victim) = (scratch(), scratch());
+    let records = store(configuration, directory.path());
+    let original = bytes_of(directory.path());
+    copy_store(directory.path(), victim.path());
+    let path = victim.path();
+    for name in names(directory.path()) {
+        let mut chance = Chance::new(1);
+        for round in 0.. {
+            restore(path, &original);
+            if !damage(path, &name, &mut chance) {
+                break;
+            }
+            let damaged = bytes_of(path);
+            let about = format!("{}, round {round}", name.display());
+            let plain = Options::new().create(false).huge_pages(false).populate_ahead_bytes(0);
+            for salvage in [false, true] {
+                restore(path, &damaged);
+                let outcome = Db::open(path, &plain.clone().salvage(salvage));
+                check(&records, &about, outcome, salvage);
+            }
+        }
+    }
+}
+
+/// Reads and writes everything; what is refused is refused.
+fn exercise(configuration: &Configuration, db: &Db) {
+    let _ = db.for_each(|_, _| true);
+    let _ = db.check(None);
+    let mut session = db.session();
+    for number in 0..2 * RECORDS {
+        let key = configuration.key(number);
+        let _ = session.get(&key);
+        let _ = session.put(&key, &configuration.value(number, 9));
+        let _ = session.fetch_add_u64(&key, 8, 1);
+        let _ = session.delete(&key);
+    }
+    let _ = db.compact(1, None);
+    let _ = db.stats();
+    let _ = db.inspect(None);
+}
+
+/// Asserts that every record read is one that was written; and all of them, unless damage was said.
+fn assert_right(records: &Records, about: &str, db: &Db, salvage: bool) {
+    let mut session = db.session();
+    for (key, value) in records {
+        match session.get(key) {
+            Ok(Some(found)) => assert!(found == *value, "{about}: a wrong value"),
+            Ok(None) => assert!(salvage, "{about}: key {} is gone", number_of(key)),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{about}: {error}"),
+        }
+    }
+    for record in db {
+        match record {
+            Ok((key, value)) => {
+                assert!(records.get(&key) == Some(&value), "{about}: a foreign record");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{about}: {error}"),
+        }
+    }
+}
+
+/// Asserts that an error of opening a store says something of use.
+fn assert_says(about: &str, error: &Error) {
+    let kinds = [
+        ErrorKind::Damaged,
+        ErrorKind::Mismatch,
+        ErrorKind::Unsupported,
+        ErrorKind::NotFound,
+        ErrorKind::Io,
+    ];
+    assert!(kinds.contains(&error.kind()), "{about}: {error}");
+    assert!(error.to_string().len() > 20, "{about}: {error}");
+}
+
+/// Flips one bit of a file, at so many places; most of the places have content.
+fn flip(places: i32) -> impl FnMut(&Path, &Path, &mut Chance) -> bool {
+    let mut left = std::collections::BTreeMap::new();
+    move |path, name, chance| {
+        let left = left.entry(name.to_owned()).or_insert(places);
+        *left -= 1;
+        change(path, &name.to_string_lossy(), |bytes| {
+            let content: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+            let at = match chance.below(4) {
+                0 => chance.below(bytes.len() as u64) as usize,
+                _ => content[chance.below(content.len() as u64) as usize],
+            };
+            bytes[at] ^= 1 << chance.below(8);
+        });
+        *left >= 0
+    }
+}
+
+fn no_flipped_bit_is_a_panic(configuration: &Configuration) {
+    each_damage(configuration, flip(25), |_, about, outcome, _| match outcome {
+        Ok(db) => exercise(configuration, &db),
+        Err(error) => assert_says(about, &error),
+    });
+}
+
+fn a_flipped_bit_is_an_error_or_does_no_harm(configuration: &Configuration) {
+    let (mut opened, mut refused) = (0, 0);
+    each_damage(configuration, flip(100), |records, about, outcome, salvage| match outcome {
+        Ok(db) => {
+            opened += 1;
+            assert_right(records, about, &db, salvage);
+        }
+        Err(error) => {
+            refused += 1;
+            assert_says(about, &error);
+        }
+    });
+    assert!(opened > 50 && refused > 20, "{opened} opened, {refused} refused");
+}
+
+fn a_flipped_bit_of_a_value_is_found_and_salvage_keeps_the_rest(configuration: &Configuration) {
+    let directory = scratch();
+    let records = store(configuration, directory.path());
+    let original = bytes_of(directory.path());
+    for number in (1..RECORDS).step_by(11).filter(|number| number % 5 != 0) {
+        let (key, value) = (configuration.key(number), configuration.value(number, VERSION));
+        restore(directory.path(), &original);
+        // Its first words are nowhere else: they are of this key and version.
+        let words = &value[..24];
+        let place = original.iter().find_map(|(name, bytes)| {
+            let at = bytes.windows(words.len()).position(|window| window == words)?;
+            Some((name.to_string_lossy().into_owned(), at))
+        });
+        let (name, at) = place.expect("the value is in a file");
+        change(directory.path(), &name, |bytes| bytes[at + 9] ^= 16);
+        let error = Db::open(directory.path(), &configuration.options());
+        let error = error.expect_err("damage");
+        assert!(matches!(error, Error::Corrupted { .. }), "{error}");
+        let db = Db::open(directory.path(), &configuration.options().salvage(true));
+        let db = db.expect("salvage opens it");
+        assert_eq!(db.get(&key).expect("as if it were absent"), None);
+        assert_eq!(db.stats().records_damaged, 1);
+        let mut left = records.clone();
+        left.remove(&key);
+        for (key, value) in &left {
+            assert_eq!(db.get(key).expect("get").as_ref(), Some(value));
+        }
+        assert_eq!(db.len(), left.len() as u64);
+        drop(db);
+        // Found by a read as well, where opening does not look at values.
+        restore(directory.path(), &original);
+        change(directory.path(), &name, |bytes| bytes[at + 9] ^= 16);
+        let options = configuration.options().verify_at_open(false).read_only(true);
+        if let Ok(db) = Db::open(directory.path(), &options) {
+            let error = db.get(&key).expect_err("damage");
+            assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+            assert!(!db.check(None).is_sound());
+        }
+    }
+}
+
+/// Right as it was, or refused.
+fn right_or_refused(records: &Records, about: &str, outcome: chimera::Result<Db>, salvage: bool) {
+    match outcome {
+        Ok(db) => assert_right(records, about, &db, salvage),
+        Err(error) => assert_says(about, &error),
+    }
+}
+
+fn a_missing_file_is_an_error_or_does_no_harm(configuration: &Configuration) {
+    let mut removed = std::collections::BTreeSet::new();
+    let remove = |path: &Path, name: &Path, _: &mut Chance| {
+        std::fs::remove_file(path.join(name)).expect("a file of the store");
+        removed.insert(name.to_owned())
+    };
+    each_damage(configuration, remove, right_or_refused);
+}
+
+fn a_cut_file_is_an_error_or_does_no_harm(configuration: &Configuration) {
+    let mut rounds = std::collections::BTreeMap::new();
+    let cut = |path: &Path, name: &Path, chance: &mut Chance| {
+        let round = rounds.entry(name.to_owned()).or_insert(0);
+        *round += 1;
+        change(path, &name.to_string_lossy(), |bytes| {
+            let length = match *round {
+                1 => 0,
+                2 => bytes.len() - 1,
+                3 => bytes.len() / 2,
+                _ => chance.below(bytes.len() as u64) as usize,
+            };
+            bytes.truncate(length);
+        });
+        *round <= 12
+    };
+    each_damage(configuration, cut, right_or_refused);
+}
+
+fn what_is_behind_the_end_of_a_file_does_no_harm(configuration: &Configuration) {
+    let mut rounds = std::collections::BTreeMap::new();
+    let extend = |path: &Path, name: &Path, chance: &mut Chance| {
+        let round = rounds.entry(name.to_owned()).or_insert(0);
+        *round += 1;
+        change(path, &name.to_string_lossy(), |bytes| {
+            let more = [1, 8, 4096, 70_000][*round % 4];
+            bytes.extend((0..more).map(|_| chance.word() as u8));
+        });
+        *round <= 4
+    };
+    each_damage(configuration, extend, right_or_refused);
+}
+
+fn foreign_files_are_refused_or_left_alone(configuration: &Configuration) {
+    let mut rounds = std::collections::BTreeMap::new();
+    let replace = |path: &Path, name: &Path, chance: &mut Chance| {
+        let round = rounds.entry(name.to_owned()).or_insert(0);
+        *round += 1;
+        change(path, &name.to_string_lossy(), |bytes| match *round {
+            1 => bytes.fill(0),
+            2 => bytes.fill(0xff),
+            _ => bytes.fill_with(|| chance.word() as u8),
+        });
+        *round <= 4
+    };
+    each_damage(configuration, replace, right_or_refused);
+    // Beside the store's own files.
+    let directory = scratch();
+    let records = store(configuration, directory.path());
+    let letter = directory.path().join("letter");
+    std::fs::write(&letter, "dear").expect("a file");
+    assert_holds(&configuration.open(directory.path()), &records);
+    assert_eq!(std::fs::read(&letter).expect("still there"), b"dear");
+}

@@ -1,0 +1,117 @@
+//! Stores whose keys have one size and whose values have one size.
+
+use chimera::{Db, Error, ErrorKind, ExportOptions, ImportOptions, StreamReader, TypedDb};
+
+use crate::configurations::Configuration;
+use crate::harness::{Test, tests};
+use crate::records::assert_holds;
+use crate::tools::{contents, scratch};
+
+pub(crate) const TESTS: &[Test] = tests![
+    other_lengths_are_refused_by_every_call: needs fixed_size,
+    another_size_is_a_mismatch_that_says_both: needs fixed_size,
+    streams_of_other_sizes_are_refused: needs fixed_size,
+    records_of_a_type_come_back: needs fixed_size,
+];
+
+const RECORDS: u64 = 20;
+
+fn other_lengths_are_refused_by_every_call(configuration: &Configuration) {
+    let directory = scratch();
+    let records = configuration.filled_store(directory.path(), RECORDS);
+    let db = configuration.open(directory.path());
+    let mut session = db.session();
+    let (key, value) = (configuration.key(1), configuration.value(1, 1));
+    let (key_bytes, value_bytes) = (key.len(), value.len());
+    for bytes in [1, key_bytes - 1, key_bytes + 1, 4 * key_bytes] {
+        let wrong = vec![7; bytes];
+        for outcome in [
+            session.put(&wrong, &value).map(drop),
+            session.get(&wrong).map(drop),
+            session.multi_get(&[&key, &wrong]).map(drop),
+            session.update(&wrong, |_| unreachable!("there is no such key")).map(drop),
+            session.fetch_add_u64(&wrong, 0, 1).map(drop),
+            session.compare_and_swap(&wrong, &value, &value).map(drop),
+            session.delete(&wrong).map(drop),
+            db.contains_key(&wrong).map(drop),
+        ] {
+            let Err(Error::KeySize { found, expected }) = outcome else { panic!("{outcome:?}") };
+            assert_eq!((found, expected), (bytes, key_bytes));
+        }
+    }
+    for bytes in [0, 1, value_bytes - 1, value_bytes + 1, 4 * value_bytes] {
+        let wrong = vec![7; bytes];
+        for outcome in [
+            session.put(&key, &wrong).map(drop),
+            session.update(&key, |value| value.resize(bytes, 7)).map(drop),
+            session.compare_and_swap(&key, &wrong, &value).map(drop),
+            session.compare_and_swap(&key, &value, &wrong).map(drop),
+            db.put(&key, &wrong).map(drop),
+        ] {
+            let Err(Error::ValueSize { found, expected }) = outcome else { panic!("{outcome:?}") };
+            assert_eq!((found, expected), (bytes, value_bytes));
+        }
+    }
+    assert_holds(&db, &records);
+}
+
+fn another_size_is_a_mismatch_that_says_both(configuration: &Configuration) {
+    let directory = scratch();
+    let records = configuration.filled_store(directory.path(), RECORDS);
+    let (key, value) = configuration.sizes().expect("a fixed size");
+    for (other_key, other_value) in [(key + 1, value), (key, value + 8)] {
+        let options = configuration.options().fixed_size(other_key as u32, other_value as u32);
+        let error = Db::open(directory.path(), &options).expect_err("another size");
+        assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+        let (found, wanted) =
+            if other_key == key { (value, other_value) } else { (key, other_key) };
+        let text = error.to_string();
+        assert!(text.contains(&found.to_string()) && text.contains(&wanted.to_string()), "{text}");
+    }
+    assert_holds(&configuration.open(directory.path()), &records);
+}
+
+fn streams_of_other_sizes_are_refused(configuration: &Configuration) {
+    let directory = scratch();
+    let (key, value) = configuration.sizes().expect("a fixed size");
+    let options = configuration.options().fixed_size(key as u32, value as u32 + 8);
+    let other = Db::open(directory.path().join("other"), &options).expect("a store");
+    other.put(&configuration.key(1), &vec![7; value + 8]).expect("put");
+    let mut stream = Vec::new();
+    other.export(&mut stream, &ExportOptions::new()).expect("an export");
+    let db = configuration.open(&directory.path().join("one"));
+    let mut reader = StreamReader::new(&stream[..]).expect("a stream");
+    let error = db.import(&mut reader, &ImportOptions::new()).expect_err("other sizes");
+    assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+    assert!(contents(&db).is_empty());
+}
+
+fn records_of_a_type_come_back(configuration: &Configuration) {
+    type Typed = TypedDb<u64, [u32; 6]>;
+    let directory = scratch();
+    let value = |number: u64| [0, 1, 2, 3, 4, 5].map(|at| (number as u32) << 4 | at);
+    // Of the sizes of the configuration, which the types must have.
+    assert_eq!(configuration.sizes(), Some((size_of::<u64>(), size_of::<[u32; 6]>())));
+    let db = Typed::open(directory.path(), &configuration.options()).expect("a store");
+    let mut session = db.session();
+    for number in 0..RECORDS {
+        assert!(session.put(&number, &value(number)).expect("put"));
+    }
+    assert!(session.update(&3, |it| it[5] = 77).expect("update"));
+    assert!(session.delete(&4).expect("delete"));
+    assert!(!session.update(&4, |_| ()).expect("update"));
+    drop(session);
+    db.close().expect("nobody else has it");
+    let db = Typed::open(directory.path(), &configuration.options()).expect("a store");
+    let mut session = db.session();
+    let mut changed = value(3);
+    changed[5] = 77;
+    assert_eq!(session.get(&3).expect("get"), Some(changed));
+    assert_eq!(session.get(&4).expect("get"), None);
+    assert_eq!(session.get(&5).expect("get"), Some(value(5)));
+    assert_eq!(db.db().len(), RECORDS - 1);
+    drop(session);
+    drop(db);
+    let error = TypedDb::<u64, u64>::open(directory.path(), &configuration.options());
+    assert_eq!(error.expect_err("another type").kind(), ErrorKind::Mismatch);
+}
