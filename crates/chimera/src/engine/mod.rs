@@ -59,7 +59,6 @@ table::engines! { ($)
     #[cfg(all())]
     Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
 }
-}
 
 /// Where an engine stores to, flushes or fences persistent memory; and the checks, comparisons and
 /// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the

@@ -43,7 +43,7 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::environment::Task;
 use chimera_pmem::{Environment, Extent, Pmem};
 
-#[cfg(feature = "teaching-engine")]
+#[allow(unused_imports, reason = "only engines with runs have kinds of blocks")]
 pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
