@@ -24,6 +24,8 @@ mod options;
 mod report;
 pub(crate) mod shared;
 mod table;
+#[cfg(feature = "teaching-engine")]
+mod teaching;
 mod viper;
 
 use chimera_pmem::{Pmem, Site};
@@ -58,6 +60,10 @@ table::engines! { ($)
     /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
     #[cfg(all())]
     Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
+
+    /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock
+    #[cfg(feature = "teaching-engine")]
+    Teaching = 255, "teaching", teaching { Teaching: Teaching }
 }
 
 /// Where an engine stores to, flushes or fences persistent memory; and the checks, comparisons and

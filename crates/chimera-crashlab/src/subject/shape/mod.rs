@@ -1,6 +1,7 @@
 //! [`EngineShape`]: a store of any engine, written down. Adding an engine adds one row here and one file.
 
 mod store_shape;
+mod teaching;
 mod viper;
 
 use std::ops::Deref;
@@ -75,6 +76,7 @@ macro_rules! engines {
 
 engines! {
     Viper(viper::ViperShape);
+    Teaching(teaching::TeachingShape);
 }
 
 /// [`parse_engine`] lets no such engine in.

@@ -1,0 +1,173 @@
+//! The teaching engine as an [`Engine`]: what the rest of the store calls.
+
+use std::ops::Bound;
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::log::LOG;
+use super::{State, Teaching, TeachingReport, Type};
+use crate::engine::report::EngineFigures;
+use crate::engine::shared::client::{SharedClient, Written};
+use crate::engine::shared::listing::{self, Listed};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, KeyChange, Options};
+use crate::sync::{Mutex, MutexGuard, lock_relaxing};
+use crate::types::error::{Error, Result};
+use crate::types::progress::Progress;
+use crate::types::stats::RecoveryStats;
+use crate::types::swap::Swap;
+
+impl<P: Pmem> Teaching<P> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock_relaxing(&self.state, &**self.core.environment())
+    }
+
+    /// Locks the store for a write.
+    fn lock_to_write(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.lock();
+        self.core.poison.check().map(|()| state)
+    }
+
+    /// Reads the value of `key` into `value`. `false` when there is none.
+    fn find(&self, state: &State, hash: u64, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let Some(at) = state.map.get(&(hash, key.to_vec())).copied() else { return Ok(false) };
+        let (_, log) = state.runs.range(..=at).next_back().expect("the run of a record");
+        match self.entry(at, log.end)? {
+            Some((true, lengths)) if self.read_at(at, lengths, value)?.0 == key => Ok(true),
+            _ => Err(Error::corrupted("a record is not the one that its key had", at)),
+        }
+    }
+
+    /// Writes a record of `key`; tells whether the key is new.
+    fn write(&self, state: &mut State, hash: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+        let at = self.append(state, hash, key, value)?;
+        let old = state.map.insert((hash, key.to_vec()), at);
+        old.map_or(Ok(()), |old| self.retire(state, old))?;
+        let change = if old.is_none() { KeyChange::Inserted } else { KeyChange::Replaced };
+        self.core.changes.tell(key, change);
+        Ok(old.is_none())
+    }
+
+    fn report(&self) -> TeachingReport {
+        TeachingReport { runs: self.core.pool.count_runs(&[LOG]) }
+    }
+}
+
+impl<P: Pmem> Engine<P> for Teaching<P> {
+    type Type = Type;
+    type Client = SharedClient;
+
+    fn takes((): &()) -> bool {
+        true
+    }
+
+    fn open(core: Core<P>, (): (), options: &Options) -> Result<(Self, RecoveryStats)> {
+        let engine = Self { core, state: Mutex::default() };
+        let recovered = engine.recover(&mut engine.lock(), options)?;
+        Ok((engine, recovered))
+    }
+
+    fn core(&self) -> &Core<P> {
+        &self.core
+    }
+
+    fn client(&self, number: u32) -> SharedClient {
+        SharedClient::new(number)
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        let (found, most) = (key.len(), self.bytes_max().0);
+        if (1..=most).contains(&found) { Ok(()) } else { Err(Error::KeyLength { found, most }) }
+    }
+
+    fn check_value(&self, value: &[u8]) -> Result<()> {
+        let (found, most) = (value.len(), self.bytes_max().1);
+        if found <= most { Ok(()) } else { Err(Error::ValueLength { found, most }) }
+    }
+
+    fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_key(key)?;
+        self.check_value(value)?;
+        let booked = self.core.book(Operation::Insert, client.number);
+        let is_new = self.write(&mut *self.lock_to_write()?, self.core.hash.of(key), key, value)?;
+        if !is_new {
+            booked.is(Operation::Overwrite);
+        }
+        Ok(is_new)
+    }
+
+    fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
+        let _booked = self.core.book(Operation::Get, client.number);
+        self.find(&self.lock(), hash, key, &mut client.value)
+    }
+
+    fn replace(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+        _verify: bool,
+    ) -> Result<Swap> {
+        let _booked = self.core.book(Operation::Update, client.number);
+        let (mut state, mut value) = (self.lock_to_write()?, Vec::new());
+        if !self.find(&state, hash, key, &mut value)? {
+            return Ok(Swap::Missing);
+        }
+        if value != expected {
+            return Ok(Swap::Different);
+        }
+        client.written = if new == expected { Written::Nothing } else { Written::Anew };
+        if new != expected {
+            self.write(&mut state, hash, key, new)?;
+        }
+        Ok(Swap::Swapped)
+    }
+
+    fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
+        self.check_key(key)?;
+        let _booked = self.core.book(Operation::Delete, client.number);
+        let (hash, mut state) = (self.core.hash.of(key), self.lock_to_write()?);
+        // A record that is damaged is not touched.
+        if !self.find(&state, hash, key, &mut client.value)? {
+            return Ok(false);
+        }
+        let at = state.map.remove(&(hash, key.to_vec())).expect("just found");
+        self.retire(&mut state, at)?;
+        self.core.changes.tell(key, KeyChange::Removed);
+        Ok(true)
+    }
+
+    fn list(
+        &self,
+        client: &mut SharedClient,
+        from: u64,
+        take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        listing::by_key(self, client, from, take, |after| {
+            let state = self.lock();
+            let mut keys = state.map.range((after, Bound::Unbounded)).map(|(key, _)| key);
+            let key = keys.next()?.clone();
+            let is_last = keys.next().is_none_or(|next| next.0 != key.0);
+            Some((key, is_last))
+        })
+    }
+
+    fn records(&self) -> u64 {
+        self.lock().map.len() as u64
+    }
+
+    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
+        EngineInspect::Teaching(self.report())
+    }
+
+    fn stats(&self) -> EngineFigures {
+        let keys: usize = self.lock().map.keys().map(|(_, key)| 40 + key.len()).sum();
+        EngineFigures {
+            blocks_free: 0,
+            dram_index_bytes: keys as u64,
+            dram_table_bytes: 0,
+            details: EngineStats::Teaching(self.report()),
+        }
+    }
+}
