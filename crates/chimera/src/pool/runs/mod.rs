@@ -69,7 +69,7 @@ pub(crate) mod sites {
         /// Zero, in the block behind the used ones.
         RUN_BEHIND = "pool.run.behind";
         /// The words that a walk found after opening, written back once more.
-        RUN_FOUND = "pool.run.found";
+        RUN_FOUND = "pool.run.found", may_be_clean;
     }
 }
 
