@@ -21,15 +21,15 @@ pub(super) mod sites {
         /// The word that makes a record live.
         COMMIT = "teaching.commit";
         /// The word of a record that is retired.
-        RETIRE = "teaching.retire";
+        RETIRE = "teaching.retire", in_place;
         /// What recovery found, written back once more.
-        FOUND = "teaching.found";
+        FOUND = "teaching.found", may_be_clean;
     }
 }
 
 /// Checks and steps of recovery that a tool can leave out.
 pub(super) mod steps {
-    chimera_pmem::sites! {
+    chimera_pmem::steps! {
         /// The checksums of a record that is read.
         READ_CHECK = "teaching.step.read_check";
         /// That the record with the higher version stays.
@@ -87,8 +87,8 @@ impl<P: Pmem> Teaching<P> {
         let beside_at = pool.extent(at + beside_at(key.len()), value.len() as u64);
         pmem.copy(beside_at, value, sites::RECORD);
         pmem.store_u64(at + bytes, 0, sites::RECORD);
-        let body = pool.extent(at + HEADER_AT, bytes);
-        pmem.flush(body, sites::RECORD);
+        let body = pool.extent(at + HEADER_AT, bytes - HEADER_AT);
+        pmem.flush(pool.extent(at + HEADER_AT, bytes), sites::RECORD);
         pmem.fence(sites::RECORD);
         pmem.publish(at, Entry::record(key.len(), value.len()), &[body], sites::COMMIT);
         pmem.flush(pool.extent(at, 8), sites::COMMIT);
