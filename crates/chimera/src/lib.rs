@@ -7,26 +7,36 @@
 //! # fn main() -> Result<(), chimera::Error> {
 //! # let directory = tempfile::tempdir().unwrap();
 //! # let path = directory.path().join("data");
-//! // Creates the store or recovers it. Keys of 16 bytes, values of 200.
-//! let db = Db::open(&path, &Options::new().fixed_size(16, 200).segment_bytes(4 << 20))?;
+//! // Creates the store or recovers it. Keys and values may have any size.
+//! let db = Db::open(&path, &Options::new())?;
 //! let mut session = db.session();
-//! session.put(b"0123456789abcdef", &[7; 200])?;
-//! let value = session.get(b"0123456789abcdef")?.expect("just written");
-//! assert_eq!(value[0], 7);
+//! session.put(b"greeting", b"hello")?;
+//! session.update(b"greeting", |value| value.extend_from_slice(b" world"))?;
+//! assert_eq!(session.get(b"greeting")?.as_deref(), Some(&b"hello world"[..]));
 //! drop(session);
+//! for record in db.iter() {
+//!     let (key, value) = record?;
+//!     assert_eq!((key.len(), value.len()), (8, 11));
+//! }
 //! db.close()?;
 //! # Ok(())
 //! # }
 //! ```
 //!
+//! Every method says what it costs (`# Cost`: cache lines flushed, fences waited for) and what survives
+//! (`# Durability`). [`Options`] says how a store is created and opened, [`Durability`] what an acknowledged
+//! write survives, [`EngineKind`] which engines there are. [`Options::fixed_size`] creates a store for records
+//! of one size.
+//!
 //! # Rooms (each uses only those below it)
 //! - [`transfer`]: records out of a store and into one: streams, backups.
 //! - [`db`]: what a user sees: [`Db`], [`Session`], [`TypedDb`].
-//! - `engine`: how records and an index are joined: the order of writes, flushes and index changes.
+//! - `engine`: how records and an index are joined: the order of writes, flushes and index changes;
+//!   [`Options`], [`Stats`].
 //! - `index`: where a key's record is; never touches a record.
 //! - `records`: where record bytes live; never knows which index points at them.
-//! - `pool`: superblock, segments, blocks, [`Location`].
-//! - `types`: plain data that every room speaks of: [`Options`], [`Error`], [`Stats`].
+//! - `pool`: superblock, segments, blocks, runs of blocks, [`Location`].
+//! - `types`: plain data that every room speaks of: [`Error`], [`Durability`], reports.
 //! - [`metrics`]: what sessions count and time; metrics as text.
 //! - `sync`: the facade of locks and atomics that tests can replace.
 #![forbid(unsafe_code)]

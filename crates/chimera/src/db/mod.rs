@@ -40,7 +40,7 @@ pub use iter::{Iter, Keys};
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
 
-/// So many steps of compaction are reported at once: what is left is counted block by block.
+/// Steps of compaction between two reports of progress, because the rest is counted block by block.
 const STEPS_PER_PROGRESS: u64 = 64;
 
 /// An open store. Cheap to clone; every clone is the same store.
@@ -81,7 +81,7 @@ pub(crate) struct Inner<P: Pmem> {
     engine: AnyEngine<P>,
     /// Reclaims space in the background.
     reclaim: OnceLock<Box<dyn Task>>,
-    /// Held by who compacts: a pass of reclamation keeps what it was begun with.
+    /// Held by a compaction, so that no pass with another share of free space begins meanwhile.
     compaction: Mutex<()>,
     durability: Durability,
     recovery: RecoveryStats,
@@ -229,9 +229,9 @@ impl<P: Pmem> Db<P> {
         self.with_client(|client| client.list(from, take))
     }
 
-    /// Makes everything acknowledged so far survive as much as the medium can give: a power loss, but in
-    /// memory. With `Process` durability on plain files that holds as long as nothing more is
-    /// written before the store is closed.
+    /// Makes everything acknowledged so far as durable as the medium can: it survives a power loss, except in
+    /// memory. With `Process` durability on plain files that holds only if nothing more is written before the
+    /// store is closed.
     ///
     /// # Errors
     /// When the medium fails. The store then refuses writes.
@@ -284,15 +284,16 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.check(progress)
     }
 
-    /// Empties every block of which at least `free_percent` percent are free, in stores of records of any
-    /// size because what was there is deleted, then moves records from the
-    /// end of the pool to free space before it and gives the end back, whole files when the store is
-    /// closed. Sessions may go on; a block that one fills stays where it is, with all before it. The
-    /// background task rests meanwhile, and a second caller waits: none may be called from `progress`.
+    /// Rewrites blocks that are at least `free_percent` % free, then shrinks the tail of the file: records move
+    /// from the end of the pool to free space before it, and the end is given back. Whole files go when the
+    /// store is closed. In stores of any size the space of retired records is free in this sense.
+    ///
+    /// Sessions may go on. A block that a session fills stays where it is, with all blocks before it. The
+    /// background task rests meanwhile. A second caller waits, so `progress` must not compact.
     ///
     /// # Errors
-    /// As [`Session::put`]; nothing is lost then, and what was freed stays free. A pool without room for
-    /// what is to be moved is no error: less is given back then.
+    /// As [`Session::put`]. No record is lost then, and freed blocks stay free. A pool without room to move
+    /// records to is no error: fewer blocks are given back.
     ///
     /// # Durability
     /// At any time a crash leaves every record, at its old place or at its new one.
@@ -313,7 +314,7 @@ impl<P: Pmem> Db<P> {
         let _alone = lock_relaxing(&self.inner.compaction, &*self.pool().environment);
         let debt_bytes = engine.reclaim_stats().debt_bytes;
         let (mut steps, mut passes) = (0_u64, 0);
-        // One that has begun may have passed over what has become free since.
+        // A pass that had begun before may have passed over blocks that have become free since.
         while passes < 2 {
             if engine.reclaim_step(free_percent)? == Step::Done {
                 passes += 1;
@@ -334,7 +335,7 @@ impl<P: Pmem> Db<P> {
     /// has grown. Other sessions may go on.
     ///
     /// # Cost
-    /// Reads the words that tell which records count, of every page, in one thread. No checksum of a
+    /// Reads the words that tell which records are live, of every page, in one thread. No checksum of a
     /// record is verified.
     pub fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
         self.inner.engine.inspect(progress)
@@ -368,7 +369,7 @@ impl<P: Pmem> Db<P> {
         Ok(self.close()?)
     }
 
-    /// Does `work` with a session of the pool of these, which gets it back, whatever happens.
+    /// Does `work` with a pooled session, which goes back to the pool also when `work` panics.
     fn with_client<T>(&self, work: impl FnOnce(&mut Metered<P>) -> Result<T>) -> Result<T> {
         let client = lock(&self.inner.clients).pop();
         let client = Some(client.unwrap_or_else(|| self.inner.new_client()));
@@ -377,7 +378,7 @@ impl<P: Pmem> Db<P> {
     }
 }
 
-/// A session that is given back also when its user panics: it holds a block.
+/// A pooled session that is borrowed. It goes back also when its user panics, because it may hold a block.
 struct Borrowed<'a, P: Pmem> {
     inner: &'a Inner<P>,
     client: Option<Metered<P>>,

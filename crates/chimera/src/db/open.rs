@@ -114,7 +114,7 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
         let _turn = match inner.compaction.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody compacts: a pass with another share of free space would end theirs early.
+            // A compaction is under way: a pass with another share of free space would end it early.
             Err(TryLockError::WouldBlock) => return Pace::between_passes(),
         };
         match inner.engine.reclaim_step(percent) {
@@ -131,7 +131,7 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What no engine's store can have.
+/// Refuses options that no engine's store can have.
 fn check_options(options: &Options) -> Result<()> {
     if options.publish_metrics.is_some_and(|every| every < Options::PUBLISH_EVERY_MIN) {
         return Err(Error::InvalidOptions("metrics are published every 10 ms at most".to_owned()));
@@ -151,7 +151,7 @@ fn check_engine(found: EngineKind, options: &Options) -> Result<()> {
     }
 }
 
-/// What a new pool is, by the options: of the default engine, where none was asked for.
+/// The superblock of a new pool, by the options: of the default engine, where none was asked for.
 fn new_pool(options: &Options, environment: &dyn Environment) -> Result<NewPool> {
     let kind = options.engine.unwrap_or_default();
     let Plan { geometry, is_segment_fixed, area } = kind.plan(options)?;

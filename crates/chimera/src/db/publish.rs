@@ -1,9 +1,9 @@
 //! Publishing metrics: a background task writes them to a file in the store's directory.
 //!
 //! # Protocol
-//! The text goes to a file under another name, which then takes the place of the one before. So whoever
-//! reads finds one text or the other, whole. Nothing is synced: what is lost with the machine is worth
-//! nothing afterwards. Opening a store never looks at the file.
+//! The text goes to a file under another name, which then takes the place of the one before. So a reader
+//! finds one text or the other, whole. Nothing is synced, because metrics of a machine that went down are
+//! worth nothing. Opening a store never looks at the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,11 +50,11 @@ pub(super) fn publisher<P: Pmem>(inner: &Arc<Inner<P>>) -> Result<Option<Box<dyn
     started.map(Some).map_err(Error::io("start a thread for", path))
 }
 
-/// Puts `text` in the place of what is published in `directory`.
+/// Replaces the published text in `directory` by `text`.
 fn replace(environment: &dyn Environment, directory: &Path, text: &[u8]) -> io::Result<()> {
     let new = directory.join(NEW_FILE);
     let file = match environment.open(&new, OpenMode::CreateNew) {
-        // Of a process that was killed here.
+        // Left by a process that was killed here.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             environment.remove(&new)?;
             environment.open(&new, OpenMode::CreateNew)?
@@ -67,13 +67,13 @@ fn replace(environment: &dyn Environment, directory: &Path, text: &[u8]) -> io::
 }
 
 impl<P: Pmem> Inner<P> {
-    /// Removes what was published.
+    /// Removes the published text.
     pub(super) fn withdraw(&self) {
         let pool = &self.engine.core().pool;
         let Some(directory) = pool.directory() else { return };
         let files: [PathBuf; 2] = [FILE, NEW_FILE].map(|name| directory.join(name));
         for file in files {
-            // What was never there need not be removed.
+            // A text that was never published need not be removed.
             let _ = pool.environment.remove(&file);
         }
     }

@@ -11,10 +11,12 @@ use crate::types::error::Result;
 use crate::types::operations::OperationStats;
 use crate::types::swap::Swap;
 
-/// How a thread reads and writes a store: Viper's "client" (section 3.3.1).
+/// How a thread reads and writes a store: Viper's "client" (section 4.1).
 ///
-/// A session owns the block it inserts into, and a buffer for values. It may move between threads.
-/// Its block is given back, for others to fill, when it is dropped.
+/// A session owns a buffer for values, and in stores of Viper the block it inserts into. It may move between
+/// threads. When it is dropped its block is given back, for others to fill.
+///
+/// Costs said below are those of Viper, and sections those of its paper (PVLDB'21).
 pub struct Session<P: Pmem = Hardware> {
     client: Metered<P>,
     /// Dropped last.
@@ -39,9 +41,10 @@ impl<P: Pmem> Session<P> {
     /// machine stops before, either the old or the new value is there, whole.
     ///
     /// # Cost
-    /// The lines of the record and 1 for its bit, 2 fences; 1 line and 1 fence more to replace an old
-    /// record (section 3.3.2). One to three cache misses beside. With records of any size the word that
-    /// has a record's lengths is its bit; a value in chunks costs the lines of these more, and no fence.
+    /// The lines of the record and 1 for its bit, 2 fences (section 4.2). To replace an old record 1 line and 1
+    /// fence more; where sessions' clocks differ, the lines of the record's header and 1 fence more again. One
+    /// to three cache misses beside. With records of any size the word that has a record's lengths is its bit.
+    /// A spilled value costs the lines of its chunks more, and no fence.
     ///
     /// A block that is taken costs 2 fences and 3 lines in all, over the 102 records of 16 + 200 bytes it
     /// holds. One whose records were deleted costs 1 fence more for each of its pages; with records of any
@@ -58,7 +61,7 @@ impl<P: Pmem> Session<P> {
     /// does not match its checksums.
     ///
     /// # Durability
-    /// What is returned is as durable as an acknowledged write.
+    /// The returned value is as durable as an acknowledged write.
     ///
     /// # Cost
     /// Takes no lock. A cache miss in the index and the lines of the record, with records of any size those
@@ -81,7 +84,7 @@ impl<P: Pmem> Session<P> {
         self.get_with(key, |_| ()).map(|found| found.is_some())
     }
 
-    /// Hands the value of `key` to `take`, from the session's buffer; gives back what `take` made of
+    /// Hands the value of `key` to `take`, from the session's buffer; returns what `take` made of
     /// it, or `None` when there is no such key.
     ///
     /// # Errors
@@ -136,7 +139,7 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// A change within one aligned word of 8 bytes is made in place, as with
     /// [`fetch_add_u64`](Self::fetch_add_u64). Any other one costs a [`get`](Self::get) and a
-    /// [`put`](Self::put) (section 3.3.4), and none at all a `get`.
+    /// [`put`](Self::put) (section 4.4). A closure that changes nothing costs a `get`.
     pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
         self.client.update(key, change)
     }
@@ -161,7 +164,7 @@ impl<P: Pmem> Session<P> {
     }
 
     /// Stores `new` in bytes `at..at + 8` of the value of `key`, little-endian, if `expected` is
-    /// there; returns what was there before, or `None` when there is no such key.
+    /// there; returns the number before, or `None` when there is no such key.
     ///
     /// # Errors
     /// As [`fetch_add_u64`](Self::fetch_add_u64).
@@ -207,15 +210,15 @@ impl<P: Pmem> Session<P> {
     /// As [`put`](Self::put).
     ///
     /// # Cost
-    /// 1 line, 1 fence (section 3.3.5).
+    /// 1 line, 1 fence (section 4.5).
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
         self.client.delete(key)
     }
 
     /// What this session has done since it was opened. Other threads ask
-    /// [`Db::session_stats`](super::Db::session_stats); what it has done stays in
-    /// [`Db::stats`](super::Db::stats) when it ends.
+    /// [`Db::session_stats`](super::Db::session_stats). When it ends its counts stay in
+    /// [`Db::stats`](super::Db::stats).
     ///
     /// # Cost
     /// Some microseconds.

@@ -117,7 +117,7 @@ pub(crate) trait EngineType {
 
 /// An open store.
 ///
-/// What is required is what only the engine knows. The rest is made of it, once for all engines.
+/// A method without a body is what only the engine knows. The others are made of these, once for all engines.
 pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Its static face.
     type Type: EngineType;

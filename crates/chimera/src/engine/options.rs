@@ -96,8 +96,8 @@ impl Options {
     }
 
     /// Every key has exactly `key_bytes` (1 to 4096) and every value exactly `value_bytes` (0 to
-    /// 524,288) bytes. Needed to create a store; when opening one it may be left out, and must agree
-    /// if given. Fixed at creation.
+    /// 524,288) bytes. Default: keys and values of any size. When a store is opened it may be left out, and
+    /// must agree if given. Fixed at creation.
     pub fn fixed_size(mut self, key_bytes: u32, value_bytes: u32) -> Self {
         self.sizes = Some((key_bytes, value_bytes));
         self
@@ -134,8 +134,8 @@ impl Options {
         self
     }
 
-    /// What is Viper's alone, changed by `change`: `options.viper(|viper| viper.layout(..))`. Has no effect on
-    /// stores of other engines.
+    /// Options of Viper alone, changed by `change`: `options.viper(|viper| viper.layout(..))`. They have no
+    /// effect on stores of other engines.
     pub fn viper(mut self, change: impl FnOnce(ViperOptions) -> ViperOptions) -> Self {
         self.viper = change(self.viper);
         self
@@ -216,23 +216,23 @@ impl Options {
         self
     }
 
-    /// Blocks of which at least so many percent are free (with records of any size: were deleted) are
-    /// emptied in the background, and used again or given back. Default 50; 0 switches it off, and leaves
-    /// it to [`Db::compact`](crate::Db::compact). See the paper, section 4.6.
+    /// Rewrites, in the background, blocks that are at least so many percent free, so that they are used again
+    /// or given back. Default 50; 0 switches it off, and leaves it to [`Db::compact`](crate::Db::compact).
+    /// With records of any size the space of retired records is free in this sense. (Viper, section 4.6.)
     pub fn reclaim_percent(mut self, percent: u32) -> Self {
         self.reclaim_percent = percent.min(100);
         self
     }
 
-    /// How much the background task moves, at most, in bytes of keys and values. Default 16 MiB a second,
-    /// which takes some 8 % of a processor where records are small.
+    /// Most bytes of keys and values that the background task moves in a second. Default 16 MiB, which takes
+    /// some 8 % of a processor where records are small.
     pub fn reclaim_bytes_per_second(mut self, bytes: u64) -> Self {
         self.reclaim_bytes_per_second = bytes.max(1);
         self
     }
 
     /// Touch the whole of [`capacity_bytes`](Self::capacity_bytes) at open, so that no first access
-    /// faults. Default false. Costs about a second per GiB. What reclamation empties stays touched, too.
+    /// faults. Default false. Costs about a second per GiB. Blocks that reclamation empties keep their storage.
     pub fn populate_at_open(mut self, populate: bool) -> Self {
         self.pool.populate_at_open = populate;
         self
@@ -252,11 +252,11 @@ impl Options {
         self
     }
 
-    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default: what the
-    /// store has, and 64 MiB for a new journal (256 KiB in stores that the command `put` makes). A
-    /// larger one lets changes of the same line be written home together; it costs disk space, and
-    /// time to read after a crash. Another size than the journal has takes effect when the store is next
-    /// opened after it was closed in order.
+    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default: as many as the
+    /// journal has, and 64 MiB for a new journal (256 KiB in stores that the command `put` makes). In a larger
+    /// one more changes of the same line are written back together; it costs disk space, and time to read
+    /// after a crash. Another size than the journal has takes effect when the store is next opened after it
+    /// was closed in order.
     pub fn journal_bytes(mut self, bytes: u64) -> Self {
         self.pool.journal_bytes = Some(bytes);
         self
@@ -268,8 +268,8 @@ impl Options {
         self
     }
 
-    /// Tell `whom` of each change of the index, from the time the store is open. Default: nobody. For what is
-    /// built on a store in this library; whoever is told holds a lock and must not wait.
+    /// Tell `whom` of each change of the index, from the time the store is open. Default: nobody. For add-ons
+    /// in this library. `whom` is called under the key's lock and must not wait.
     #[doc(hidden)]
     pub fn tell_changes(mut self, whom: Arc<dyn TellChange>) -> Self {
         self.told = Some(whom);
@@ -287,8 +287,8 @@ impl Options {
 
     /// Write the [metrics](crate::Db::metrics_text) to the file `metrics` in the store's directory every so
     /// often, at least 10 ms, for `chimera stats` and other collectors. Default off: it writes some 40 KB
-    /// to the file system each time, also while nothing happens, and what the store does becomes known to
-    /// whoever may read its directory. A background thread does it; sessions are not disturbed. The
+    /// to the file system each time, also while nothing happens, and shows what the store does to anybody who
+    /// may read its directory. A background thread does it; sessions are not disturbed. The
     /// file replaces the one before as a whole, is no part of the store, and is removed when the store is
     /// closed in order. Nothing is published of a store that is open for reading only, on a device or in
     /// anonymous memory.
@@ -300,7 +300,7 @@ impl Options {
     /// The durability that a store opened with these options has on `medium`.
     ///
     /// # Errors
-    /// [`Error::InvalidOptions`] when the one asked for cannot be had there.
+    /// [`InvalidOptions`](crate::Error::InvalidOptions) when the one asked for cannot be had there.
     pub fn effective_durability(&self, medium: Medium) -> Result<Durability> {
         self.pool.effective_durability(medium)
     }

@@ -41,7 +41,7 @@ pub struct Stats {
     pub blocks_ready: u64,
     /// Persistent memory in use: used blocks.
     pub pmem_bytes: u64,
-    /// Keys and values of live records; none where they may have any size: nobody adds them up.
+    /// Keys and values of live records; none where they may have any size, because they are not added up.
     pub user_bytes: Option<u64>,
     /// `pmem_bytes` over `user_bytes`.
     pub space_amplification: Option<f64>,

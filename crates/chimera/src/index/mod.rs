@@ -1,7 +1,7 @@
 //! Point indexes: from the hash of a key to the place of its record.
 //!
 //! An index never sees a key and never reads a record. It stores 64-bit hashes ("fingerprints") and
-//! opaque [`Location`](crate::pool::Location)s; whoever owns the records answers, for a location
+//! opaque [`Location`](crate::pool::Location)s. The owner of the records answers, for a location
 //! that the index proposes, whether the right record lies there ([`Probe`], [`Resolve`]). Two keys
 //! may have the same hash, so an index keeps any number of entries per hash.
 //!
@@ -30,9 +30,9 @@ pub enum Probe<T> {
 pub enum Resolve {
     /// Another key with the same hash: both stay.
     OtherKey,
-    /// The same key, and what is in the index is newer.
+    /// The same key, and the record in the index is newer.
     KeepOld,
-    /// The same key, and what is to be entered is newer.
+    /// The same key, and the record to be entered is newer.
     KeepNew,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! # Why there is no second name
 //! A backup is made in its place and not under another name first. It says in its superblock that it lacks
-//! records, and whoever opens it is told so, until everything is durable; the word that says otherwise is
-//! one atomic update of the superblock, like any other. Renaming a directory would need a place beside it,
-//! which a mount point and a DAX device do not have, and one more operation that every environment has to
-//! do right through a power loss. This way the argument is that of the superblock.
+//! records, and opening it is refused for that reason, until everything is durable. The word that says
+//! otherwise is one atomic update of the superblock, like any other. Renaming a directory would need a place
+//! beside it, which a mount point and a DAX device do not have, and one more operation that every
+//! environment has to do right through a power loss. This way the argument is that of the superblock.
 
 use std::fmt;
 use std::path::Path;
@@ -59,11 +59,11 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`]; [`Error::Corrupted`] for a damaged record of this store; whatever
-    /// keeps the new one from being made. What is at `path` then stays incomplete.
+    /// keeps the new one from being made. The store at `path` then stays incomplete.
     ///
     /// # Durability
-    /// On return the backup survives whatever its medium can. Until then, also after a power loss, whoever
-    /// opens it gets [`Error::Incomplete`].
+    /// On return the backup is as durable as its medium can. Until then, also after a power loss, opening it
+    /// is [`Error::Incomplete`].
     ///
     /// # Cost
     /// Reads every record once and puts it once, in one thread; the index of the new store in DRAM.

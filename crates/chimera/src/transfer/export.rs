@@ -45,8 +45,8 @@ impl ExportOptions {
         self
     }
 
-    /// Go on with a stream that was interrupted: write what follows its first
-    /// [`bytes`](Verified::bytes) bytes. Nothing, when it is complete.
+    /// Go on with a stream that was interrupted: write the rest, behind its first
+    /// [`bytes`](Verified::bytes) bytes. Nothing is written when it is complete.
     pub fn resume(mut self, verified: Verified) -> Self {
         self.resume = Some(verified);
         self
@@ -75,7 +75,7 @@ impl<P: Pmem> Db<P> {
     ///
     /// An export that was interrupted goes on where its stream ends, with
     /// [`resume`](ExportOptions::resume). A key that is there all the time, also between, is then contained
-    /// at least once, and the last time counts.
+    /// at least once, and an import keeps the last value.
     ///
     /// ```
     /// use chimera::{Db, ExportOptions, ImportOptions, Options, StreamReader};

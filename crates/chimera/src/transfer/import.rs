@@ -26,7 +26,7 @@ impl ImportOptions {
         Self::default()
     }
 
-    /// Pass over what comes before this position: an import that stopped has stored it.
+    /// Skip records before this position, which an import that stopped has stored.
     pub fn resume(mut self, position: StreamPosition) -> Self {
         self.resume = Some(position);
         self
@@ -50,9 +50,9 @@ impl<P: Pmem> Db<P> {
     /// sessions may go on.
     ///
     /// A frame is stored once its checksums were verified. When the stream is damaged or ends too soon,
-    /// what came before stays, and the error says where it stopped. Storing a record again does no harm, so
-    /// an import may always begin anew; with [`resume`](ImportOptions::resume) it reads and verifies
-    /// what was stored and does not store it again.
+    /// the frames before stay stored, and the error says where it stopped. Storing a record again does no
+    /// harm, so an import may always begin anew. With [`resume`](ImportOptions::resume) it reads and verifies
+    /// the stored frames and does not store them again.
     ///
     /// # Errors
     /// [`Error::ImportStopped`] says how far the import came, and why it stopped there: because of the

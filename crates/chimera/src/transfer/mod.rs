@@ -11,14 +11,14 @@
 //!
 //! # Beside writers
 //! An export or backup is not of one moment. A key that is there from beginning to end is contained exactly
-//! once (after an export was resumed: at least once), with a value that it had meanwhile, whole. Of a key
-//! that comes or goes meanwhile either is right. Changes of two keys may be seen in another order than they
+//! once (after an export was resumed: at least once), with a value that it had meanwhile, whole. A key that
+//! comes or goes meanwhile is contained or not. Changes of two keys may be seen in another order than they
 //! were made.
 //!
 //! # Rules
-//! - Nothing that is read counts before its checksum was verified. No length is believed: memory grows
-//!   with what has arrived.
-//! - What an import has stored is durable before it says so.
+//! - Nothing that is read is used before its checksum was verified. No length is trusted: memory grows only
+//!   with content that has arrived.
+//! - Records that an import says it has stored are durable.
 //! - A backup is marked as incomplete, in its superblock, until all of it is durable.
 
 mod backup;

@@ -19,7 +19,7 @@ const FIRST_STEP_BYTES: usize = 64 << 10;
 
 /// Reads a stream of records, as [`Db::export`](crate::Db::export) writes them.
 ///
-/// Nothing of it is believed before its checksum was verified, and memory grows only with what has
+/// Nothing of it is used before its checksum was verified, and memory grows only with content that has
 /// arrived.
 pub struct StreamReader<R> {
     from: R,

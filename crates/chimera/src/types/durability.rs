@@ -15,14 +15,14 @@ pub enum Durability {
     #[default]
     Auto,
     /// Power loss, as soon as the call returns. Refused in memory. On plain files every write waits for
-    /// a sync of the device, which writes at the same time share; and a read waits for the writes
+    /// a sync of the device, which writes at the same time share, and a read waits for the writes
     /// that are under way. Memory as with `Group`.
     Immediate,
-    /// Power loss, once a sync that starts within `max_delay` has ended: what a power loss takes are the
-    /// last writes, never one without all that were acknowledged after it. The end of the process
-    /// takes nothing. How long the sync takes is the device's matter; when a whole window is behind,
-    /// writers wait. Pages written since the store was opened stay in memory, beside the page cache,
-    /// until it is closed. Refused in memory; on fsdax and devdax it is `Immediate`.
+    /// Power loss, once a sync that starts within `max_delay` has ended. A power loss drops only a suffix of
+    /// the acknowledged writes. The end of the process drops nothing. The sync takes as long as the device
+    /// needs; when a whole window is behind, writers wait. Pages written since the store was opened stay in
+    /// memory, beside the page cache, until it is closed. Refused in memory; on fsdax and devdax it is
+    /// `Immediate`.
     Group {
         /// Longest time between an acknowledged write and the start of the sync that covers it.
         max_delay: Duration,

@@ -11,9 +11,9 @@ use crate::types::error::Result;
 /// The 64-bit hash of a key.
 ///
 /// Keys of up to 8 bytes are mixed by a bijection, so that two keys never have the same hash; longer
-/// ones by XXH3. Both depend on the pool's random seed, so that nobody
-/// who does not know it can choose keys that collide. Who knows it can, for keys of more than 16 bytes:
-/// the index takes a bounded number of them.
+/// ones by XXH3. Both depend on the pool's random seed, so that keys that collide can be chosen only by
+/// somebody who knows it, and only for keys of more than 16 bytes. The index takes a bounded number of
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyHash {
     seed: u64,
@@ -73,7 +73,7 @@ impl KeyLocks {
     #[inline]
     pub(crate) fn lock<'a>(&'a self, hash: u64, poison: &'a Poison) -> Result<KeyGuard<'a>> {
         let guard = self.lock_to_look(hash, poison);
-        // After locking: who held the lock before may have failed.
+        // After locking: the holder before may have failed.
         poison.check()?;
         Ok(guard)
     }

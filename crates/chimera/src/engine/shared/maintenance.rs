@@ -21,7 +21,7 @@ pub(crate) enum Step {
     Done,
 }
 
-/// The pace of space reclamation: for what it moves it rests.
+/// The pace of space reclamation: for the bytes it moves it rests.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_per_second: u64,

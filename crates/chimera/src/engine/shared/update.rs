@@ -36,7 +36,7 @@ pub(crate) fn update<P: Pmem, E: Engine<P>>(
         client.shared().changed = after;
         match swap? {
             Swap::Swapped => return Ok(true),
-            // Gone since it was read, or changed: what is there now decides.
+            // Gone since it was read, or changed: the present value decides.
             Swap::Missing | Swap::Different => {
                 core.environment().relax(attempt);
                 attempt = attempt.saturating_add(1);

@@ -246,10 +246,10 @@ impl Blocks {
         self.state(block).swap(OWNED | KNOWN, Ordering::AcqRel);
     }
 
-    /// Nobody fills the block any more. `left` is what was free, and could be filled, where the session was
-    /// when it came by: with what became free since it owns the block this is all. `count` looks at all of
-    /// the block, where there is no such account, or the pool is starved. What becomes free meanwhile may be
-    /// counted twice, but never not at all.
+    /// Nobody fills the block any more. `left` is the free space that the session knows of; together with the
+    /// space that became free since it owns the block this is all. `count` looks at the whole block, where
+    /// the session knows of none or the pool is starved. Space that becomes free meanwhile may be counted
+    /// twice, but is never left out.
     pub(super) fn leave(&self, block: u64, left: Option<Room>, count: impl FnOnce() -> Room) {
         let state = self.state(block);
         let left = left.filter(|_| !self.is_starved());

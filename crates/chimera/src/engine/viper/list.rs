@@ -71,7 +71,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.is_gone(hash, listed).map(|()| false)
     }
 
-    /// Nothing, when what was listed at `location` and not found is gone or has moved.
+    /// Nothing, when the record that was listed at `location` and not found is gone or has moved.
     ///
     /// # Errors
     /// `Corrupted` when it is there, with another key than the index says.
@@ -102,8 +102,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
     }
 
-    /// As [`list`](Self::list), for keys of one hash. Which of them have moved since they were listed is
-    /// not known: so what is found at another location is taken only if its key was not found yet.
+    /// As [`list`](Self::list), for keys of one hash. It is not known which of them have moved since they
+    /// were listed, so a record at another location is taken only if its key was not found yet.
     #[cold]
     fn list_alike(
         &self,

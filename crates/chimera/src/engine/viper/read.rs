@@ -64,9 +64,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Reads the record at `location` if it is that of `key`.
     ///
-    /// What was read is an answer only if the index leads to it afterwards. The location may be an old one: the
+    /// The record is an answer only if the index leads to it afterwards. The location may be an old one: the
     /// key has moved away since it was found, and its next record may be in the making in the very same slot,
-    /// whole but neither durable nor live. If the index does lead to it, what was read was live when the location
+    /// whole but neither durable nor live. If the index does lead to it, the record was live when the location
     /// was found, or is now, or was in between: another record of the key is not written here before the index
     /// leads to another place. The published layout needs no such care: there the page stays locked until the
     /// record is live.

@@ -1,12 +1,12 @@
 //! Space reclamation: records are moved out of blocks that are mostly free, so that the blocks become
 //! free, and the last blocks are given back (section 4.6).
 //!
-//! A pass has two parts. First each block with enough free in it is emptied, from the lowest on; what is
-//! moved goes where sessions put new records, to the lowest block with room. Then the last block of the
-//! pool is emptied and given back, again and again, as long as there is room for its records below.
+//! A pass has two parts. First each block with enough free space is emptied, from the lowest on; its records
+//! go where sessions put new ones, to the lowest block with room. Then the last block of the pool is emptied
+//! and given back, again and again, as long as there is room for its records below.
 //!
-//! A record is moved under its key's lock, as an overwrite with the same value: what a crash
-//! leaves is what an overwrite leaves. It is moved only if the index leads to it, so no update is lost.
+//! A record is moved under its key's lock, as an overwrite with the same value, so a crash leaves the same
+//! states. It is moved only if the index leads to it, so no update is lost.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Recovery (section 4.7): the used blocks are scanned in parallel and the index is built anew.
 //!
-//! Nothing on media tells where the sessions were: it is not needed, because a slot whose bit is not set is
+//! Nothing on media tells where the sessions were. It is not needed, because a slot whose bit is not set is
 //! free, whatever it holds. Of two records of a key the one with the higher version stays, whichever
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 

@@ -1,8 +1,8 @@
 //! [`Directory`]: from the low bits of a hash to a segment.
 //!
 //! It has 2^depth entries and doubles in place: the lower half is copied to the upper half, then
-//! the mask grows. Nothing moves, so who still uses the shorter mask reads entries that are
-//! maintained like all others, and is at worst sent to the segment in which the key was before a
+//! the mask grows. Nothing moves, so a thread that still uses the shorter mask reads entries
+//! that are maintained like all others, and is at worst sent to the segment in which the key was before a
 //! split. All changes happen under the growth lock of the table.
 
 use crate::index::OutOfSpace;

@@ -51,8 +51,8 @@ impl ExtendibleHash {
         }
     }
 
-    /// As [`find`](Self::find), for who will change the entry or enter one: reads the header at once,
-    /// and so need not look twice to find nothing.
+    /// As [`find`](Self::find), for a caller that will change the entry or enter one: reads the header at
+    /// once, and so need not look twice to find nothing.
     ///
     /// # Cost
     /// A directory entry, the segment's header and one bucket, or both.

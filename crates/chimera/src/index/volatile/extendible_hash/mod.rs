@@ -26,8 +26,8 @@
 //!   other buckets to make room (cuckoo hashing, a bounded breadth-first search). That is how a
 //!   segment gets 0.946 full on average before it splits. After a split entries move home again, so
 //!   that more than nine out of ten lookups read a single bucket.
-//! - What has no place although splitting would not help goes to the **overflow**, a plain map
-//!   under a lock: more than eight keys of one hash, or hashes chosen to agree. It is empty, and
+//! - An entry for which there is no place, and splitting would not help, goes to the **overflow**, a plain
+//!   map under a lock: more than eight keys of one hash, or hashes chosen to agree. It is empty, and
 //!   costs a load when nothing is found, unless hashes are bad or memory has run out. It holds at
 //!   most 72 entries of one hash, so that no set of keys makes lookups slow without bound.
 //! - Segments are never merged or given back; a table shrinks when it is rebuilt.
@@ -82,8 +82,8 @@
 //! A reader that still goes to the old segment finds its entry there, or misses it and observes: the
 //! old segment's version is odd until the end, and then the directory leads to the new one. Segments split
 //! independently of each other; only giving out a number and the directory are under the growth
-//! lock. **Doubling** writes the upper half before the mask; who uses the old mask reads entries of
-//! the lower half, which stay maintained and lead to where the key is or was before a split.
+//! lock. **Doubling** writes the upper half before the mask; a thread with the old mask reads entries
+//! of the lower half, which stay maintained and lead to where the key is or was before a split.
 //!
 //! Readers never wait for each other. A lookup that cannot be answered at the first attempt waits
 //! while a writer is at the segment: some 200 ns with a flush and a fence, or 20 us while it splits.
