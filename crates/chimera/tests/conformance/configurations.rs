@@ -56,6 +56,13 @@ impl Configuration {
         (self.small)().engine(self.engine)
     }
 
+    /// As [`options`](Self::options), and nothing happens in the background: the files of an open store, copied
+    /// between two calls, are what a killed process leaves. A file that is added while others are copied would
+    /// be missing in the copy.
+    pub(crate) fn still(&self) -> Options {
+        self.options().populate_ahead_bytes(0)
+    }
+
     /// Bytes of every key and of every value; none where they may have any size.
     pub(crate) fn sizes(&self) -> Option<(usize, usize)> {
         let options = self.options();

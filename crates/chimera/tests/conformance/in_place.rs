@@ -98,7 +98,7 @@ fn words_change_in_a_full_store(configuration: &Configuration) {
 
 fn changed_words_survive_the_end_of_the_process(configuration: &Configuration) {
     let directory = scratch();
-    let db = configuration.open(&directory.path().join("store"));
+    let db = open(&directory.path().join("store"), &configuration.still());
     let mut session = db.session();
     let key = configuration.key(1);
     session.put(&key, &[0; 24]).expect("put");

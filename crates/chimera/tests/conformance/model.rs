@@ -97,7 +97,11 @@ impl<'a> Run<'a> {
     }
 
     fn open(&mut self) {
-        let options = self.configuration.options().reclaim_percent(self.reclaim_percent);
+        // A store that is killed is copied: nothing may move in the background then.
+        let options = match self.reclaim_percent {
+            0 => self.configuration.still(),
+            percent => self.configuration.options().reclaim_percent(percent),
+        };
         let options = options.reclaim_bytes_per_second(u64::MAX);
         let db = open(&self.directory.join(self.lives.to_string()), &options);
         let session = db.session();
@@ -310,7 +314,6 @@ impl<'a> Run<'a> {
                 drop(session);
                 db.close().expect("nobody else has it");
             }
-            // Nothing may move in the background while files are copied.
             End::Kill if self.reclaim_percent == 0 => {
                 let path = |life: u32| self.directory.join(life.to_string());
                 copy_store(&path(self.lives), &path(self.lives + 1));

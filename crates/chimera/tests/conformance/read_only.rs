@@ -41,7 +41,7 @@ fn assert_refuses_writes(configuration: &Configuration, db: &Db) {
 fn a_reader_refuses_writes_and_changes_nothing(configuration: &Configuration) {
     for records in [0, 1, 40, 300] {
         let (directory, killed) = (scratch(), scratch());
-        let db = configuration.open(directory.path());
+        let db = open(directory.path(), &configuration.still());
         configuration.fill(&mut db.session(), 0..records, 1);
         // Closed in order, and as a killed process leaves it.
         copy_store(directory.path(), killed.path());

@@ -211,7 +211,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 fn a_compacted_store_that_is_killed_is_whole(configuration: &Configuration) {
     let directory = scratch();
-    let db = configuration.open(&directory.path().join("store"));
+    let db = open(&directory.path().join("store"), &configuration.still());
     let count = filled(configuration, &db);
     let left = thinned(configuration, &db, count);
     for (round, percent) in [90, 50, 1, 1].into_iter().enumerate() {

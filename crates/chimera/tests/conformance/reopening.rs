@@ -92,10 +92,9 @@ fn everything_is_there_after_a_close_and_after_a_drop(configuration: &Configurat
     assert_holds(&configuration.open(directory.path()), &records);
 }
 
-/// The files of an open store, copied between two calls, are what a killed process leaves.
 fn everything_is_there_after_the_process_was_killed(configuration: &Configuration) {
     let directory = scratch();
-    let db = configuration.open(&directory.path().join("store"));
+    let db = open(&directory.path().join("store"), &configuration.still());
     let mut records = Records::new();
     let (mut session, mut chance) = (db.session(), Chance::new(7));
     let left = directory.path().join("left");
@@ -117,7 +116,7 @@ fn a_killed_store_is_killed_again_and_again(configuration: &Configuration) {
     let directory = scratch();
     let mut records = Records::new();
     for round in 0..15 {
-        let db = configuration.open(&directory.path().join(round.to_string()));
+        let db = open(&directory.path().join(round.to_string()), &configuration.still());
         assert_holds(&db, &records);
         work(configuration, &db, &mut records, round, 150);
         // A session that owns something has it no more in the next life.
@@ -147,7 +146,7 @@ fn everything_is_there_on_plain_files_of_every_durability(configuration: &Config
 
 fn recovery_with_several_threads_finds_the_same(configuration: &Configuration) {
     let directory = scratch();
-    let db = configuration.open(&directory.path().join("store"));
+    let db = open(&directory.path().join("store"), &configuration.still());
     let mut records = Records::new();
     work(configuration, &db, &mut records, 3, 3000);
     for threads in [1, 2, 5] {
