@@ -90,7 +90,7 @@ fn a_pool_is_not_much_larger_than_its_records() {
     for options in [
         Options::new(),
         Options::new().fixed_size(16, 200),
-        Options::new().fixed_size(16, 200).layout(RecordLayout::Published),
+        Options::new().fixed_size(16, 200).viper(|viper| viper.layout(RecordLayout::Published)),
     ] {
         let bytes = options.pool_bytes_for(&demand).expect("possible");
         let ratio = bytes as f64 / 216e6;
@@ -109,8 +109,8 @@ fn what_no_pool_can_hold_is_refused() {
         of(Options::new(), Demand { sessions: u64::MAX, ..one }),
         of(Options::new().fixed_size(8, 8), Demand { live: u64::MAX, rewritten: 9, ..one }),
         of(Options::new().fixed_size(u32::MAX, u32::MAX), one),
-        of(Options::new().fixed_size(16, 300).geometry(small), one),
-        of(Options::new().geometry(odd), one),
+        of(Options::new().fixed_size(16, 300).viper(|viper| viper.geometry(small)), one),
+        of(Options::new().viper(|viper| viper.geometry(odd)), one),
     ] {
         assert!(matches!(outcome, Err(Error::InvalidOptions(_))), "{outcome:?}");
     }

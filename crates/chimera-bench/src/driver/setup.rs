@@ -113,8 +113,10 @@ impl Setup {
 
     /// Options that open what [`options`](Self::options) created.
     pub(crate) fn options_to_open(&self) -> Options {
-        let options =
-            Options::new().layout(self.layout).durability(self.durability).flush(self.flush);
+        let options = Options::new()
+            .viper(|viper| viper.layout(self.layout))
+            .durability(self.durability)
+            .flush(self.flush);
         let options = match self.engine {
             EngineChoice::Store(kind) => options.engine(kind),
             EngineChoice::DramMap => options,

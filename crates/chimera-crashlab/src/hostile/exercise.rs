@@ -46,7 +46,7 @@ impl Setting {
             .populate_ahead_bytes(if has(5) { 4096 } else { 0 })
             .recovery_threads(1 + usize::from(has(6)))
             .huge_pages(false)
-            .index_segment_slots(16);
+            .viper(|viper| viper.index_segment_slots(16));
         let medium = if has(4) { Medium::Tmpfs } else { Medium::Simulated };
         Self { salvage, verify_at_open, medium, bytes_max: 0, options }
     }

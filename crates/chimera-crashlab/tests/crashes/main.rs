@@ -48,7 +48,7 @@ fn recovered(crash: &Crash, options: &Options) -> Db<Simulated> {
 
 /// Both layouts of records of one size, and records of any size.
 fn stores() -> [Options; 3] {
-    [small(), small().layout(RecordLayout::Published), small_any()]
+    [small(), small().viper(|viper| viper.layout(RecordLayout::Published)), small_any()]
 }
 
 /// Stores whose records have versions.

@@ -238,7 +238,9 @@ fn hole_02_every_line_of_an_acknowledged_record_is_flushed() {
     for (key_bytes, value_bytes) in [(1, 0), (3, 5), (8, 24), (9, 33), (16, 150)] {
         let any = small_with(Geometry { block_shift_bytes: 64, ..SMALL });
         let fixed = any.clone().fixed_size(key_bytes as u32, value_bytes as u32);
-        for sized in [fixed.clone(), fixed.layout(RecordLayout::Published), any] {
+        for sized in
+            [fixed.clone(), fixed.viper(|viper| viper.layout(RecordLayout::Published)), any]
+        {
             let (rig, db) = rig(&sized);
             let mut session = db.session();
             let mut model = Model::new();

@@ -48,7 +48,8 @@ fn an_interrupted_reader_reads_nothing_foreign() {
         for (step, verify) in
             [("prefetch", true), ("prefetch", false), ("read", true), ("read", false)]
         {
-            let options = one_page_blocks().layout(layout).verify_reads(verify);
+            let options =
+                one_page_blocks().viper(|viper| viper.layout(layout)).verify_reads(verify);
             let about = format!("{layout:?}, {step}, verify {verify}");
             // The key moves, and another one takes its slot.
             let found = interrupted_get(&options, step, |writer, slots| {
@@ -153,7 +154,7 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
 #[test]
 fn a_key_that_moves_all_the_time_is_found() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let (rig, db) = rig(&one_page_blocks().layout(layout));
+        let (rig, db) = rig(&one_page_blocks().viper(|viper| viper.layout(layout)));
         let slots = u64::from(db.stats().viper().expect("Viper").records_per_page);
         let mut writer = db.session();
         fill(&mut writer, 0..slots, 1);

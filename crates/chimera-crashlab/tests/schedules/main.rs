@@ -19,12 +19,12 @@ const SMALL: Geometry =
 
 fn small() -> Options {
     Options::new()
-        .geometry(SMALL)
+        .viper(|viper| viper.geometry(SMALL))
         .fixed_size(8, 24)
         .anonymous(16 << 10)
         .populate_ahead_bytes(512)
         .huge_pages(false)
-        .index_segment_slots(8)
+        .viper(|viper| viper.index_segment_slots(8))
 }
 
 fn open(
@@ -83,7 +83,7 @@ fn priorities() {
 
 #[test]
 fn the_published_layout() {
-    let options = small().layout(RecordLayout::Published);
+    let options = small().viper(|viper| viper.layout(RecordLayout::Published));
     all_are_linearizable(workload(4, 3, 5), Scheduling::Random, &options);
     all_are_linearizable(workload(6, 12, 6), Scheduling::Priorities(20), &options);
 }

@@ -12,7 +12,6 @@ use super::viper::ViperOptions;
 use crate::pool::PoolOptions;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
-use crate::types::layout::{Geometry, RecordLayout};
 use crate::types::progress::Progress;
 
 /// How a store is created and opened. Each setting names its default, its unit, what it costs, and
@@ -113,20 +112,7 @@ impl Options {
         self.sizes.map(|sizes| sizes.1)
     }
 
-    /// What precedes each record. Default [`RecordLayout::Checked`]: 16 bytes more per record, about
-    /// 20 ns more per put, damage is found. Fixed at creation.
-    pub fn layout(mut self, layout: RecordLayout) -> Self {
-        self.viper = self.viper.layout(layout);
-        self
-    }
-
-    /// Page, block and segment sizes. Fixed at creation.
-    pub fn geometry(mut self, geometry: Geometry) -> Self {
-        self.viper = self.viper.geometry(geometry);
-        self
-    }
-
-    /// Bytes per segment; overrides the one in [`geometry`](Self::geometry). Default 1 GiB; on a
+    /// Bytes per segment; overrides the one in a [geometry](ViperOptions::geometry). Default 1 GiB; on a
     /// device, what fills it with equal segments of up to 1 GiB. Small segments make more files; a
     /// segment bounds nothing else. Fixed at creation.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
@@ -243,12 +229,6 @@ impl Options {
     /// May change at every open.
     pub fn capacity_bytes(mut self, bytes: u64) -> Self {
         self.pool.capacity_bytes = Some(bytes);
-        self
-    }
-
-    /// Slots per index segment: a power of two from 8 to 4096. Default 1024 (16 KiB). For tests.
-    pub fn index_segment_slots(mut self, slots: u32) -> Self {
-        self.viper = self.viper.index_segment_slots(slots);
         self
     }
 

@@ -19,7 +19,7 @@ fn options() -> chimera::Options {
 fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
         let directory = scratch();
-        let options = options().layout(layout);
+        let options = options().viper(|viper| viper.layout(layout));
         let db = open(directory.path(), &options);
         let seed = hash_seed(directory.path());
         let put = |number: u64, value: u64| {
@@ -55,7 +55,7 @@ fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
 fn a_crafted_store_is_refused_and_salvaged_in_part() {
     let directory = scratch();
     let path = directory.path();
-    let options = options().layout(RecordLayout::Published);
+    let options = options().viper(|viper| viper.layout(RecordLayout::Published));
     let seed = 12345;
     let db = open(path, &options);
     let mut session = db.session();

@@ -12,9 +12,14 @@ fn impossible_options_say_what_is_wrong() {
     let sized = || small_with(big).fixed_size(8, 8);
     let geometry = |geometry| small_with(geometry).fixed_size(8, 8);
     let cases: Vec<(Options, &[&str])> = vec![
-        (Options::new().layout(RecordLayout::Published), &["published layout", "fixed size"]),
         (
-            Options::new().geometry(Geometry { page_bytes: 128 << 10, ..Geometry::default() }),
+            Options::new().viper(|viper| viper.layout(RecordLayout::Published)),
+            &["published layout", "fixed size"],
+        ),
+        (
+            Options::new().viper(|viper| {
+                viper.geometry(Geometry { page_bytes: 128 << 10, ..Geometry::default() })
+            }),
             &["at most 524272 bytes"],
         ),
         (Options::new().fixed_size(0, 8), &["keys must have 1 to 4096 bytes"]),
@@ -34,9 +39,9 @@ fn impossible_options_say_what_is_wrong() {
         (sized().segment_bytes(1), &["multiple of 4096"]),
         (sized().segment_bytes(u64::MAX), &["multiple of 4096"]),
         (small_with(big).fixed_size(8, 5000), &["do not hold a record", "leave the geometry out"]),
-        (sized().index_segment_slots(0), &["power of two"]),
-        (sized().index_segment_slots(100), &["power of two"]),
-        (sized().index_segment_slots(1 << 20), &["power of two"]),
+        (sized().viper(|viper| viper.index_segment_slots(0)), &["power of two"]),
+        (sized().viper(|viper| viper.index_segment_slots(100)), &["power of two"]),
+        (sized().viper(|viper| viper.index_segment_slots(1 << 20)), &["power of two"]),
         (sized().populate_at_open(true), &["needs a capacity"]),
         (sized().durability(Durability::Immediate), &["cannot be had", "ask for `process`"]),
         (
@@ -67,8 +72,11 @@ fn a_store_of_other_properties_says_which() {
     let cases: Vec<(Options, &[&str])> = vec![
         (Options::new().fixed_size(16, 24), &["key size of 8", "say 16"]),
         (Options::new().fixed_size(8, 200), &["value size of 24", "say 200"]),
-        (Options::new().layout(RecordLayout::Published), &["layout Checked", "say Published"]),
-        (Options::new().geometry(other), &["geometry", "pages_per_block: 3"]),
+        (
+            Options::new().viper(|viper| viper.layout(RecordLayout::Published)),
+            &["layout Checked", "say Published"],
+        ),
+        (Options::new().viper(|viper| viper.geometry(other)), &["geometry", "pages_per_block: 3"]),
         (Options::new().segment_bytes(1 << 20), &["segment size of 16384", "say 1048576"]),
     ];
     for (options, words) in cases {

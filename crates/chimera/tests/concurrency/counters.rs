@@ -47,7 +47,7 @@ fn additions(options: &Options, at: usize) {
 #[test]
 fn additions_in_place_are_exact() {
     additions(&options(), 8);
-    additions(&options().layout(RecordLayout::Published), 8);
+    additions(&options().viper(|viper| viper.layout(RecordLayout::Published)), 8);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn eight_sessions_at_the_same_keys() {
 
 #[test]
 fn four_sessions_at_the_same_keys_in_the_published_layout() {
-    hot_keys(4, &options().layout(RecordLayout::Published));
+    hot_keys(4, &options().viper(|viper| viper.layout(RecordLayout::Published)));
 }
 
 /// Without checksums to fall back on, versions of pages alone keep readers from torn values.
@@ -111,7 +111,7 @@ fn readers_never_go_back_in_time() {
 
 #[test]
 fn readers_never_go_back_in_time_in_the_published_layout() {
-    monotonic(&options().layout(RecordLayout::Published));
+    monotonic(&options().viper(|viper| viper.layout(RecordLayout::Published)));
 }
 
 /// Two fields of a value change together, by updates that move the record and by ones in place of

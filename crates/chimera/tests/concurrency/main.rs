@@ -11,7 +11,10 @@ use chimera::Options;
 
 /// Small pages and index segments, so that everything grows, splits and is reused often.
 fn options() -> Options {
-    tools::small().populate_ahead_bytes(8 << 10).index_segment_slots(16).reclaim_percent(20)
+    tools::small()
+        .populate_ahead_bytes(8 << 10)
+        .viper(|viper| viper.index_segment_slots(16))
+        .reclaim_percent(20)
 }
 
 /// Runs `work(0)` .. `work(count - 1)` at once; a panic in one fails the test.

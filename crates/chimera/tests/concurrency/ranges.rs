@@ -79,7 +79,7 @@ fn eight_sessions_in_ranges_of_their_own() {
 
 #[test]
 fn four_sessions_in_the_published_layout() {
-    disjoint_ranges(4, &options().layout(RecordLayout::Published));
+    disjoint_ranges(4, &options().viper(|viper| viper.layout(RecordLayout::Published)));
 }
 
 /// Pool, index and tables grow under readers, who must never miss a key that is there.
@@ -189,7 +189,7 @@ fn a_full_pool_shared_by_sessions() {
 fn verification_and_listing_beside_writers() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
         let directory = scratch();
-        let db = open(directory.path(), &options().layout(layout));
+        let db = open(directory.path(), &options().viper(|viper| viper.layout(layout)));
         // Never touched: listed each time.
         fill(&mut db.session(), 50_000..50_500, 7);
         let done = AtomicBool::new(false);

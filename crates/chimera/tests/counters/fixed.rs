@@ -24,7 +24,7 @@ fn fill<P: Pmem>(session: &mut Session<P>, range: std::ops::Range<u64>) {
 }
 
 fn insert_lines(layout: RecordLayout) -> f64 {
-    let db = open(Options::new().layout(layout));
+    let db = open(Options::new().viper(|viper| viper.layout(layout)));
     let mut session = db.session();
     let counters = counted(&db, Operation::Insert, || fill(&mut session, 0..RECORDS));
     assert_fences(&counters, Operation::Insert, RECORDS, 2);
@@ -72,7 +72,8 @@ fn a_block_of_deleted_records_costs_a_fence_for_each_page() {
 
 #[test]
 fn pages_and_blocks_hold_as_many_records_as_promised() {
-    let published = open(Options::new().layout(RecordLayout::Published)).stats();
+    let published =
+        open(Options::new().viper(|viper| viper.layout(RecordLayout::Published))).stats();
     let published = published.viper().expect("Viper");
     assert_eq!((published.records_per_page, published.records_per_block), (18, 108));
     let checked = open(Options::new()).stats();
@@ -83,7 +84,7 @@ fn pages_and_blocks_hold_as_many_records_as_promised() {
 #[test]
 fn an_overwrite_costs_three_fences() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let db = open(Options::new().layout(layout));
+        let db = open(Options::new().viper(|viper| viper.layout(layout)));
         let mut session = db.session();
         fill(&mut session, 0..RECORDS);
         let counters = counted(&db, Operation::Overwrite, || {
@@ -123,7 +124,7 @@ fn a_session_behind_another_pays_one_fence_more_and_catches_up() {
 #[test]
 fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let db = open(Options::new().layout(layout));
+        let db = open(Options::new().viper(|viper| viper.layout(layout)));
         let mut session = db.session();
         fill(&mut session, 0..RECORDS);
         let mut update = |at| {
@@ -171,7 +172,7 @@ fn an_update_within_a_word_is_in_place_and_any_other_is_an_overwrite() {
 #[test]
 fn a_delete_costs_one_line_and_one_fence() {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let db = open(Options::new().layout(layout));
+        let db = open(Options::new().viper(|viper| viper.layout(layout)));
         let mut session = db.session();
         fill(&mut session, 0..RECORDS);
         let counters = counted(&db, Operation::Delete, || {

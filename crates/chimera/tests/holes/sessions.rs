@@ -179,7 +179,8 @@ fn hole_09_any_number_of_pages_threads_and_sessions() {
 fn hole_10_overwrites_across_pages_do_not_deadlock() {
     let any = small_with(Geometry { pages_per_block: 1, ..SMALL });
     let fixed = any.clone().fixed_size(8, 24);
-    for options in [fixed.clone(), fixed.layout(RecordLayout::Published), any] {
+    for options in [fixed.clone(), fixed.viper(|viper| viper.layout(RecordLayout::Published)), any]
+    {
         let directory = scratch();
         let db = open(directory.path(), &options);
         std::thread::scope(|scope| {

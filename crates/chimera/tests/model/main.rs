@@ -52,7 +52,7 @@ fn check(case: &Case) {
 /// Both layouts.
 fn check_layouts(case: &Case) {
     for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let options = case.options.clone().layout(layout);
+        let options = case.options.clone().viper(|viper| viper.layout(layout));
         check(&Case { options, ..case.clone() });
     }
 }
@@ -121,7 +121,7 @@ fn more_than_one_word_of_bits_to_a_page() {
 #[test]
 fn the_smallest_index_segments() {
     let case = case(8, 8, SMALL);
-    let options = case.options.clone().index_segment_slots(8);
+    let options = case.options.clone().viper(|viper| viper.index_segment_slots(8));
     check_layouts(&Case { options, ..case });
 }
 
@@ -129,7 +129,7 @@ fn the_smallest_index_segments() {
 fn keys_of_one_hash() {
     for slots in [8, 64] {
         let case = case(32, 24, SMALL);
-        let options = case.options.clone().index_segment_slots(slots);
+        let options = case.options.clone().viper(|viper| viper.index_segment_slots(slots));
         check_layouts(&Case { options, collide: true, ..case });
     }
 }

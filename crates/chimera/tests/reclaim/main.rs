@@ -18,7 +18,11 @@ const GEOMETRY: Geometry =
 
 /// Nothing happens in the background.
 fn options() -> Options {
-    Options::new().geometry(GEOMETRY).populate_ahead_bytes(0).huge_pages(false).reclaim_percent(0)
+    Options::new()
+        .viper(|viper| viper.geometry(GEOMETRY))
+        .populate_ahead_bytes(0)
+        .huge_pages(false)
+        .reclaim_percent(0)
 }
 
 fn both() -> [(&'static str, Options); 2] {

@@ -47,13 +47,13 @@ pub(crate) fn small_any() -> Options {
 /// As [`small`], with another geometry and without sizes.
 pub(crate) fn small_with(geometry: Geometry) -> Options {
     Options::new()
-        .geometry(geometry)
+        .viper(|viper| viper.geometry(geometry))
         .reclaim_percent(0)
         .populate_ahead_bytes(
             2 * u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block),
         )
         .huge_pages(false)
-        .index_segment_slots(64)
+        .viper(|viper| viper.index_segment_slots(64))
 }
 
 /// Key number `number`: differs from all others, also when it is cut to fewer bytes than 8 as long

@@ -16,7 +16,7 @@ use crate::{any_size, store_of};
 #[test]
 fn a_backup_is_a_store_like_the_one_it_was_made_of() {
     let directory = scratch();
-    let published = small().layout(RecordLayout::Published);
+    let published = small().viper(|viper| viper.layout(RecordLayout::Published));
     for (number, options) in [small(), published, any_size()].iter().enumerate() {
         let db = open(&directory.path().join(format!("{number}")), options);
         fill(&mut db.session(), 0..500, 1);
@@ -146,7 +146,7 @@ fn a_backup_that_fails_stays_incomplete() {
 fn a_backup_onto_a_device() {
     let directory = scratch();
     let geometry = chimera::Geometry { segment_bytes: 2 << 20, ..SMALL };
-    let db = open(&directory.path().join("one"), &small().geometry(geometry));
+    let db = open(&directory.path().join("one"), &small().viper(|viper| viper.geometry(geometry)));
     fill(&mut db.session(), 0..500, 1);
     let device = Device::filled(8 << 20, 2 << 20, 0);
     let pmem = || Hardware::new(small().hardware_options()).expect("address space");

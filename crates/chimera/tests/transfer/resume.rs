@@ -86,7 +86,7 @@ fn an_export_goes_on_after_the_store_has_changed() {
         assert!(db.delete(&key(number)).expect("it is there"));
     }
     db.close().expect("nobody else has it");
-    let db = open(&path, &small().index_segment_slots(8));
+    let db = open(&path, &small().viper(|viper| viper.index_segment_slots(8)));
     let mut stream = full.bytes;
     resume(&db, &mut stream, 300).expect("it goes on");
     let copy = open(&directory.path().join("copy"), &small());

@@ -103,7 +103,7 @@ fn the_order_of_records_stays_the_same() {
     fill(&mut db.session(), 0..500, 1);
     let bytes = exported(&db, 1);
     db.close().expect("nobody else has it");
-    let db = open(&path, &small().index_segment_slots(16).recovery_threads(2));
+    let db = open(&path, &small().viper(|viper| viper.index_segment_slots(16)).recovery_threads(2));
     let again = exported(&db, 1);
     let order = |bytes: &[u8]| -> Vec<Vec<u8>> {
         let frame = 48 + 8 + 8 + 24;

@@ -18,7 +18,11 @@ const SMALL: Geometry =
     Geometry { page_bytes: 512, pages_per_block: 4, block_shift_bytes: 0, segment_bytes: 64 << 10 };
 
 fn small() -> Options {
-    Options::new().geometry(SMALL).populate_ahead_bytes(0).reclaim_percent(0).huge_pages(false)
+    Options::new()
+        .viper(|viper| viper.geometry(SMALL))
+        .populate_ahead_bytes(0)
+        .reclaim_percent(0)
+        .huge_pages(false)
 }
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -91,7 +91,7 @@ fn values_of_short_keys_stay_with_them() {
 #[test]
 fn a_pool_without_a_block_for_a_chunk_takes_values_beside_their_keys() {
     let directory = scratch();
-    let options = Options::new().geometry(SMALL).capacity_bytes(2 * 2048);
+    let options = Options::new().viper(|viper| viper.geometry(SMALL)).capacity_bytes(2 * 2048);
     let options = options.populate_ahead_bytes(0).reclaim_percent(0).huge_pages(false);
     let db = Db::open(directory.path(), &options).expect("a store");
     let mut other = db.session();

@@ -96,16 +96,18 @@ impl StoreShape for ViperShape {
             if self.published_layout { RecordLayout::Published } else { RecordLayout::Checked };
         let mut options = Options::new()
             .engine(EngineKind::Viper)
-            .geometry(geometry)
+            .viper(|viper| viper.geometry(geometry))
             .huge_pages(false)
-            .index_segment_slots(self.index_segment_slots);
+            .viper(|viper| viper.index_segment_slots(self.index_segment_slots));
         if let Some(blocks) = self.blocks {
             options = options.capacity_bytes(blocks * block_bytes);
         }
         if self.variable {
             options
         } else {
-            options.fixed_size(self.key_bytes, VALUE_BYTES as u32).layout(layout)
+            options
+                .fixed_size(self.key_bytes, VALUE_BYTES as u32)
+                .viper(|viper| viper.layout(layout))
         }
     }
 }
