@@ -355,7 +355,7 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.kind()
     }
 
-    /// Ends the making of a store that was opened as [`Options::incomplete`], and closes it.
+    /// Ends the making of a store that was opened as incomplete, and closes it.
     ///
     /// # Errors
     /// As [`close`](Self::close), and when an earlier failure left the store in doubt: it then stays

@@ -85,7 +85,7 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => Engine::write_metrics(&**engine, text));
     }
 
-    /// One step of space reclamation. Nobody waits until it is durable: what is moved is there twice
+    /// One step of space reclamation. Nobody waits until it is durable, because a moved record has two copies
     /// until it is.
     pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
         let step = each_engine!(self, engine => Engine::reclaim_step(&**engine, free_percent));

@@ -187,7 +187,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     }
 
     /// Replaces the value of `key` by `new` if it is `expected`. `verify` where the caller has not read the
-    /// value as `expected`: a damaged one that happens to be alike is not to be answered for.
+    /// value as `expected`: a damaged value that happens to be alike must not be confirmed.
     fn replace(
         &self,
         client: &mut Self::Client,
@@ -199,7 +199,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     ) -> Result<Swap>;
 
     /// Applies `change` to the 8 bytes at `at`, a multiple of 8, of the value of `key`, little-endian;
-    /// returns what was there before. `change` answers `None` to leave it. By writing the record anew, unless
+    /// returns the number before. `change` answers `None` to leave it. By writing the record anew, unless
     /// the engine has `in_place`.
     fn update_word(
         &self,
@@ -241,10 +241,10 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         Ok(Step::Done)
     }
 
-    /// Gives back what reclamation holds.
+    /// Gives back the blocks that reclamation holds.
     fn end_reclaim(&self) {}
 
-    /// What reclamation has done, and what there is to do.
+    /// The work that reclamation has done, and the work that is left.
     fn reclaim_stats(&self) -> ReclaimStats {
         ReclaimStats::default()
     }

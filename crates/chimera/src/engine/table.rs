@@ -1,11 +1,13 @@
-//! How the table of engines becomes code; its rows are in `engine/mod.rs`. A row is all that the rest of the store knows of an engine:
+//! How the table of engines becomes code. Its rows are in `engine/mod.rs`. A row is all that the rest of the
+//! store knows of an engine:
 //!
 //! ```text
 //! /// What it is, in one line
 //! Kind = number in superblocks, "name", folder { Form: Type, .. }
 //! ```
-//! The folder has a type `Type` that implements [`EngineType`](super::EngineType), types `Stats` and `Inspect` for its reports,
-//! and each form's type, which implements [`Engine`](super::Engine). A store runs the form that takes its parameters.
+//! The folder has a type `Type` that implements [`EngineType`](super::EngineType), types `Stats` and `Inspect`
+//! for its reports, and each form's type, which implements [`Engine`](super::Engine). A store runs the form
+//! that takes its parameters.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Agreement of a store that is there with the options.
+//! Comparing an existing store with the options.
 
 use crate::engine::{Options, Plan};
 use crate::pool::{PoolGeometry, Superblock};

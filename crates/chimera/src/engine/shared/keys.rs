@@ -58,7 +58,7 @@ pub(crate) struct KeyLocks {
     environment: Arc<dyn Environment>,
 }
 
-/// Locks that there are: a power of two; in models as few as it takes.
+/// Number of locks: a power of two; in models as few as possible.
 const STRIPES: usize = if cfg!(loom) { 2 } else { 4096 };
 
 impl KeyLocks {

@@ -16,8 +16,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
     pub(crate) position: u64,
-    /// What comes before this position has been handed out, this record included unless another one is
-    /// at the same.
+    /// Records before this position have been handed out, this one included unless another one is at the
+    /// same.
     pub(crate) done_below: u64,
 }
 

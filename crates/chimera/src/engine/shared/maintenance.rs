@@ -8,8 +8,7 @@ use crate::engine::Background;
 
 /// From one pass of space reclamation to the next.
 const PASS_EVERY: Duration = Duration::from_secs(1);
-/// What is moved is paid for with rests of so many nanoseconds at least: waking takes longer than moving a
-/// block.
+/// Shortest rest that pays for moved bytes, in nanoseconds: waking takes longer than moving a block.
 const REST_NS_MIN: u64 = 1_000_000;
 
 /// What one step did.

@@ -28,7 +28,7 @@ impl<P: Pmem> Core<P> {
         settled.inspect_err(|error| self.poison.poison(&error.to_string()))
     }
 
-    /// Nobody waits for what was written: it is no user's.
+    /// Nobody waits for these writes, because no user made them.
     pub(crate) fn forget(&self) {
         if let Some(journal) = self.pool.pmem.journal() {
             journal.forget();

@@ -1,8 +1,8 @@
-//! How large a pool must be for what is to be kept in it.
+//! How large a pool must be for a [`Demand`].
 //!
 //! The answer is an estimate from above. Records of a fixed size are refilled into blocks that are partly
-//! free, so what is live decides. Records of any size are appended, and a block is filled again once
-//! reclamation has emptied it; reclamation may be slower than writers, so all that is written decides.
+//! free, so the live records decide. Records of any size are appended, and a block is filled again once
+//! reclamation has emptied it. Reclamation may be slower than writers, so all written records decide.
 
 use super::creation::new_parameters;
 use crate::engine::{Demand, Options};

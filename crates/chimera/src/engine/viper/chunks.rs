@@ -12,7 +12,8 @@ use crate::types::error::Result;
 const REUSED_PART: u32 = 4;
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Writes the value of a record at `place` to chunks, and has `write` write what is stored with its key.
+    /// Writes the value of a record at `place` to chunks, and has `write` write the record with their
+    /// descriptor.
     ///
     /// # Cost
     /// The lines of the value and up to two more for each of its chunks, beside what a short record costs;

@@ -117,7 +117,7 @@ impl Client {
         self.held = Some(Vec::new());
     }
 
-    /// Gives back what was kept.
+    /// Gives back the blocks that were kept.
     pub(super) fn release_blocks<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>) {
         for block in self.held.take().unwrap_or_default() {
             let _booked = engine.core.book(Operation::BlockHandOut, self.shared.number);

@@ -31,13 +31,13 @@ enum Part {
     /// Between two passes.
     #[default]
     Idle,
-    /// Blocks from `next` to `end` are looked at: what is moved may go behind them.
+    /// Blocks from `next` to `end` are looked at: their records may move behind them.
     Sweep { next: u64, end: u64 },
     /// The last blocks; so many units are free below.
     Tail { room: u64 },
 }
 
-/// Who moves records: one at a time.
+/// The mover of records: one at a time.
 #[derive(Default)]
 pub(super) struct Mover {
     part: Part,
@@ -65,7 +65,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// One step of a pass over blocks of which at least so much is free: empties one block at most.
     ///
     /// # Errors
-    /// What writing says. The pass is over then; nothing is lost.
+    /// Those of a write. The pass is over then, and no record is lost.
     pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
         let mut mover = self.mover();
         mover.client.spare.get_or_insert_default();
@@ -117,7 +117,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.reclaim.passes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives back what the mover holds.
+    /// Gives back the block that the mover holds.
     pub(crate) fn end_reclaim(&self) {
         let mut mover = self.mover();
         mover.client.leave(self);
@@ -134,7 +134,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     }
 
     /// Whether emptying blocks can leave fewer of them: else the same records would be moved in each pass.
-    /// When there are no fresh blocks, what is deleted in a log has to make room for others in any case.
+    /// When there are no fresh blocks, the space of retired records in logs is needed in any case.
     fn can_free_a_block(&self, free_percent: u32) -> bool {
         let used = 0..self.core.pool.used_blocks();
         let free = used.map(|block| self.free_if_worth(block, u64::from(free_percent)));
@@ -199,7 +199,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
     }
 
-    /// Units for records of the last blocks: what is free in the others.
+    /// Units for records of the last blocks: the free ones in the other blocks.
     fn free_room(&self) -> u64 {
         (0..self.core.pool.used_blocks()).map(|block| self.room_of_block(block)).sum()
     }
@@ -323,7 +323,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         is_back
     }
 
-    /// What reclamation has done, and what there is to do.
+    /// The work that reclamation has done, and the work that is left.
     pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let blocks = 0..self.core.pool.used_blocks();

@@ -20,7 +20,7 @@ pub(super) enum Finding<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     pub(super) values: bool,
-    /// Take what is found by, or behind, a damaged word as it is.
+    /// Take records found by, or behind, a damaged word as they are.
     pub(super) salvage: bool,
 }
 

@@ -11,8 +11,8 @@ use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// `verify` where the caller has not read the value as `expected`: a damaged one that happens to be
-    /// alike is not to be answered for.
+    /// `verify` where the caller has not read the value as `expected`: a damaged value that
+    /// happens to be alike must not be confirmed.
     pub(super) fn replace(
         &self,
         client: &mut Client,
@@ -52,8 +52,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(Swap::Swapped)
     }
 
-    /// Applies `change` to the 8 bytes at `at` of the value of `key`, little-endian; returns what was
-    /// there before. `change` answers `None` to leave it.
+    /// Applies `change` to the 8 bytes at `at` of the value of `key`, little-endian; returns the
+    /// number before. `change` answers `None` to leave it.
     pub(super) fn update_word(
         &self,
         client: &mut Client,

@@ -33,14 +33,14 @@ pub(crate) trait Commit: Codec {
         stored: &Stored<'_>,
     ) -> Result<()>;
 
-    /// Makes a record not live any more. Calls `retired` with the units that become free once that can be
-    /// seen and before it is durable: what is atomic there need not wait for the fence.
+    /// Retires a record: it is not live any more. Calls `retired` with the units that become free once that can
+    /// be seen and before it is durable, so that atomic instructions there need not wait for the fence.
     ///
     /// # Errors
     /// `Corrupted`, with nothing changed, when the word that says so is damaged.
     ///
     /// # Durability
-    /// The record is durably gone on return.
+    /// The record is durably retired on return.
     ///
     /// # Cost
     /// 1 line, 1 fence.

@@ -20,7 +20,7 @@ pub(crate) struct InsertPoint {
     pub(super) pages_left: u64,
     pub(crate) page: u64,
     pub(super) page_at: u64,
-    /// What was free in the pages of the block when the session went on from them; none where no account is
+    /// Free space in the pages of the block when the session went on from them; none where no account is
     /// kept, or once it is wrong.
     pub(crate) left: Option<Room>,
     /// The part in hand of a page with slots.
@@ -58,7 +58,7 @@ impl InsertPoint {
     }
 }
 
-/// Why what was begun at a point is not completed.
+/// Why a record that was begun at a point is not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Abandoned {
     /// The record will not be committed.

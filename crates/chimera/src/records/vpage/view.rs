@@ -10,7 +10,7 @@ use crate::pool::Pool;
 pub(crate) enum Reuse {
     /// Where they are, beside live records.
     InPlace,
-    /// Once nothing in the block is live: until then what was retired keeps its place.
+    /// Once nothing in the block is live: until then retired records keep their place.
     WholeBlock,
 }
 
@@ -65,9 +65,9 @@ pub(crate) struct Usage {
     pub(crate) pages_filled: u64,
     pub(crate) pages_damaged: u64,
     pub(crate) live_records: u64,
-    /// What is live, with its headers.
+    /// Live records and chunks, with their headers.
     pub(crate) live_bytes: u64,
-    /// What is neither live nor room.
+    /// Neither live nor room.
     pub(crate) dead_bytes: u64,
     pub(crate) room_bytes: u64,
 }
@@ -88,7 +88,7 @@ pub(crate) type IsSound<'a> = dyn Fn(&Record, &[u8]) -> bool + 'a;
 pub(crate) struct Scan<'a> {
     /// The block's.
     pub(crate) flags: u32,
-    /// Take what is found by, or behind, a damaged word as it is.
+    /// Take records found by, or behind, a damaged word as they are.
     pub(crate) salvage: bool,
     /// Values are asked for.
     pub(crate) values: bool,
@@ -127,7 +127,7 @@ pub(crate) trait BlockView: Codec {
     /// Whether a block has a place for a record of so many units.
     fn has_room<P: Pmem>(&self, pool: &Pool<P>, block: u64, units: u32) -> bool;
 
-    /// The parts of a block in which nothing is live; what is damaged is no room.
+    /// The parts of a block in which nothing is live; damaged parts are no room.
     fn room_in<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Room;
 
     /// Units of a block that emptying it would gain.

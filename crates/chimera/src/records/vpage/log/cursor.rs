@@ -81,7 +81,7 @@ impl Cursor for LogPages {
         point.log.tail += span(key_bytes, beside_bytes);
     }
 
-    /// What was begun lies behind the log, where there may have to be zeros: the page is over.
+    /// The begun record lies behind the log, where zeros may be needed: the session leaves the page.
     fn abandon(&self, point: &mut InsertPoint, _cause: Abandoned) {
         point.log.tail = point.log.end;
     }
@@ -131,7 +131,7 @@ impl Cursor for LogPages {
 }
 
 impl LogPages {
-    /// The place of what is written next.
+    /// The place of the next record or chunk.
     #[inline(always)]
     pub(super) fn next_place(point: &InsertPoint) -> Place {
         Place {

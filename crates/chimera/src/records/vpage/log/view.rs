@@ -23,7 +23,7 @@ impl Room {
 }
 
 impl LogPages {
-    /// Bytes of what is not live in the logs of a block.
+    /// Bytes in the logs of a block that are not live.
     fn dead_bytes<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u64 {
         let dead = |part| {
             let walked = self.walk(pool, part);
@@ -97,7 +97,7 @@ impl BlockView for LogPages {
         Self::room_from(self.parts_of(pool, block).map(|part| (part, self.walk(pool, part))))
     }
 
-    /// What was deleted, not what is behind the log.
+    /// Retired records, not the space behind the log.
     fn gain<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> u32 {
         (self.dead_bytes(pool, block) / 8) as u32
     }
