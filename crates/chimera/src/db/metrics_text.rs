@@ -217,7 +217,7 @@ fn write_journal(text: &mut Exposition, journal: &JournalFigures) {
         ),
         (
             "chimera_journal_pending_bytes",
-            "Bytes of entries that a checkpoint has yet to bring home.",
+            "Bytes of entries that a checkpoint has yet to write back.",
             journal.pending_bytes,
         ),
     ];
