@@ -56,13 +56,17 @@ impl<P: Pmem> AnyEngine<P> {
     pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
         let pool = &self.core().pool;
         let (blocks_used, ready) = (pool.used_blocks(), pool.ready_blocks());
-        InspectReport {
+        let report = InspectReport {
             block_bytes: pool.map.block_bytes,
             blocks_used,
             blocks_ready: ready.saturating_sub(blocks_used),
             records: self.records(),
             details: each_engine!(self, engine => Engine::inspect(&**engine, progress)),
+        };
+        if let Some(progress) = progress {
+            progress(blocks_used, blocks_used);
         }
+        report
     }
 
     pub(crate) fn records(&self) -> u64 {

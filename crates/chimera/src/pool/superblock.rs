@@ -49,6 +49,7 @@ pub(crate) enum Closing {
 
 /// Sizes of a pool's parts, fixed at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "units are last in names")]
 pub(crate) struct PoolGeometry {
     pub(crate) segment_bytes: u64,
     pub(crate) block_bytes: u32,

@@ -149,7 +149,11 @@ fn records_of_every_length_come_back(configuration: &Configuration) {
     for length in lengths {
         let key = key_of(length, 3 + length as usize % 150);
         let value = value_of(length, 1, length as usize);
-        assert!(session.put(&key, &value).expect("there is room"));
+        match session.put(&key, &value) {
+            // An engine may take shorter values only, but some thousand bytes.
+            Err(Error::ValueLength { found, most }) if found > most && most >= 4096 => continue,
+            outcome => assert!(outcome.expect("there is room")),
+        }
         assert_eq!(session.get(&key).expect("get").as_ref(), Some(&value), "{length} bytes");
         records.insert(key, value);
     }

@@ -21,6 +21,9 @@ pub(crate) fn check<P: Pmem, E: Engine<P>>(engine: &E, progress: Option<&Progres
         true
     });
     engine.end(&mut client);
+    if let Some(progress) = progress {
+        progress(report.records, report.records);
+    }
     match listed {
         Ok(()) => {}
         Err(Error::Corrupted { what, at }) => report.damage(at, what),

@@ -165,7 +165,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         let keys: usize = self.lock().map.keys().map(|(_, key)| 40 + key.len()).sum();
         EngineFigures {
             blocks_free: 0,
-            dram_index_bytes: keys as u64,
+            dram_index_bytes: (size_of::<State>() + keys) as u64,
             dram_table_bytes: 0,
             details: EngineStats::Teaching(self.report()),
         }

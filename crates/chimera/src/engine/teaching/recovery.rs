@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::log::{LOG, READY, sites, steps};
 use super::{LogRun, State, Teaching};
 use crate::engine::Options;
-use crate::pool::runs::{FoundRun, Run};
+use crate::pool::runs::FoundRun;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::HEADER_AT;
 use crate::types::error::{Error, Result};
@@ -26,11 +26,28 @@ impl<P: Pmem> Teaching<P> {
         })?;
         for (run, flags) in found {
             stats.blocks_scanned += u64::from(run.blocks());
+            let bytes = pool.run_bytes(&run);
+            let (start, end) = (bytes.offset(), bytes.offset() + bytes.length());
+            let mut log = LogRun { run, tail: start, end, live_records: 0 };
             let is_ready = flags & READY != 0 || pool.pmem.skips(steps::READY_CHECK);
-            match self.recover_run(state, run, is_ready, &mut losers) {
-                Err(Error::Corrupted { .. }) if salvage => stats.records_damaged += 1,
-                other => other?,
+            while is_ready && log.tail < end {
+                match self.recover_record(state, &mut log, &mut losers) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(Error::Corrupted { .. }) if salvage => {
+                        // The run is never freed.
+                        stats.records_damaged += 1;
+                        log.live_records += 1;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
+            if !pool.read_only && log.tail > start {
+                // The last process may have ended before it wrote the last words back.
+                pool.pmem.flush(pool.extent(start, log.tail - start), sites::FOUND);
+                pool.pmem.fence(sites::FOUND);
+            }
+            state.runs.insert(start, log);
         }
         stats.duplicates_cleared = losers.len() as u64;
         stats.records = state.map.len() as u64;
@@ -40,44 +57,27 @@ impl<P: Pmem> Teaching<P> {
         Ok(stats)
     }
 
-    /// Enters the records of a run into the map.
-    fn recover_run(
+    /// Enters the record at the tail of a run into the map, and moves the tail behind it; behind the whole run
+    /// where its lengths are damaged. `false` where the log ends.
+    fn recover_record(
         &self,
         state: &mut State,
-        run: Run,
-        is_ready: bool,
+        log: &mut LogRun,
         losers: &mut Vec<u64>,
-    ) -> Result<()> {
-        let (pool, bytes) = (&self.core.pool, self.core.pool.run_bytes(&run));
-        let (start, end) = (bytes.offset(), bytes.offset() + bytes.length());
-        let mut log = LogRun { run, tail: start, end, live_records: 0 };
-        let mut walk = || {
-            let mut value = Vec::new();
-            while is_ready && log.tail < end {
-                let at = log.tail;
-                let Some((is_live, lengths)) = self.entry(at, end)? else { break };
-                if is_live {
-                    let (key, hash, version) = self.read_at(at, lengths, &mut value)?;
-                    losers.extend(self.enter(state, (hash, key), at));
-                    state.clock = state.clock.max(version);
-                    log.live_records += 1;
-                }
-                log.tail += lengths.span();
-            }
-            Ok(())
+    ) -> Result<bool> {
+        let at = std::mem::replace(&mut log.tail, log.end);
+        let Some((is_live, lengths)) = self.entry(at, log.end)? else {
+            log.tail = at;
+            return Ok(false);
         };
-        let walked: Result<()> = walk();
-        if !pool.read_only && log.tail > start {
-            // The last process may have ended before it wrote the last words back.
-            pool.pmem.flush(pool.extent(start, log.tail - start), sites::FOUND);
-            pool.pmem.fence(sites::FOUND);
+        log.tail = at + lengths.span();
+        if is_live {
+            let (key, hash, version) = self.read_at(at, lengths, &mut Vec::new())?;
+            losers.extend(self.enter(state, (hash, key), at));
+            state.clock = state.clock.max(version);
+            log.live_records += 1;
         }
-        if walked.is_err() {
-            // What follows damage may be records: nothing is appended, and the run is never freed.
-            (log.tail, log.live_records) = (end, log.live_records + 1);
-        }
-        state.runs.insert(start, log);
-        walked
+        Ok(true)
     }
 
     /// Enters a record into the map. Returns the record of the same key that lost, if there is one.

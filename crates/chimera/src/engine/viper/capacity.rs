@@ -4,8 +4,7 @@
 //! free, so the live records decide. Records of any size are appended, and a block is filled again once
 //! reclamation has emptied it. Reclamation may be slower than writers, so all written records decide.
 
-use super::creation::new_parameters;
-use crate::engine::{Demand, Options};
+use crate::engine::Demand;
 use crate::records::lengths::span;
 use crate::records::vpage::{PageLayout, PageParameters};
 use crate::types::error::{Error, Result};
@@ -19,15 +18,14 @@ const REWRITTEN_SPACE_PERCENT: u64 = 45;
 /// Of a value that is spilled to chunks, one part in so many is the headers of chunks and the ends of blocks.
 const CHUNK_PART: u64 = 8;
 
-/// See [`Options::pool_bytes_for`].
-pub(super) fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
-    let parameters = new_parameters(options)?;
+/// See [`Options::pool_bytes_for`](crate::Options::pool_bytes_for).
+pub(super) fn pool_bytes(parameters: &PageParameters, demand: &Demand) -> Result<u64> {
     let page_bytes = u64::from(parameters.geometry.page_bytes);
     let block_bytes = page_bytes * u64::from(parameters.geometry.pages_per_block);
     let blocks = if parameters.is_variable() {
         log_blocks(page_bytes, block_bytes, demand)
     } else {
-        slotted_blocks(&parameters, demand)
+        slotted_blocks(parameters, demand)
     };
     let spare = demand.sessions.checked_mul(BLOCKS_PER_SESSION);
     blocks

@@ -58,7 +58,7 @@ impl EngineType for Type {
     }
 
     fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
-        capacity::pool_bytes(options, demand)
+        capacity::pool_bytes(&new_parameters(options)?, demand)
     }
 
     fn sites() -> Vec<Site> {
