@@ -22,6 +22,11 @@ pub trait FileProvider: Send + Sync + fmt::Debug + 'static {
     fn is_directory(&self, path: &Path) -> io::Result<Option<bool>>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory. Not supported unless said otherwise.
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Gives the file `from` the name `to`. Not supported unless said otherwise.
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
         let _ = (from, to);

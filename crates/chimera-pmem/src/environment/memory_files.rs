@@ -159,6 +159,23 @@ impl FileProvider for MemoryFiles {
         }
     }
 
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        let mut nodes = lock(&self.nodes);
+        match nodes.get(&path) {
+            Some(Node::File(_)) => Err(io::ErrorKind::NotADirectory.into()),
+            Some(Node::Directory) if nodes.keys().any(|name| name.parent() == Some(&path)) => {
+                Err(io::ErrorKind::DirectoryNotEmpty.into())
+            }
+            Some(Node::Directory) => {
+                nodes.remove(&path);
+                Ok(())
+            }
+            None if path == Path::new("") => Err(io::ErrorKind::ResourceBusy.into()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (normal(from), normal(to));
         let mut nodes = lock(&self.nodes);

@@ -180,6 +180,15 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// As the operating system says.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// As the operating system says: `DirectoryNotEmpty` while anything is in it; `Unsupported` where
+    /// directories cannot be removed.
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Gives the file `from` the name `to`, in the same directory; whatever file had that name is gone.
     /// An `open` of `to` meanwhile gives either file, whole. A store's content does not depend on it.
     ///

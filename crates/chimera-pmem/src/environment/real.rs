@@ -122,6 +122,10 @@ impl Environment for RealEnvironment {
         self.files.remove(path)
     }
 
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.files.remove_directory(path)
+    }
+
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.files.replace(from, to)
     }

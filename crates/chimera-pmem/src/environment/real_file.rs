@@ -51,6 +51,10 @@ impl FileProvider for RealFiles {
         fs::remove_file(path)
     }
 
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
     fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }

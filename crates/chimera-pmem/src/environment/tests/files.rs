@@ -75,6 +75,25 @@ fn a_file_takes_the_place_of_another() {
 }
 
 #[test]
+fn only_an_empty_directory_is_removed() {
+    on_both(|files, directory| {
+        let (outer, inner) = (directory.join("outer"), directory.join("outer/inner"));
+        assert_eq!(kind(files.remove_directory(&outer)), ErrorKind::NotFound);
+        files.create_directory(&inner).unwrap();
+        assert_eq!(kind(files.remove_directory(&outer)), ErrorKind::DirectoryNotEmpty);
+        let file = inner.join("file");
+        files.open(&file, OpenMode::CreateNew).unwrap();
+        assert_eq!(kind(files.remove_directory(&inner)), ErrorKind::DirectoryNotEmpty);
+        assert_eq!(kind(files.remove_directory(&file)), ErrorKind::NotADirectory);
+        files.remove(&file).unwrap();
+        files.remove_directory(&inner).unwrap();
+        files.remove_directory(&outer).unwrap();
+        assert_eq!(files.is_directory(&outer).unwrap(), None);
+        assert!(files.list(directory).unwrap().is_empty());
+    });
+}
+
+#[test]
 fn allocating_grows_and_keeps() {
     on_both(|files, directory| {
         let file = files.open(&directory.join("file"), OpenMode::CreateNew).unwrap();
