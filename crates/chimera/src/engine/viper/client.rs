@@ -311,7 +311,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         match self.own_reused(block, flags, need) {
             Ok(true) => return true,
             Ok(false) => {
-                self.blocks.leave(block, None, || self.pages.room_in(&self.core.pool, block))
+                self.blocks.leave(block, None, || self.pages.room_in(&self.core.pool, block));
             }
             // It stays out of use: neither owned nor queued by anyone.
             Err(error) => log::warn!("block {block} is not used: {error}"),
