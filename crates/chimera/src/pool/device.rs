@@ -8,7 +8,7 @@
 //! # Invariants
 //! 1. Areas and segments begin and end at multiples of the device's alignment.
 //! 2. What the device held before means nothing, whatever it is: a segment is what its header says
-//!    once the superblock counts it, and fresh blocks are made zero before they are ready.
+//!    once the superblock says that it is in force, and fresh blocks are made zero before they are ready.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use chimera_pmem::environment::{File, OpenMode};
 use chimera_pmem::{Environment, Medium};
 
-use super::files::Section;
+use super::segment::Section;
 use super::superblock;
 use crate::types::error::{Error, Result};
 

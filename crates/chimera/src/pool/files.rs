@@ -9,6 +9,7 @@ use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 
 use super::BlockMap;
 use super::device::Device;
+use super::segment::Section;
 use super::superblock::FILE_BYTES;
 use crate::types::error::{Error, Result};
 
@@ -22,15 +23,19 @@ pub(super) struct PoolFiles {
     pub(super) device: Option<Device>,
 }
 
-/// What a segment lies on: a file, or a part of a device.
-pub(super) struct Section {
-    pub(super) file: Arc<dyn File>,
-    /// Where it begins, in bytes.
-    pub(super) offset: u64,
-}
+/// The file that is locked.
+pub(super) const LOCK: &str = "lock";
+/// Its length: a process id as text.
+pub(super) const LOCK_BYTES: usize = 20;
+/// The file of the superblock.
+pub(super) const SUPERBLOCK: &str = "superblock";
+/// The file of the journal.
+pub(super) const JOURNAL: &str = "journal";
+/// With what the names of segments begin.
+const SEGMENT: &str = "segment-";
 
 fn segment_name(index: u64) -> String {
-    format!("segment-{index:06}")
+    format!("{SEGMENT}{index:06}")
 }
 
 impl PoolFiles {
@@ -60,29 +65,11 @@ impl PoolFiles {
             None if create && !read_only => create_directory(&*environment, path)?,
             None => return Err(Error::NotFound { path: path.to_owned() }),
         }
-        let name = path.join("lock");
-        let file = match environment.open(&name, lock_mode(read_only)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if read_only || !create {
-                    return Err(Error::NotFound { path: path.to_owned() });
-                }
-                match environment.open(&name, OpenMode::CreateNew) {
-                    // Another process was faster: take its file.
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        environment.open(&name, OpenMode::ReadWrite)
-                    }
-                    other => other,
-                }
-            }
-            other => other,
-        }
-        .map_err(Error::io("open", &name))?;
-        if !file.try_lock(!read_only).map_err(Error::io("lock", &name))? {
-            return Err(Error::Locked { holder: holder(&*file) });
-        }
+        let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
+        let file = lock_in(&*environment, path, mode, create)?;
         if !read_only {
-            let text = format!("{:<20}", environment.process_id());
-            file.write_at(0, text.as_bytes()).map_err(Error::io("write", &name))?;
+            let text = format!("{:<LOCK_BYTES$}", environment.process_id());
+            file.write_at(0, text.as_bytes()).map_err(Error::io("write", &path.join(LOCK)))?;
         }
         Ok(Self { path: path.to_owned(), environment, lock: Some(file), device: None })
     }
@@ -126,7 +113,7 @@ impl PoolFiles {
     }
 
     pub(super) fn superblock_path(&self) -> PathBuf {
-        self.path.join("superblock")
+        self.path.join(SUPERBLOCK)
     }
 
     /// The file of a segment, or the device it lies on.
@@ -143,7 +130,7 @@ impl PoolFiles {
         Ok(names.iter().any(|name| {
             name.file_name()
                 .and_then(|name| name.to_str())
-                .is_some_and(|name| name.starts_with("segment-"))
+                .is_some_and(|name| name.starts_with(SEGMENT))
         }))
     }
 
@@ -264,7 +251,7 @@ fn create_directory(environment: &dyn Environment, path: &Path) -> Result<()> {
 }
 
 /// Makes the entry of a directory in its parent durable, where one may.
-fn sync_entry_of(environment: &dyn Environment, directory: &Path) -> Result<()> {
+pub(super) fn sync_entry_of(environment: &dyn Environment, directory: &Path) -> Result<()> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     match environment.sync_directory(parent) {
@@ -276,19 +263,65 @@ fn sync_entry_of(environment: &dyn Environment, directory: &Path) -> Result<()> 
     }
 }
 
-fn lock_mode(read_only: bool) -> OpenMode {
-    if read_only { OpenMode::Read } else { OpenMode::ReadWrite }
+/// Opens and locks the lock of the directory `path`: exclusively, where `mode` is for writing. Makes it when
+/// it is missing, `create` is true and `mode` is for writing.
+///
+/// # Errors
+/// `NotFound` when it is missing, `Locked`, or what the system says.
+pub(super) fn lock_in(
+    environment: &dyn Environment,
+    path: &Path,
+    mode: OpenMode,
+    create: bool,
+) -> Result<Arc<dyn File>> {
+    let name = path.join(LOCK);
+    loop {
+        let file = open_lock(environment, path, mode, create)?;
+        if !file.try_lock(mode != OpenMode::Read).map_err(Error::io("lock", &name))? {
+            return Err(Error::Locked { holder: holder(&*file) });
+        }
+        // Else its last holder destroyed the store, and this file locks nothing any more.
+        if environment.is_directory(&name).map_err(Error::io("look at", &name))?.is_some() {
+            return Ok(file);
+        }
+    }
+}
+
+fn open_lock(
+    environment: &dyn Environment,
+    path: &Path,
+    mode: OpenMode,
+    create: bool,
+) -> Result<Arc<dyn File>> {
+    let name = path.join(LOCK);
+    let opened = match environment.open(&name, mode) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if mode == OpenMode::Read || !create {
+                return Err(Error::NotFound { path: path.to_owned() });
+            }
+            match environment.open(&name, OpenMode::CreateNew) {
+                // Another process was faster: take its file.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    environment.open(&name, mode)
+                }
+                other => other,
+            }
+        }
+        other => other,
+    };
+    opened.map_err(Error::io("open", &name))
+}
+
+/// The last writer, as the content of a lock says.
+pub(super) fn writer_of(lock: &dyn File) -> Option<u32> {
+    let mut text = [0; LOCK_BYTES];
+    lock.read_at(0, &mut text).ok()?;
+    std::str::from_utf8(&text).ok()?.trim().parse().ok()
 }
 
 /// Who holds the lock, from what the holder wrote into it.
 fn holder(file: &dyn File) -> String {
-    let mut text = [0; 20];
-    let process = file
-        .read_at(0, &mut text)
-        .ok()
-        .and_then(|()| std::str::from_utf8(&text).ok())
-        .and_then(|text| text.trim().parse::<u32>().ok());
-    match process {
+    match writer_of(file) {
         Some(process) => format!("process {process}, or a reader that came after it"),
         None => "another process".to_owned(),
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Medium, Pmem, Site};
 
-use super::files::{Section, full_or_io};
-use super::{Pool, USED_BLOCKS_AT, checked_word, segment, sites};
+use super::files::full_or_io;
+use super::segment::{self, Section};
+use super::{Pool, USED_BLOCKS_AT, checked_word, sites};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
@@ -97,7 +98,7 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
-    /// Takes the last block back, which is the caller's and in which nothing counts; `false` when it is
+    /// Takes the last block back, which is the caller's and in which nothing is live; `false` when it is
     /// not the last one, or `clear` failed. `clear` ends with a fence; nobody is handed the block before.
     ///
     /// # Durability
@@ -140,7 +141,7 @@ impl<P: Pmem> Pool<P> {
     /// Returns storage of blocks that were given back to the file system, but for those that are kept
     /// ready ahead of use, and where all of it was asked for. What cannot be returned stays ready.
     pub(crate) fn release_storage(&self) {
-        // What a journal still brings home would take the storage back.
+        // What a journal is yet to write back would take the storage again.
         let is_bound = self.files.device.is_some() || self.files.is_without_files();
         if is_bound || self.is_journaled || self.keeps_storage {
             return;

@@ -7,7 +7,7 @@
 //!   durable, with its name, before anything is mapped.
 //! - Otherwise it is removed, but only after the superblock says durably that the pool is open without
 //!   one ([`Closing::Open`](super::Closing)).
-//! - **Close**: everything is brought home, and the journal marked as closed.
+//! - **Close**: everything is written back to the pool's files, and the journal marked as closed.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use chimera_pmem::journal::{Contents, Journal, Lines, SyncPolicy};
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;
 
-use super::files::{PoolFiles, full_or_io};
-use super::open::{find_superblock, read_words};
+use super::copies::{find_superblock, read_words};
+use super::files::{JOURNAL, PoolFiles, full_or_io};
 use super::superblock::FILE_BYTES;
 use super::{BlockMap, Closing, Pool, PoolOptions, Superblock};
 use crate::types::durability::Durability;
@@ -27,7 +27,7 @@ use crate::types::error::{Error, Result};
 
 impl PoolFiles {
     fn journal_path(&self) -> PathBuf {
-        self.path.join("journal")
+        self.path.join(JOURNAL)
     }
 }
 
@@ -72,7 +72,7 @@ impl JournalFile {
         Ok(Self { file: Some(file), contents, pool_id })
     }
 
-    /// Brings home what the journal holds, or, for reading only, shows it over the files.
+    /// Writes what the journal holds back to the files, or, for reading only, shows it over them.
     ///
     /// # Errors
     /// `Corrupted` when it does not belong to this pool; when a file is missing or cannot be written.
@@ -86,7 +86,7 @@ impl JournalFile {
         if contents.lines().is_empty() {
             return Ok(());
         }
-        let homes = Homes::find(files, contents, read_only)?;
+        let targets = Targets::find(files, contents, read_only)?;
         let path = files.journal_path();
         if read_only {
             // Read again, because what is shown is given away.
@@ -95,7 +95,7 @@ impl JournalFile {
             return pmem.overlay(lines).map_err(Error::io("read", &path));
         }
         contents.make_durable(&**file).map_err(Error::io("sync", &path))?;
-        homes.write(contents.lines()).map_err(Error::io("bring home", &path))?;
+        targets.write(contents.lines()).map_err(Error::io("write back", &path))?;
         contents.empty(&**file).map_err(Error::io("empty", &path))
     }
 
@@ -207,13 +207,13 @@ fn is_same(found: &Result<Option<Superblock>>, pool_id: u64) -> bool {
 }
 
 /// The files of a pool that is not open yet.
-struct Homes {
+struct Targets {
     superblock: Arc<dyn File>,
     segments: Vec<Arc<dyn File>>,
     segment_bytes: u64,
 }
 
-impl Homes {
+impl Targets {
     /// The files that the lines of a journal belong to, by the superblock as the journal leaves it.
     fn find(files: &PoolFiles, contents: &Contents, read_only: bool) -> Result<Self> {
         let path = files.superblock_path();
@@ -229,7 +229,7 @@ impl Homes {
         let geometry = &superblock.geometry;
         let map = geometry.validate().ok().and_then(|()| BlockMap::new(FILE_BYTES, geometry));
         let map = map.ok_or_else(|| foreign("leaves a superblock whose sizes are not valid"))?;
-        // Lines of one segment more can be there: a new one is written before it counts.
+        // Lines of one segment more can be there: a new one is written before it is in force.
         let mut segments = Vec::new();
         while FILE_BYTES + segments.len() as u64 * map.segment_bytes < contents.lines().end() {
             let index = segments.len() as u64;
@@ -288,7 +288,7 @@ impl<P: Pmem> Pool<P> {
         journal.settle_read().map_err(Error::io("make durable what was read in", &self.files.path))
     }
 
-    /// Brings everything home and marks the journal as closed.
+    /// Writes everything back to the files and marks the journal as closed.
     pub(super) fn close_journal(&self) -> Result<()> {
         let Some(journal) = self.pmem.journal() else { return Ok(()) };
         journal.close().map_err(Error::io("empty the journal of", &self.files.path))

@@ -8,7 +8,7 @@
 //! same parts lie on the device itself, one after the other (see `device`).
 //!
 //! # Invariants
-//! 1. A segment counts once the superblock says so; a file beyond that count is the orphan of an
+//! 1. A segment is in force once the superblock says so; a file beyond that number is the orphan of an
 //!    interrupted growth and holds nothing.
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
@@ -24,6 +24,7 @@
 mod block_word;
 mod blocks;
 pub(crate) mod checked_word;
+mod copies;
 mod device;
 mod files;
 mod growth;
@@ -77,7 +78,7 @@ pub(crate) mod steps {
     chimera_pmem::steps! {
         /// The checksum of a superblock's copy.
         SUPERBLOCK_CHECK = "pool.step.superblock_check";
-        /// That the copy with the higher sequence number counts.
+        /// That the copy with the higher sequence number is in force.
         SUPERBLOCK_NEWER = "pool.step.superblock_newer";
         /// The check of the number of used blocks.
         USED_BLOCKS_CHECK = "pool.step.used_blocks_check";
@@ -172,6 +173,7 @@ impl<P: Pmem> Pool<P> {
     ///
     /// # Cost
     /// As twice [`change_superblock`](Self::change_superblock).
+    #[cfg_attr(not(test), allow(dead_code, reason = "only engines with roots replace them"))]
     pub(crate) fn replace_roots(&self, change: impl FnOnce(&mut [u64; ROOTS])) {
         self.change_superblock(|superblock| change(&mut superblock.roots));
         self.change_superblock(|_| {});
@@ -209,10 +211,9 @@ impl<P: Pmem> Pool<P> {
         let Superblock { segments, closing, .. } = self.superblock();
         let needed = self.segments_needed(segments);
         if let Some(journal) = self.pmem.journal().filter(|_| needed < segments) {
-            // From here on no entry names a byte of a segment that will not count any more.
-            journal
-                .checkpoint()
-                .map_err(Error::io("bring home the journal of", &self.files.path))?;
+            // From here on no entry names a byte of a segment that is about to go.
+            let failed = Error::io("write back the journal of", &self.files.path);
+            journal.checkpoint().map_err(failed)?;
         }
         self.change_superblock(|superblock| {
             superblock.segments = needed;

@@ -4,18 +4,19 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File};
-use chimera_pmem::{Environment, Medium, Pmem, Site};
-use zerocopy::IntoBytes;
+use chimera_pmem::{Environment, Medium, Pmem};
 
+use super::copies::{find_superblock, is_blank, magic_at, read_words};
 use super::device::Device;
-use super::files::{PoolFiles, Section};
+use super::files::PoolFiles;
 use super::growth::{Growth, HandOut};
 use super::journal::JournalFile;
-use super::storage::Mapped;
-use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, seal};
+use super::segment::{self, Section};
+use super::storage::{self, Mapped};
+use super::superblock::FILE_BYTES;
 use super::{
-    BlockMap, Closing, Pool, PoolOptions, Superblock, USED_BLOCKS_AT, checked_word, segment, steps,
-    storage, store_superblock,
+    BlockMap, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT, checked_word,
+    steps, store_superblock,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,15 +58,7 @@ impl<P: Pmem> Pool<P> {
             return Err(Error::AlreadyExists { path: path.to_owned() });
         }
         options.effective_durability(pmem.medium())?;
-        let geometry = &superblock.geometry;
-        let fits = |device: &Device| device.check_segment_bytes(geometry.segment_bytes);
-        let valid = geometry.validate().and_then(|()| files.device.as_ref().map_or(Ok(()), fits));
-        let map = valid.and_then(|()| {
-            BlockMap::new(files.superblock_bytes(), geometry).ok_or_else(|| {
-                format!("a segment of {} bytes has no room for a block", geometry.segment_bytes)
-            })
-        });
-        let map = map.map_err(|what| {
+        let map = block_map(&files, &superblock.geometry).map_err(|what| {
             if created {
                 Error::InvalidOptions(what)
             } else {
@@ -86,6 +79,18 @@ impl<P: Pmem> Pool<P> {
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
         storage::ensure_used(&pmem, &files, &map, &segments, used)?;
+        let parts = Parts { files, superblock, map, segments, used };
+        Ok((Self::assemble(pmem, environment, options, parts), Opened { created, clean }))
+    }
+
+    /// The open pool, of what was found or made.
+    fn assemble(
+        pmem: P,
+        environment: Arc<dyn Environment>,
+        options: &PoolOptions,
+        parts: Parts,
+    ) -> Self {
+        let Parts { files, superblock, map, segments, used } = parts;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
@@ -94,7 +99,7 @@ impl<P: Pmem> Pool<P> {
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
             .min(files.blocks_max(&map));
         let is_journaled = pmem.journal().is_some();
-        let pool = Self {
+        Self {
             pmem,
             environment,
             map,
@@ -112,8 +117,7 @@ impl<P: Pmem> Pool<P> {
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
             used: AtomicU64::new(used),
-        };
-        Ok((pool, Opened { created, clean }))
+        }
     }
 
     /// Marks the pool as not closed in order, before the first change and after the last reason to
@@ -164,6 +168,27 @@ impl<P: Pmem> Pool<P> {
             journal.forget();
         }
     }
+}
+
+/// What an open pool is made of.
+struct Parts {
+    files: PoolFiles,
+    superblock: Superblock,
+    map: BlockMap,
+    segments: Vec<Section>,
+    /// Blocks in use.
+    used: u64,
+}
+
+/// Where blocks lie in a pool of these sizes; what is wrong with them, where there can be no such pool.
+fn block_map(files: &PoolFiles, geometry: &PoolGeometry) -> Result<BlockMap, String> {
+    geometry.validate()?;
+    if let Some(device) = &files.device {
+        device.check_segment_bytes(geometry.segment_bytes)?;
+    }
+    BlockMap::new(files.superblock_bytes(), geometry).ok_or_else(|| {
+        format!("a segment of {} bytes has no room for a block", geometry.segment_bytes)
+    })
 }
 
 /// What a new pool is to be.
@@ -262,9 +287,7 @@ fn map_superblock_of_device<P: Pmem>(
     let length = device.superblock_bytes();
     pmem.map(0, &device.file, 0, length).map_err(Error::io("map", &files.path))?;
     let (skips, word) = (|step| pmem.skips(step), |at| pmem.load_u64(at));
-    let copies = [read_copy(&skips, &word, 0), read_copy(&skips, &word, COPY_STRIDE)];
-    let has_magic = [0, COPY_STRIDE].iter().any(|&at| word(at) == MAGIC);
-    if !has_magic && !is_half_created(&word, &copies) {
+    if magic_at(&word).is_none() && !is_blank(&word) {
         return Err(device.foreign());
     }
     found_or_new(find_superblock(&skips, &word, true)?, files, options, new)
@@ -289,64 +312,6 @@ fn found_or_new(
             Err(Error::NotFound { path: files.path.clone() })
         }
         None => Ok((new()?, true)),
-    }
-}
-
-/// Which checks a tool leaves out.
-type Skips<'a> = &'a dyn Fn(Site) -> bool;
-
-/// The words of the superblock's file.
-pub(super) fn read_words(file: &dyn File) -> std::io::Result<Vec<u64>> {
-    let mut words = vec![0; (FILE_BYTES / 8) as usize];
-    file.read_at(0, words.as_mut_bytes())?;
-    Ok(words)
-}
-
-/// The superblock in force, given the words of its file by their offset. `None` when it was being made,
-/// where that is possible.
-pub(super) fn find_superblock(
-    skips: Skips<'_>,
-    word: &dyn Fn(u64) -> u64,
-    may_be_half_made: bool,
-) -> Result<Option<Superblock>> {
-    let copies = [read_copy(skips, word, 0), read_copy(skips, word, COPY_STRIDE)];
-    if may_be_half_made && is_half_created(word, &copies) {
-        return Ok(None);
-    }
-    newest(skips, copies).map(Some)
-}
-
-/// Whether the superblock is one that was being made: nothing but an incomplete first copy. A store
-/// that was ever open has a second one.
-fn is_half_created(word: &dyn Fn(u64) -> u64, copies: &[Result<Superblock>; 2]) -> bool {
-    let is_zero = |number: u64| word(8 * number) == 0;
-    matches!(copies[0], Err(Error::Corrupted { .. }))
-        && (is_zero(0) || word(0) == MAGIC)
-        && (WORDS as u64..FILE_BYTES / 8).all(is_zero)
-}
-
-fn read_copy(skips: Skips<'_>, word: &dyn Fn(u64) -> u64, at: u64) -> Result<Superblock> {
-    let mut words = [0; WORDS];
-    for (index, into) in words.iter_mut().enumerate() {
-        *into = word(at + 8 * index as u64);
-    }
-    if skips(steps::SUPERBLOCK_CHECK) {
-        seal(&mut words);
-    }
-    Superblock::decode(&words, at)
-}
-
-/// The valid copy with the higher sequence number.
-fn newest(skips: Skips<'_>, copies: [Result<Superblock>; 2]) -> Result<Superblock> {
-    match copies {
-        [Ok(first), Ok(_)] if skips(steps::SUPERBLOCK_NEWER) => Ok(first),
-        [Ok(first), Ok(second)] if first.is_newer_than(&second) => Ok(first),
-        [Ok(_), Ok(second)] => Ok(second),
-        [Err(newer @ Error::NewerFormat { .. }), _]
-        | [_, Err(newer @ Error::NewerFormat { .. })] => Err(newer),
-        // The first update of a new pool writes the second copy: one alone is in order.
-        [Ok(only), Err(_)] | [Err(_), Ok(only)] => Ok(only),
-        [Err(error), Err(_)] => Err(error),
     }
 }
 

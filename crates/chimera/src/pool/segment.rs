@@ -1,4 +1,8 @@
-//! The header of a segment: one line, at the end of the segment's file.
+//! What a segment lies on, and its header: one line, at the end of the segment's file.
+
+use std::sync::Arc;
+
+use chimera_pmem::environment::File;
 
 use super::superblock;
 use crate::types::error::{Error, Result};
@@ -7,6 +11,13 @@ use crate::types::error::{Error, Result};
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMSEG1");
 /// Words of the header.
 pub(super) const WORDS: usize = 8;
+
+/// What a segment lies on: a file, or a part of a device.
+pub(super) struct Section {
+    pub(super) file: Arc<dyn File>,
+    /// Where it begins, in bytes.
+    pub(super) offset: u64,
+}
 
 /// The header of segment `index` of pool `pool_id`.
 pub(super) fn encode(pool_id: u64, index: u64) -> [u64; WORDS] {

@@ -14,7 +14,8 @@ use chimera_pmem::environment::File;
 use chimera_pmem::{Medium, Pmem};
 
 use super::BlockMap;
-use super::files::{PoolFiles, Section, full_or_io};
+use super::files::{PoolFiles, full_or_io};
+use super::segment::Section;
 use crate::types::error::{Error, Result};
 
 /// A file of the pool, where it is mapped.

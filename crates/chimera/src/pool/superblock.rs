@@ -6,6 +6,7 @@
 //! common words of another update. An update writes the copy that is not in force, with the next sequence
 //! number, so that a torn update leaves the other copy as it was.
 
+use chimera_pmem::CACHE_LINE;
 use zerocopy::IntoBytes;
 
 use crate::types::error::{Error, Result};
@@ -30,7 +31,10 @@ pub(crate) const ROOTS: usize = 4;
 /// Where in a copy the words lie that are more than one number's.
 const ROOTS_AT: usize = 10;
 const CHECKSUM_AT: usize = COMMON_WORDS - 1;
+/// The area begins a line of its own.
 const AREA_LENGTH_AT: usize = COMMON_WORDS;
+const AREA_LENGTH_MAX: u64 = AREA_WORDS_MAX as u64;
+const LINE_WORDS: usize = (CACHE_LINE / 8) as usize;
 const AREA_CHECKSUM_AT: usize = COMMON_WORDS + 1;
 const AREA_AT: usize = COMMON_WORDS + 2;
 
@@ -49,7 +53,7 @@ pub(crate) enum Closing {
 
 /// Sizes of a pool's parts, fixed at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "units are last in names")]
+#[expect(clippy::struct_field_names, reason = "names end with their unit")]
 pub(crate) struct PoolGeometry {
     pub(crate) segment_bytes: u64,
     pub(crate) block_bytes: u32,
@@ -120,6 +124,27 @@ fn area_checksum(words: &[u64; WORDS]) -> u64 {
 }
 
 const SEQUENCE_AT: usize = 6;
+
+/// Whether these words can be what a crash left of the first copy of a new pool, which was stored over zeros:
+/// of each line the words up to some one.
+///
+/// The first two lines begin with words that are never zero, the magic number and the state, so the rest of
+/// such a line is zero where that word is. So is what lies behind the area's end. Where the area's length is zero, its line was not stored
+/// yet, or the area is empty; later lines of an area may be there.
+pub(super) fn is_part_of_new(words: &[u64; WORDS]) -> bool {
+    let is_zero = |part: &[u64]| part.iter().all(|&word| word == 0);
+    let (lines, area) = words.split_at(AREA_LENGTH_AT);
+    let (first, second) = lines.split_at(LINE_WORDS);
+    let (length, check) = (area[0], words[AREA_CHECKSUM_AT]);
+    (first[0] == MAGIC || is_zero(first))
+        && (matches!(second[0], 1..=4) || is_zero(second))
+        && match length {
+            0 if check == 0 => is_zero(&area[..LINE_WORDS]),
+            0 => check == checksum(&[], 0) && is_zero(&words[AREA_AT..]),
+            1..=AREA_LENGTH_MAX => is_zero(&words[AREA_AT + length as usize..]),
+            _ => false,
+        }
+}
 
 impl Superblock {
     /// Whether this copy was written after `other`. Numbers wrap, so that none is the last.
@@ -259,6 +284,55 @@ mod tests {
         torn[COMMON_WORDS..].copy_from_slice(&old.encode()[COMMON_WORDS..]);
         let error = Superblock::decode(&torn, 0).unwrap_err();
         assert!(error.to_string().contains("area of its engine"), "{error}");
+    }
+
+    /// What a crash can leave of a new copy: of each line the words up to some one.
+    fn parts_of_new(area: Vec<u64>) -> Vec<[u64; WORDS]> {
+        let whole = Superblock { sequence: 0, area, ..example() }.encode();
+        let mut parts = vec![[0; WORDS]];
+        for line in 0..WORDS / LINE_WORDS {
+            let words = line * LINE_WORDS..(line + 1) * LINE_WORDS;
+            // All of some lines, none, and what ends in the middle.
+            let ends = [0, 1, 2, 5, LINE_WORDS].map(|stored| words.start + stored);
+            let longer = |part: &[u64; WORDS]| {
+                let part = *part;
+                let whole = &whole;
+                ends.map(|end| {
+                    let mut part = part;
+                    part[words.start..end].copy_from_slice(&whole[words.start..end]);
+                    part
+                })
+            };
+            parts = parts.iter().flat_map(longer).collect();
+        }
+        parts
+    }
+
+    #[test]
+    fn whatever_is_left_of_a_new_copy_is_known_as_such() {
+        for length in [0, 1, 6, 7, AREA_WORDS_MAX] {
+            let parts = parts_of_new((1..=length as u64).collect());
+            assert!(parts.iter().all(is_part_of_new), "an area of {length} words");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_left_is_no_part_of_a_new_copy() {
+        // Beyond these words a long area may be there without its length.
+        for byte in 0..8 * (COMMON_WORDS + LINE_WORDS) {
+            let mut words = [0_u64; WORDS];
+            words[byte / 8] = u64::from(b'x') << (8 * (byte % 8));
+            assert!(!is_part_of_new(&words), "byte {byte}");
+        }
+        let whole = Superblock { sequence: 0, ..example() };
+        for behind in whole.words_used()..WORDS {
+            let mut words = whole.encode();
+            words[behind] = 1;
+            assert!(!is_part_of_new(&words), "word {behind}");
+        }
+        let mut words = [0; WORDS];
+        words[AREA_LENGTH_AT] = AREA_LENGTH_MAX + 1;
+        assert!(!is_part_of_new(&words));
     }
 
     #[test]

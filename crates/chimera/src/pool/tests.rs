@@ -1,3 +1,8 @@
+//! Pools in files; in `superblock_crashes`, their superblock through every crash, on the memory in [`media`].
+
+pub(in crate::pool) mod media;
+mod superblock_crashes;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -3,7 +3,6 @@
 mod costs;
 mod crashes;
 mod damage;
-mod media;
 mod model;
 
 use std::collections::BTreeMap;
@@ -12,11 +11,11 @@ use std::sync::Arc;
 
 use chimera_pmem::environment::OpenMode;
 use chimera_pmem::{Environment, Hardware, HardwareOptions, RealEnvironment, SteppedEnvironment};
-use media::Media;
 
 use super::*;
 use crate::pool::open::Opened;
 use crate::pool::superblock::FILE_BYTES;
+use crate::pool::tests::media::{self, Media};
 use crate::pool::{Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
 use crate::types::durability::Durability;
 

@@ -9,7 +9,7 @@ use chimera_pmem::environment::File;
 use chimera_pmem::{CACHE_LINE, Extent, Medium, Pmem, Site};
 
 /// Stores of an engine, to bytes that are its own.
-pub(super) const ENGINE: Site = Site::new("test.engine");
+pub(in crate::pool) const ENGINE: Site = Site::new("test.engine");
 
 const LINE_WORDS: usize = (CACHE_LINE / 8) as usize;
 /// Up to so many states of a photograph are all tried.
@@ -20,7 +20,7 @@ type Pending = BTreeMap<usize, Vec<(usize, u64)>>;
 
 /// What is left out, to see that it is missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LeftOut {
+pub(in crate::pool) enum LeftOut {
     Store(Site),
     Flush(Site),
     Fence(Site),
@@ -29,7 +29,7 @@ pub(super) enum LeftOut {
 
 /// The memory at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Photo {
+pub(in crate::pool) struct Photo {
     durable: Vec<u64>,
     pending: Pending,
 }
@@ -49,12 +49,12 @@ struct State {
 
 /// See the module. Clones are the same memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Media(Arc<Mutex<State>>);
+pub(in crate::pool) struct Media(Arc<Mutex<State>>);
 
 impl Photo {
     /// Every state that a crash at this moment can leave: of each line the stores up to any one. `None` for
     /// too many to try them all.
-    pub(super) fn states(&self) -> Option<impl Iterator<Item = Vec<u64>>> {
+    pub(in crate::pool) fn states(&self) -> Option<impl Iterator<Item = Vec<u64>>> {
         let count = self.pending.values().try_fold(1_usize, |count, stores| {
             count.checked_mul(stores.len() + 1).filter(|count| *count <= STATES_MAX)
         })?;
@@ -73,32 +73,32 @@ impl Photo {
 }
 
 /// Words as bytes of files.
-pub(super) fn bytes_of(words: &[u64]) -> Vec<u8> {
+pub(in crate::pool) fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 impl Media {
-    pub(super) fn leave_out(&self, what: Option<LeftOut>) {
+    pub(in crate::pool) fn leave_out(&self, what: Option<LeftOut>) {
         self.state().left_out = what;
     }
 
-    pub(super) fn left_out(&self) -> Option<LeftOut> {
+    pub(in crate::pool) fn left_out(&self) -> Option<LeftOut> {
         self.state().left_out
     }
 
     /// What the processors see, as bytes of files.
-    pub(super) fn image(&self) -> Vec<u8> {
+    pub(in crate::pool) fn image(&self) -> Vec<u8> {
         bytes_of(&self.state().words)
     }
 
     /// The memory as it is now.
-    pub(super) fn photo(&self) -> Photo {
+    pub(in crate::pool) fn photo(&self) -> Photo {
         self.state().photo.clone()
     }
 
     /// The processors see the memory as it is, but of what they see only this is on media: a process was
     /// killed, and the machine went on.
-    pub(super) fn was_killed(&self, mut photo: Photo) {
+    pub(in crate::pool) fn was_killed(&self, mut photo: Photo) {
         let mut state = self.state();
         // A segment that the superblock does not count yet is not mapped.
         photo.durable.truncate(state.words.len());
@@ -108,7 +108,7 @@ impl Media {
     }
 
     /// Photographs what `work` does after each step.
-    pub(super) fn photograph<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Photo>) {
+    pub(in crate::pool) fn photograph<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Photo>) {
         self.state().photos = Some(Vec::new());
         let done = work();
         let photos = self.state().photos.take().expect("set above");
@@ -116,7 +116,7 @@ impl Media {
     }
 
     /// Lines flushed and fences so far.
-    pub(super) fn counts(&self) -> (u64, u64) {
+    pub(in crate::pool) fn counts(&self) -> (u64, u64) {
         let state = self.state();
         (state.lines_flushed, state.fences)
     }

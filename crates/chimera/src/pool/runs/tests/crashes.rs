@@ -3,8 +3,8 @@
 
 use chimera_pmem::Site;
 
-use super::media::{ENGINE, LeftOut, Photo, bytes_of};
 use super::*;
+use crate::pool::tests::media::{ENGINE, LeftOut, Photo, bytes_of};
 
 /// What an engine does.
 #[derive(Clone, Copy, Debug)]
