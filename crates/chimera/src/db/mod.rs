@@ -1,6 +1,7 @@
 //! What a user sees: [`Db`], [`Session`], [`TypedDb`].
 
 mod close;
+mod destroy;
 mod iter;
 mod metered;
 mod metrics_text;

@@ -16,6 +16,8 @@ use super::Inner;
 use crate::metrics::FILE;
 use crate::types::error::{Error, Result};
 
+/// What is published, and its name while it is being written.
+pub(super) const FILES: [&str; 2] = [FILE, NEW_FILE];
 /// The name while it is being written.
 const NEW_FILE: &str = "metrics.new";
 
@@ -71,7 +73,7 @@ impl<P: Pmem> Inner<P> {
     pub(super) fn withdraw(&self) {
         let pool = &self.engine.core().pool;
         let Some(directory) = pool.directory() else { return };
-        let files: [PathBuf; 2] = [FILE, NEW_FILE].map(|name| directory.join(name));
+        let files: [PathBuf; 2] = FILES.map(|name| directory.join(name));
         for file in files {
             // A text that was never published need not be removed.
             let _ = pool.environment.remove(&file);

@@ -38,6 +38,12 @@ fn segment_name(index: u64) -> String {
     format!("{SEGMENT}{index:06}")
 }
 
+/// Whether a file of this name is a segment.
+pub(super) fn is_segment(name: &Path) -> bool {
+    let index = name.to_str().and_then(|name| name.strip_prefix(SEGMENT)?.parse().ok());
+    index.is_some_and(|index| name == Path::new(&segment_name(index)))
+}
+
 impl PoolFiles {
     /// Locks the directory `path`, creating it when `create`, or the device `path`.
     ///

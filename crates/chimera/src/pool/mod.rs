@@ -25,6 +25,7 @@ mod block_word;
 mod blocks;
 pub(crate) mod checked_word;
 mod copies;
+pub(crate) mod destroy;
 mod device;
 mod files;
 mod growth;

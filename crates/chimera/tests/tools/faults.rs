@@ -22,6 +22,8 @@ pub(crate) struct Faults {
     pub(crate) read_only: AtomicBool,
     /// Syncing fails, as on a broken disk.
     pub(crate) sync_fails: AtomicBool,
+    /// Files and directories that can still be removed.
+    pub(crate) removals: AtomicI64,
     /// The boot id, where it is not the machine's.
     pub(crate) boot_id: Option<u64>,
 }
@@ -33,6 +35,7 @@ impl Default for Faults {
             allocated: Mutex::default(),
             read_only: AtomicBool::new(false),
             sync_fails: AtomicBool::new(false),
+            removals: AtomicI64::new(i64::MAX),
             boot_id: None,
         }
     }
@@ -44,6 +47,14 @@ const PIECE_BYTES: u64 = 512;
 impl Faults {
     fn allocated(&self) -> MutexGuard<'_, BTreeSet<(PathBuf, u64)>> {
         self.allocated.lock().expect("no operation on it panics")
+    }
+
+    /// Books a removal, if it is not one too many.
+    fn book_removal(&self) -> io::Result<()> {
+        if self.removals.fetch_sub(1, Ordering::Relaxed) <= 0 {
+            return Err(io::Error::other("nothing is removed any more"));
+        }
+        Ok(())
     }
 
     /// Books the space for a range of a file, if there is enough.
@@ -141,12 +152,21 @@ impl Environment for FaultyEnvironment {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.faults.book_removal()?;
         self.real.remove(path)?;
         self.faults.allocated().retain(|(file, _)| file != path);
         Ok(())
     }
 
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.faults.book_removal()?;
+        self.real.remove_directory(path)
+    }
+
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        if self.faults.sync_fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the disk is broken"));
+        }
         self.real.sync_directory(path)
     }
 }
