@@ -116,7 +116,7 @@ impl Rig {
             let environment = environment(&media.durable, self.device.as_ref());
             for patch in some_states(media, &mut Chance::new(number)) {
                 let (durable, environment) = (media.durable.clone(), environment.clone());
-                visit(&Crash::new(durable, environment, &patch, before));
+                visit(&Crash::new(durable, environment, self.device.clone(), &patch, before));
                 count += 1;
             }
         });
@@ -183,6 +183,7 @@ fn some_states(media: &Media, chance: &mut Chance) -> Vec<Patch> {
 pub struct Crash {
     machine: Arc<Machine>,
     environment: Arc<SteppedEnvironment>,
+    device: Option<Arc<dyn FileProvider>>,
     tree: Arc<Tree>,
     before: &'static str,
 }
@@ -191,6 +192,7 @@ impl Crash {
     fn new(
         machine: Arc<Machine>,
         environment: Arc<SteppedEnvironment>,
+        device: Option<Arc<dyn FileProvider>>,
         patch: &Patch,
         before: &'static str,
     ) -> Self {
@@ -202,7 +204,7 @@ impl Crash {
             std::mem::replace(&mut state.tree, patch.tree.clone())
         };
         machine.remember(Memory::Undo);
-        Self { machine, environment, tree, before }
+        Self { machine, environment, device, tree, before }
     }
 
     /// The site of the step that the crash was before.
@@ -227,7 +229,7 @@ impl Crash {
 
     /// A machine of its own with what is left, on which steps are recorded, too.
     pub fn rig(&self) -> Rig {
-        Rig::of(self.machine.copy(), None)
+        Rig::of(self.machine.copy(), self.device.clone())
     }
 }
 

@@ -5,9 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chimera::Db;
 use chimera::pmem::environment::{File, FileProvider, OpenMode};
-use chimera::pmem::{Medium, Pmem};
+use chimera::pmem::{Environment, Medium, Pmem};
+use chimera::{Db, Error, Result};
 use chimera_crashlab::rig::{Rig, STORE, Simulated};
 
 use crate::tools::{SMALL, assert_sound, contents, fill, key, small, value};
@@ -41,6 +41,39 @@ fn an_interrupted_creation_is_done_again() {
     });
     assert!(count > 40, "only {count} crashes: the superblock was made");
     drop(db);
+}
+
+fn destroy(rig: &Rig) -> Result<()> {
+    let environment: Arc<dyn Environment> = rig.environment().clone();
+    Db::destroy_on(&rig.pmem(), &environment, STORE)
+}
+
+#[test]
+fn an_interrupted_destroying_leaves_the_store_or_what_can_be_destroyed() {
+    let rig = device(0);
+    let db = open(&rig);
+    fill(&mut db.session(), 0..30, 1);
+    let records = contents(&db);
+    db.close().expect("nobody else has it");
+    rig.skip();
+    destroy(&rig).expect("nobody has it");
+    let mut outcomes = [0; 3];
+    rig.crashes(|crash| {
+        match crash.open(&quiet(&small()).create(false)) {
+            Ok(db) => {
+                assert_eq!(contents(&db), records, "the whole store or none");
+                outcomes[0] += 1;
+            }
+            Err(Error::Corrupted { .. }) => outcomes[1] += 1,
+            Err(Error::NotFound { .. }) => outcomes[2] += 1,
+            Err(error) => panic!("before {}: {error}", crash.before()),
+        }
+        match destroy(&crash.rig()) {
+            Ok(()) | Err(Error::NotFound { .. }) => {}
+            Err(error) => panic!("before {}: {error}", crash.before()),
+        }
+    });
+    assert!(outcomes.iter().all(|count| *count > 0), "{outcomes:?}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ macro_rules! engines {
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum EngineInspect {
-            $($(#[doc = $doc])+ #[cfg($cfg)] $kind($folder::Inspect),)+
+            $($(#[doc = $doc])+ #[cfg($cfg)] $kind(Box<$folder::Inspect>),)+
         }
 
         /// The engine of a store.

@@ -10,36 +10,7 @@ use crate::assert_none;
 use crate::imports::Crate;
 
 /// Files that use each other, until they are mended: one list for each circle. This list only shrinks.
-const KNOWN: [(&str, &[&str]); 4] = [
-    (
-        "chimera",
-        &[
-            "index/volatile/extendible_hash/bucket.rs",
-            "index/volatile/extendible_hash/geometry.rs",
-            "index/volatile/extendible_hash/words.rs",
-        ],
-    ),
-    (
-        "chimera-bench",
-        &[
-            "driver/counting.rs",
-            "driver/pass.rs",
-            "driver/series.rs",
-            "report.rs",
-            "report/machine.rs",
-        ],
-    ),
-    ("chimera-crashlab", &["histories/check.rs", "histories/history.rs", "histories/violation.rs"]),
-    (
-        "chimera-crashlab",
-        &[
-            "simulated/event.rs",
-            "simulated/files.rs",
-            "simulated/machine.rs",
-            "simulated/mutation.rs",
-        ],
-    ),
-];
+const KNOWN: [(&str, &[&str]); 0] = [];
 
 /// Names that lead to each other.
 pub(crate) fn circles<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<BTreeSet<&'a str>> {

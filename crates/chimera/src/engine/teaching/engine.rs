@@ -158,7 +158,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
-        EngineInspect::Teaching(self.report())
+        EngineInspect::Teaching(Box::new(self.report()))
     }
 
     fn stats(&self) -> EngineFigures {

@@ -150,7 +150,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     }
 
     fn inspect(&self, progress: Option<&Progress>) -> EngineInspect {
-        EngineInspect::Viper(self.inspect_blocks(progress))
+        EngineInspect::Viper(Box::new(self.inspect_blocks(progress)))
     }
 
     fn stats(&self) -> EngineFigures {
