@@ -52,7 +52,7 @@ fn destroy_directory(environment: &dyn Environment, path: &Path, others: &[&str]
     check_directory(environment, path, &*lock, &names)?;
     let is_of_pool = |name: &Path| is_segment(name) || name == Path::new(JOURNAL);
     names.retain(|name| is_of_pool(name) || others.iter().any(|other| name == Path::new(other)));
-    // Of the first segments first, since names are sorted: without one the pool cannot be opened.
+    // The first segment first, since names are sorted: a pool that lacks one is not opened.
     names.sort_by_key(|name| !is_segment(name));
     for name in names {
         remove(environment, &path.join(name))?;
