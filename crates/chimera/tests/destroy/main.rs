@@ -4,6 +4,7 @@
 mod tools;
 
 mod device;
+mod race;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -202,32 +203,4 @@ fn an_interrupted_destroy_is_done_again() {
             step == 0
         });
     }
-}
-
-#[test]
-fn nobody_creates_a_store_under_a_lock_that_is_gone() {
-    let directory = scratch();
-    let path = directory.path().join("store");
-    std::thread::scope(|scope| {
-        let creating = scope.spawn(|| {
-            let mut created = 0;
-            for _ in 0..200 {
-                if let Ok(db) = Db::open(&path, &small()) {
-                    // Nobody else has it.
-                    assert!(matches!(Db::open(&path, &small()), Err(Error::Locked { .. })));
-                    db.close().expect("nobody else has it");
-                    created += 1;
-                }
-            }
-            created
-        });
-        while !creating.is_finished() {
-            match Db::destroy(&path) {
-                Ok(())
-                | Err(Error::NotFound { .. } | Error::Locked { .. } | Error::NotAStore { .. }) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-        assert!(creating.join().expect("no store has two owners") > 0);
-    });
 }
