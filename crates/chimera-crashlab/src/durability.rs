@@ -12,7 +12,7 @@ pub enum End {
 
 /// Which acknowledged writes may be missing after an end. What a sync, the end of a session or closing
 /// has covered is never among them. A store that loses a write loses every later write of the same
-/// [`group`](Self::group), too.
+/// group, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loss {
     /// None.
