@@ -49,6 +49,9 @@ impl<P: Pmem> Teaching<P> {
             }
             state.runs.insert(start, log);
         }
+        if let Some(progress) = &options.progress {
+            progress(pool.used_blocks(), pool.used_blocks());
+        }
         stats.duplicates_cleared = losers.len() as u64;
         stats.records = state.map.len() as u64;
         if !pool.read_only {
