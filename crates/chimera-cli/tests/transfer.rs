@@ -163,11 +163,12 @@ fn what_a_store_is_made_of_is_printed() {
     let report = place.run(["--json", "inspect", "--path", "store"]).json();
     assert_eq!(report["records"], 500);
     assert_eq!(report["path"], "store");
-    assert_eq!(report["index"]["entries"], 500);
-    let blocks = report["blocks"]["used"].as_u64().expect("a number");
+    assert_eq!(report["details"]["viper"]["index"]["entries"], 500);
+    let viper = &report["details"]["viper"];
+    let blocks = viper["blocks"]["used"].as_u64().expect("a number");
     // 102 records of 16 + 200 bytes in a block.
     assert_eq!(blocks, 5);
-    let tenths = report["fill"]["tenths"].as_array().expect("a histogram");
+    let tenths = viper["fill"]["tenths"].as_array().expect("a histogram");
     assert_eq!(tenths.iter().filter_map(serde_json::Value::as_u64).sum::<u64>(), blocks);
     let text = place.run(["inspect", "--path", "store"]).ok();
     let says = |words: [&str; 2]| text.lines().any(|line| line.split_whitespace().eq(words));
