@@ -104,7 +104,7 @@ pub(super) fn on<P: Pmem>(
 fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
     let core = inner.engine.core();
     let percent = core.background.reclaim_percent;
-    if core.pool.read_only || percent == 0 {
+    if core.pool.read_only || percent == 0 || !inner.kind.capabilities().reclaim {
         return Ok(());
     }
     let reclaiming = Arc::downgrade(inner);
