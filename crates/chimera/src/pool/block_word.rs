@@ -1,15 +1,15 @@
-//! [`BlockWord`]: the first word of a block, which says what begins there: the kind and the length of a
-//! run of blocks, and flags of the engine. A [checked word](super::checked_word), so all of it changes in
-//! one atomic store.
+//! [`BlockWord`]: the first word of a block. Of a run it says kind and length; of a single block it has the
+//! flags of an engine without runs. A [checked word](super::checked_word), so all of it changes in one atomic
+//! store.
 //!
 //! ```text
 //! bits of the number   what
-//!  0..8                flags of the engine
-//!  8..12               kind: 0 = unnamed, 1 to 14 = registered by the engine, 15 = free
+//!  0..8                flags of a single block; zero in a run
+//!  8..12               kind: 0 = single, 1 to 14 = registered by the engine, 15 = free
 //! 12..32               blocks of the run, minus 1
 //! ```
 //!
-//! Zero is the word of one unnamed block without flags, so fresh storage is valid. Only the first block
+//! Zero is the word of a single block without flags, so fresh storage is valid. Only the first block
 //! of a run has such a word; the other blocks of the run hold bytes of the engine there.
 
 use chimera_pmem::{Pmem, Site};
@@ -18,7 +18,6 @@ use super::{Pool, checked_word};
 
 const KIND_SHIFT: u32 = 8;
 const BLOCKS_SHIFT: u32 = 12;
-const FLAGS: u32 = (1 << KIND_SHIFT) - 1;
 const KIND: u32 = (1 << (BLOCKS_SHIFT - KIND_SHIFT)) - 1;
 
 /// Most blocks in a run.
@@ -33,8 +32,6 @@ pub(crate) struct BlockKind {
 }
 
 impl BlockKind {
-    /// A single block that was never named by an engine.
-    pub(super) const UNNAMED: Self = Self { code: 0, name: "unnamed" };
     /// A run that nobody has.
     pub(super) const FREE: Self = Self { code: KIND as u8, name: "free" };
 
@@ -61,15 +58,15 @@ impl BlockKind {
 pub(crate) struct BlockWord(u32);
 
 impl BlockWord {
-    /// A single unnamed block.
+    /// A single block.
     pub(crate) fn single(flags: u32) -> Self {
         Self(flags)
     }
 
     /// A run of `blocks` blocks, 1 to [`RUN_BLOCKS_MAX`].
-    pub(super) fn run(code: u8, blocks: u32, flags: u8) -> Self {
+    pub(super) fn run(code: u8, blocks: u32) -> Self {
         debug_assert!((1..=RUN_BLOCKS_MAX).contains(&blocks) && u32::from(code) <= KIND);
-        Self(u32::from(flags) | u32::from(code) << KIND_SHIFT | (blocks - 1) << BLOCKS_SHIFT)
+        Self(u32::from(code) << KIND_SHIFT | (blocks - 1) << BLOCKS_SHIFT)
     }
 
     /// From media, unless the word is damaged.
@@ -84,14 +81,10 @@ impl BlockWord {
         checked_word::encode(self.0)
     }
 
-    /// The whole number: of a single unnamed block, its flags.
+    /// The whole number: of a single block, its flags.
     #[inline]
     pub(crate) fn number(self) -> u32 {
         self.0
-    }
-
-    pub(super) fn flags(self) -> u8 {
-        (self.0 & FLAGS) as u8
     }
 
     pub(super) fn code(self) -> u8 {
@@ -119,30 +112,21 @@ mod tests {
 
     #[test]
     fn a_word_comes_back_as_it_was() {
-        for (code, blocks, flags) in [(0, 1, 0), (1, 2, 255), (14, RUN_BLOCKS_MAX, 1), (15, 9, 0)] {
-            let word = BlockWord::run(code, blocks, flags);
+        for (code, blocks) in [(1, 2), (14, RUN_BLOCKS_MAX), (15, 9)] {
+            let word = BlockWord::run(code, blocks);
             assert_eq!(BlockWord::decode(word.encode()), Some(word));
-            assert_eq!((word.code(), word.blocks(), word.flags()), (code, blocks, flags));
+            assert_eq!((word.code(), word.blocks()), (code, blocks));
         }
     }
 
     #[test]
-    fn fresh_storage_is_one_unnamed_block() {
-        let word = BlockWord::decode(0).unwrap();
-        assert_eq!((word.code(), word.blocks(), word.flags()), (BlockKind::UNNAMED.code(), 1, 0));
-        assert_eq!(word, BlockWord::single(0));
-    }
-
-    #[test]
-    fn flags_of_a_single_block_change_neither_kind_nor_length() {
-        let word = BlockWord::single(FLAGS);
-        assert_eq!((word.code(), word.blocks(), word.flags()), (0, 1, 255));
-        assert_eq!(word.number(), FLAGS);
+    fn fresh_storage_is_a_single_block_without_flags() {
+        assert_eq!(BlockWord::decode(0), Some(BlockWord::single(0)));
     }
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let word = BlockWord::run(3, 77, 5).encode();
+        let word = BlockWord::run(3, 77).encode();
         for bit in 0..64 {
             assert_eq!(BlockWord::decode(word ^ 1 << bit), None, "bit {bit}");
         }

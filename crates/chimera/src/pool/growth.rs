@@ -7,7 +7,7 @@ use chimera_pmem::{Medium, Pmem, Site};
 
 use super::files::full_or_io;
 use super::segment::{self, Section};
-use super::{Pool, USED_BLOCKS_AT, checked_word, sites};
+use super::{Pool, USED_BLOCKS_AT, block_sites, checked_word, sites};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
@@ -22,16 +22,6 @@ const RESERVE_PART: u64 = 64;
 pub(super) struct HandOut {
     /// Blocks from this one on are for making room.
     pub(super) unreserved_blocks: u64,
-    /// The used-blocks word is known to be durable as it is. Not so when the pool was just opened, since
-    /// the last process may have ended before it wrote the word back; nor after a single block was handed
-    /// out, since the caller's fence may be yet to come.
-    pub(super) is_durable: bool,
-}
-
-impl HandOut {
-    pub(super) fn new(blocks_max: u64) -> Self {
-        Self { unreserved_blocks: blocks_max, is_durable: false }
-    }
 }
 
 /// What growing needs to know.
@@ -78,7 +68,7 @@ impl<P: Pmem> Pool<P> {
 
     fn hand_out_block(&self, is_reserved: bool) -> Result<u64> {
         loop {
-            let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+            let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
             let block = self.used.load(Ordering::Acquire);
             if !is_reserved && block >= handing_out.unreserved_blocks {
                 let reason = format!("{block} blocks are all that its capacity allows");
@@ -86,8 +76,7 @@ impl<P: Pmem> Pool<P> {
             }
             let ready = self.ready.load(Ordering::Acquire);
             if block < ready {
-                self.store_used(block + 1, sites::USED_BLOCKS);
-                handing_out.is_durable = false;
+                self.store_used(block + 1, block_sites::USED_BLOCKS);
                 self.used.store(block + 1, Ordering::Release);
                 drop(handing_out);
                 self.note_handed_out(block, ready);
@@ -107,15 +96,14 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 1 line, and what `clear` costs.
     pub(crate) fn give_back(&self, block: u64, clear: impl FnOnce() -> Result<()>) -> bool {
-        let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let _handing_out = lock_relaxing(&self.hand_out, &*self.environment);
         if self.used.load(Ordering::Acquire) != block + 1 {
             return false;
         }
-        handing_out.is_durable = false;
-        self.store_used(block, sites::USED_BLOCKS);
+        self.store_used(block, block_sites::USED_BLOCKS);
         if let Err(error) = clear() {
             log::warn!("block {block} stays in use: {error}");
-            self.store_used(block + 1, sites::USED_BLOCKS);
+            self.store_used(block + 1, block_sites::USED_BLOCKS);
             return false;
         }
         self.used.store(block, Ordering::Release);
@@ -216,17 +204,6 @@ impl<P: Pmem> Pool<P> {
         Ok(())
     }
 
-    /// Makes sure that there is storage behind the first word of a block; `false` when there can be none.
-    /// What has none is zero.
-    pub(super) fn has_storage(&self, block: u64) -> bool {
-        let growth = lock_relaxing(&self.growth, &*self.environment);
-        let segment = block / self.map.blocks_per_segment;
-        let in_segment = self.map.block_in_segment(block % self.map.blocks_per_segment);
-        growth.segments.get(segment as usize).is_some_and(|Section { file, offset }| {
-            self.files.device.is_some() || file.allocate(offset + in_segment, 8).is_ok()
-        })
-    }
-
     /// Touches the pages of a range for writing.
     fn populate(&self, start: u64, length: u64) -> std::io::Result<()> {
         let first = start / SYSTEM_PAGE_BYTES * SYSTEM_PAGE_BYTES;
@@ -243,12 +220,12 @@ impl<P: Pmem> Pool<P> {
             let bytes = &mut bytes[..page.length() as usize];
             self.pmem.read(page, bytes);
             if bytes.iter().any(|&byte| byte != 0) {
-                self.pmem.zero(page, sites::USED_BLOCKS);
+                self.pmem.zero(page, block_sites::USED_BLOCKS);
             }
         }
         // All of it: zeros that were found may be somebody's who did not live to flush them.
-        self.pmem.flush(self.extent(start, length), sites::USED_BLOCKS);
-        self.pmem.fence(sites::USED_BLOCKS);
+        self.pmem.flush(self.extent(start, length), block_sites::USED_BLOCKS);
+        self.pmem.fence(block_sites::USED_BLOCKS);
     }
 
     /// Touches the pages of blocks in use before a scan, where that saves faults and costs no writing

@@ -67,10 +67,16 @@ pub(crate) mod sites {
         SUPERBLOCK = "pool.superblock";
         /// The header of a new segment.
         SEGMENT_HEADER = "pool.segment_header";
-        /// Fresh blocks: the number of those handed out so far, and zeros on a device.
-        USED_BLOCKS = "pool.used_blocks";
         /// Everything.
         SYNC = "pool.sync";
+    }
+}
+
+/// The sites of single blocks, of engines that take them.
+pub(crate) mod block_sites {
+    chimera_pmem::sites! {
+        /// Fresh blocks: the number of those handed out so far, and zeros on a device.
+        USED_BLOCKS = "pool.used_blocks";
     }
 }
 

@@ -109,7 +109,7 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(HandOut::new(blocks_max)),
+            hand_out: Mutex::new(HandOut { unreserved_blocks: blocks_max }),
             free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,

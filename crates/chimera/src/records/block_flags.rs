@@ -1,5 +1,5 @@
 //! The flags of a block of pages, in the pool's [word of the block](crate::pool::BlockWord): each block is a
-//! single unnamed one.
+//! single one.
 
 use chimera_pmem::Pmem;
 

@@ -37,7 +37,7 @@ pub(crate) trait StoreShape: Debug {
     where
         Self: Sized;
 
-    /// Why a mutant makes no difference to this engine, if it is one of those. Reviewed by hand.
+    /// Why no crash shows a mutant of this engine, if it is one of those. Reviewed by hand.
     fn equivalent(mutation: Mutation) -> Option<&'static str>
     where
         Self: Sized;

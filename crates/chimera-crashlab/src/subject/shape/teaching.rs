@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
 use crate::chance::Chance;
-use crate::simulated::Mutation;
+use crate::simulated::{Mutation, MutationKind};
 
 /// Bytes after the words of a value: so few that a run has many records, and so many that it has one.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
@@ -33,8 +33,17 @@ impl StoreShape for TeachingShape {
         Self { keys: 0, capacity_bytes: None, segment_bytes: 64 << 10 }
     }
 
-    fn equivalent(_mutation: Mutation) -> Option<&'static str> {
-        None
+    fn equivalent(mutation: Mutation) -> Option<&'static str> {
+        // The pool's own crash tests notice each of them.
+        match (mutation.kind, mutation.site) {
+            (MutationKind::DropFence, "pool.run.take") => Some(
+                "the fence of the record that is written there next comes before anything relies on it",
+            ),
+            (_, "pool.run.free") => Some(
+                "recovery frees a run in which nothing is live, and never looks at dead records",
+            ),
+            _ => None,
+        }
     }
 
     fn abilities(&self) -> Abilities {

@@ -1,6 +1,6 @@
 //! The log: appending, reading and retiring records, taking and freeing runs.
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Extent, Pmem};
 
 use super::{LogRun, State, Teaching};
 use crate::pool::BlockKind;
@@ -14,7 +14,7 @@ use crate::types::error::{Error, Result};
 /// Where the log stores, flushes and fences.
 pub(super) mod sites {
     chimera_pmem::sites! {
-        /// Zero, where the log of a run that was taken begins.
+        /// Zero, where the log of a run that is taken begins.
         BEGIN = "teaching.begin";
         /// A record and the zero behind it, before the record is live.
         RECORD = "teaching.record";
@@ -32,18 +32,13 @@ pub(super) mod steps {
     chimera_pmem::steps! {
         /// The checksums of a record that is read.
         READ_CHECK = "teaching.step.read_check";
-        /// That the record with the higher version stays.
-        VERSION_ORDER = "teaching.step.version_order";
         /// Retiring the records that lost.
         RETIRE_LOSERS = "teaching.step.retire_losers";
-        /// That a run which is not ready is not read.
-        READY_CHECK = "teaching.step.ready_check";
     }
 }
 
-/// The kind of the log's runs, and the flag of those that can be read.
+/// The kind of the log's runs.
 pub(super) const LOG: BlockKind = BlockKind::new(1, "log");
-pub(super) const READY: u8 = 1;
 
 /// Blocks of a run, unless a record needs more: 256 KiB.
 const RUN_BLOCKS: u32 = 64;
@@ -98,20 +93,20 @@ impl<P: Pmem> Teaching<P> {
         Ok(at)
     }
 
-    /// Takes a run with room for a record, and makes its log an empty one, durably.
+    /// Takes a run with room for a record, with an empty log, durably.
     fn take_run(&self, state: &mut State, record_bytes: u64) -> Result<u64> {
         let pool = &self.core.pool;
         let need = (record_bytes + 64 + 8).div_ceil(pool.map.block_bytes) as u32;
         let usual = need.max(RUN_BLOCKS.min(pool.run_blocks_max() / 4));
+        let begin = |bytes: Extent| {
+            pool.pmem.store_u64(bytes.offset(), 0, sites::BEGIN);
+            pool.pmem.flush(pool.extent(bytes.offset(), 8), sites::BEGIN);
+        };
         // Where there is no usual run any more, a short one may do.
-        let run = pool.take_run(LOG, usual).or_else(|_| pool.take_run(LOG, need))?;
+        let run = pool.take_run(LOG, usual, begin).or_else(|_| pool.take_run(LOG, need, begin))?;
         let bytes = pool.run_bytes(&run);
-        let (tail, end) = (bytes.offset(), bytes.offset() + bytes.length());
-        pool.pmem.store_u64(tail, 0, sites::BEGIN);
-        pool.pmem.flush(pool.extent(tail, 8), sites::BEGIN);
-        pool.pmem.fence(sites::BEGIN);
-        pool.set_run_flags(&run, READY);
-        state.runs.insert(tail, LogRun { run, tail, end, live_records: 0 });
+        let tail = bytes.offset();
+        state.runs.insert(tail, LogRun { run, tail, end: bytes.end(), live_records: 0 });
         let full = state.filling.replace(tail);
         full.map_or(Ok(()), |full| self.free_if_empty(state, full))?;
         Ok(tail)

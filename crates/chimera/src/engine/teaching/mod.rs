@@ -17,7 +17,7 @@
 //! 1. A record is durable before its word says that it is live. That word is durable before the record it
 //!    replaces is retired, and before the write is acknowledged.
 //! 2. Behind the last record of a run lies a word that is durably zero.
-//! 3. A run is marked as ready once its first word is durably zero. What is not ready is freed, unread.
+//! 3. The first word of a run is durably zero before the run is taken.
 
 mod engine;
 mod log;
@@ -95,6 +95,6 @@ impl EngineType for Type {
     }
 
     fn sites() -> Vec<Site> {
-        [log::sites::ALL, log::steps::ALL, runs::sites::ALL, runs::steps::ALL].concat()
+        [log::sites::ALL, log::steps::ALL, runs::sites::ALL].concat()
     }
 }

@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::log::{LOG, READY, sites, steps};
+use super::log::{LOG, sites, steps};
 use super::{LogRun, State, Teaching};
 use crate::engine::Options;
 use crate::pool::runs::FoundRun;
@@ -19,18 +19,17 @@ impl<P: Pmem> Teaching<P> {
         let (mut found, mut losers) = (Vec::new(), Vec::new());
         pool.recover_runs(&[LOG], salvage, |run| {
             match run {
-                FoundRun::InUse(run, flags) => found.push((run, flags)),
+                FoundRun::InUse(run) => found.push(run),
                 FoundRun::Damaged(_) => stats.records_damaged += 1,
             }
             Ok(())
         })?;
-        for (run, flags) in found {
+        for run in found {
             stats.blocks_scanned += u64::from(run.blocks());
             let bytes = pool.run_bytes(&run);
-            let (start, end) = (bytes.offset(), bytes.offset() + bytes.length());
+            let (start, end) = (bytes.offset(), bytes.end());
             let mut log = LogRun { run, tail: start, end, live_records: 0 };
-            let is_ready = flags & READY != 0 || pool.pmem.skips(steps::READY_CHECK);
-            while is_ready && log.tail < end {
+            while log.tail < end {
                 match self.recover_record(state, &mut log, &mut losers) {
                     Ok(true) => {}
                     Ok(false) => break,
@@ -91,7 +90,7 @@ impl<P: Pmem> Teaching<P> {
             state.map.insert(key, at);
             return None;
         };
-        let is_newer = version(at) > version(*old) && !pmem.skips(steps::VERSION_ORDER);
+        let is_newer = version(at) > version(*old);
         Some(if is_newer { std::mem::replace(old, at) } else { at })
     }
 

@@ -9,7 +9,7 @@ use super::{ViperOptions, capacity, steps};
 use crate::engine::shared::creation::{self, same};
 use crate::engine::{Capabilities, Demand, EngineType, Options, Plan};
 use crate::index::volatile::extendible_hash::HashGeometry;
-use crate::pool::{PoolGeometry, Superblock};
+use crate::pool::{PoolGeometry, Superblock, block_sites};
 use crate::records::block_flags;
 use crate::records::vpage::{self, LogPages, PageLayout, PageParameters};
 use crate::types::error::{Error, Result};
@@ -63,6 +63,7 @@ impl EngineType for Type {
 
     fn sites() -> Vec<Site> {
         let lists = [
+            block_sites::ALL,
             block_flags::sites::ALL,
             vpage::sites::ALL,
             block_flags::steps::ALL,

@@ -7,30 +7,25 @@
 //!
 //! # Invariants
 //! 1. Runs cover the used blocks without a gap and without an overlap. No run crosses the end of a segment,
-//!    so the first block of each segment begins a run.
+//!    so the first block of each segment begins a run. The last run is not free.
 //! 2. A word that begins a run is durable before the word that ended the blocks before it there, or the
-//!    used-blocks word, lets a walk reach it.
-//! 3. Beyond the used blocks each first word of a block is durably zero, or that of a single unnamed block
-//!    whose user did not live to see its first fence. The one exception is the block right behind the used
-//!    ones, while a run is handed out or given back; [`recover_runs`](Pool::recover_runs) makes it zero.
-//! 4. The free list in DRAM holds what the words on media say. Both change under one lock.
+//!    used-blocks word, lets a walk reach it. So is what the engine prepared in the run.
+//! 3. The free list in DRAM holds what the words on media say. Both change under one lock.
 //!
 //! # Protocol
 //! Each step ends with a fence. What a crash between two of them leaves is argued in docs/DURABILITY.md.
 //!
-//! - **Take fresh blocks**: the word of the run, in the block behind the used ones; the used-blocks word. If the
-//!   run does not fit what is left of the segment, the rest of the segment becomes a free run first.
-//! - **Take from a free run**: the word of what stays free; the word of the free run's first block.
+//! - **Take fresh blocks**: the word of the run, behind the used blocks, and what the engine prepares; the
+//!   used-blocks word. If the run does not fit what is left of the segment, the rest of the segment becomes a
+//!   free run in the same steps.
+//! - **Take from a free run**: the word of what stays free, and what the engine prepares; the word of the free
+//!   run's first block.
 //! - **Free**: one word, in the first block of the run or of the free run before it, covers the run and the
-//!   free runs on both sides.
-//! - **Give back** a free run behind which there is nothing: the words of its inner blocks become zero; the
-//!   used-blocks word; the word of its first block becomes zero.
+//!   free runs on both sides. Where no run in use is behind them, the used-blocks word takes its place: it
+//!   gives all of them back.
 //!
-//! # Single blocks beside runs
-//! [`take_block`](Pool::take_block) stores no word in the block, so its block is a single unnamed one from
-//! the first moment (invariant 3). An engine may use it beside runs if the first word of each such block
-//! stays that of a single unnamed block with flags. What `take_block` has not made durable yet is made so
-//! before a run is taken. A free run is never handed out by `take_block`.
+//! An engine takes runs, or single blocks ([`take_block`](Pool::take_block)), never both: a single block has no
+//! word that a walk would find.
 
 mod free_list;
 mod walk;
@@ -40,7 +35,6 @@ use std::ops::Range;
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::block_word::{BlockKind, RUN_BLOCKS_MAX};
-use super::growth::HandOut;
 use super::{BlockWord, Pool};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
@@ -54,32 +48,18 @@ pub(crate) mod sites {
     chimera_pmem::sites! {
         /// The word of a run of fresh blocks, behind the used ones.
         RUN_FRESH = "pool.run.fresh";
+        /// The word of what stays free, of a free run or of a segment, when a run is taken.
+        RUN_REST = "pool.run.rest";
+        /// All that must be durable before a run is taken, with what the engine prepared.
+        RUN_READY = "pool.run.ready";
         /// The number of used blocks, when a run is handed out or given back.
         RUN_USED = "pool.run.used";
-        /// The word of what stays free when a part of a free run is taken.
-        RUN_REST = "pool.run.rest";
         /// The word of a free run that is taken.
         RUN_TAKE = "pool.run.take";
-        /// The flags of a run.
-        RUN_FLAGS = "pool.run.flags";
         /// The word of a run that is freed.
         RUN_FREE = "pool.run.free";
-        /// Zero, in the inner blocks of a free run that is about to be given back.
-        RUN_INNER = "pool.run.inner";
-        /// Zero, in the block behind the used ones.
-        RUN_BEHIND = "pool.run.behind";
         /// The words that a walk found after opening, written back once more.
         RUN_FOUND = "pool.run.found", may_be_clean;
-    }
-}
-
-/// Checks and steps of recovery that a tool can leave out.
-pub(crate) mod steps {
-    chimera_pmem::steps! {
-        /// The check of a run's word.
-        RUN_CHECK = "pool.step.run_check";
-        /// That the word behind the used blocks becomes zero after opening.
-        RUN_BEHIND = "pool.step.run_behind";
     }
 }
 
@@ -115,8 +95,8 @@ impl Run {
 /// What a walk found after opening.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FoundRun {
-    /// A run in use, and its flags. Kind "unnamed" are single blocks.
-    InUse(Run, u8),
+    /// A run in use.
+    InUse(Run),
     /// Blocks behind a damaged word, up to the end of the segment or of the used blocks: where runs begin in
     /// them is not known. They are not used again.
     Damaged(Range<u64>),
@@ -124,7 +104,7 @@ pub(crate) enum FoundRun {
 
 /// What came of looking for fresh blocks.
 enum Fresh {
-    Taken(u64),
+    Taken(Run),
     /// Storage has to be allocated for the blocks before this one.
     NotReady(u64),
 }
@@ -133,19 +113,27 @@ impl<P: Pmem> Pool<P> {
     /// Takes a run of consecutive blocks: of free runs the shortest that is long enough, else fresh blocks.
     /// Its bytes are zero, or what its last user left.
     ///
+    /// `prepare` stores into the engine's bytes of the run what a walk must find there, and starts writing it
+    /// back; it is durable before the run is taken. It is called once, under the lock of all runs, so it is short.
+    ///
     /// # Errors
-    /// `PoolFull` when no run is long enough and no fresh blocks are left, with no run in use changed.
+    /// `PoolFull` when no run is long enough and no fresh blocks are left, with nothing changed.
     ///
     /// # Durability
-    /// The run and its kind are durable on return. A crash before leaves its blocks free, or the run taken
-    /// and referred to by nothing: the engine frees those after [`recover_runs`](Self::recover_runs).
+    /// The run, its kind and what was prepared are durable on return. A crash before leaves its blocks free, or
+    /// the run taken and referred to by nothing: the engine frees those after
+    /// [`recover_runs`](Self::recover_runs).
     ///
     /// # Cost
-    /// A free run of this length: 1 line, 1 fence. A part of a free run, or fresh blocks: 2 lines, 2 fences.
-    /// Twice that where the run does not fit the rest of a segment; 1 line and 1 fence more after
-    /// [`take_block`](Self::take_block). Storage is allocated here only when the background task has fallen
-    /// behind.
-    pub(crate) fn take_run(&self, kind: BlockKind, blocks: u32) -> Result<Run> {
+    /// 2 fences. A free run of this length: 1 line. A part of a free run, or fresh blocks: 2 lines; 3 where the
+    /// run does not fit the rest of a segment. The lines that `prepare` flushes. Storage is allocated here only
+    /// when the background task has fallen behind.
+    pub(crate) fn take_run(
+        &self,
+        kind: BlockKind,
+        blocks: u32,
+        prepare: impl Fn(Extent),
+    ) -> Result<Run> {
         assert!(blocks > 0, "a run has at least one block");
         let most = self.run_blocks_max();
         if blocks > most {
@@ -156,11 +144,12 @@ impl<P: Pmem> Pool<P> {
         loop {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
             if let Some(found) = free.best_fit(blocks) {
-                self.take_free(&mut free, found, kind, blocks);
-                return Ok(run(found.0));
+                let run = run(found.0);
+                self.take_free(&mut free, found, &run, prepare);
+                return Ok(run);
             }
-            match self.take_fresh(&mut free, kind, blocks)? {
-                Fresh::Taken(first) => return Ok(run(first)),
+            match self.take_fresh(&mut free, run, &prepare)? {
+                Fresh::Taken(run) => return Ok(run),
                 Fresh::NotReady(end) => {
                     drop(free);
                     self.grow_beyond(end - 1)?;
@@ -180,21 +169,8 @@ impl<P: Pmem> Pool<P> {
         self.extent(self.map.block_at(run.first) + HEADER_BYTES, bytes - HEADER_BYTES)
     }
 
-    /// Makes these the flags of a run, for the engine to find after opening.
-    ///
-    /// # Durability
-    /// Durable on return; a crash before leaves the old flags.
-    ///
-    /// # Cost
-    /// 1 line, 1 fence.
-    pub(crate) fn set_run_flags(&self, run: &Run, flags: u8) {
-        let word = BlockWord::run(run.code, run.blocks, flags);
-        self.store_block_word(run.first, word, sites::RUN_FLAGS);
-        self.pmem.fence(sites::RUN_FLAGS);
-    }
-
-    /// Frees a run: merges it with free neighbours, and gives back what is then free behind the last run, so
-    /// that the pool can shrink. Nothing durable refers to the run any more.
+    /// Frees a run: merges it with free neighbours, or gives all of them back where no run in use is behind
+    /// them, so that the pool can shrink. Nothing durable refers to the run any more.
     ///
     /// # Errors
     /// `Corrupted` when the run's word is not what the pool wrote; the run then stays in use.
@@ -203,28 +179,43 @@ impl<P: Pmem> Pool<P> {
     /// Durable on return. A crash before leaves the run in use as it was, or free.
     ///
     /// # Cost
-    /// 1 line, 1 fence. To give back a run of *n* blocks: *n* + 1 lines and 3 fences more, 2 of one block.
+    /// 1 line, 1 fence.
     #[expect(clippy::needless_pass_by_value, reason = "a run is freed once")]
     pub(crate) fn free_run(&self, run: Run) -> Result<()> {
         let Run { first, blocks, code } = run;
         let mut free = lock_relaxing(&self.free_runs, &*self.environment);
         let at = self.map.block_at(first);
         let found = BlockWord::decode(self.pmem.load_u64(at));
-        if found.is_none_or(|word| (word.code(), word.blocks()) != (code, blocks)) {
+        if found != Some(BlockWord::run(code, blocks)) {
             return Err(Error::corrupted(format!("the word of block {first} is damaged"), at));
         }
-        let neighbours = self.free_neighbours(&free, (first, blocks));
-        let neighbours = || neighbours.into_iter().flatten();
-        let merged = neighbours().fold((first, blocks), |(first, blocks), neighbour| {
-            (first.min(neighbour.0), blocks + neighbour.1)
-        });
-        self.store_block_word(merged.0, free_word(merged.1), sites::RUN_FREE);
-        self.pmem.fence(sites::RUN_FREE);
-        neighbours().for_each(|neighbour| free.remove(neighbour));
-        free.insert(merged);
+        if first + u64::from(blocks) == self.used_blocks() {
+            self.give_back_runs(&mut free, first);
+        } else {
+            let neighbours = self.free_neighbours(&free, (first, blocks));
+            let neighbours = || neighbours.into_iter().flatten();
+            let merged = neighbours().fold((first, blocks), |(first, blocks), neighbour| {
+                (first.min(neighbour.0), blocks + neighbour.1)
+            });
+            self.store_block_word(merged.0, free_word(merged.1), sites::RUN_FREE);
+            self.pmem.fence(sites::RUN_FREE);
+            neighbours().for_each(|neighbour| free.remove(neighbour));
+            free.insert(merged);
+        }
         self.pmem.withdrawn(self.extent(at, u64::from(blocks) * self.map.block_bytes));
-        self.give_back_tail(&mut free);
         Ok(())
+    }
+
+    /// Gives back all blocks from this one on, in which nothing is in use, and the free runs before them.
+    fn give_back_runs(&self, free: &mut FreeList, mut first: u64) {
+        while let Some(before) = free.ending_at(first) {
+            free.remove(before);
+            first = before.0;
+        }
+        let _handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        self.store_used(first, sites::RUN_USED);
+        self.pmem.fence(sites::RUN_USED);
+        self.used.store(first, Ordering::Release);
     }
 
     /// The free runs before and behind a run that can be one with it.
@@ -242,16 +233,16 @@ impl<P: Pmem> Pool<P> {
         })
     }
 
-    /// Takes the first `blocks` blocks of a free run that has as many.
-    fn take_free(&self, free: &mut FreeList, found: FreeRun, kind: BlockKind, blocks: u32) {
-        let (first, length) = found;
-        let rest = (first + u64::from(blocks), length - blocks);
+    /// Takes a run, which is the first part of a free one, or all of it.
+    fn take_free(&self, free: &mut FreeList, found: FreeRun, run: &Run, prepare: impl Fn(Extent)) {
+        let rest = (run.first + u64::from(run.blocks), found.1 - run.blocks);
         if rest.1 > 0 {
             // While the word of the first block covers it.
             self.store_block_word(rest.0, free_word(rest.1), sites::RUN_REST);
-            self.pmem.fence(sites::RUN_REST);
         }
-        self.store_block_word(first, BlockWord::run(kind.code(), blocks, 0), sites::RUN_TAKE);
+        prepare(self.run_bytes(run));
+        self.pmem.fence(sites::RUN_READY);
+        self.store_block_word(run.first, BlockWord::run(run.code, run.blocks), sites::RUN_TAKE);
         self.pmem.fence(sites::RUN_TAKE);
         free.remove(found);
         if rest.1 > 0 {
@@ -259,13 +250,21 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
-    fn take_fresh(&self, free: &mut FreeList, kind: BlockKind, blocks: u32) -> Result<Fresh> {
-        self.give_back_tail(free);
-        let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+    /// Takes the run that begins behind the used blocks, in the next segment where the rest of this one is too
+    /// short. `run_at` makes it of its first block.
+    fn take_fresh(
+        &self,
+        free: &mut FreeList,
+        run_at: impl Fn(u64) -> Run,
+        prepare: impl Fn(Extent),
+    ) -> Result<Fresh> {
+        let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
         let used = self.used.load(Ordering::Acquire);
+        let blocks = run_at(used).blocks;
         let left = self.map.blocks_to_segment_end(used);
-        let first = if left < u64::from(blocks) { used + left } else { used };
-        let end = first + u64::from(blocks);
+        let gap = if left < u64::from(blocks) { (used, left as u32) } else { (used, 0) };
+        let run = run_at(used + u64::from(gap.1));
+        let end = run.first + u64::from(blocks);
         let all = handing_out.unreserved_blocks;
         if end > all {
             let reason = format!("no {blocks} blocks in a row are free, of {all} that it may have");
@@ -275,64 +274,27 @@ impl<P: Pmem> Pool<P> {
         if ready < end {
             return Ok(Fresh::NotReady(end));
         }
-        if first > used {
-            let gap = (first - used) as u32;
-            self.hand_out_run(&mut handing_out, used, free_word(gap));
-            free.insert((used, gap));
+        if gap.1 > 0 {
+            self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);
         }
-        self.hand_out_run(&mut handing_out, first, BlockWord::run(kind.code(), blocks, 0));
+        self.store_block_word(run.first, BlockWord::run(run.code, blocks), sites::RUN_FRESH);
+        prepare(self.run_bytes(&run));
+        self.pmem.fence(sites::RUN_READY);
+        self.store_used(end, sites::RUN_USED);
+        self.pmem.fence(sites::RUN_USED);
+        self.used.store(end, Ordering::Release);
+        if gap.1 > 0 {
+            free.insert(gap);
+        }
         drop(handing_out);
         self.note_handed_out(end, ready);
-        Ok(Fresh::Taken(first))
-    }
-
-    /// Hands out the run of fresh blocks that begins at `first`, right behind the used ones.
-    fn hand_out_run(&self, handing_out: &mut HandOut, first: u64, word: BlockWord) {
-        if !handing_out.is_durable {
-            // Else a crash could leave the run's word further behind the used blocks.
-            self.store_used(first, sites::RUN_USED);
-            self.pmem.fence(sites::RUN_USED);
-            handing_out.is_durable = true;
-        }
-        self.store_block_word(first, word, sites::RUN_FRESH);
-        self.pmem.fence(sites::RUN_FRESH);
-        let used = first + u64::from(word.blocks());
-        self.store_used(used, sites::RUN_USED);
-        self.pmem.fence(sites::RUN_USED);
-        self.used.store(used, Ordering::Release);
-    }
-
-    /// Gives back the free runs behind which there is nothing.
-    fn give_back_tail(&self, free: &mut FreeList) {
-        while let Some(last) = free.ending_at(self.used_blocks()) {
-            let (first, blocks) = last;
-            let end = first + u64::from(blocks);
-            if blocks > 1 {
-                // While the word of the first block covers them.
-                for block in first + 1..end {
-                    self.store_block_word(block, BlockWord::single(0), sites::RUN_INNER);
-                }
-                self.pmem.fence(sites::RUN_INNER);
-            }
-            let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
-            if self.used.load(Ordering::Acquire) != end {
-                return;
-            }
-            free.remove(last);
-            self.store_used(first, sites::RUN_USED);
-            self.pmem.fence(sites::RUN_USED);
-            handing_out.is_durable = true;
-            // Nobody is handed the block before.
-            self.store_block_word(first, BlockWord::single(0), sites::RUN_BEHIND);
-            self.pmem.fence(sites::RUN_BEHIND);
-            self.used.store(first, Ordering::Release);
-        }
+        Ok(Fresh::Taken(run))
     }
 }
 
 /// The word of a free run.
 fn free_word(blocks: u32) -> BlockWord {
-    BlockWord::run(BlockKind::FREE.code(), blocks, 0)
+    BlockWord::run(BlockKind::FREE.code(), blocks)
 }
 
 #[cfg(test)]

@@ -28,8 +28,11 @@ const SEGMENT_BYTES: u64 = 8192;
 /// Blocks of a segment: the rest is its header.
 const PER_SEGMENT: u64 = 16;
 
-/// Runs in use by their first block: length, kind, flags.
-type Held = BTreeMap<u64, (u32, u8, u8)>;
+/// What [`take`] prepares in a run.
+const MARK: u64 = 7;
+
+/// Runs in use by their first block: length, kind, and what was prepared in them.
+type Held = BTreeMap<u64, (u32, u8, u64)>;
 
 fn options() -> PoolOptions {
     PoolOptions {
@@ -96,12 +99,27 @@ fn new_pool() -> Pool<Media> {
     pool
 }
 
-/// The runs in use, found after opening.
-fn recover(pool: &Pool<Media>) -> Result<Vec<(Run, u8)>> {
+/// Takes a run and prepares `mark` in it.
+fn take_marked(pool: &Pool<Media>, kind: BlockKind, blocks: u32, mark: u64) -> Result<Run> {
+    pool.take_run(kind, blocks, |bytes| {
+        pool.pmem.store_u64(bytes.offset(), mark, media::ENGINE);
+        pool.pmem.flush(pool.extent(bytes.offset(), 8), media::ENGINE);
+    })
+}
+
+fn take(pool: &Pool<Media>, kind: BlockKind, blocks: u32) -> Result<Run> {
+    take_marked(pool, kind, blocks, MARK)
+}
+
+/// The runs in use, found after opening, and what was prepared in them.
+fn recover(pool: &Pool<Media>) -> Result<Vec<(Run, u64)>> {
     let mut found = Vec::new();
     pool.recover_runs(&KINDS, false, |run| {
         match run {
-            FoundRun::InUse(run, flags) => found.push((run, flags)),
+            FoundRun::InUse(run) => {
+                let mark = pool.pmem.load_u64(pool.run_bytes(&run).offset());
+                found.push((run, mark));
+            }
             FoundRun::Damaged(blocks) => panic!("{blocks:?} are damaged"),
         }
         Ok(())
@@ -109,8 +127,8 @@ fn recover(pool: &Pool<Media>) -> Result<Vec<(Run, u8)>> {
     Ok(found)
 }
 
-fn held(runs: &[(Run, u8)]) -> Held {
-    runs.iter().map(|(run, flags)| (run.first, (run.blocks, run.code, *flags))).collect()
+fn held(runs: &[(Run, u64)]) -> Held {
+    runs.iter().map(|(run, mark)| (run.first, (run.blocks, run.code, *mark))).collect()
 }
 
 /// Checks that the free runs are what the runs in use leave, as few as possible, and none behind the last
@@ -148,21 +166,10 @@ fn check_free(pool: &Pool<Media>, held: &Held) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the words of blocks behind the used ones are zero.
-fn check_behind(pool: &Pool<Media>) -> Result<(), String> {
-    let blocks = pool.superblock().segments * PER_SEGMENT;
-    for block in pool.used_blocks()..blocks {
-        let word = pool.pmem.load_u64(pool.map.block_at(block));
-        if word != 0 {
-            return Err(format!("the word of block {block} behind the used ones is {word:#x}"));
-        }
-    }
-    Ok(())
-}
-
-/// Fills the engine's bytes of a run with what is no word of a block.
+/// Fills the engine's bytes of a run, but for the prepared word, with what is no word of a block.
 fn fill(pool: &Pool<Media>, run: &Run) {
     let bytes = pool.run_bytes(run);
+    let bytes = pool.extent(bytes.offset() + 8, bytes.length() - 8);
     pool.pmem.copy(bytes, &vec![0xa5; bytes.length() as usize], media::ENGINE);
     pool.pmem.flush(bytes, media::ENGINE);
     pool.pmem.fence(media::ENGINE);
@@ -171,9 +178,9 @@ fn fill(pool: &Pool<Media>, run: &Run) {
 #[test]
 fn runs_are_consecutive_and_stay_in_their_segment() {
     let pool = new_pool();
-    let a = pool.take_run(LOG, 10).unwrap();
-    let b = pool.take_run(TABLE, 10).unwrap();
-    let c = pool.take_run(LOG, 6).unwrap();
+    let a = take(&pool, LOG, 10).unwrap();
+    let b = take(&pool, TABLE, 10).unwrap();
+    let c = take(&pool, LOG, 6).unwrap();
     assert_eq!((a.first(), b.first(), c.first()), (0, 16, 10));
     assert_eq!((a.blocks(), a.is(LOG), a.is(TABLE)), (10, true, false));
     let bytes = pool.run_bytes(&b);
@@ -184,51 +191,50 @@ fn runs_are_consecutive_and_stay_in_their_segment() {
 #[test]
 fn freed_runs_are_merged_used_again_and_given_back() {
     let pool = new_pool();
-    let [a, b, c, d] = [2, 3, 4, 1].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    let [a, b, c, d] = [2, 3, 4, 1].map(|blocks| take(&pool, LOG, blocks).unwrap());
     pool.free_run(a).unwrap();
     pool.free_run(c).unwrap();
     assert_eq!(pool.free_runs.lock().unwrap().all(), [(0, 2), (5, 4)]);
     pool.free_run(b).unwrap();
     assert_eq!(pool.free_runs.lock().unwrap().all(), [(0, 9)]);
-    let part = pool.take_run(TABLE, 5).unwrap();
+    let part = take(&pool, TABLE, 5).unwrap();
     assert_eq!((part.first(), pool.used_blocks()), (0, 10));
     pool.free_run(d).unwrap();
     assert_eq!(pool.used_blocks(), 5);
     pool.free_run(part).unwrap();
     assert_eq!(pool.used_blocks(), 0);
-    check_behind(&pool).unwrap();
 }
 
 #[test]
 fn the_shortest_run_that_is_long_enough_is_taken() {
     let pool = new_pool();
-    let runs = [5, 1, 2, 1, 3, 1].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    let runs = [5, 1, 2, 1, 3, 1].map(|blocks| take(&pool, LOG, blocks).unwrap());
     let [five, _one, two, _other, three, _last] = runs;
     for run in [five, two, three] {
         pool.free_run(run).unwrap();
     }
-    assert_eq!(pool.take_run(LOG, 2).unwrap().first(), 6);
-    assert_eq!(pool.take_run(LOG, 2).unwrap().first(), 9);
-    assert_eq!(pool.take_run(LOG, 2).unwrap().first(), 0);
+    assert_eq!(take(&pool, LOG, 2).unwrap().first(), 6);
+    assert_eq!(take(&pool, LOG, 2).unwrap().first(), 9);
+    assert_eq!(take(&pool, LOG, 2).unwrap().first(), 0);
 }
 
 #[test]
 fn a_full_pool_says_so_and_changes_nothing() {
     let pool = new_pool();
-    let runs: Vec<_> = (0..4).map(|_| pool.take_run(LOG, 15).unwrap()).collect();
+    let runs: Vec<_> = (0..4).map(|_| take(&pool, LOG, 15).unwrap()).collect();
     assert_eq!(runs.last().map(Run::first), Some(48));
     // One block is left in each segment.
     let before = pool.free_runs.lock().unwrap().all();
     let counts = pool.count_runs(&KINDS);
-    let error = pool.take_run(LOG, 2).unwrap_err();
+    let error = take(&pool, LOG, 2).unwrap_err();
     assert!(matches!(error, Error::PoolFull { .. }), "{error}");
     assert_eq!(pool.free_runs.lock().unwrap().all(), before);
     assert_eq!(pool.count_runs(&KINDS), counts);
     for first in [15, 31, 47, 63] {
-        assert_eq!(pool.take_run(LOG, 1).unwrap().first(), first);
+        assert_eq!(take(&pool, LOG, 1).unwrap().first(), first);
     }
-    assert!(matches!(pool.take_run(LOG, 1), Err(Error::PoolFull { .. })));
-    assert!(matches!(pool.take_run(LOG, 17), Err(Error::PoolFull { .. })));
+    assert!(matches!(take(&pool, LOG, 1), Err(Error::PoolFull { .. })));
+    assert!(matches!(take(&pool, LOG, 17), Err(Error::PoolFull { .. })));
 }
 
 #[test]
@@ -236,57 +242,21 @@ fn reserved_blocks_are_for_no_run() {
     let pool = new_pool();
     // One in 64 at most.
     pool.reserve_blocks(2);
-    let runs: Vec<_> = (0..63).map(|_| pool.take_run(LOG, 1).unwrap()).collect();
-    assert!(matches!(pool.take_run(LOG, 1), Err(Error::PoolFull { .. })));
-    assert!(matches!(pool.take_block(), Err(Error::PoolFull { .. })));
+    let runs: Vec<_> = (0..63).map(|_| take(&pool, LOG, 1).unwrap()).collect();
+    assert!(matches!(take(&pool, LOG, 1), Err(Error::PoolFull { .. })));
     assert_eq!(runs.last().map(Run::first), Some(62));
-    assert_eq!(pool.take_reserved_block().unwrap(), 63);
-    assert!(matches!(pool.take_reserved_block(), Err(Error::PoolFull { .. })));
-}
-
-#[test]
-fn single_blocks_lie_beside_runs() {
-    let pool = new_pool();
-    let run = pool.take_run(LOG, 3).unwrap();
-    assert_eq!(pool.take_block().unwrap(), 3);
-    let other = pool.take_run(TABLE, 2).unwrap();
-    assert_eq!(other.first(), 4);
-    pool.free_run(run).unwrap();
-    pool.free_run(other).unwrap();
-    // The free run before the single block is not the last one.
-    assert_eq!(pool.used_blocks(), 4);
-    let pool = open(&pool.pmem.image()).unwrap();
-    let found = recover(&pool).unwrap();
-    assert_eq!(held(&found), Held::from([(3, (1, 0, 0))]));
-    for (run, _) in found {
-        pool.free_run(run).unwrap();
-    }
-    assert_eq!(pool.used_blocks(), 0);
-}
-
-#[test]
-fn a_free_run_behind_which_single_blocks_were_given_back_is_not_lost() {
-    let pool = new_pool();
-    let run = pool.take_run(LOG, 3).unwrap();
-    let single = pool.take_block().unwrap();
-    pool.free_run(run).unwrap();
-    assert!(pool.give_back(single, || Ok(())));
-    assert_eq!(pool.used_blocks(), 3);
-    assert_eq!(pool.take_run(LOG, 5).unwrap().first(), 0);
-    check_free(&pool, &Held::from([(0, (5, 1, 0))])).unwrap();
 }
 
 #[test]
 fn runs_are_counted_by_kind() {
     let pool = new_pool();
-    let a = pool.take_run(LOG, 4).unwrap();
-    let _b = pool.take_run(TABLE, 9).unwrap();
-    let _c = pool.take_run(TABLE, 16).unwrap();
-    let _single = pool.take_block().unwrap();
+    let a = take(&pool, LOG, 4).unwrap();
+    let _b = take(&pool, TABLE, 9).unwrap();
+    let _c = take(&pool, TABLE, 16).unwrap();
     pool.free_run(a).unwrap();
     let counts = pool.count_runs(&KINDS);
     let kinds: Vec<_> = counts.kinds.iter().map(|of| (of.kind, of.runs, of.blocks)).collect();
-    assert_eq!(kinds, [("unnamed", 1, 1), ("log", 0, 0), ("table", 2, 25)]);
+    assert_eq!(kinds, [("log", 0, 0), ("table", 2, 25)]);
     // And the rest of the first segment.
     assert_eq!((counts.free_runs, counts.free_blocks, counts.longest_free_blocks), (2, 7, 4));
     assert_eq!(counts.damaged_blocks, 0);
@@ -305,11 +275,11 @@ fn threads_are_handed_different_blocks() {
             let pool = &pool;
             scope.spawn(move || {
                 for round in 0..500 {
-                    let run = pool.take_run(LOG, 1 + (thread + round) % 5).unwrap();
+                    let run = pool.take_run(LOG, 1 + (thread + round) % 5, |_| ()).unwrap();
                     let bytes = pool.run_bytes(&run);
                     let mark = vec![thread as u8 + 1; bytes.length() as usize];
                     pool.pmem.copy(bytes, &mark, media::ENGINE);
-                    let other = pool.take_run(TABLE, 2).unwrap();
+                    let other = pool.take_run(TABLE, 2, |_| ()).unwrap();
                     assert!(pool.pmem.compare(bytes, &mark), "somebody else wrote to {run:?}");
                     pool.free_run(run).unwrap();
                     pool.free_run(other).unwrap();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use chimera_pmem::Pmem;
 
-use super::{FoundRun, FreeList, Run, sites, steps};
+use super::{FoundRun, FreeList, Run, sites};
 use crate::pool::block_word::BlockKind;
 use crate::pool::{BlockWord, Pool, USED_BLOCKS_AT};
 use crate::sync::lock_relaxing;
@@ -28,8 +28,7 @@ impl<P: Pmem> Pool<P> {
     /// about to take or free when it was killed may have been seen before it was durable.
     ///
     /// # Cost
-    /// A word of each run is loaded. For writing also 1 line for each run and 2 more, 1 fence; and what it
-    /// costs to give back a free run that is the last one.
+    /// A word of each run is loaded. For writing also 1 line for each run and 1 more, 1 fence.
     pub(crate) fn recover_runs(
         &self,
         kinds: &[BlockKind],
@@ -48,44 +47,23 @@ impl<P: Pmem> Pool<P> {
                     free.insert((first, blocks));
                     return Ok(());
                 }
-                visit(FoundRun::InUse(Run { first, blocks, code }, word.flags()))
+                visit(FoundRun::InUse(Run { first, blocks, code }))
             }
             Err(damage) if salvage => visit(FoundRun::Damaged(damage.blocks)),
             Err(damage) => Err(damage.error),
         })?;
-        let mut free_runs = lock_relaxing(&self.free_runs, &*self.environment);
-        *free_runs = free;
+        *lock_relaxing(&self.free_runs, &*self.environment) = free;
         if !self.read_only {
-            self.settle_used_blocks();
-            self.give_back_tail(&mut free_runs);
+            self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::RUN_FOUND);
+            self.pmem.fence(sites::RUN_FOUND);
         }
         Ok(())
     }
 
-    /// Makes durable what the walk found, and the word behind the used blocks zero: a crash may have left it
-    /// while a run was handed out or given back.
-    fn settle_used_blocks(&self) {
-        let used = self.used_blocks();
-        let may_be_left = self.has_storage(used) && !self.pmem.skips(steps::RUN_BEHIND);
-        let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
-        self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::RUN_FOUND);
-        if may_be_left {
-            let at = self.map.block_at(used);
-            if self.pmem.load_u64(at) == 0 {
-                self.pmem.flush(self.extent(at, 8), sites::RUN_FOUND);
-            } else {
-                self.store_block_word(used, BlockWord::single(0), sites::RUN_BEHIND);
-            }
-        }
-        self.pmem.fence(sites::RUN_FOUND);
-        handing_out.is_durable = true;
-    }
-
     /// Counts the runs by kind. Other threads may take and free runs; each segment is as of one moment.
     pub(crate) fn count_runs(&self, kinds: &[BlockKind]) -> RunCounts {
-        let mut counts = RunCounts::default();
-        let named = [BlockKind::UNNAMED].iter().chain(kinds);
-        counts.kinds = named.clone().map(|kind| RunsOfKind::new(kind.name())).collect();
+        let named = kinds.iter().map(|kind| RunsOfKind::new(kind.name())).collect();
+        let mut counts = RunCounts { kinds: named, ..RunCounts::default() };
         let mut start = 0;
         loop {
             let _free = lock_relaxing(&self.free_runs, &*self.environment);
@@ -100,7 +78,7 @@ impl<P: Pmem> Pool<P> {
                         counts.note_free(word.blocks().into());
                     }
                     Ok(word) => {
-                        let index = named.clone().position(|kind| kind.code() == word.code());
+                        let index = kinds.iter().position(|kind| kind.code() == word.code());
                         counts.note_in_use(index.unwrap_or_default(), word.blocks().into());
                     }
                     Err(damage) => counts.note_damaged(damage.blocks.end - damage.blocks.start),
@@ -142,16 +120,13 @@ impl<P: Pmem> Pool<P> {
         let at = self.map.block_at(block);
         let found = self.pmem.load_u64(at);
         let damage = |what| Error::corrupted(format!("the word of block {block} {what}"), at);
-        let Some(word) = BlockWord::decode(found) else {
-            let is_left_out = self.pmem.skips(steps::RUN_CHECK);
-            return is_left_out.then_some(BlockWord::single(0)).ok_or_else(|| damage("is damaged"));
-        };
-        let known = [BlockKind::UNNAMED, BlockKind::FREE];
-        if !known.iter().chain(kinds).any(|kind| kind.code() == word.code()) {
+        let word = BlockWord::decode(found).ok_or_else(|| damage("is damaged"))?;
+        let (code, blocks) = (word.code(), word.blocks());
+        let mut known = [BlockKind::FREE].iter().chain(kinds);
+        if !known.any(|kind| kind.code() == code) || word != BlockWord::run(code, blocks) {
             return Err(damage("has a kind that this engine does not know"));
         }
-        let is_single = word.code() != BlockKind::UNNAMED.code() || word.blocks() == 1;
-        if !is_single || u64::from(word.blocks()) > end - block {
+        if u64::from(blocks) > end - block {
             return Err(damage("has a length that is not possible"));
         }
         Ok(word)

@@ -5,7 +5,7 @@ use super::*;
 /// A pool with runs in two segments, and its image.
 fn image() -> Vec<u8> {
     let pool = new_pool();
-    let [a, b, c] = [6, 7, 9].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    let [a, b, c] = [6, 7, 9].map(|blocks| take(&pool, LOG, blocks).unwrap());
     assert_eq!([a.first(), b.first(), c.first()], [0, 6, 16]);
     for run in [&a, &b, &c] {
         fill(&pool, run);
@@ -49,16 +49,18 @@ fn every_flipped_bit_of_a_word_is_an_error_with_its_place() {
 
 #[test]
 fn words_that_cannot_be_are_errors() {
-    let unknown = BlockWord::run(9, 7, 0);
+    let unknown = BlockWord::run(9, 7);
     assert_refused(&with_word(6, unknown.encode()), 6, "kind");
-    let beyond_used = BlockWord::run(LOG.code(), 10, 0);
+    let beyond_used = BlockWord::run(LOG.code(), 10);
     assert_refused(&with_word(16, beyond_used.encode()), 16, "length");
-    let beyond_segment = BlockWord::run(LOG.code(), 11, 0);
+    let beyond_segment = BlockWord::run(LOG.code(), 11);
     assert_refused(&with_word(6, beyond_segment.encode()), 6, "length");
-    let longest = BlockWord::run(BlockKind::FREE.code(), RUN_BLOCKS_MAX, 0);
+    let longest = BlockWord::run(BlockKind::FREE.code(), RUN_BLOCKS_MAX);
     assert_refused(&with_word(0, longest.encode()), 0, "length");
-    let long_and_unnamed = BlockWord::run(0, 2, 0);
-    assert_refused(&with_word(6, long_and_unnamed.encode()), 6, "length");
+    assert_refused(&with_word(6, BlockWord::run(0, 7).encode()), 6, "kind");
+    let with_flags = BlockWord::single(BlockWord::run(LOG.code(), 7).number() | 1);
+    assert_refused(&with_word(6, with_flags.encode()), 6, "kind");
+    assert_refused(&with_word(6, 0), 6, "kind");
 }
 
 #[test]
@@ -72,23 +74,15 @@ fn salvage_goes_on_with_the_next_segment_and_reuses_nothing_that_is_damaged() {
     };
     pool.recover_runs(&KINDS, true, visit).unwrap();
     let behind = Run { first: 16, blocks: 9, code: LOG.code() };
-    assert_eq!(found, [FoundRun::Damaged(6..16), FoundRun::InUse(behind, 0)]);
+    assert_eq!(found, [FoundRun::Damaged(6..16), FoundRun::InUse(behind)]);
     assert_eq!(pool.free_runs.lock().unwrap().all(), [(0, 6)]);
-    assert_eq!(pool.take_run(TABLE, 7).unwrap().first(), 25);
-}
-
-#[test]
-fn the_check_can_be_left_out_by_a_tool() {
-    let media = Media::default();
-    media.leave_out(Some(media::LeftOut::Step(steps::RUN_CHECK)));
-    let pool = open_with(&media, &with_word(13, 12345), &options()).unwrap();
-    assert_eq!(held(&recover(&pool).unwrap())[&13], (1, 0, 0));
+    assert_eq!(take(&pool, TABLE, 7).unwrap().first(), 25);
 }
 
 #[test]
 fn a_run_whose_word_was_damaged_is_not_freed() {
     let pool = new_pool();
-    let [a, _b] = [6, 7].map(|blocks| pool.take_run(LOG, blocks).unwrap());
+    let [a, _b] = [6, 7].map(|blocks| take(&pool, LOG, blocks).unwrap());
     pool.pmem.store_u64(pool.map.block_at(0), 12345, media::ENGINE);
     assert!(matches!(pool.free_run(a), Err(Error::Corrupted { at, .. }) if at == 8192));
     assert_eq!(pool.free_runs.lock().unwrap().all(), []);

@@ -9,7 +9,6 @@ enum Step {
     Take(usize, u32),
     /// The run at this part of those that are held.
     Free(prop::sample::Index),
-    Flag(prop::sample::Index, u8),
     Reopen,
     /// A reader finds the same.
     Look,
@@ -20,7 +19,6 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..KINDS.len(), 1..=6_u32).prop_map(|(kind, blocks)| Step::Take(kind, blocks)),
         1 => (0..KINDS.len(), 10..=16_u32).prop_map(|(kind, blocks)| Step::Take(kind, blocks)),
         6 => any::<prop::sample::Index>().prop_map(Step::Free),
-        1 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(run, flags)| Step::Flag(run, flags)),
         1 => Just(Step::Reopen),
         1 => Just(Step::Look),
     ]
@@ -45,7 +43,6 @@ fn has_room(held: &Held, blocks: u32) -> bool {
 
 fn check(pool: &Pool<Media>, held: &Held) {
     check_free(pool, held).unwrap();
-    check_behind(pool).unwrap();
     let counts = pool.count_runs(&KINDS);
     let in_use: u64 = counts.kinds.iter().map(|of| of.blocks).sum();
     assert_eq!(in_use + counts.free_blocks, pool.used_blocks());
@@ -54,26 +51,21 @@ fn check(pool: &Pool<Media>, held: &Held) {
 
 fn run_steps(steps: &[Step]) {
     let mut pool = new_pool();
-    let mut runs: Vec<(Run, u8)> = Vec::new();
-    for step in steps {
+    let mut runs: Vec<(Run, u64)> = Vec::new();
+    for (mark, step) in (1..).zip(steps) {
         match step {
-            Step::Take(kind, blocks) => match pool.take_run(KINDS[*kind], *blocks) {
+            Step::Take(kind, blocks) => match take_marked(&pool, KINDS[*kind], *blocks, mark) {
                 Ok(run) => {
                     fill(&pool, &run);
-                    runs.push((run, 0));
+                    runs.push((run, mark));
                 }
                 Err(Error::PoolFull { .. }) => assert!(!has_room(&held(&runs), *blocks)),
                 Err(error) => panic!("{error}"),
             },
-            Step::Free(_) | Step::Flag(..) if runs.is_empty() => {}
+            Step::Free(_) if runs.is_empty() => {}
             Step::Free(index) => {
                 let (run, _) = runs.swap_remove(index.index(runs.len()));
                 pool.free_run(run).unwrap();
-            }
-            Step::Flag(index, flags) => {
-                let at = index.index(runs.len());
-                pool.set_run_flags(&runs[at].0, *flags);
-                runs[at].1 = *flags;
             }
             Step::Reopen => {
                 let expected = held(&runs);
