@@ -148,7 +148,8 @@ impl Options {
 
     /// Open in spite of damage. Default false. Damaged records stay on media, are not served, and are
     /// counted in [`Stats::records_damaged`](crate::Stats::records_damaged); keys they held read as
-    /// absent. Also opens a `Process` store after a power loss.
+    /// absent. Where the word that says which records are live is damaged, sound records are taken as
+    /// live: one that was deleted may come back. Also opens a `Process` store after a power loss.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.pool.salvage = salvage;
         self
