@@ -12,19 +12,25 @@ const GROWTH_MAX: f64 = 0.03;
 /// Instructions.
 const SLACK: f64 = 2.0;
 
+/// Instructions by name.
+type Counts = BTreeMap<String, f64>;
+
 /// Compares with the file, or writes it. Whether no count grew.
 pub(crate) fn compare(rows: &[Row], file: &Path, record: bool) -> Result<bool, Failure> {
-    let now: BTreeMap<_, _> =
-        rows.iter().map(|row| (row.name(), round(row.instructions))).collect();
-    if record || !file.exists() {
+    let now: Counts = rows.iter().map(|row| (row.name(), round(row.instructions))).collect();
+    let mut before: Counts = match file.exists() {
+        true => serde_json::from_str(&fs::read_to_string(file)?)?,
+        false => Counts::new(),
+    };
+    if record || before.is_empty() {
+        before.extend(now);
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::write(file, serde_json::to_string_pretty(&now)? + "\n")?;
+        fs::write(file, serde_json::to_string_pretty(&before)? + "\n")?;
         eprintln!("recorded in {}, compared with nothing", file.display());
         return Ok(true);
     }
-    let before: BTreeMap<String, f64> = serde_json::from_str(&fs::read_to_string(file)?)?;
     let mut is_kept = true;
     for (name, now) in now {
         let Some(before) = before.get(&name) else {
