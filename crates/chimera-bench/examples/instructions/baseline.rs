@@ -18,9 +18,10 @@ type Counts = BTreeMap<String, f64>;
 /// Compares with the file, or writes it. Whether no count grew.
 pub(crate) fn compare(rows: &[Row], file: &Path, record: bool) -> Result<bool, Failure> {
     let now: Counts = rows.iter().map(|row| (row.name(), round(row.instructions))).collect();
-    let mut before: Counts = match file.exists() {
-        true => serde_json::from_str(&fs::read_to_string(file)?)?,
-        false => Counts::new(),
+    let mut before: Counts = if file.exists() {
+        serde_json::from_str(&fs::read_to_string(file)?)?
+    } else {
+        Counts::new()
     };
     if record || before.is_empty() {
         before.extend(now);

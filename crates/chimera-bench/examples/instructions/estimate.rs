@@ -88,8 +88,11 @@ pub(crate) fn rows(counted: &Counted) -> Result<Vec<Row>, Failure> {
                     steps += count.saturating_sub(empty(done.length)?);
                 }
             }
+            if stepped == 0 {
+                return Err(format!("of {} nothing {class:?} was stepped", operation.name()).into());
+            }
             let share = *count as f64 / all as f64;
-            let instructions = steps as f64 / stepped.max(1) as f64;
+            let instructions = steps as f64 / stepped as f64;
             parts.push(Part { class: *class, share, stepped, instructions });
         }
         let instructions = parts.iter().map(|part| part.share * part.instructions).sum();

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod baseline;
+mod child;
 mod estimate;
 mod goals;
 mod report;
@@ -47,7 +48,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let mut given = std::env::args().skip(1);
     if let (Some(CHILD), Some(layout)) = (given.next().as_deref(), given.next()) {
-        return subject::run(&layout);
+        return child::run(&layout);
     }
     match parse().and_then(|arguments| parent(&arguments)) {
         Ok(true) => ExitCode::SUCCESS,

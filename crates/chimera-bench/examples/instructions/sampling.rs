@@ -26,8 +26,7 @@ impl Class {
         match self {
             Self::Plain => (WINDOWS, WINDOW_MAX),
             Self::Block => (8, 1),
-            Self::IndexMemory => (4, 1),
-            Self::IndexSplit => (4, 1),
+            Self::IndexMemory | Self::IndexSplit => (4, 1),
         }
     }
 }

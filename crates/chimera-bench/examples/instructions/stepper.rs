@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -88,7 +89,12 @@ fn count(layout: &str) -> Result<Outcome, Failure> {
         let _ = child.kill();
         let _ = child.wait();
     }
-    let (instructions, code) = stepped?;
+    let (instructions, code) = match stepped {
+        Err(error) if error.downcast_ref().is_some_and(|error| is_refusal(*error)) => {
+            return Ok(Outcome::Forbidden(error.to_string()));
+        }
+        stepped => stepped?,
+    };
     let text = reader.join().map_err(|_| "the child's output cannot be read")??;
     match u8::try_from(code) {
         Ok(0) => {
@@ -98,6 +104,11 @@ fn count(layout: &str) -> Result<Outcome, Failure> {
         Ok(FORBIDDEN) => Ok(Outcome::Forbidden(text.trim().to_owned())),
         _ => Err(format!("{layout}: the child ended with {code}").into()),
     }
+}
+
+/// Whether this is how a system says that it does not let programs be stepped.
+fn is_refusal(error: Errno) -> bool {
+    matches!(error, Errno::EPERM | Errno::ENOSYS | Errno::EIO)
 }
 
 /// Runs the child to its end. Instructions of each window, and the exit code.
