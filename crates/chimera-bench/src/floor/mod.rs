@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chimera_pmem::environment::File;
-use chimera_pmem::{Arena, CACHE_LINE, Extent, Pmem, Site};
+use chimera_pmem::{Arena, CACHE_LINE, Extent, Pmem, Site, prefetch_read};
 
 use crate::driver::worker::Data;
 use crate::error::{BenchError, Result};
@@ -39,7 +39,7 @@ pub(super) struct Layout {
     page_bytes: u64,
     slots: u64,
     first_slot: u64,
-    slot_bytes: u64,
+    pub(super) slot_bytes: u64,
     pub(super) key_bytes: u64,
     value_at: u64,
     value_bytes: u64,
@@ -179,6 +179,12 @@ impl<P: Pmem> Floor<P> {
     pub(super) fn find(&self, number: u64) -> Place {
         let (line, word) = self.entry_at(number);
         Place::of_entry(self.line(line)[word].load(Ordering::Relaxed))
+    }
+
+    /// Starts loading what [`find`](Self::find) reads.
+    #[inline(always)]
+    pub(super) fn prefetch_entry(&self, number: u64) {
+        prefetch_read(self.line(self.entry_at(number).0));
     }
 
     /// The line of the table that a new record's entry goes to.

@@ -85,6 +85,23 @@ impl<P: Pmem> Metered<P> {
         outcome
     }
 
+    /// Gets as the engine alone does them: matched once for all keys, not metered, not settled. Returns how many
+    /// keys it found.
+    pub(super) fn get_by_engine<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<usize> {
+        each_session!(&mut self.session, engine, client => {
+            let mut found = 0;
+            for key in keys {
+                let taken = Engine::get_with(&**engine, client, key.as_ref(), &mut take)?;
+                found += usize::from(taken.is_some());
+            }
+            Ok(found)
+        })
+    }
+
     pub(super) fn multi_get_with<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],

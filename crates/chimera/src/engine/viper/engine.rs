@@ -166,6 +166,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
                 pages_per_block: geometry.pages_per_block,
                 records_per_page,
                 records_per_block,
+                index_segments: self.index.shape().segments,
             }),
         }
     }

@@ -19,6 +19,10 @@ pub struct ViperStats {
     pub records_per_page: u32,
     /// Records one VBlock holds; 0 where they have any size.
     pub records_per_block: u32,
+    /// Segments of the index: tells a counting program which inserts split one.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub index_segments: u64,
 }
 
 impl Stats {
