@@ -43,6 +43,12 @@ pub(crate) enum Action {
         percent: u8,
     },
     Reopen,
+    /// The process is killed during what comes next: the opening, if this is the first action of an epoch or the
+    /// one before is a kill, else the next action. It makes so many more steps that change something, or all of
+    /// them. Then another process opens the store on the same machine.
+    Kill {
+        after: u8,
+    },
 }
 
 /// The value with a number.
@@ -54,6 +60,9 @@ pub(crate) fn value(number: u64) -> Value {
 /// Sessions that a run uses at a time.
 const SESSIONS: u64 = 3;
 
+/// A process is killed within so many steps that change something: about as many as an operation has.
+const KILLED_WITHIN: u64 = 24;
+
 impl Action {
     /// Any operation on one of the keys of `subject` that can be asked of it.
     pub(crate) fn random<S: Subject>(chance: &mut Chance, subject: &S) -> Self {
@@ -63,6 +72,7 @@ impl Action {
             let can_be_asked = match action {
                 Self::Add { .. } => abilities.in_place,
                 Self::Compact { .. } => abilities.reclaim,
+                Self::Kill { .. } => abilities.survives_kills,
                 _ => true,
             };
             if can_be_asked {
@@ -71,10 +81,14 @@ impl Action {
         }
     }
 
+    pub(crate) fn is_kill(self) -> bool {
+        matches!(self, Self::Kill { .. })
+    }
+
     fn any(chance: &mut Chance, keys: u64) -> Self {
         let session = chance.below(SESSIONS) as u8;
         let key = chance.below(keys) as u8;
-        match chance.below(105) {
+        match chance.below(108) {
             0..45 => Self::Put { session, key, value: chance.next() },
             45..65 => Self::Delete { session, key },
             65..80 => {
@@ -85,7 +99,8 @@ impl Action {
             92..96 => Self::EndSession { session },
             96..98 => Self::Sync,
             98..100 => Self::Reopen,
-            _ => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
+            100..105 => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
+            _ => Self::Kill { after: chance.below(KILLED_WITHIN) as u8 },
         }
     }
 }
