@@ -270,7 +270,13 @@ fn map_superblock<P: Pmem>(
     };
     let find = |word: &dyn Fn(u64) -> u64| {
         let found = find_superblock(&|step| pmem.skips(step), word, !has_segments)?;
-        found_or_new(found, files, options, new)
+        let (superblock, created) = found_or_new(found, files, options, new)?;
+        if created {
+            // The process that made the file may have been killed before it synced it.
+            files.sync_created(&path, &*file)?;
+            files.sync_parent()?;
+        }
+        Ok((superblock, created))
     };
     if !JournalFile::is_wanted(&*file, options)? {
         map(&file)?;
