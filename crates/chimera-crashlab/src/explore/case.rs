@@ -43,9 +43,9 @@ pub(crate) enum Action {
         percent: u8,
     },
     Reopen,
-    /// The process is killed during what comes next: the opening, if this is the first action of an epoch or the
-    /// one before is a kill, else the next action. It makes so many more steps that change something, or all of
-    /// them. Then another process opens the store on the same machine.
+    /// The process is killed during what comes next: the opening of the store, at the beginning of an epoch and
+    /// behind another kill and the action that it hit; else the next action. It makes so many more steps that
+    /// change something, or all of them. Then another process opens the store on the same machine.
     Kill {
         after: u8,
     },
