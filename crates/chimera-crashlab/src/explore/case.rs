@@ -60,8 +60,9 @@ pub(crate) fn value(number: u64) -> Value {
 /// Sessions that a run uses at a time.
 const SESSIONS: u64 = 3;
 
-/// A process is killed within so many steps that change something: about as many as an operation has.
-const KILLED_WITHIN: u64 = 24;
+/// A process is killed within so many steps that change something, or twice as many, up to 64: most operations have
+/// about ten, and those that add a segment and openings several times as many.
+const KILLED_WITHIN: u64 = 8;
 
 impl Action {
     /// Any operation on one of the keys of `subject` that can be asked of it.
@@ -81,6 +82,12 @@ impl Action {
         }
     }
 
+    /// A kill after any number of steps.
+    pub(crate) fn kill(chance: &mut Chance) -> Self {
+        let within = KILLED_WITHIN << chance.below(4);
+        Self::Kill { after: chance.below(within) as u8 }
+    }
+
     pub(crate) fn is_kill(self) -> bool {
         matches!(self, Self::Kill { .. })
     }
@@ -88,7 +95,7 @@ impl Action {
     fn any(chance: &mut Chance, keys: u64) -> Self {
         let session = chance.below(SESSIONS) as u8;
         let key = chance.below(keys) as u8;
-        match chance.below(108) {
+        match chance.below(110) {
             0..45 => Self::Put { session, key, value: chance.next() },
             45..65 => Self::Delete { session, key },
             65..80 => {
@@ -100,7 +107,7 @@ impl Action {
             96..98 => Self::Sync,
             98..100 => Self::Reopen,
             100..105 => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
-            _ => Self::Kill { after: chance.below(KILLED_WITHIN) as u8 },
+            _ => Self::kill(chance),
         }
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct State {
     /// The power is off: changes of files are lost.
     is_off: bool,
     mutator: Mutator,
+    /// The site of the last step that counts for a kill, if that was a store.
+    last_store: Option<Site>,
     skipped: Option<&'static str>,
     /// Sites of the steps that were made, and of those that could have been skipped.
     pub(crate) seen: BTreeSet<(&'static str, &'static str)>,
@@ -131,6 +133,7 @@ impl Machine {
     /// Lets the running process make so many more steps that change memory or files. Before the next one it is
     /// killed, by a panic.
     pub(crate) fn kill_after(&self, changes: u64) {
+        self.state().last_store = None;
         self.kill_in.store(changes + 1, Ordering::Relaxed);
     }
 
@@ -208,18 +211,30 @@ impl Machine {
         self.scheduler.get().map_or(0, |scheduler| scheduler(name))
     }
 
-    /// Called before each step that changes memory or files, or makes a change durable: the process may be
-    /// killed here.
+    /// Called before each step that changes files or makes a change durable: the process may be killed here.
     #[inline]
     pub(crate) fn before_change(&self) {
         let left = self.kill_in.load(Ordering::Relaxed);
         if left > 0 {
-            self.count_down(left);
+            self.count_down(left, None);
+        }
+    }
+
+    /// As [`before_change`](Self::before_change), before a store. Stores in a row at one site count as one step.
+    #[inline]
+    pub(crate) fn before_store(&self, site: Site) {
+        let left = self.kill_in.load(Ordering::Relaxed);
+        if left > 0 {
+            self.count_down(left, Some(site));
         }
     }
 
     #[cold]
-    fn count_down(&self, left: u64) {
+    fn count_down(&self, left: u64, store: Option<Site>) {
+        let before = std::mem::replace(&mut self.state().last_store, store);
+        if store.is_some() && before == store {
+            return;
+        }
         self.kill_in.store(left - 1, Ordering::Relaxed);
         if left == 1 && !std::thread::panicking() {
             self.kill();
