@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         .figure("distinct_states", summary.counts.states)
         .figure("epochs", summary.counts.epochs)
         .figure("epochs_cut_in_recovery", summary.counts.nested)
+        .figure("kills", summary.counts.kills)
         .figure("crash_points", summary.counts.points)
         .figure("media_errors", summary.counts.damages)
         .figure("stores", summary.stores)

@@ -43,6 +43,12 @@ pub(crate) enum Action {
         percent: u8,
     },
     Reopen,
+    /// The process is killed during what comes next: the opening of the store, at the beginning of an epoch and
+    /// behind another kill and the action that it hit; else the next action. It makes so many more steps that
+    /// change something, or all of them. Then another process opens the store on the same machine.
+    Kill {
+        after: u8,
+    },
 }
 
 /// The value with a number.
@@ -54,6 +60,10 @@ pub(crate) fn value(number: u64) -> Value {
 /// Sessions that a run uses at a time.
 const SESSIONS: u64 = 3;
 
+/// A process is killed within so many steps that change something, or twice as many, up to 64: most operations have
+/// about ten, and those that add a segment and openings several times as many.
+const KILLED_WITHIN: u64 = 8;
+
 impl Action {
     /// Any operation on one of the keys of `subject` that can be asked of it.
     pub(crate) fn random<S: Subject>(chance: &mut Chance, subject: &S) -> Self {
@@ -63,6 +73,7 @@ impl Action {
             let can_be_asked = match action {
                 Self::Add { .. } => abilities.in_place,
                 Self::Compact { .. } => abilities.reclaim,
+                Self::Kill { .. } => abilities.survives_kills,
                 _ => true,
             };
             if can_be_asked {
@@ -71,10 +82,20 @@ impl Action {
         }
     }
 
+    /// A kill after any number of steps.
+    pub(crate) fn kill(chance: &mut Chance) -> Self {
+        let within = KILLED_WITHIN << chance.below(4);
+        Self::Kill { after: chance.below(within) as u8 }
+    }
+
+    pub(crate) fn is_kill(self) -> bool {
+        matches!(self, Self::Kill { .. })
+    }
+
     fn any(chance: &mut Chance, keys: u64) -> Self {
         let session = chance.below(SESSIONS) as u8;
         let key = chance.below(keys) as u8;
-        match chance.below(105) {
+        match chance.below(110) {
             0..45 => Self::Put { session, key, value: chance.next() },
             45..65 => Self::Delete { session, key },
             65..80 => {
@@ -85,7 +106,8 @@ impl Action {
             92..96 => Self::EndSession { session },
             96..98 => Self::Sync,
             98..100 => Self::Reopen,
-            _ => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
+            100..105 => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
+            _ => Self::kill(chance),
         }
     }
 }

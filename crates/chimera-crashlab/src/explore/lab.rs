@@ -54,6 +54,8 @@ pub(crate) struct Counts {
     pub(crate) epochs: u64,
     /// Epochs cut during recovery.
     pub(crate) nested: u64,
+    /// Processes killed while the machine lived on.
+    pub(crate) kills: u64,
     /// Stores verified with damaged media.
     pub(crate) damages: u64,
 }
@@ -64,6 +66,7 @@ impl Counts {
         self.points += other.points;
         self.epochs += other.epochs;
         self.nested += other.nested;
+        self.kills += other.kills;
         self.damages += other.damages;
     }
 }
@@ -165,12 +168,13 @@ impl<'a, S: Subject> Lab<'a, S> {
         let mut media = Media::new(self.durable.clone());
         let mut linter = Linter::new(self.counts_flushes);
         let mut now = expectation.clone();
-        let mut is_open = false;
+        let mut is_opening = true;
         let mut snapshot = None;
         let mut violation = None;
         for (number, event) in trace.events.iter().enumerate() {
             if let Event::Mark(mark) = event {
-                is_open |= *mark == Mark::Opened;
+                is_opening = is_opening_after(*mark, is_opening);
+                self.counts.kills += u64::from(*mark == Mark::Killed);
                 now = after_mark(*mark, now, recording);
             }
             let is_chosen = number == chosen;
@@ -184,7 +188,7 @@ impl<'a, S: Subject> Lab<'a, S> {
                     1
                 });
                 if is_chosen {
-                    self.counts.nested += u64::from(!is_open);
+                    self.counts.nested += u64::from(is_opening);
                     let wanted = u64::from(crash.state) % states.max(1);
                     snapshot = Some(Snapshot {
                         words: (0..self.durable.len() as u32)
@@ -282,22 +286,44 @@ impl<'a, S: Subject> Lab<'a, S> {
     }
 }
 
-/// The step before which a run is cut.
+/// The step before which a run is cut: while a process opens the store, or else.
 fn choose(events: &[Event], crash: Crash) -> usize {
-    let opened = events.iter().position(|event| matches!(event, Event::Mark(Mark::Opened)));
-    let opened = opened.unwrap_or(events.len());
-    let part = if crash.during_recovery { 0..opened } else { opened..events.len() };
-    let points: Vec<_> = part.filter(|number| events[*number].is_crash_point()).collect();
+    let mut is_opening = true;
+    let mut points = Vec::new();
+    for (number, event) in events.iter().enumerate() {
+        if let Event::Mark(mark) = event {
+            is_opening = is_opening_after(*mark, is_opening);
+        }
+        if event.is_crash_point() && is_opening == crash.during_recovery {
+            points.push(number);
+        }
+    }
+    let opened = || events.iter().position(|event| matches!(event, Event::Mark(Mark::Opened(_))));
     match points.len() {
-        0 => opened.min(events.len().saturating_sub(1)),
+        0 => opened().unwrap_or(events.len().saturating_sub(1)),
         count => points[crash.point as usize % count],
+    }
+}
+
+/// Whether a process is opening the store from this place on.
+fn is_opening_after(mark: Mark, is_opening: bool) -> bool {
+    match mark {
+        Mark::Opened(_) => false,
+        Mark::Killed => true,
+        Mark::Begin(_) | Mark::End(_) => is_opening,
     }
 }
 
 /// What is expected after a place between two actions.
 fn after_mark(mark: Mark, mut now: Expectation, recording: &Recording) -> Expectation {
     match mark {
-        Mark::Opened => return now.settled_as(recording.opened.clone()),
+        // Without a model this opening found what is wrong.
+        Mark::Opened(number) => match recording.opened.get(number as usize) {
+            Some(model) => return now.settled_as(model.clone()),
+            None => {}
+        },
+        // What was in flight may have happened or not, until the next process finds out.
+        Mark::Killed => {}
         Mark::Begin(number) => now.begin(recording.effects[number as usize]),
         Mark::End(_) => now.acknowledge(),
     }

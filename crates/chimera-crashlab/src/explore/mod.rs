@@ -6,6 +6,8 @@ mod damage;
 mod expectation;
 #[cfg(test)]
 mod kept;
+#[cfg(test)]
+mod kills;
 mod lab;
 mod lint;
 mod model;

@@ -90,7 +90,7 @@ impl Model {
             Action::EndSession { session } => {
                 (Effect::EndSession(session.into()), Returned::Nothing)
             }
-            Action::Compact { .. } => (Effect::Nothing, Returned::Nothing),
+            Action::Compact { .. } | Action::Kill { .. } => (Effect::Nothing, Returned::Nothing),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Running an epoch: opening the store, its actions, every return value compared with the model.
 
+use std::iter::{Copied, Enumerate, Peekable};
+use std::slice;
 use std::sync::Arc;
 
 use chimera_pmem::Environment;
@@ -8,20 +10,22 @@ use super::case::Action;
 use super::expectation::Expectation;
 use super::model::{Effect, Model, Returned};
 use super::quiet;
+use crate::durability::End;
 use crate::simulated::{Machine, Mark, Memory};
 use crate::subject::{Failure, Store, Subject, Value};
 
 /// What happened.
+#[derive(Default)]
 pub(crate) struct Recording {
-    /// What the store held once it was open.
-    pub(crate) opened: Model,
+    /// What the store held each time that it was open: at the beginning, and after each kill.
+    pub(crate) opened: Vec<Model>,
     /// What each action did.
     pub(crate) effects: Vec<Effect>,
     /// Something went wrong without any crash.
     pub(crate) failure: Option<String>,
 }
 
-/// Seam calls that an epoch may make.
+/// Seam calls that a process may make.
 const STEPS_MAX: u64 = 10_000_000;
 
 /// Opens the store on `machine` and does `actions`. The trace is left in the machine.
@@ -35,59 +39,141 @@ pub(crate) fn record<S: Subject>(
     machine.start(STEPS_MAX);
     machine.clear_trace();
     machine.remember(Memory::Trace);
-    let mut recording =
-        Recording { opened: expectation.model().clone(), effects: Vec::new(), failure: None };
-    let run = Run { subject, machine, environment, recording: &mut recording };
-    let outcome = quiet::catch(|| run.run(expectation, actions));
+    let mut run = Run {
+        subject,
+        machine,
+        environment,
+        model: expectation.model().clone(),
+        expectation: expectation.clone(),
+        recording: Recording::default(),
+    };
+    let outcome = quiet::catch(|| run.run(actions));
     machine.remember(Memory::Off);
-    recording.failure = outcome.err().map(|failure| failure.to_string());
-    recording
+    let failure = outcome.err().map(|failure| failure.to_string());
+    Recording { failure, ..run.recording }
 }
+
+/// Actions that are still to be done, with their numbers.
+type Actions<'a> = Peekable<Enumerate<Copied<slice::Iter<'a, Action>>>>;
 
 struct Run<'a, S: Subject> {
     subject: &'a S,
     machine: &'a Arc<Machine>,
     environment: &'a Arc<dyn Environment>,
-    recording: &'a mut Recording,
+    /// What the open store holds.
+    model: Model,
+    /// What the next process may find when this one is killed; at first, what the power loss left.
+    expectation: Expectation,
+    recording: Recording,
 }
 
 impl<S: Subject> Run<'_, S> {
-    fn run(self, expectation: &Expectation, actions: &[Action]) -> Result<(), Failure> {
-        let mut store = self.subject.open(self.machine, self.environment)?;
-        self.machine.mark(Mark::Opened);
-        let found = read_all(&mut store, self.subject.keys())?;
-        expectation.judge(&found).map_err(Failure::Wrong)?;
-        let mut model = Model::of(found);
-        self.recording.opened = model.clone();
-        for (number, action) in actions.iter().enumerate() {
-            let (effect, expected) = model.effect(*action);
-            self.recording.effects.push(effect);
-            self.machine.mark(Mark::Begin(number as u32));
-            let returned = if *action == Action::Reopen {
-                store = self.reopen(store)?;
-                Ok(Returned::Nothing)
+    fn run(&mut self, actions: &[Action]) -> Result<(), Failure> {
+        let mut actions = actions.iter().copied().enumerate().peekable();
+        let mut store = Some(self.open(&mut actions)?);
+        while let Some((number, action)) = actions.next() {
+            if let Action::Kill { after } = action {
+                self.recording.effects.push(Effect::Nothing);
+                let next = actions.next_if(|(_, action)| !action.is_kill());
+                self.kill(after, &mut store, |run, store| match next {
+                    Some((number, action)) => run.act(store, number, action),
+                    None => Ok(()),
+                })?;
+                store = Some(self.open(&mut actions)?);
             } else {
-                perform(&mut store, *action)
-            };
-            match returned {
-                Ok(returned) if returned == expected => {
-                    if let Effect::Write(write) = effect {
-                        model.set(write.key, write.value);
-                    }
-                }
-                Ok(returned) => {
-                    let text = format!("{action:?} returned {returned:?} instead of {expected:?}");
-                    return Err(Failure::Wrong(text));
-                }
-                // Nothing may have changed.
-                Err(Failure::Full) => self.recording.effects[number] = Effect::Nothing,
-                Err(failure) => return Err(failure),
+                self.act(&mut store, number, action)?;
             }
-            self.machine.mark(Mark::End(number as u32));
         }
         // The power goes off before anything is closed.
         self.machine.remember(Memory::Off);
         Ok(())
+    }
+
+    /// Opens the store and looks at what it holds. Kills that come next hit the opening.
+    fn open(&mut self, actions: &mut Actions<'_>) -> Result<S::Store, Failure> {
+        while let Some((_, action)) = actions.next_if(|(_, action)| action.is_kill()) {
+            self.recording.effects.push(Effect::Nothing);
+            let Action::Kill { after } = action else { unreachable!("it is one") };
+            self.kill(after, &mut None, |run, store| {
+                *store = Some(run.subject.open(run.machine, run.environment)?);
+                Ok(())
+            })?;
+        }
+        let mut store = self.subject.open(self.machine, self.environment)?;
+        self.machine.mark(Mark::Opened(self.recording.opened.len() as u32));
+        let found = read_all(&mut store, self.subject.keys())?;
+        self.expectation.judge(&found).map_err(Failure::Wrong)?;
+        self.model = Model::of(found);
+        self.expectation = Expectation::certain(self.model.clone(), self.subject.loss(End::Kill));
+        self.recording.opened.push(self.model.clone());
+        Ok(store)
+    }
+
+    /// Kills the process during `work`, after so many steps that change something, or at its end. Then another
+    /// one begins.
+    fn kill(
+        &mut self,
+        after: u8,
+        store: &mut Option<S::Store>,
+        work: impl FnOnce(&mut Self, &mut Option<S::Store>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.machine.kill_after(after.into());
+        let outcome = quiet::catch(|| work(self, store));
+        if !self.machine.is_off() {
+            outcome?;
+            self.machine.kill();
+        }
+        // Whatever the handles of the dead process do, and be it a panic, it changes nothing.
+        let _ = quiet::catch(|| {
+            drop(store.take());
+            Ok(())
+        });
+        self.machine.start(STEPS_MAX);
+        self.machine.remember(Memory::Trace);
+        self.machine.mark(Mark::Killed);
+        Ok(())
+    }
+
+    /// Does an action and compares what it returns.
+    fn act(
+        &mut self,
+        store: &mut Option<S::Store>,
+        number: usize,
+        action: Action,
+    ) -> Result<(), Failure> {
+        let (effect, expected) = self.model.effect(action);
+        self.recording.effects.push(effect);
+        self.expectation.begin(effect);
+        self.machine.mark(Mark::Begin(number as u32));
+        match self.perform(store, action) {
+            Ok(returned) if returned == expected => {
+                if let Effect::Write(write) = effect {
+                    self.model.set(write.key, write.value);
+                }
+            }
+            Ok(returned) => {
+                let text = format!("{action:?} returned {returned:?} instead of {expected:?}");
+                return Err(Failure::Wrong(text));
+            }
+            // Nothing may have changed.
+            Err(Failure::Full) => {
+                self.recording.effects[number] = Effect::Nothing;
+                self.expectation.begin(Effect::Nothing);
+            }
+            Err(failure) => return Err(failure),
+        }
+        self.expectation.acknowledge();
+        self.machine.mark(Mark::End(number as u32));
+        Ok(())
+    }
+
+    fn perform(&self, store: &mut Option<S::Store>, action: Action) -> Result<Returned, Failure> {
+        if action == Action::Reopen {
+            let closed = store.take().expect("an open store");
+            *store = Some(self.reopen(closed)?);
+            return Ok(Returned::Nothing);
+        }
+        perform(store.as_mut().expect("an open store"), action)
     }
 
     /// Closes the store in order and opens it again.
@@ -137,6 +223,6 @@ pub(crate) fn perform<S: Store>(store: &mut S, action: Action) -> Result<Returne
             store.compact(percent.into())?;
             Returned::Nothing
         }
-        Action::Reopen => Returned::Nothing,
+        Action::Reopen | Action::Kill { .. } => Returned::Nothing,
     })
 }

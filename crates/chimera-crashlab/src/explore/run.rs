@@ -8,6 +8,9 @@ use crate::chance::Chance;
 use crate::durability::End;
 use crate::subject::Subject;
 
+/// Of so many epochs one begins with a process that is killed while it opens the store.
+const KILLED_OPENING_ONE_IN: u64 = 4;
+
 /// Explores one store through random epochs, each cut at many points. What they were, and the violation, if
 /// there was one, in the last of them.
 pub(crate) fn explore<S: Subject>(
@@ -20,8 +23,11 @@ pub(crate) fn explore<S: Subject>(
     let mut expectation = start(lab.subject);
     for number in 0..count {
         let length = 3 + chance.below(18);
-        let actions: Vec<_> =
+        let mut actions: Vec<_> =
             (0..length).map(|_| Action::random(&mut chance, lab.subject)).collect();
+        if lab.subject.abilities().survives_kills && chance.below(KILLED_OPENING_ONE_IN) == 0 {
+            actions.insert(0, Action::kill(&mut chance));
+        }
         let crash = Crash {
             during_recovery: chance.below(4) == 0,
             point: chance.next() as u32,

@@ -193,6 +193,6 @@ fn after_mark(mark: Mark, mut now: Expectation, returned: Returned, seed: u64) -
             model.set(KEY, put(number.min(SECOND_PUT)));
             now.settled_as(model)
         }
-        Mark::Opened => now,
+        Mark::Opened(_) | Mark::Killed => now,
     }
 }

@@ -7,6 +7,15 @@
 //! - **A4**: no flush of a line without news, no fence without a flush.
 //! - **A5**: the recorded steps add up to the memory as it is.
 //!
+//! When a process is killed, its operations are over without being acknowledged, and nothing waits for its
+//! flushes. What it stored is still visible:
+//!
+//! - A1 asks the next process for its own stores only.
+//! - A2 goes on: what was published by either process is reachable until it is withdrawn, and a store of the
+//!   next process publishes nothing that the killed one stored and nobody made durable.
+//! - A3: the killed process is another thread. A lookup does not return its stores before they are durable.
+//! - A4: a line that it left without a fence has news.
+//!
 //! What a rule must know of a site is an attribute of the [`Site`].
 //!
 //! A1 to A3 hold for durability `Immediate`, which is what simulated media give.
@@ -19,7 +28,7 @@ use std::collections::BTreeMap;
 use chimera_pmem::{Extent, Operation, Site};
 
 use crate::media::Media;
-use crate::simulated::{Event, Machine};
+use crate::simulated::{Event, Machine, Mark};
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +126,10 @@ impl Linter {
                 if flushes == 0 && self.counts {
                     self.report("A4", site.name(), "a fence with nothing to wait for".to_owned());
                 }
+            }
+            Event::Mark(Mark::Killed) => {
+                self.threads.clear();
+                self.announced.clear();
             }
             Event::MapFresh { .. } | Event::File(_) | Event::Mark(_) | Event::History(_) => {}
         }

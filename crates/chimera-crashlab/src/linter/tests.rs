@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Operation, Site};
 
 use super::{Lint, Linter};
 use crate::media::Media;
-use crate::simulated::{Event, Machine, Order};
+use crate::simulated::{Event, Machine, Mark, Order};
 
 const SITE: Site = Site::new("test");
 const BYTES: u64 = 256;
@@ -145,6 +145,45 @@ fn sites_say_what_the_rules_need_to_know() {
     let clean = [flush(0, 0), fence(0)];
     assert_eq!(lint_at(SITE, &clean), ["A4"]);
     assert_eq!(lint_at(SITE.may_be_clean(), &clean), [""; 0]);
+}
+
+const KILLED: Event = Event::Mark(Mark::Killed);
+
+#[test]
+fn after_a_kill_an_operation_answers_for_its_own_stores() {
+    let put = begin(Operation::Insert, 0);
+    let killed = [put, store(0, 1, 0), KILLED];
+    let next = [put, store(16, 1, 0), flush(2, 0), fence(0), acknowledge(0)];
+    assert_eq!(lint(&[&killed[..], &next].concat()), [""; 0]);
+    assert_eq!(lint(&[&killed[..], &[put, store(16, 1, 0), acknowledge(0)]].concat()), ["A1"]);
+}
+
+#[test]
+fn after_a_kill_what_was_published_is_reachable_and_what_was_stored_is_not_durable() {
+    let record = [store(0, 7, 0), flush(0, 0), fence(0)];
+    let [announce, lead] = publish();
+    let published = [&record[..], &[announce, lead, KILLED]].concat();
+    assert_eq!(lint(&[&published[..], &[store(0, 8, 0)]].concat()), ["A2"]);
+    let flushed = [store(0, 7, 0), flush(0, 0), KILLED];
+    assert_eq!(lint(&[&flushed[..], &[announce, lead]].concat()), ["A2"]);
+    let written_back = [flush(0, 0), fence(0), announce, lead];
+    assert_eq!(lint(&[&flushed[..], &written_back].concat()), [""; 0]);
+}
+
+#[test]
+fn after_a_kill_no_lookup_returns_what_is_not_written_back() {
+    let read = Event::Read { first: 0, count: 1, thread: 0 };
+    let get = [begin(Operation::Get, 0), read, acknowledge(0)];
+    let killed = [store(0, 1, 0), flush(0, 0), KILLED];
+    assert_eq!(lint(&[&killed[..], &get].concat()), ["A3"]);
+    assert_eq!(lint(&[&killed[..], &[flush(0, 0), fence(0)], &get].concat()), [""; 0]);
+}
+
+#[test]
+fn after_a_kill_no_flush_is_under_way_and_what_was_flushed_is_news() {
+    let killed = [store(0, 1, 0), flush(0, 0), KILLED];
+    assert_eq!(lint(&[&killed[..], &[fence(0)]].concat()), ["A4"]);
+    assert_eq!(lint(&[&killed[..], &[flush(0, 0), fence(0)]].concat()), [""; 0]);
 }
 
 #[test]

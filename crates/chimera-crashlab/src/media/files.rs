@@ -8,7 +8,14 @@ use crate::simulated::{Change, FileChange, Tree};
 pub(crate) struct FileMedia {
     durable: Arc<Tree>,
     durable_hash: u64,
-    pending: Vec<Change>,
+    pending: Vec<Pending>,
+}
+
+/// A change that is not durable yet.
+struct Pending {
+    change: Change,
+    /// It was synced, and waits for the directory that it lies in.
+    is_synced: bool,
 }
 
 /// Most changes of which every subset is tried.
@@ -21,7 +28,10 @@ impl FileMedia {
 
     pub(super) fn apply(&mut self, change: FileChange, changes: &[Change]) {
         match change {
-            FileChange::Made(number) => self.pending.push(changes[number as usize].clone()),
+            FileChange::Made(number) => {
+                let change = changes[number as usize].clone();
+                self.pending.push(Pending { change, is_synced: false });
+            }
             FileChange::FileSynced(inode) => {
                 self.settle(|change| matches!(change, Change::Length(of, _) if *of == inode));
             }
@@ -35,11 +45,13 @@ impl FileMedia {
 
     fn settle(&mut self, is_synced: impl Fn(&Change) -> bool) {
         let durable = Arc::make_mut(&mut self.durable);
-        self.pending.retain(|change| {
-            if is_synced(change) {
-                change.apply(durable);
+        self.pending.retain_mut(|pending| {
+            pending.is_synced |= is_synced(&pending.change);
+            let is_durable = pending.is_synced && pending.change.has_directory(durable);
+            if is_durable {
+                pending.change.apply(durable);
             }
-            !is_synced(change)
+            !is_durable
         });
         self.durable_hash = durable.hash();
     }
@@ -47,7 +59,7 @@ impl FileMedia {
     /// What a crash can leave: at first what is durable for certain, at last everything. With few
     /// changes, every subset of them. With a hash of each.
     pub(crate) fn states(&self) -> Vec<(Arc<Tree>, u64)> {
-        let count = self.pending.len();
+        let count = self.pending.iter().filter(|pending| !pending.is_synced).count();
         if count == 0 {
             return vec![(self.durable.clone(), self.durable_hash)];
         }
@@ -66,13 +78,15 @@ impl FileMedia {
         self.surviving(u64::MAX).0
     }
 
-    /// The files when these of the pending changes survive.
+    /// The files when these of the changes survive that were not synced.
     fn surviving(&self, subset: u64) -> (Arc<Tree>, u64) {
         let mut tree = (*self.durable).clone();
-        for (number, change) in self.pending.iter().enumerate() {
-            if subset >> number & 1 != 0 {
+        let mut number = 0;
+        for Pending { change, is_synced } in &self.pending {
+            if *is_synced || subset >> number & 1 != 0 {
                 change.apply(&mut tree);
             }
+            number += u32::from(!is_synced);
         }
         let hash = tree.hash();
         (Arc::new(tree), hash)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use chimera_pmem::Site;
 
-use crate::simulated::{Change, Event, Machine, Order};
+use crate::simulated::{Change, Event, Machine, Mark, Order};
 use files::FileMedia;
 pub(crate) use states::{Patch, States};
 
@@ -19,6 +19,9 @@ pub(crate) const LINE_WORDS: u32 = 8;
 
 /// Lines between which two threads count as close to each other: a small page.
 const CLOSE_LINES: u32 = 4;
+
+/// In place of a thread: that of a process that was killed.
+const NO_THREAD: u8 = u8::MAX;
 
 /// A store that may or may not have reached media.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +112,7 @@ impl Media {
             Event::Fence { thread, .. } => self.fence(thread),
             Event::MapFresh { first, count } => self.make_fresh(first, count),
             Event::File(change) => self.files.apply(change, changes),
+            Event::Mark(Mark::Killed) => self.forget_process(),
             Event::Publish { .. }
             | Event::Withdrawn { .. }
             | Event::Read { .. }
@@ -118,6 +122,14 @@ impl Media {
             | Event::Mark(_)
             | Event::History(_) => {}
         }
+    }
+
+    /// The process is gone. Its stores may reach media still, but no fence waits for what it had flushed, and no
+    /// thread has made them.
+    fn forget_process(&mut self) {
+        self.flushed.clear();
+        let stores = self.lines.iter_mut().flat_map(|line| &mut line.stores);
+        stores.for_each(|store| store.thread = NO_THREAD);
     }
 
     fn fence(&mut self, thread: u8) {

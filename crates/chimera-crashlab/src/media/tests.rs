@@ -1,12 +1,13 @@
 //! What may be left of hand-made traces.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use chimera_pmem::Site;
 
 use super::{LINE_WORDS, Media, States};
 use crate::chance::Chance;
-use crate::simulated::{Event, Machine, Order};
+use crate::simulated::{Change, Event, FileChange, Machine, Mark, Name, Order, Tree};
 
 const SITE: Site = Site::new("test");
 /// Words of memory.
@@ -178,4 +179,43 @@ fn equal_memories_have_equal_hashes_however_they_came_about() {
     assert_eq!(pending.len(), 2);
     assert!(hashes(&durable).is_subset(&pending));
     assert_eq!(hashes(&[ordered(0, 2), ordered(0, 1), flush(0, 0), fence(0)]), hashes(&durable));
+}
+
+#[test]
+fn what_a_killed_process_flushed_waits_for_no_fence_of_the_next_one() {
+    let killed = [ordered(0, 1), flush(0, 0), Event::Mark(Mark::Killed)];
+    assert_eq!(left(&[&killed[..], &[fence(0)]].concat()), memories(&[&[], &[(0, 1)]]));
+    let written_back = [&killed[..], &[flush(0, 0), fence(0)]].concat();
+    assert_eq!(left(&written_back), memories(&[&[(0, 1)]]));
+}
+
+#[test]
+fn what_a_killed_process_stored_is_seen_and_pending() {
+    let mut media = Media::new(Machine::new(8 * WORDS as u64));
+    for event in [ordered(0, 1), flush(0, 0), Event::Mark(Mark::Killed)] {
+        media.apply(&event, &[]);
+    }
+    assert_eq!((media.stored(0), media.durable.peek(0)), (1, 0));
+    assert!(media.has_news(0));
+}
+
+#[test]
+fn a_synced_name_is_durable_once_its_directory_is() {
+    let name = |name: &str| -> Name { Path::new(name).into() };
+    let changes = [
+        Change::CreateDirectory(name("store")),
+        Change::Create(name("store/file"), 1),
+        Change::Sync(name("store")),
+        Change::Sync(name("")),
+    ];
+    let mut media = Media::new(Machine::new(8 * WORDS as u64));
+    let mut apply = |change| {
+        media.apply(&Event::File(change), &changes);
+        let names = |tree: &Tree| tree.nodes.len();
+        media.files.states().iter().map(|(tree, _)| names(tree)).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(apply(FileChange::Made(0)), BTreeSet::from([0, 1]));
+    assert_eq!(apply(FileChange::Made(1)), BTreeSet::from([0, 1, 2]));
+    assert_eq!(apply(FileChange::DirectorySynced(2)), BTreeSet::from([0, 2]));
+    assert_eq!(apply(FileChange::DirectorySynced(3)), BTreeSet::from([2]));
 }

@@ -18,8 +18,10 @@ pub(crate) enum Order {
 /// A place between two operations of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// The store is open.
-    Opened,
+    /// The store is open, after so many times before.
+    Opened(u32),
+    /// The process was killed; the machine lives on, and another process begins.
+    Killed,
     /// Operation number so-and-so begins.
     Begin(u32),
     /// It has returned.

@@ -23,6 +23,9 @@ fn name_of(path: &Path) -> &Path {
 impl FileProvider for SimulatedFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let name = name_of(path);
+        if mode == OpenMode::CreateNew {
+            self.0.before_change();
+        }
         let mut state = self.0.state();
         let inode = match (state.tree.nodes.get(name).copied(), mode) {
             (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -53,6 +56,7 @@ impl FileProvider for SimulatedFiles {
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.0.before_change();
         let mut state = self.0.state();
         let parts: Vec<_> =
             name_of(path).ancestors().filter(|part| *part != Path::new("")).collect();
@@ -80,6 +84,7 @@ impl FileProvider for SimulatedFiles {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.before_change();
         let name = name_of(path);
         let mut state = self.0.state();
         if !state.tree.nodes.contains_key(name) {
@@ -90,6 +95,7 @@ impl FileProvider for SimulatedFiles {
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.0.before_change();
         self.0.state().sync_directory(name_of(path));
         Ok(())
     }
@@ -112,6 +118,7 @@ pub(crate) struct SimulatedFile {
 
 impl SimulatedFile {
     fn set(&self, length: u64) {
+        self.machine.before_change();
         let mut state = self.machine.state();
         if state.tree.lengths.get(&self.inode) != Some(&length) {
             state.change(Change::Length(self.inode, length));
@@ -164,6 +171,7 @@ impl File for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.machine.before_change();
         self.machine.state().push(Event::File(FileChange::FileSynced(self.inode)));
         Ok(())
     }

@@ -37,6 +37,8 @@ pub(crate) struct Machine {
     /// Seam calls since the last start, and how many are too many: a run that goes on for ever ends.
     steps: AtomicU64,
     steps_max: AtomicU64,
+    /// Steps that change something up to the one before which the process is killed; 0: it is not.
+    kill_in: AtomicU64,
     state: Mutex<State>,
     scheduler: std::sync::OnceLock<Scheduler>,
 }
@@ -60,6 +62,8 @@ pub(crate) struct State {
     /// The power is off: changes of files are lost.
     is_off: bool,
     mutator: Mutator,
+    /// The site of the last step that counts for a kill, if that was a store.
+    last_store: Option<Site>,
     skipped: Option<&'static str>,
     /// Sites of the steps that were made, and of those that could have been skipped.
     pub(crate) seen: BTreeSet<(&'static str, &'static str)>,
@@ -74,6 +78,9 @@ impl std::fmt::Debug for Machine {
 /// What a machine panics with when a run makes too many steps.
 pub(crate) const TOO_MANY_STEPS: &str = "the run makes more steps than its bound: it does not end";
 
+/// What a machine panics with to end a process that is killed.
+const KILLED: &str = "the process is killed";
+
 impl Machine {
     /// Memory of `bytes`, all zeros, without files.
     pub(crate) fn new(bytes: u64) -> Arc<Self> {
@@ -83,6 +90,7 @@ impl Machine {
             memory: AtomicU8::new(Memory::Off as u8),
             steps: AtomicU64::new(0),
             steps_max: AtomicU64::new(u64::MAX),
+            kill_in: AtomicU64::new(0),
             state: Mutex::default(),
             scheduler: std::sync::OnceLock::new(),
         })
@@ -120,6 +128,26 @@ impl Machine {
         let mut state = self.state();
         state.fresh.clear();
         state.populated.clear();
+    }
+
+    /// Lets the running process make so many more steps that change memory or files. Before the next one it is
+    /// killed, by a panic.
+    pub(crate) fn kill_after(&self, changes: u64) {
+        self.state().last_store = None;
+        self.kill_in.store(changes + 1, Ordering::Relaxed);
+    }
+
+    /// Kills the running process: nothing that it still does changes memory or files, or is recorded. What it
+    /// did stays, and nothing is durable because of it.
+    pub(crate) fn kill(&self) {
+        self.kill_in.store(0, Ordering::Relaxed);
+        self.remember(Memory::Off);
+        self.state().mutator.clear();
+    }
+
+    /// Whether the running process was killed, or the power is off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.memory() == Memory::Off as u8
     }
 
     /// Makes the machine's memory that of `other`.
@@ -183,6 +211,38 @@ impl Machine {
         self.scheduler.get().map_or(0, |scheduler| scheduler(name))
     }
 
+    /// Called before each step that changes files or makes a change durable: the process may be killed here.
+    #[inline]
+    pub(crate) fn before_change(&self) {
+        let left = self.kill_in.load(Ordering::Relaxed);
+        if left > 0 {
+            self.count_down(left, None);
+        }
+    }
+
+    /// As [`before_change`](Self::before_change), before a store. Stores in a row at one site count as one step.
+    #[inline]
+    pub(crate) fn before_store(&self, site: Site) {
+        let left = self.kill_in.load(Ordering::Relaxed);
+        if left > 0 {
+            self.count_down(left, Some(site));
+        }
+    }
+
+    #[cold]
+    fn count_down(&self, left: u64, store: Option<Site>) {
+        let before = std::mem::replace(&mut self.state().last_store, store);
+        if store.is_some() && before == store {
+            return;
+        }
+        self.kill_in.store(left - 1, Ordering::Relaxed);
+        if left == 1 && !std::thread::panicking() {
+            self.kill();
+            // As a panic, but without a word.
+            std::panic::resume_unwind(Box::new(KILLED));
+        }
+    }
+
     #[inline]
     pub(crate) fn mapped(&self) -> u64 {
         self.mapped.load(Ordering::Relaxed)
@@ -218,7 +278,7 @@ impl Machine {
     #[inline]
     pub(crate) fn store(&self, at: u64, value: u64, order: Order, thread: u8, site: Site) {
         let place = &self.range(at, 8)[0];
-        if self.memory() == Memory::Off as u8 {
+        if self.is_off() {
             return;
         }
         let word = (at / 8) as u32;
@@ -242,7 +302,7 @@ impl Machine {
         // Each half of a wide one may reach media without the other.
         let order = if N == 1 { Order::Ordered } else { Order::Unordered };
         let found = std::array::from_fn(|number| places[number].load(Ordering::Relaxed));
-        if found == current && self.memory() != Memory::Off as u8 {
+        if found == current && !self.is_off() {
             for (number, place) in places.iter().enumerate() {
                 let word = (at / 8) as u32 + number as u32;
                 state.note_store(word, found[number], new[number], order, thread, site);

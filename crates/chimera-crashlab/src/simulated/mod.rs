@@ -19,4 +19,6 @@ pub(crate) use files::SimulatedFiles;
 pub(crate) use machine::{Machine, Memory, State};
 pub(crate) use mutation::{Mutation, MutationKind};
 pub use seam::Simulated;
+#[cfg(test)]
+pub(crate) use tree::Name;
 pub(crate) use tree::{Change, FileChange, Tree};

@@ -22,6 +22,20 @@ impl Simulated {
         Self { machine: machine.clone() }
     }
 
+    /// A step that stores; which thread makes it.
+    #[inline]
+    fn store_step(&self, site: Site) -> u8 {
+        self.machine.before_store(site);
+        self.machine.step(site.name())
+    }
+
+    /// A step that makes stores durable, now or later; which thread makes it.
+    #[inline]
+    fn flush_step(&self, site: Site) -> u8 {
+        self.machine.before_change();
+        self.machine.step(site.name())
+    }
+
     fn note_read(&self, at: u64, length: u64, thread: u8) {
         if self.machine.records_reads() {
             let (first, count) = ((at / 8) as u32, length.div_ceil(8) as u32);
@@ -86,12 +100,12 @@ impl Pmem for Simulated {
     }
 
     fn store_u64(&self, at: u64, value: u64, site: Site) {
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.machine.store(at, value, Order::Ordered, thread, site);
     }
 
     fn cas_u64(&self, at: u64, current: u64, new: u64, site: Site) -> Result<u64, u64> {
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.note_read(at, 8, thread);
         let [found] = self.machine.swap(at, [current], [new], thread, site);
         if found == current { Ok(found) } else { Err(found) }
@@ -99,7 +113,7 @@ impl Pmem for Simulated {
 
     fn cas_u128(&self, at: u64, current: u128, new: u128, site: Site) -> Result<u128, u128> {
         assert!(at.is_multiple_of(16), "16-byte compare and swap at offset {at}");
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.note_read(at, 16, thread);
         let halves = |whole: u128| [whole as u64, (whole >> 64) as u64];
         let [low, high] = self.machine.swap(at, halves(current), halves(new), thread, site);
@@ -138,7 +152,7 @@ impl Pmem for Simulated {
 
     fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
         assert!(bytes.len() as u64 <= to.length(), "copy of {} bytes to {to:?}", bytes.len());
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.store_bytes(to, bytes, Order::Unordered, thread, site);
     }
 
@@ -147,30 +161,30 @@ impl Pmem for Simulated {
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
         assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.store_bytes(to, bytes, Order::NonTemporal, thread, site);
         self.machine.flush(Extent::new_checked(to.offset(), length), thread, site);
     }
 
     fn zero(&self, range: Extent, site: Site) {
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         for at in (range.offset()..range.end()).step_by(8) {
             self.machine.store(at, 0, Order::Unordered, thread, site);
         }
     }
 
     fn flush(&self, range: Extent, site: Site) {
-        let thread = self.machine.step(site.name());
+        let thread = self.flush_step(site);
         self.machine.flush(range, thread, site);
     }
 
     fn fence(&self, site: Site) {
-        let thread = self.machine.step(site.name());
+        let thread = self.flush_step(site);
         self.machine.note(Event::Fence { thread, site });
     }
 
     fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site) {
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.note_publish(depends_on, thread, site);
         self.machine.store(at, value, Order::Ordered, thread, site);
     }
@@ -183,7 +197,7 @@ impl Pmem for Simulated {
         depends_on: &[Extent],
         site: Site,
     ) -> Result<u64, u64> {
-        let thread = self.machine.step(site.name());
+        let thread = self.store_step(site);
         self.note_read(at, 8, thread);
         if self.machine.range(at, 8)[0].load(Ordering::Relaxed) == current {
             self.note_publish(depends_on, thread, site);
@@ -200,7 +214,7 @@ impl Pmem for Simulated {
 
     /// Nothing is left to do: what was fenced is durable.
     fn sync(&self, site: Site) -> io::Result<()> {
-        self.machine.step(site.name());
+        self.flush_step(site);
         self.machine.state().see("sync", site);
         Ok(())
     }

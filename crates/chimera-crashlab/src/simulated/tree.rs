@@ -63,15 +63,14 @@ pub(crate) enum Change {
 impl Change {
     /// Makes the change. One whose directory is not there is lost with it.
     pub(crate) fn apply(&self, tree: &mut Tree) {
-        let has_parent = |tree: &Tree, name: &Path| match name.parent() {
-            Some(parent) if parent != Path::new("") => tree.nodes.contains_key(parent),
-            _ => true,
-        };
+        if !self.has_directory(tree) {
+            return;
+        }
         match self {
-            Self::CreateDirectory(name) if has_parent(tree, name) => {
+            Self::CreateDirectory(name) => {
                 tree.nodes.insert(name.clone(), Node::Directory);
             }
-            Self::Create(name, inode) if has_parent(tree, name) => {
+            Self::Create(name, inode) => {
                 tree.nodes.insert(name.clone(), Node::File(*inode));
                 tree.lengths.entry(*inode).or_default();
             }
@@ -81,7 +80,18 @@ impl Change {
             Self::Length(inode, length) => {
                 tree.lengths.insert(*inode, *length);
             }
-            Self::CreateDirectory(_) | Self::Create(..) | Self::Sync(_) => {}
+            Self::Sync(_) => {}
+        }
+    }
+
+    /// Whether the directory is there that a new name lies in.
+    pub(crate) fn has_directory(&self, tree: &Tree) -> bool {
+        match self {
+            Self::CreateDirectory(name) | Self::Create(name, _) => match name.parent() {
+                Some(parent) if parent != Path::new("") => tree.nodes.contains_key(parent),
+                _ => true,
+            },
+            Self::Remove(_) | Self::Length(..) | Self::Sync(_) => true,
         }
     }
 

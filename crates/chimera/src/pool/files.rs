@@ -231,10 +231,14 @@ impl PoolFiles {
             }
             return Err(error);
         }
-        // The file, then its name: the superblock may rely on both.
-        file.sync().map_err(Error::io("sync", path))?;
-        self.sync_directory()?;
+        self.sync_created(path, &*file)?;
         Ok(file)
+    }
+
+    /// Makes a new file durable, then its name: the superblock may rely on both.
+    pub(super) fn sync_created(&self, path: &Path, file: &dyn File) -> Result<()> {
+        file.sync().map_err(Error::io("sync", path))?;
+        self.sync_directory()
     }
 
     /// Makes the directory's own entry durable: its creation may have been interrupted.

@@ -67,6 +67,8 @@ pub(crate) mod sites {
         SUPERBLOCK = "pool.superblock";
         /// The header of a new segment.
         SEGMENT_HEADER = "pool.segment_header";
+        /// The superblock in force and the number of used blocks, written back once more after opening.
+        FOUND = "pool.found", may_be_clean;
         /// Everything.
         SYNC = "pool.sync";
     }
@@ -117,6 +119,8 @@ pub(crate) struct Pool<P: Pmem> {
     ahead_blocks: u64,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
+    /// It had been closed in order.
+    was_clean: bool,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -156,6 +160,15 @@ impl<P: Pmem> Pool<P> {
             Some(extent) => extent,
             None => outside(at, length),
         }
+    }
+
+    /// Whether a process that was killed may have left stores that can be seen and are not durable. Whoever
+    /// opens the pool for writing writes back what it finds, before it relies on it. A journal's replay has
+    /// done so, and so has whoever closed the pool in order. Where no store survives a power loss anyway there
+    /// is nothing to write back.
+    pub(crate) fn may_hold_undurable(&self) -> bool {
+        let keeps_stores = !self.is_journaled && self.pmem.medium().is_persistent_memory();
+        keeps_stores && !self.read_only && !self.was_clean
     }
 
     /// Stores the superblock in the copy that is not in force, with what `change` makes of it.
@@ -245,15 +258,20 @@ impl<P: Pmem> Pool<P> {
     }
 }
 
+/// The copy that a superblock's sequence number selects.
+fn copy_of<P: Pmem>(pmem: &P, superblock: &Superblock) -> Extent {
+    let at = superblock.sequence % 2 * superblock::COPY_STRIDE;
+    let bytes = 8 * superblock.words_used() as u64;
+    pmem.check(at, bytes).expect("the superblock is mapped")
+}
+
 /// Stores a superblock in the copy its sequence number selects, durably.
 fn store_superblock<P: Pmem>(pmem: &P, superblock: &Superblock) {
-    let at = superblock.sequence % 2 * superblock::COPY_STRIDE;
+    let copy = copy_of(pmem, superblock);
     let words = superblock.encode();
-    let used = superblock.words_used();
-    for (index, word) in words[..used].iter().enumerate() {
-        pmem.store_u64(at + 8 * index as u64, *word, sites::SUPERBLOCK);
+    for (index, word) in words[..superblock.words_used()].iter().enumerate() {
+        pmem.store_u64(copy.offset() + 8 * index as u64, *word, sites::SUPERBLOCK);
     }
-    let copy = pmem.check(at, 8 * used as u64).expect("the superblock is mapped");
     pmem.flush(copy, sites::SUPERBLOCK);
     pmem.fence(sites::SUPERBLOCK);
 }

@@ -16,7 +16,7 @@ use super::storage::{self, Mapped};
 use super::superblock::FILE_BYTES;
 use super::{
     BlockMap, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT, checked_word,
-    steps, store_superblock,
+    copy_of, sites, steps, store_superblock,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -79,7 +79,7 @@ impl<P: Pmem> Pool<P> {
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
         storage::ensure_used(&pmem, &files, &map, &segments, used)?;
-        let parts = Parts { files, superblock, map, segments, used };
+        let parts = Parts { files, superblock, map, segments, used, was_clean: clean };
         Ok((Self::assemble(pmem, environment, options, parts), Opened { created, clean }))
     }
 
@@ -90,7 +90,7 @@ impl<P: Pmem> Pool<P> {
         options: &PoolOptions,
         parts: Parts,
     ) -> Self {
-        let Parts { files, superblock, map, segments, used } = parts;
+        let Parts { files, superblock, map, segments, used, was_clean } = parts;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
@@ -113,6 +113,7 @@ impl<P: Pmem> Pool<P> {
             free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,
+            was_clean,
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
@@ -130,6 +131,7 @@ impl<P: Pmem> Pool<P> {
         if self.read_only {
             return Ok(());
         }
+        self.write_back_found();
         let boot_id = self.environment.boot_id();
         self.change_superblock(|superblock| {
             if superblock.closing != Closing::Open {
@@ -142,6 +144,17 @@ impl<P: Pmem> Pool<P> {
             self.sync()?;
         }
         self.remove_old_journal()
+    }
+
+    /// Makes the superblock in force and the used-blocks word durable. A process that was killed may have
+    /// stored them without a fence, and the other copy is about to be overwritten.
+    fn write_back_found(&self) {
+        if self.is_journaled {
+            return;
+        }
+        self.pmem.flush(copy_of(&self.pmem, &self.superblock()), sites::FOUND);
+        self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::FOUND);
+        self.pmem.fence(sites::FOUND);
     }
 
     /// What the superblock says while the pool is open and in order.
@@ -178,6 +191,7 @@ struct Parts {
     segments: Vec<Section>,
     /// Blocks in use.
     used: u64,
+    was_clean: bool,
 }
 
 /// Where blocks lie in a pool of these sizes; what is wrong with them, where there can be no such pool.
@@ -256,7 +270,13 @@ fn map_superblock<P: Pmem>(
     };
     let find = |word: &dyn Fn(u64) -> u64| {
         let found = find_superblock(&|step| pmem.skips(step), word, !has_segments)?;
-        found_or_new(found, files, options, new)
+        let (superblock, created) = found_or_new(found, files, options, new)?;
+        if created {
+            // The process that made the file may have been killed before it synced it.
+            files.sync_created(&path, &*file)?;
+            files.sync_parent()?;
+        }
+        Ok((superblock, created))
     };
     if !JournalFile::is_wanted(&*file, options)? {
         map(&file)?;

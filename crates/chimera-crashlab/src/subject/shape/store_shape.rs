@@ -17,11 +17,14 @@ pub struct Abilities {
     pub reclaim: bool,
     /// It finds damage of media.
     pub finds_damage: bool,
+    /// What a killed process has stored is made durable before anybody relies on it.
+    pub survives_kills: bool,
 }
 
 impl Abilities {
     /// Everything.
-    pub const ALL: Self = Self { in_place: true, reclaim: true, finds_damage: true };
+    pub const ALL: Self =
+        Self { in_place: true, reclaim: true, finds_damage: true, survives_kills: true };
 }
 
 /// A store of one engine, written down: one implementation for each engine, in a file of its own.

@@ -47,7 +47,7 @@ impl StoreShape for TeachingShape {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { in_place: false, reclaim: false, finds_damage: true }
+        Abilities { in_place: false, reclaim: false, ..Abilities::ALL }
     }
 
     fn keys(&self) -> u64 {

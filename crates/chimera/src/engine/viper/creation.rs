@@ -5,7 +5,7 @@
 
 use chimera_pmem::Site;
 
-use super::{ViperOptions, capacity, steps};
+use super::{ViperOptions, capacity, sites, steps};
 use crate::engine::shared::creation::{self, same};
 use crate::engine::{Capabilities, Demand, EngineType, Options, Plan};
 use crate::index::volatile::extendible_hash::HashGeometry;
@@ -66,6 +66,7 @@ impl EngineType for Type {
             block_sites::ALL,
             block_flags::sites::ALL,
             vpage::sites::ALL,
+            sites::ALL,
             block_flags::steps::ALL,
             vpage::steps::ALL,
             steps::ALL,

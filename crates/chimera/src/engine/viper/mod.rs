@@ -68,6 +68,14 @@ pub(crate) mod steps {
     }
 }
 
+/// The sites of Viper's own.
+pub(crate) mod sites {
+    chimera_pmem::sites! {
+        /// A block that recovery read, written back once more.
+        FOUND = "viper.found", may_be_clean;
+    }
+}
+
 mod blocks;
 mod capacity;
 mod check;

@@ -5,12 +5,13 @@
 //! thread finds it first; the other one's bit is cleared durably before the store serves anybody.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
-use super::{Viper, no_index_memory, no_memory, steps};
+use super::{Viper, no_index_memory, no_memory, sites, steps};
 use crate::engine::Options;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
@@ -59,11 +60,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let rooms: Vec<OnceLock<Room>> = (0..blocks).map(|_| OnceLock::new()).collect();
         self.core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
             self.core.pool.populate_blocks(chunk.clone());
-            for block in chunk {
+            for block in chunk.clone() {
                 if let Some(room) = self.recover_block(scan, block, buffers, &findings) {
                     rooms[block as usize].get_or_init(|| room);
                 }
             }
+            self.write_back(chunk);
         });
         let findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(failure) = findings.failure {
@@ -103,6 +105,21 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let step = (blocks / SAMPLE_BLOCKS).max(1);
         let sample = (0..blocks).step_by(step as usize);
         sample.map(|block| self.pages.usage(&self.core.pool, block).live_records * step).sum()
+    }
+
+    /// Makes durable what was found in some blocks. A process that was killed may have stored a word without a
+    /// fence: a record that is seen and then lost would be a write that somebody was told of, and a retired one
+    /// that comes back has lost its place to another.
+    fn write_back(&self, blocks: Range<u64>) {
+        let pool = &self.core.pool;
+        if !pool.may_hold_undurable() {
+            return;
+        }
+        for block in blocks {
+            let whole = pool.extent(pool.map.block_at(block), pool.map.block_bytes);
+            pool.pmem.flush(whole, sites::FOUND);
+        }
+        pool.pmem.fence(sites::FOUND);
     }
 
     /// Enters the records of a block into the index. The room in it, where it holds records.
