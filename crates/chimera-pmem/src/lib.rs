@@ -17,6 +17,7 @@
 //! - `environment/`: the contract of clock, randomness, tasks and files; the real one and the
 //!   stepped one.
 //! - [`bus_error`]: what a SIGBUS in a mapped pool means, said before the process ends.
+//! - `sum`: what checksums are made of, taken while bytes are copied.
 //! - `arena`, `prefetch`: never-moving DRAM tables for indexes, and starting to load their elements.
 //!
 //! This is the only crate of the workspace that contains `unsafe` code.
@@ -37,6 +38,7 @@ mod medium;
 mod prefetch;
 mod seam;
 mod site;
+mod sum;
 
 pub use arch::FlushInstruction;
 pub use arena::Arena;
@@ -48,3 +50,4 @@ pub use medium::Medium;
 pub use prefetch::prefetch_read;
 pub use seam::{Operation, PersistenceCounts, Pmem};
 pub use site::Site;
+pub use sum::{sum, term};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::environment::File;
 use crate::journal::{Journal, Lines};
-use crate::{Extent, Medium, Site};
+use crate::{Extent, Medium, Site, sum};
 
 /// The class an operation's counters are booked under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -163,6 +163,13 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// as `from`.
     fn read(&self, from: Extent, into: &mut [u8]);
 
+    /// As [`read`](Self::read); returns the [sum](crate::sum()) of what was read.
+    #[inline]
+    fn read_sum(&self, from: Extent, into: &mut [u8]) -> u64 {
+        self.read(from, into);
+        sum(into)
+    }
+
     /// Whether the bytes at the start of `with` equal `bytes`, by relaxed words.
     fn compare(&self, with: Extent, bytes: &[u8]) -> bool;
 
@@ -174,6 +181,13 @@ pub trait Pmem: Send + Sync + Sized + 'static {
 
     /// Copies `bytes` to the start of `to` by relaxed words, the tail of the last word zeroed.
     fn copy(&self, to: Extent, bytes: &[u8], site: Site);
+
+    /// As [`copy`](Self::copy); returns the [sum](crate::sum()) of what was copied.
+    #[inline]
+    fn copy_sum(&self, to: Extent, bytes: &[u8], site: Site) -> u64 {
+        self.copy(to, bytes, site);
+        sum(bytes)
+    }
 
     /// Copies whole lines past the cache; durable after the same thread's next `fence`. No thread,
     /// this one included, touches the lines before that fence.

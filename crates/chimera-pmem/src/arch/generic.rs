@@ -41,6 +41,16 @@ pub(crate) unsafe fn copy_nt_line(to: *mut u8, from: *const u8) {
     }
 }
 
+pub(crate) fn has_copy_sum() -> bool {
+    false
+}
+
+/// # Safety
+/// Never to be called: [`has_copy_sum`] says no.
+pub(crate) unsafe fn copy_sum(_to: *mut u8, _from: *const u8, _groups: usize) -> u64 {
+    panic!("this architecture copies and sums by words");
+}
+
 pub(crate) fn has_cas_u128() -> bool {
     false
 }

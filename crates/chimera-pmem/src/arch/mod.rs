@@ -1,8 +1,8 @@
 //! The instructions of each architecture, chosen at run time.
 //!
 //! Stable Rust has no intrinsics for the write-back instructions, so they are inline assembly here
-//! and nowhere else. Every function works on one cache line, one word or one pair of words; loops
-//! and bounds checks are the caller's.
+//! and nowhere else. Every function works on one cache line, one word or one pair of words, but for
+//! `copy_sum`, which takes vectors of them; all other loops and the bounds checks are the caller's.
 //!
 //! Assembly is outside of Rust's memory model, so each block is argued as if it were the relaxed
 //! word operations it performs in hardware: a reader on another thread sees whole old or whole new
@@ -22,8 +22,8 @@ mod tests;
 use std::fmt;
 
 pub(crate) use native::{
-    cas_u128, copy_nt_line, fence, flush_line, has_cas_u128, prefetch_line, prefetch_line_write,
-    timestamp,
+    cas_u128, copy_nt_line, copy_sum, fence, flush_line, has_cas_u128, has_copy_sum, prefetch_line,
+    prefetch_line_write, timestamp,
 };
 
 #[cfg(target_endian = "big")]

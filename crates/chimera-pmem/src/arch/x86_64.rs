@@ -4,6 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid_count, _MM_HINT_T0, _mm_prefetch, _rdtsc};
 
 use super::FlushInstruction;
+use crate::sum::{KEY_STEP, key};
 
 /// CPUID leaf 7, EBX: CLFLUSHOPT and CLWB.
 const LEAF7_CLFLUSHOPT: u32 = 1 << 23;
@@ -90,6 +91,65 @@ pub(crate) unsafe fn copy_nt_line(to: *mut u8, from: *const u8) {
             options(nostack, preserves_flags),
         );
     }
+}
+
+/// Whether [`copy_sum`] may be called.
+pub(crate) fn has_copy_sum() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+
+/// Keys of words 0 to 3, and the distance to those of the next four words.
+static SUM_KEYS: [[u64; 4]; 2] = [[key(0), key(1), key(2), key(3)], [KEY_STEP.wrapping_mul(4); 4]];
+
+/// Copies `groups` times 32 bytes and returns the sum of their words; see [`crate::sum`].
+///
+/// # Safety
+/// `from` points to so many readable bytes, a multiple of 8, and `to` to as many writable ones. `groups` is not
+/// zero, and [`has_copy_sum`]. What is shared of them is a multiple of 8.
+#[inline(always)]
+pub(crate) unsafe fn copy_sum(to: *mut u8, from: *const u8, groups: usize) -> u64 {
+    let sum: u64;
+    // SAFETY: both ranges are valid, as the caller promises. Hardware loads and stores each aligned 8 bytes of a
+    // vector whole, so these are relaxed word operations. Registers are named by their lower halves, which is all
+    // that code without AVX has in them, and their upper halves are zero at the end.
+    unsafe {
+        asm!(
+            "vmovdqu ymm0, [{keys}]",
+            "vmovdqu ymm1, [{keys} + 32]",
+            "vpxor xmm2, xmm2, xmm2",
+            "xor {at:e}, {at:e}",
+            "2:",
+            "vmovdqu ymm3, [{from} + {at}]",
+            "vmovdqu [{to} + {at}], ymm3",
+            // The halves of each word, mixed with its key, multiplied.
+            "vpxor ymm4, ymm3, ymm0",
+            "vpshufd ymm5, ymm4, 0xf5",
+            "vpmuludq ymm4, ymm4, ymm5",
+            // Each word with its halves exchanged.
+            "vpshufd ymm3, ymm3, 0xb1",
+            "vpaddq ymm2, ymm2, ymm4",
+            "vpaddq ymm2, ymm2, ymm3",
+            "vpaddq ymm0, ymm0, ymm1",
+            "add {at}, 32",
+            "cmp {at}, {end}",
+            "jb 2b",
+            "vextracti128 xmm3, ymm2, 1",
+            "vpaddq xmm2, xmm2, xmm3",
+            "vpshufd xmm3, xmm2, 0xee",
+            "vpaddq xmm2, xmm2, xmm3",
+            "vmovq {sum}, xmm2",
+            "vzeroupper",
+            keys = in(reg) SUM_KEYS.as_ptr(),
+            from = in(reg) from,
+            to = in(reg) to,
+            end = in(reg) groups * 32,
+            at = out(reg) _,
+            sum = lateout(reg) sum,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+            options(nostack),
+        );
+    }
+    sum
 }
 
 pub(crate) fn has_cas_u128() -> bool {

@@ -61,6 +61,8 @@ pub struct Hardware {
     flush: AtomicU8,
     /// Whether the machine has the instruction [`Pmem::cas_u128`] needs.
     has_cas_u128: bool,
+    /// Whether ranges are summed while they are copied by vectors.
+    has_copy_sum: bool,
     options: HardwareOptions,
     reservation: Reservation,
     regions: Mutex<Vec<Region>>,
@@ -100,6 +102,7 @@ impl Hardware {
             writable_words: AtomicU64::new(0),
             flush: AtomicU8::new(flush as u8),
             has_cas_u128: arch::has_cas_u128(),
+            has_copy_sum: arch::has_copy_sum(),
             options,
             reservation,
             regions: Mutex::new(Vec::new()),
@@ -144,6 +147,32 @@ impl Hardware {
     #[inline(always)]
     fn words_mut(&self, at: u64, length: u64) -> &[AtomicU64] {
         self.words_below(&self.writable_words, at, length)
+    }
+
+    /// The word at `at`, for loading.
+    #[inline(always)]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        self.word_below(&self.mapped_words, at)
+    }
+
+    /// The word at `at`, for storing.
+    #[inline(always)]
+    fn word_mut(&self, at: u64) -> &AtomicU64 {
+        self.word_below(&self.writable_words, at)
+    }
+
+    /// As [`words_below`](Self::words_below), for one word.
+    #[inline(always)]
+    fn word_below(&self, watermark: &AtomicU64, at: u64) -> &AtomicU64 {
+        let number = at.rotate_right(3);
+        if number >= watermark.load(Ordering::Acquire) {
+            self.refuse(at, 8);
+        }
+        // SAFETY: the address is inside the reservation, because `at` is below the watermark.
+        let word = unsafe { self.base.add(number as usize) };
+        // SAFETY: an aligned word that is mapped readable (writable, for that watermark) and stays so while
+        // `self` lives; all access to it is atomic.
+        unsafe { &*word }
     }
 
     #[inline(always)]
@@ -341,19 +370,19 @@ impl Pmem for Hardware {
     #[inline(always)]
     fn load_u64(&self, at: u64) -> u64 {
         // A relaxed load and a fence, because only relaxed loads are allowed on read-only pages.
-        let value = self.words(at, 8)[0].load(Ordering::Relaxed);
+        let value = self.word(at).load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         value
     }
 
     #[inline(always)]
     fn store_u64(&self, at: u64, value: u64, _site: Site) {
-        self.words_mut(at, 8)[0].store(value, Ordering::Release);
+        self.word_mut(at).store(value, Ordering::Release);
     }
 
     #[inline(always)]
     fn cas_u64(&self, at: u64, current: u64, new: u64, _site: Site) -> Result<u64, u64> {
-        self.words_mut(at, 8)[0].compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        self.word_mut(at).compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
     }
 
     #[inline(always)]
@@ -374,7 +403,14 @@ impl Pmem for Hardware {
         words::read(self.words(from.offset(), length), into);
     }
 
-    #[inline]
+    #[inline(always)]
+    fn read_sum(&self, from: Extent, into: &mut [u8]) -> u64 {
+        let length = into.len() as u64;
+        assert!(length <= from.length(), "read of {length} bytes from {from:?}");
+        words::read_sum(self.words(from.offset(), length), into, self.has_copy_sum)
+    }
+
+    #[inline(always)]
     fn compare(&self, with: Extent, bytes: &[u8]) -> bool {
         let length = bytes.len() as u64;
         assert!(length <= with.length(), "compare of {length} bytes with {with:?}");
@@ -396,6 +432,13 @@ impl Pmem for Hardware {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         words::copy(self.words_mut(to.offset(), length), bytes);
+    }
+
+    #[inline(always)]
+    fn copy_sum(&self, to: Extent, bytes: &[u8], _site: Site) -> u64 {
+        let length = bytes.len() as u64;
+        assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
+        words::copy_sum(self.words_mut(to.offset(), length), bytes, self.has_copy_sum)
     }
 
     #[inline]

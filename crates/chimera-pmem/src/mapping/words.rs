@@ -1,12 +1,19 @@
 //! Copies between private bytes and shared words.
 //!
-//! Every access to shared memory is a relaxed load or store of one aligned word. The compiler
+//! Every access to shared memory is a relaxed load or store of one aligned word, or as good as that. The compiler
 //! neither unrolls nor merges atomics, so the loops are unrolled here: whole lines, then single words,
 //! then the bytes of the last one.
 //!
 //! In every function `words` are exactly as many as hold the bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::arch;
+use crate::sum::term;
+
+/// What [`arch::copy_sum`] takes at a time.
+const GROUP_BYTES: usize = 32;
+const GROUP_WORDS: usize = GROUP_BYTES / 8;
 
 /// Words that hold `length` bytes.
 #[inline(always)]
@@ -34,30 +41,72 @@ pub(crate) fn read(words: &[AtomicU64], into: &mut [u8]) {
     }
 }
 
+/// As [`read`]; returns the [sum](crate::sum()) of what was read. `has_vectors`: [`arch::has_copy_sum`].
+#[inline(always)]
+pub(crate) fn read_sum(words: &[AtomicU64], into: &mut [u8], has_vectors: bool) -> u64 {
+    let (mut all, mut number) = (0_u64, 0);
+    if has_vectors && into.len() >= GROUP_BYTES {
+        let groups = into.len() / GROUP_BYTES;
+        // SAFETY: both ranges are at least as long as the groups, the words are aligned, and the machine has
+        // the instructions.
+        all = unsafe { arch::copy_sum(into.as_mut_ptr(), words.as_ptr().cast(), groups) };
+        number = groups * GROUP_WORDS;
+    }
+    let (chunks, tail) = into.as_chunks_mut::<8>();
+    while number < chunks.len() {
+        let word = words[number].load(Relaxed);
+        chunks[number] = word.to_le_bytes();
+        all = all.wrapping_add(term(word, number as u64));
+        number += 1;
+    }
+    if !tail.is_empty() {
+        // The bits of the bytes that are there: 1 to 7 of them.
+        let word = words[number].load(Relaxed) & ((1 << (8 * tail.len())) - 1);
+        put_tail(word, tail);
+        all = all.wrapping_add(term(word, number as u64));
+    }
+    all
+}
+
+/// As [`copy`]; returns the [sum](crate::sum()) of what was copied.
+#[inline(always)]
+pub(crate) fn copy_sum(words: &[AtomicU64], bytes: &[u8], has_vectors: bool) -> u64 {
+    let (mut all, mut number) = (0_u64, 0);
+    if has_vectors && bytes.len() >= GROUP_BYTES {
+        let groups = bytes.len() / GROUP_BYTES;
+        let to = words.as_ptr().cast_mut().cast();
+        // SAFETY: both ranges are at least as long as the groups, the words are aligned, and the machine has
+        // the instructions.
+        all = unsafe { arch::copy_sum(to, bytes.as_ptr(), groups) };
+        number = groups * GROUP_WORDS;
+    }
+    let (chunks, tail) = bytes.as_chunks::<8>();
+    while number < chunks.len() {
+        let word = u64::from_le_bytes(chunks[number]);
+        words[number].store(word, Relaxed);
+        all = all.wrapping_add(term(word, number as u64));
+        number += 1;
+    }
+    if !tail.is_empty() {
+        let word = get_tail(tail);
+        words[number].store(word, Relaxed);
+        all = all.wrapping_add(term(word, number as u64));
+    }
+    all
+}
+
 /// Whether the start of `words` equals `bytes`.
 #[inline(always)]
 pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     let (chunks, tail) = bytes.as_chunks::<8>();
-    let (words, last) = words.split_at(chunks.len());
-    let (word_lines, words) = words.as_chunks::<8>();
-    let (chunk_lines, chunks) = chunks.as_chunks::<8>();
-    for (words, chunks) in word_lines.iter().zip(chunk_lines) {
-        for (word, chunk) in words.iter().zip(chunks) {
-            if word.load(Relaxed) != u64::from_le_bytes(*chunk) {
-                return false;
-            }
-        }
-    }
     for (word, chunk) in words.iter().zip(chunks) {
         if word.load(Relaxed) != u64::from_le_bytes(*chunk) {
             return false;
         }
     }
-    last.first().is_none_or(|word| {
-        // The bits of the bytes that are compared: 1 to 7 of them.
-        let mask = (1 << (8 * tail.len())) - 1;
-        word.load(Relaxed) & mask == get_tail(tail)
-    })
+    // The bits of the bytes that are compared: 1 to 7 of them.
+    let mask = (1 << (8 * tail.len())) - 1;
+    tail.is_empty() || words[chunks.len()].load(Relaxed) & mask == get_tail(tail)
 }
 
 /// Copies `bytes` over `words` and zeros what is left of the last one.

@@ -232,3 +232,24 @@ proptest! {
         prop_assert!(memory.compare(extent(&memory, 0, 1024), &buffer));
     }
 }
+
+#[test]
+fn what_is_copied_is_summed_by_words_as_by_vectors() {
+    let mut memory = anonymous(1);
+    let source = pattern(320);
+    for has_copy_sum in [false, arch::has_copy_sum()] {
+        memory.has_copy_sum = has_copy_sum;
+        for length in 0..source.len() {
+            let to = extent(&memory, 64, length as u64);
+            // An odd address: private buffers need not be aligned.
+            let bytes = &source[1..=length];
+            let sum = crate::sum(bytes);
+            assert_eq!(memory.copy_sum(to, bytes, SITE), sum, "{length} bytes");
+            let mut found = vec![0; bytes.len() + 1];
+            assert_eq!(memory.read_sum(to, &mut found[1..]), sum, "{length} bytes");
+            assert_eq!(found[1..], *bytes);
+            let (last, rest) = (64 + bytes.len() as u64 / 8 * 8, bytes.len() % 8);
+            assert!(rest == 0 || memory.load_u64(last) >> (8 * rest) == 0, "the rest of the word");
+        }
+    }
+}
