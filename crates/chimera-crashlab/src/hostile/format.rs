@@ -76,7 +76,18 @@ pub(super) fn key_check(place: u64, version: u64, hash: u64) -> u32 {
 
 /// The check of a record's place and value.
 pub(super) fn value_check(place: u64, value: &[u8]) -> u32 {
-    xxh3_64_with_seed(value, place.wrapping_mul(MULTIPLIER)) as u32
+    let mut sum = (value.len() as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    for (number, bytes) in (0..).zip(value.chunks(8)) {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let word = u64::from_le_bytes(word);
+        let key = MULTIPLIER.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number));
+        let (low, high) = ((word ^ key) & 0xffff_ffff, (word ^ key) >> 32);
+        sum = sum.wrapping_add(low.wrapping_mul(high)).wrapping_add(word.rotate_left(32));
+    }
+    let product = u128::from(sum ^ place.wrapping_mul(MULTIPLIER)) * u128::from(MULTIPLIER);
+    let folded = product as u64 ^ (product >> 64) as u64;
+    folded as u32 ^ (folded >> 32) as u32
 }
 
 /// A key of 32 bytes whose XXH3 with this seed is the same for every `number`.

@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::{LogRun, State, Teaching};
 use crate::pool::BlockKind;
-use crate::records::checksum::value_checksum;
+use crate::records::checksum::{Summed, value_checksum};
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{
     BESIDE_BYTES_MAX, Entry, HEADER_AT, KEY_AT, Lengths, beside_at, span,
@@ -76,7 +76,8 @@ impl<P: Pmem> Teaching<P> {
         let log = state.runs.get_mut(&start).expect("just found");
         let at = log.tail;
         state.clock += 1;
-        let header = RecordHeader::new(at, hash, state.clock, value_checksum(at, value));
+        let header =
+            RecordHeader::new(at, hash, state.clock, value_checksum(at, Summed::of(value)));
         header.store(pmem, at + HEADER_AT, sites::RECORD);
         pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
         let beside_at = pool.extent(at + beside_at(key.len()), value.len() as u64);
@@ -158,7 +159,9 @@ impl<P: Pmem> Teaching<P> {
         pool.pmem.read(pool.extent(at + lengths.beside_at(), value.len() as u64), value);
         let (hash, header) =
             (self.core.hash.of(&key), RecordHeader::load(&pool.pmem, at + HEADER_AT));
-        if header.verify(at, hash, Some(value)).is_err() && !pool.pmem.skips(steps::READ_CHECK) {
+        if header.verify(at, hash, Some(Summed::of(value))).is_err()
+            && !pool.pmem.skips(steps::READ_CHECK)
+        {
             return Err(Error::corrupted("a record does not match its checksum", at));
         }
         Ok((key, hash, header.version))

@@ -64,7 +64,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     ) -> Result<bool> {
         let still_there = matches!(self.read_listed_key(hash, listed, key), Probe::Found(()));
         if still_there
-            || self.index.find(hash, |location| self.read_listed_key(hash, location, key)).is_some()
+            || self
+                .index
+                .find(hash, |found| self.read_listed_key(hash, found.location, key))
+                .is_some()
         {
             return self.read_hashed(client, hash, key);
         }
@@ -123,8 +126,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let hash = alike[0].0;
         for _ in keys.len()..alike.len() {
-            let found = self.index.find(hash, |location| {
-                match self.read_listed_key(hash, location, &mut key) {
+            let found = self.index.find(hash, |found| {
+                match self.read_listed_key(hash, found.location, &mut key) {
                     Probe::Found(()) if keys.contains(&key) => Probe::NotThis,
                     probe => probe,
                 }

@@ -4,7 +4,9 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::{Client, Viper, steps};
 use crate::index::Probe;
+use crate::index::volatile::extendible_hash::{Found, Glance};
 use crate::pool::Location;
+use crate::records::checksum::Summed;
 use crate::records::vpage::{self, Pages, Place, Record};
 use crate::sync::VersionLock;
 use crate::types::error::{Error, Result};
@@ -58,7 +60,36 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         let _booked = self.core.book(Operation::Get, client.shared.number);
         let into = &mut client.shared.value;
-        let found = self.index.find(hash, |location| self.read_record(hash, location, key, into));
+        Ok(self.read_at_once(hash, key, into) || self.read_slowly(hash, key, into)?)
+    }
+
+    /// Reads the value of `key` where nothing at all is unusual: else `false`, and nothing is known. Every check
+    /// is made once, on the first entry of the hash; [`read_record`](Self::read_record) says what each is for.
+    #[inline(always)]
+    fn read_at_once(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> bool {
+        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let Some(found) = self.index.first(hash) else { return false };
+        let place = pages.place_of(found.location);
+        let lock = self.page_lock(&place);
+        pages.prefetch_unknown(pool, &place);
+        let Some(version) = lock.read_begin() else { return false };
+        let Some(record) = pages.decode(pool, &place) else { return false };
+        if !pages.key_is(pool, &record, key) {
+            return false;
+        }
+        let Some(value) = pages.read_value(pool, &record, into) else { return false };
+        let value = (!VersionLock::is_marked(version)).then_some(value);
+        lock.read_is_valid(version)
+            && (!pages.is_checked() || self.index.is_there(hash, &found))
+            && (!self.verify_reads || record.verify(hash, value).is_ok())
+    }
+
+    /// As [`read_hashed`](Self::read_hashed), whatever there is.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        self.core.pool.pmem.operation_rereads();
+        let found = self.index.find(hash, |found| self.read_record(hash, &found, key, into));
         Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
 
@@ -74,36 +105,38 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     fn read_record(
         &self,
         hash: u64,
-        location: Location,
+        found: &Found<'_>,
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Probe<Result<(), Unsound>> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
-        let place = pages.place_of(location);
+        let place = pages.place_of(found.location);
         let lock = self.page_lock(&place);
         pool.pmem.prefetch(pages.whole(pool, &place));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         let record = pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key));
         let Some(record) = record else {
-            let probe = self.other_key(hash, location, &place);
+            let probe = self.other_key(hash, found, &place);
             pool.pmem.operation_rereads();
             return probe;
         };
-        let is_whole = pages.read_value(pool, &record, into);
+        let value = pages.read_value(pool, &record, into);
         if !lock.read_is_valid(version)
             || pages.is_checked()
-                && !self.index.leads_to(hash, location)
+                && !self.index.leads_to(hash, found)
                 && !pool.pmem.skips(steps::LEADS_TO)
         {
             pool.pmem.operation_rereads();
             return Probe::Retry;
         }
-        let value = (!VersionLock::is_marked(version)).then_some(&into[..]);
-        let is_sound = is_whole && (!self.verify_reads || record.verify(hash, value).is_ok());
+        let is_sound = value.is_some_and(|value| {
+            let value = (!VersionLock::is_marked(version)).then_some(value);
+            !self.verify_reads || record.verify(hash, value).is_ok()
+        });
         if is_sound || pool.pmem.skips(vpage::steps::READ_CHECK) {
             return Probe::Found(Ok(()));
         }
-        self.suspect(hash, location, &place)
+        self.suspect(hash, found.location, &place)
     }
 
     /// What to make of a record that looks damaged where the index leads. In a log the word that says its
@@ -118,38 +151,34 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let mut value = Vec::new();
         let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
-            let is_whole = self.pages.read_value(&self.core.pool, &record, &mut value);
-            let value = self.as_written(place, &value).filter(|_| self.verify_reads);
-            is_whole && record.verify(stored_hash, value).is_ok()
+            self.pages.read_value(&self.core.pool, &record, &mut value).is_some_and(|value| {
+                let value = self.as_written(place, value).filter(|_| self.verify_reads);
+                record.verify(stored_hash, value).is_ok()
+            })
         });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
     }
 
     /// A value of the record at a place, to be verified: none where values are updated in place, to which
     /// checksums do not apply.
-    pub(super) fn as_written<'v>(&self, place: &Place, value: &'v [u8]) -> Option<&'v [u8]> {
+    pub(super) fn as_written<'v>(&self, place: &Place, value: Summed<'v>) -> Option<Summed<'v>> {
         (!self.page_lock(place).has_mark()).then_some(value)
     }
 
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
     /// hashes agree, or the location is an old one, or the record is damaged.
     #[cold]
-    fn other_key(
-        &self,
-        hash: u64,
-        location: Location,
-        place: &Place,
-    ) -> Probe<Result<(), Unsound>> {
+    fn other_key(&self, hash: u64, found: &Found<'_>, place: &Place) -> Probe<Result<(), Unsound>> {
         let lock = self.page_lock(place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         let is_sound = self.stored_key_is_sound(place);
         if !lock.read_is_valid(version) {
             return Probe::Retry;
         }
-        if is_sound || !self.index.leads_to(hash, location) {
+        if is_sound || !self.index.leads_to(hash, found) {
             return Probe::NotThis;
         }
-        self.suspect(hash, location, place)
+        self.suspect(hash, found.location, place)
     }
 
     /// The record at `place`, with the hash of its key, whichever that is.
@@ -194,26 +223,64 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         hash: u64,
         key: &[u8],
         prefetch: impl Fn(&Place),
-    ) -> Result<Option<Existing>> {
+    ) -> Result<Option<Existing<'_>>> {
+        let glance = self.index.glance(hash);
+        if let Glance::Entry(found) = &glance {
+            let place = self.pages.place_of(found.location);
+            self.core.pool.pmem.prefetch(self.pages.head(&self.core.pool, &place, key.len()));
+            prefetch(&place);
+        }
+        self.find_glanced(hash, key, glance)
+    }
+
+    /// As [`find_locked`](Self::find_locked), after a look at the index under the same lock.
+    ///
+    /// Nobody enters or retires a record of the key meanwhile. So if the record at an entry of its hash is one of
+    /// the key and the entry is still there, it is the record; and where there was no entry there is no record.
+    #[inline(always)]
+    pub(super) fn find_glanced<'a>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        glance: Glance<'a>,
+    ) -> Result<Option<Existing<'a>>> {
+        match glance {
+            Glance::Nothing => return Ok(None),
+            Glance::Entry(found) => {
+                let (pool, pages) = (&*self.core.pool, &self.pages);
+                let place = pages.place_of(found.location);
+                if let Some(record) = pages.decode(pool, &place)
+                    && pages.key_is(pool, &record, key)
+                    // A damaged version would decide wrongly after a crash.
+                    && record.verify(hash, None).is_ok()
+                    && self.index.leads_to(hash, &found)
+                {
+                    return Ok(Some(Existing { found, record }));
+                }
+            }
+            Glance::Unclear => {}
+        }
+        self.find_slowly(hash, key)
+    }
+
+    /// As [`find_locked`](Self::find_locked), where the first entry of the hash is not the key's, or may be damaged.
+    #[cold]
+    fn find_slowly(&self, hash: u64, key: &[u8]) -> Result<Option<Existing<'_>>> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
         let mut existing = None;
-        let found = self.index.find_to_change(hash, |location| {
-            let place = pages.place_of(location);
-            pool.pmem.prefetch(pages.head(pool, &place, key.len()));
-            prefetch(&place);
+        let found = self.index.find(hash, |found| {
+            let place = pages.place_of(found.location);
             if let Some(record) = pages.decode(pool, &place)
                 && pages.key_is(pool, &record, key)
             {
-                // A damaged version would decide wrongly after a crash.
                 if record.verify(hash, None).is_ok() {
-                    // Kept here, and not handed on from one answer to the next.
-                    existing = Some(Existing { location, record });
+                    existing = Some(Existing { found, record });
                     return Probe::Found(Ok(()));
                 }
             } else if self.stored_key_is_sound(&place) {
                 return Probe::NotThis;
             }
-            if self.index.leads_to(hash, location) {
+            if self.index.leads_to(hash, &found) {
                 return Probe::Found(Err(Unsound { at: place.record_at }));
             }
             // An old location, or one of another hash, read while the entry was moved.
@@ -226,7 +293,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
 /// A record that was found under its key's lock.
 #[derive(Clone, Copy)]
-pub(super) struct Existing {
-    pub(super) location: Location,
+pub(super) struct Existing<'a> {
+    pub(super) found: Found<'a>,
     pub(super) record: Record,
 }

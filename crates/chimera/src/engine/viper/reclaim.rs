@@ -295,9 +295,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut value = std::mem::take(&mut client.shared.value);
         // A damaged value must not get a checksum that is right.
         let is_sound = record.place == *place
-            && self.pages.read_value(&self.core.pool, record, &mut value)
-            && (record.verify(hash, self.as_written(place, &value)).is_ok()
-                || self.core.pool.pmem.skips(steps::MOVE_CHECK));
+            && self.pages.read_value(&self.core.pool, record, &mut value).is_some_and(|value| {
+                record.verify(hash, self.as_written(place, value)).is_ok()
+                    || self.core.pool.pmem.skips(steps::MOVE_CHECK)
+            });
         let moved = if is_sound {
             self.write(client, hash, key, &value, Some(existing)).map(drop)
         } else {

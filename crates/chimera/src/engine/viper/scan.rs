@@ -4,6 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::Viper;
 use crate::records::block_flags;
+use crate::records::checksum::Summed;
 use crate::records::header::Mismatch;
 use crate::records::vpage::{self, PageBuffers, Pages, Record, Room, Scanned, steps};
 use crate::sync::atomic::Ordering;
@@ -69,7 +70,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     ) -> Finding<'a> {
         let (at, pmem) = (record.place.record_at, &self.core.pool.pmem);
         let hash = self.core.hash.of(key);
-        let mismatch = record.verify(hash, value.filter(|_| verify_value)).err();
+        let summed = value.filter(|_| verify_value).map(Summed::of);
+        let mismatch = record.verify(hash, summed).err();
         if mismatch == Some(Mismatch::Key) && !pmem.skips(steps::KEY_CHECK) {
             return Finding::Damage { at, what: "the key of a record does not match its checksum" };
         }

@@ -6,6 +6,7 @@ use super::read::{Existing, Unsound};
 use super::{Client, Viper, steps};
 use crate::engine::shared::client::Written;
 use crate::records::block_flags;
+use crate::records::checksum::Summed;
 use crate::records::vpage::{Pages, Place, Record, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
@@ -33,7 +34,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if !self.pages.value_is(&self.core.pool, record, expected) {
             return Ok(Swap::Different);
         }
-        if verify && record.verify(hash, self.as_written(&record.place, expected)).is_err() {
+        let summed = || self.as_written(&record.place, Summed::of(expected));
+        if verify && record.verify(hash, summed()).is_err() {
             return Err(Unsound { at: record.place.record_at }.into_error());
         }
         client.shared.written = match Change::between(expected, new) {

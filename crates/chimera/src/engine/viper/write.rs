@@ -5,6 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
 use crate::engine::KeyChange;
+use crate::index::volatile::extendible_hash::Glance;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Stored, sites};
@@ -27,15 +28,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         client.place(self, key.len(), beside_bytes(spilling, value))?;
         let _key = self.keys.lock(hash, &self.core.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
-        let existing = self.write(client, hash, key, value, None)?;
-        if existing.is_some() {
+        let is_new = self.write(client, hash, key, value, None)?;
+        if !is_new {
             booked.is(Operation::Overwrite);
         }
-        Ok(existing.is_none())
+        Ok(is_new)
     }
 
     /// Writes a record of `key`, whose lock the caller holds, in place of the old one, if there is one:
-    /// `known` when the caller has found it already. Returns the old one.
+    /// `known` when the caller has found it already. Tells whether there was none.
     ///
     /// The record is made and flushed before the old one is looked for, so that the misses of looking
     /// overlap with the fence. That is why a version comes from the session's clock.
@@ -54,8 +55,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         hash: u64,
         key: &[u8],
         value: &[u8],
-        known: Option<Existing>,
-    ) -> Result<Option<Existing>> {
+        known: Option<Existing<'_>>,
+    ) -> Result<bool> {
         let spilling = self.spilling(client, key, value);
         let beside_bytes = beside_bytes(spilling, value);
         let place = client.place(self, key.len(), beside_bytes)?;
@@ -87,8 +88,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         hash: u64,
         key: &[u8],
         value: &[u8],
-        known: Option<Existing>,
-    ) -> Result<Option<Existing>> {
+        known: Option<Existing<'_>>,
+    ) -> Result<bool> {
         client.keeps_whole = true;
         self.write(client, hash, key, value, known)
     }
@@ -108,8 +109,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         hash: u64,
         key: &[u8],
         stored: &Stored<'_>,
-        known: Option<Existing>,
-    ) -> Result<Option<Existing>> {
+        known: Option<Existing<'_>>,
+    ) -> Result<bool> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
         let mut page = Some(self.page_lock(place).lock(&*pool.environment));
         let value_checksum = pages.write_body(pool, place, key, stored);
@@ -121,9 +122,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let is_any_flushed = pages.flush_record(pool, place, key, stored);
         client.prefetch_next(self, key.len(), stored.beside.len());
-        let expected = known.map_or_else(|| self.index.peek(hash), |old| Some(old.location));
-        if let Some(location) = expected {
-            let old = pages.place_of(location);
+        let glance = known.map_or_else(|| self.index.glance(hash), |old| Glance::Entry(old.found));
+        if let Glance::Entry(found) = &glance {
+            let old = pages.place_of(found.location);
             pool.pmem.prefetch(pages.head(pool, &old, key.len()));
             self.prefetch_to_retire(&old);
         }
@@ -132,7 +133,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
 
         let existing = match known {
-            None => self.find_locked(hash, key, |_| {})?,
+            None => self.find_glanced(hash, key, glance)?,
             known => known,
         };
         if existing.is_none() && !self.index.takes(hash) {
@@ -149,7 +150,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let commit = || pages.commit(pool, place, key, stored);
         let entered = match &existing {
             None => self.index.insert_after(hash, location, commit).map(|()| true),
-            Some(old) => self.index.swap_after(hash, old.location, location, commit),
+            Some(old) => self.index.swap_after(hash, &old.found, location, commit),
         };
         match entered {
             Ok(entered) => assert!(entered, "the entry of a key changed while the key was locked"),
@@ -167,7 +168,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         // In the published layout nothing but the place tells the two records apart after a crash:
         // until the old one is gone nobody may see the new one.
         drop(page);
-        Ok(existing)
+        Ok(existing.is_none())
     }
 
     /// Gives the new record at `place` a higher version than the old one has, durably.
@@ -178,7 +179,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         place: &Place,
         hash: u64,
         value_checksum: u32,
-        old: &Existing,
+        old: &Existing<'_>,
     ) -> Result<()> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
         if !pages.is_checked() {
@@ -211,7 +212,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 "an old record of the key cannot be cleared, and would come back after a delete";
             return Err(Error::corrupted(what, *at));
         }
-        let removed = self.index.remove_after(hash, old.location, || self.retire(&old))?;
+        let removed = self.index.remove_after(hash, &old.found, || self.retire(&old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
         self.core.changes.tell(key, KeyChange::Removed);
         Ok(true)
@@ -219,7 +220,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Makes a record not live any more, durably: 1 line, 1 fence.
     #[inline(always)]
-    fn retire(&self, old: &Existing) -> Result<()> {
+    fn retire(&self, old: &Existing<'_>) -> Result<()> {
         let Existing { record, .. } = old;
         let retired = |units| self.blocks.note_freed(record.place.block, units);
         // Looked up before: once the record is retired, others may use its place, and the chunks'.

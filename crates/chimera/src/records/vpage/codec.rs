@@ -4,6 +4,7 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::{Place, Record};
 use crate::pool::{Location, Pool};
+use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
 use crate::types::error::Result;
 
@@ -48,6 +49,9 @@ pub(crate) trait Codec: Copy + Send + Sync + 'static {
     /// As [`head`](Self::head), with the value as far as its size is known.
     fn whole<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Extent;
 
+    /// Starts loading what of a record that is about to be read cannot be loaded before its first word is known.
+    fn prefetch_unknown<P: Pmem>(&self, pool: &Pool<P>, place: &Place);
+
     /// Where the word with bytes `at..at + 8` of a value will be, as far as can be told without reading.
     fn expected_word(&self, place: &Place, key_bytes: usize, at: usize) -> Option<u64>;
 
@@ -65,8 +69,13 @@ pub(crate) trait Codec: Copy + Send + Sync + 'static {
     /// Reads the key.
     fn read_key<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>);
 
-    /// Reads the value; `false` when a part of it cannot be found.
-    fn read_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool;
+    /// Reads the value, with its sum; none when a part of it cannot be found.
+    fn read_value<'v, P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        record: &Record,
+        into: &'v mut Vec<u8>,
+    ) -> Option<Summed<'v>>;
 
     /// Whether the value, whose key's lock the caller holds, is this one.
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, record: &Record, value: &[u8]) -> bool;

@@ -1,6 +1,7 @@
 //! [`Record`]: a record in the pool, decoded once and passed on.
 
 use super::Place;
+use crate::records::checksum::Summed;
 use crate::records::header::{Mismatch, RecordHeader};
 use crate::records::lengths::Lengths;
 
@@ -30,7 +31,7 @@ impl Record {
     /// # Errors
     /// The first part that does not match.
     #[inline(always)]
-    pub(crate) fn verify(&self, key_hash: u64, value: Option<&[u8]>) -> Result<(), Mismatch> {
+    pub(crate) fn verify(&self, key_hash: u64, value: Option<Summed<'_>>) -> Result<(), Mismatch> {
         match &self.header {
             Some(header) => header.verify(self.place.record_at, key_hash, value),
             None => Ok(()),

@@ -19,7 +19,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Line([AtomicU64; BUCKET_WORDS as usize]);
 
 /// A bucket. Everything that changes it needs the lock of its segment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a>(&'a Line);
 
 impl Bucket<'_> {
@@ -45,25 +45,32 @@ impl Bucket<'_> {
         Location::from_raw(self.load(BUCKET_SLOTS + slot))
     }
 
+    /// The slots that have the fingerprint `hash`, occupied or not: a one for each. All are compared, so that
+    /// nothing depends on a guess where the entry is.
+    #[inline(always)]
+    fn alike(self, hash: u64) -> u32 {
+        let is = |slot: u32| u32::from(self.fingerprint(slot) == hash) << slot;
+        is(0) | is(1) | is(2) | is(3)
+    }
+
     /// The occupied slots that have the fingerprint `hash`, as `(slot, location)`. The fingerprints
     /// are loaded at once, a location when its turn comes.
     #[inline(always)]
     pub(super) fn matches(self, hash: u64) -> impl Iterator<Item = (u32, Location)> {
-        let mut slots = 0;
-        for slot in 0..BUCKET_SLOTS {
-            slots |= u32::from(self.fingerprint(slot) == hash) << slot;
-        }
-        Ones(slots).filter_map(move |slot| Some((slot, self.location(slot)?)))
+        Ones(self.alike(hash)).filter_map(move |slot| Some((slot, self.location(slot)?)))
+    }
+
+    /// Whether a slot has this fingerprint and this location.
+    #[inline(always)]
+    pub(super) fn has(self, slot: u32, hash: u64, location: Location) -> bool {
+        self.fingerprint(slot) == hash && self.load(BUCKET_SLOTS + slot) == location.raw()
     }
 
     /// The first slot that is not occupied.
     #[inline(always)]
     pub(super) fn free_slot(self) -> Option<u32> {
-        let mut slots = 0;
-        for slot in 0..BUCKET_SLOTS {
-            slots |= u32::from(self.location(slot).is_none()) << slot;
-        }
-        Ones(slots).next()
+        let is = |slot: u32| u32::from(self.load(BUCKET_SLOTS + slot) == 0) << slot;
+        Ones(is(0) | is(1) | is(2) | is(3)).next()
     }
 
     /// Occupies an empty slot: the fingerprint first, so that the location, which makes the slot
@@ -129,6 +136,24 @@ pub(super) struct Entry<'a> {
     pub(super) location: Location,
 }
 
+/// An entry as a lookup found it. It may have been moved, changed or removed since.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    pub(super) segment: u64,
+    /// None in the overflow.
+    pub(super) slot: Option<(Bucket<'a>, u32)>,
+    /// Where the entry leads.
+    pub location: Location,
+}
+
+impl Found<'_> {
+    /// Whether the very slot still has the entry, of `hash`. `false` says nothing: the entry may have been moved.
+    #[inline(always)]
+    pub(super) fn is_there(&self, hash: u64) -> bool {
+        self.slot.is_some_and(|(bucket, slot)| bucket.has(slot, hash, self.location))
+    }
+}
+
 /// The slots of one segment.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a> {
@@ -175,14 +200,52 @@ impl<'a> Slots<'a> {
         }
     }
 
+    /// The first slot of `hash`, if it is occupied.
+    #[inline(always)]
+    pub(super) fn first_alike(self, hash: u64) -> Option<Found<'a>> {
+        let home = self.geometry.home(hash);
+        let mut bucket = self.bucket(home);
+        let mut alike = bucket.alike(hash);
+        if alike == 0 {
+            bucket = self.bucket(self.geometry.other(hash, home));
+            alike = bucket.alike(hash);
+        }
+        if alike == 0 {
+            return None;
+        }
+        let slot = alike.trailing_zeros();
+        let location = bucket.location(slot)?;
+        Some(Found { segment: self.segment, slot: Some((bucket, slot)), location })
+    }
+
+    /// The first occupied slot of `hash` that `is` says yes to; home comes first.
+    #[inline(always)]
+    pub(super) fn first(
+        self,
+        hash: u64,
+        mut is: impl FnMut(Found<'a>) -> bool,
+    ) -> Option<Found<'a>> {
+        let home = self.geometry.home(hash);
+        let mut number = home;
+        loop {
+            let bucket = self.bucket(number);
+            for (slot, location) in bucket.matches(hash) {
+                let found = Found { segment: self.segment, slot: Some((bucket, slot)), location };
+                if is(found) {
+                    return Some(found);
+                }
+            }
+            if number != home {
+                return None;
+            }
+            number = self.geometry.other(hash, home);
+        }
+    }
+
     /// The slot of the entry of `hash` with exactly this location.
     #[inline]
     pub(super) fn find_exact(self, hash: u64, location: Location) -> Option<(Bucket<'a>, u32)> {
-        self.geometry.candidates(hash).into_iter().find_map(|number| {
-            let bucket = self.bucket(number);
-            let (slot, _) = bucket.matches(hash).find(|&(_, found)| found == location)?;
-            Some((bucket, slot))
-        })
+        self.first(hash, |found| found.location == location)?.slot
     }
 
     /// Starts loading the whole segment.

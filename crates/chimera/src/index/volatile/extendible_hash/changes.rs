@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Found};
 use super::overflow::{ALIKE_MAX, ALIKE_REBUILT_MAX};
 use super::{ExtendibleHash, LockedSegment, displacement};
 use crate::index::{Resolve, TooManyAlike};
@@ -69,7 +69,8 @@ impl ExtendibleHash {
     /// # Cost
     /// The header and one bucket, sometimes two.
     pub fn swap_if(&self, hash: u64, old: Location, new: Location) -> bool {
-        let Ok(swapped) = self.swap_after(hash, old, new, || Ok::<(), Infallible>(()));
+        let Ok(swapped) =
+            self.swap_after(hash, &Self::by_location(old), new, || Ok::<(), Infallible>(()));
         swapped
     }
 
@@ -82,12 +83,13 @@ impl ExtendibleHash {
     pub fn swap_after<E>(
         &self,
         hash: u64,
-        old: Location,
+        old: &Found<'_>,
         new: Location,
         first: impl FnOnce() -> Result<(), E>,
     ) -> Result<bool, E> {
-        let locked = self.lock(hash);
-        if let Some((bucket, slot)) = locked.slots.find_exact(hash, old) {
+        let (_locked, slot) = self.lock_entry(hash, old);
+        let old = old.location;
+        if let Some((bucket, slot)) = slot {
             first()?;
             bucket.replace(slot, new);
             return Ok(true);
@@ -104,7 +106,8 @@ impl ExtendibleHash {
     /// # Cost
     /// The header and one bucket, sometimes two.
     pub fn remove_if(&self, hash: u64, old: Location) -> bool {
-        let Ok(removed) = self.remove_after(hash, old, || Ok::<(), Infallible>(()));
+        let Ok(removed) =
+            self.remove_after(hash, &Self::by_location(old), || Ok::<(), Infallible>(()));
         removed
     }
 
@@ -117,11 +120,12 @@ impl ExtendibleHash {
     pub fn remove_after<E>(
         &self,
         hash: u64,
-        old: Location,
+        old: &Found<'_>,
         first: impl FnOnce() -> Result<(), E>,
     ) -> Result<bool, E> {
-        let locked = self.lock(hash);
-        if let Some((bucket, slot)) = locked.slots.find_exact(hash, old) {
+        let (locked, slot) = self.lock_entry(hash, old);
+        let old = old.location;
+        if let Some((bucket, slot)) = slot {
             first()?;
             bucket.clear(slot);
             locked.header.set_entries(locked.header.entries() - 1);
@@ -189,6 +193,41 @@ impl ExtendibleHash {
                 Room::WasSplit => {}
             }
         }
+    }
+
+    /// Locks the segment of an entry that was found. Its slot: none when it is in the overflow, or not there.
+    #[inline(always)]
+    fn lock_entry<'a>(
+        &'a self,
+        hash: u64,
+        found: &Found<'a>,
+    ) -> (LockedSegment<'a>, Option<(Bucket<'a>, u32)>) {
+        if found.slot.is_some() {
+            // What is in its slot while the segment is locked is in no other segment: invariants 4 and 5.
+            let locked = self.lock_segment(found.segment);
+            if found.is_there(hash) {
+                return (locked, found.slot);
+            }
+        }
+        self.lock_moved(hash, found.location)
+    }
+
+    /// As [`lock_entry`](Self::lock_entry), for one that is not where it was found.
+    #[cold]
+    fn lock_moved(
+        &self,
+        hash: u64,
+        location: Location,
+    ) -> (LockedSegment<'_>, Option<(Bucket<'_>, u32)>) {
+        let locked = self.lock(hash);
+        let slot = locked.slots.find_exact(hash, location);
+        (locked, slot)
+    }
+
+    /// An entry with this location, as if a lookup had found it in the overflow: for callers that know only
+    /// the location.
+    fn by_location<'a>(location: Location) -> Found<'a> {
+        Found { segment: 0, slot: None, location }
     }
 
     /// Finds a place for a new entry in a locked segment, or splits it.

@@ -3,9 +3,20 @@
 use chimera_pmem::prefetch_read;
 
 use super::ExtendibleHash;
-use super::bucket::Slots;
+use super::bucket::{Found, Slots};
 use crate::index::Probe;
 use crate::pool::Location;
+
+/// What a look without verifying shows.
+#[derive(Clone, Copy, Debug)]
+pub enum Glance<'a> {
+    /// The first entry of the hash: most likely that of the key.
+    Entry(Found<'a>),
+    /// There is no entry.
+    Nothing,
+    /// The entries are being moved: [`ExtendibleHash::find`] tells.
+    Unclear,
+}
 
 impl ExtendibleHash {
     /// Starts loading both buckets of `hash`.
@@ -43,7 +54,11 @@ impl ExtendibleHash {
     /// A directory entry and one bucket, sometimes two. When nothing is found, both buckets and the
     /// segment's header. Waits only while a writer is at the segment and the record was not found.
     #[inline]
-    pub fn find<T>(&self, hash: u64, mut verify: impl FnMut(Location) -> Probe<T>) -> Option<T> {
+    pub fn find<'a, T>(
+        &'a self,
+        hash: u64,
+        mut verify: impl FnMut(Found<'a>) -> Probe<T>,
+    ) -> Option<T> {
         let slots = self.slots(self.directory.segment_of(hash));
         match probe(slots, hash, &mut verify) {
             Probe::Found(found) => Some(found),
@@ -51,31 +66,44 @@ impl ExtendibleHash {
         }
     }
 
-    /// As [`find`](Self::find), for a caller that will change the entry or enter one: reads the header at
-    /// once, and so need not look twice to find nothing.
+    /// The first entry of `hash`, unverified: for a caller that verifies it, and does anything else than to find
+    /// it right by [`find`](Self::find). May miss an entry, and may be wrong.
     ///
     /// # Cost
-    /// A directory entry, the segment's header and one bucket, or both.
-    #[inline]
-    pub fn find_to_change<T>(
-        &self,
-        hash: u64,
-        mut verify: impl FnMut(Location) -> Probe<T>,
-    ) -> Option<T> {
-        match self.look_observed(hash, &mut verify) {
-            Probe::Found(found) => Some(found),
-            Probe::NotThis => None,
-            Probe::Retry => self.find_observed(hash, verify),
+    /// A directory entry and one bucket, sometimes two.
+    #[inline(always)]
+    pub fn first(&self, hash: u64) -> Option<Found<'_>> {
+        self.slots(self.directory.segment_of(hash)).first_alike(hash)
+    }
+
+    /// What a look without verifying shows of `hash`: for a caller that holds the key's lock, and so knows that
+    /// nobody enters it meanwhile.
+    ///
+    /// # Cost
+    /// A directory entry and one bucket, sometimes two. When there is no entry, both and the segment's header.
+    #[inline(always)]
+    pub fn glance(&self, hash: u64) -> Glance<'_> {
+        if let Some(found) = self.first(hash) {
+            return Glance::Entry(found);
+        }
+        self.glance_observed(hash)
+    }
+
+    #[inline(never)]
+    fn glance_observed(&self, hash: u64) -> Glance<'_> {
+        match self.look_observed(hash, &mut |_| Probe::Found(())) {
+            Probe::NotThis => Glance::Nothing,
+            Probe::Found(()) | Probe::Retry => Glance::Unclear,
         }
     }
 
     /// As `find`, once a short way has not found it: an answer other than `Found` is given only if the
     /// segment did not change meanwhile.
     #[inline(never)]
-    fn find_observed<T>(
-        &self,
+    fn find_observed<'a, T>(
+        &'a self,
         hash: u64,
-        mut verify: impl FnMut(Location) -> Probe<T>,
+        mut verify: impl FnMut(Found<'a>) -> Probe<T>,
     ) -> Option<T> {
         let mut attempt = 0;
         loop {
@@ -91,15 +119,15 @@ impl ExtendibleHash {
 
     /// One observation: `NotThis` only when there is no such entry.
     #[inline(always)]
-    fn look_observed<T>(
-        &self,
+    fn look_observed<'a, T>(
+        &'a self,
         hash: u64,
-        verify: &mut impl FnMut(Location) -> Probe<T>,
+        verify: &mut impl FnMut(Found<'a>) -> Probe<T>,
     ) -> Probe<T> {
         let Some(observed) = self.observe(hash) else { return Probe::Retry };
         let mut answer = probe(observed.slots, hash, verify);
         if matches!(answer, Probe::NotThis) && !self.overflow.is_empty() {
-            answer = propose(self.overflow.locations(hash), verify);
+            answer = self.probe_overflow(hash, verify);
         }
         match answer {
             Probe::NotThis if !observed.is_unchanged() => Probe::Retry,
@@ -111,18 +139,31 @@ impl ExtendibleHash {
     /// an entry, and may be wrong.
     #[inline]
     pub fn peek(&self, hash: u64) -> Option<Location> {
-        let slots = self.slots(self.directory.segment_of(hash));
-        let buckets = slots.candidates(hash).into_iter();
-        buckets.flat_map(|bucket| bucket.matches(hash)).map(|(_, location)| location).next()
+        Some(self.first(hash)?.location)
+    }
+
+    /// Whether an entry, of `hash`, is still where it was found. `false` says nothing: it may have been moved.
+    ///
+    /// # Cost
+    /// Two loads.
+    #[inline(always)]
+    pub fn is_there(&self, hash: u64, found: &Found<'_>) -> bool {
+        // While a slot has it the entry is in force, also when its segment is just being split: invariant 5.
+        found.is_there(hash)
     }
 
     /// Whether there is an entry of `hash` with exactly this location. May miss one that is being
     /// moved; an answer of `true` was right at some moment during the call.
     ///
     /// # Cost
-    /// As a lookup that finds the entry; nearly nothing right after one.
-    #[inline]
-    pub fn leads_to(&self, hash: u64, location: Location) -> bool {
+    /// Two loads where the entry is where it was found; else as a lookup.
+    #[inline(always)]
+    pub fn leads_to(&self, hash: u64, found: &Found<'_>) -> bool {
+        self.is_there(hash, found) || self.leads_elsewhere(hash, found.location)
+    }
+
+    #[cold]
+    fn leads_elsewhere(&self, hash: u64, location: Location) -> bool {
         let slots = self.slots(self.directory.segment_of(hash));
         slots.find_exact(hash, location).is_some()
             || self.overflow.locations(hash).contains(&location)
@@ -145,35 +186,36 @@ impl ExtendibleHash {
     }
 }
 
+impl ExtendibleHash {
+    /// Asks `verify` about the entries of `hash` in the overflow, in order, until one is not `NotThis`.
+    #[cold]
+    fn probe_overflow<'a, T>(
+        &'a self,
+        hash: u64,
+        verify: &mut impl FnMut(Found<'a>) -> Probe<T>,
+    ) -> Probe<T> {
+        for location in self.overflow.locations(hash) {
+            match verify(Found { segment: 0, slot: None, location }) {
+                Probe::NotThis => {}
+                answer => return answer,
+            }
+        }
+        Probe::NotThis
+    }
+}
+
 /// Asks `verify` about the entries of `hash` in its two buckets, in order, until one is not
 /// `NotThis`.
 #[inline(always)]
-fn probe<T>(
-    slots: Slots<'_>,
+fn probe<'a, T>(
+    slots: Slots<'a>,
     hash: u64,
-    verify: &mut impl FnMut(Location) -> Probe<T>,
+    verify: &mut impl FnMut(Found<'a>) -> Probe<T>,
 ) -> Probe<T> {
-    for number in slots.geometry().candidates(hash) {
-        let locations = slots.bucket(number).matches(hash).map(|(_, location)| location);
-        match propose(locations, verify) {
-            Probe::NotThis => {}
-            answer => return answer,
-        }
-    }
-    Probe::NotThis
-}
-
-/// Asks `verify` about locations in order until one is not `NotThis`.
-#[inline(always)]
-fn propose<T>(
-    locations: impl IntoIterator<Item = Location>,
-    verify: &mut impl FnMut(Location) -> Probe<T>,
-) -> Probe<T> {
-    for location in locations {
-        match verify(location) {
-            Probe::NotThis => {}
-            answer => return answer,
-        }
-    }
-    Probe::NotThis
+    let mut answer = Probe::NotThis;
+    slots.first(hash, |found| {
+        answer = verify(found);
+        !matches!(answer, Probe::NotThis)
+    });
+    answer
 }

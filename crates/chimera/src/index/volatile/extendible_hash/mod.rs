@@ -125,12 +125,14 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
+pub use self::bucket::Found;
 use self::bucket::{Line, Slots};
 use self::directory::Directory;
 pub use self::geometry::HashGeometry;
 use self::growth::Growth;
 use self::header::SegmentHeader;
 pub use self::listing::position_of;
+pub use self::lookup::Glance;
 use self::overflow::Overflow;
 use crate::index::OutOfSpace;
 use crate::sync::{Arena, VersionGuard};

@@ -60,7 +60,8 @@ impl Store {
 
     /// The location of the key's record.
     fn find(&self, hash: u64) -> Option<u64> {
-        self.table.find(hash, |location| {
+        self.table.find(hash, |found| {
+            let location = found.location;
             let found = self.records[location.raw() as usize].load(Ordering::Relaxed);
             if found == hash { Probe::Found(location.raw()) } else { Probe::NotThis }
         })

@@ -38,7 +38,10 @@ pub(super) fn table(slots_per_segment: u32) -> ExtendibleHash {
 
 /// Looks for an entry at exactly `location`.
 pub(super) fn finds(table: &ExtendibleHash, hash: u64, location: Location) -> bool {
-    let verify = |found| if found == location { Probe::Found(()) } else { Probe::<()>::NotThis };
+    let verify = |found: Found<'_>| match found.location == location {
+        true => Probe::Found(()),
+        false => Probe::NotThis,
+    };
     table.find(hash, verify).is_some()
 }
 
@@ -233,7 +236,8 @@ fn find_looks_again_when_asked_to() {
     let table = table(16);
     table.insert(5, at(1));
     let mut asked = 0;
-    let found = table.find(5, |location| {
+    let found = table.find(5, |found| {
+        let location = found.location;
         asked += 1;
         if asked < 100 { Probe::Retry } else { Probe::Found(location) }
     });
@@ -245,7 +249,8 @@ fn a_mismatch_that_is_overtaken_by_a_change_does_not_count() {
     let table = table(16);
     table.insert(5, at(1));
     let mut swaps = 0;
-    let found = table.find(5, |location| {
+    let found = table.find(5, |found| {
+        let location = found.location;
         if swaps == 10 {
             return Probe::Found(location);
         }

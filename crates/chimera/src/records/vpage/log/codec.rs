@@ -4,7 +4,7 @@ use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{KEY_AT, LOG_AT, LogPages, sites, span, steps};
 use crate::pool::{Location, Pool};
-use crate::records::checksum::value_checksum;
+use crate::records::checksum::{Summed, value_checksum};
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{self, Entry, HEADER_AT, Lengths};
 use crate::records::vpage::{Codec, Place, Record, Stored};
@@ -92,6 +92,11 @@ impl Codec for LogPages {
         pool.extent(place.record_at, LOADED_AHEAD)
     }
 
+    #[inline(always)]
+    fn prefetch_unknown<P: Pmem>(&self, pool: &Pool<P>, place: &Place) {
+        pool.pmem.prefetch(self.whole(pool, place));
+    }
+
     #[inline]
     fn expected_word(&self, place: &Place, key_bytes: usize, at: usize) -> Option<u64> {
         let value_at = place.record_at + lengths::beside_at(key_bytes);
@@ -122,13 +127,18 @@ impl Codec for LogPages {
     }
 
     #[inline(always)]
-    fn read_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool {
+    fn read_value<'v, P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        record: &Record,
+        into: &'v mut Vec<u8>,
+    ) -> Option<Summed<'v>> {
         if record.lengths.is_spilled {
-            return self.read_chunks(pool, record, into);
+            return self.read_chunks(pool, record, into).then(|| Summed::of(into));
         }
         into.resize(record.lengths.beside_bytes as usize, 0);
-        pool.pmem.read(Self::beside_extent(pool, record), into);
-        true
+        let sum = pool.pmem.read_sum(Self::beside_extent(pool, record), into);
+        Some(Summed { bytes: into, sum })
     }
 
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, record: &Record, value: &[u8]) -> bool {
@@ -171,12 +181,16 @@ impl Codec for LogPages {
         pool.pmem.copy(Self::key_extent(pool, place, key.len()), key, sites::RECORD);
         let beside_at = place.record_at + lengths::beside_at(key.len());
         let beside = pool.extent(beside_at, stored.beside.len() as u64);
-        pool.pmem.copy(beside, stored.beside, sites::RECORD);
+        let sum = pool.pmem.copy_sum(beside, stored.beside, sites::RECORD);
         let bytes = span(key.len(), stored.beside.len());
         if self.with_end(place, bytes) > bytes && !pool.pmem.skips(steps::END) {
             pool.pmem.store_u64(place.record_at + bytes, 0, sites::RECORD);
         }
-        value_checksum(place.record_at, stored.value)
+        let value = match stored.chunks {
+            [] => Summed { bytes: stored.value, sum },
+            _ => Summed::of(stored.value),
+        };
+        value_checksum(place.record_at, value)
     }
 
     #[inline(always)]

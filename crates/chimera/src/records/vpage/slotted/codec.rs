@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::SlottedPages;
 use crate::pool::{Location, Pool};
-use crate::records::checksum::value_checksum;
+use crate::records::checksum::{Summed, value_checksum};
 use crate::records::header::{RECORD_HEADER_BYTES, RecordHeader};
 use crate::records::lengths::Lengths;
 use crate::records::vpage::{Codec, Place, Record, Stored, sites};
@@ -67,6 +67,10 @@ impl Codec for SlottedPages {
         self.slot(pool, place)
     }
 
+    /// Nothing: where everything lies follows from the place.
+    #[inline(always)]
+    fn prefetch_unknown<P: Pmem>(&self, _pool: &Pool<P>, _place: &Place) {}
+
     fn expected_word(&self, place: &Place, _key_bytes: usize, at: usize) -> Option<u64> {
         (at.is_multiple_of(8) && at + 8 <= self.value_bytes)
             .then(|| place.record_at + u64::from(self.layout.value_at) + at as u64)
@@ -92,10 +96,15 @@ impl Codec for SlottedPages {
     }
 
     #[inline(always)]
-    fn read_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool {
+    fn read_value<'v, P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        record: &Record,
+        into: &'v mut Vec<u8>,
+    ) -> Option<Summed<'v>> {
         into.resize(self.value_bytes, 0);
-        pool.pmem.read(self.value(pool, &record.place), into);
-        true
+        let sum = pool.pmem.read_sum(self.value(pool, &record.place), into);
+        Some(Summed { bytes: into, sum })
     }
 
     #[inline(always)]
@@ -124,8 +133,13 @@ impl Codec for SlottedPages {
         stored: &Stored<'_>,
     ) -> u32 {
         pool.pmem.copy(self.key(pool, place), key, sites::RECORD);
-        pool.pmem.copy(self.value(pool, place), stored.value, sites::RECORD);
-        if self.layout.checked { value_checksum(place.record_at, stored.value) } else { 0 }
+        let value = self.value(pool, place);
+        if !self.layout.checked {
+            pool.pmem.copy(value, stored.value, sites::RECORD);
+            return 0;
+        }
+        let sum = pool.pmem.copy_sum(value, stored.value, sites::RECORD);
+        value_checksum(place.record_at, Summed { bytes: stored.value, sum })
     }
 
     #[inline(always)]

@@ -141,7 +141,8 @@ fn a_key_is_found_whenever_its_record_moves() {
     let read = |number: u64| {
         let key = number % KEYS;
         let oldest = versions[key as usize].load(Ordering::Acquire);
-        let found = table.find(mix(key), |location| {
+        let found = table.find(mix(key), |found| {
+            let location = found.location;
             let (owner, version) = (location.raw() >> 40, location.raw() & 0xff_ffff_ffff);
             if owner != key + 1 {
                 Probe::NotThis

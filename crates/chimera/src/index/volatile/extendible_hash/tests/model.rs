@@ -51,7 +51,8 @@ fn check(slots: u32, steps: &[Step]) {
     let table = table(slots);
     let mut model: BTreeMap<u16, Location> = BTreeMap::new();
     let get = |key: u16| {
-        table.find(hash_of(key), |location| {
+        table.find(hash_of(key), |found| {
+            let location = found.location;
             if key_at(location) == key { Probe::Found(location) } else { Probe::NotThis }
         })
     };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::records::checksum::{key_checksum, value_checksum};
+use crate::records::checksum::{Summed, key_checksum, value_checksum};
 
 fn layout(layout: RecordLayout, key: u32, value: u32) -> PageLayout {
     PageLayout::new(&Geometry::default(), layout, key, value).unwrap()
@@ -51,11 +51,18 @@ fn checksums_depend_on_place_version_and_bytes() {
     }
     let value = [7; 200];
     for bit in 0..64 {
-        assert_ne!(value_checksum(64, &value), value_checksum(64 ^ 1 << bit, &value));
+        assert_ne!(
+            value_checksum(64, Summed::of(&value)),
+            value_checksum(64 ^ 1 << bit, Summed::of(&value))
+        );
     }
     for bit in 0..1600 {
         let mut changed = value;
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert_ne!(value_checksum(64, &value), value_checksum(64, &changed), "bit {bit}");
+        assert_ne!(
+            value_checksum(64, Summed::of(&value)),
+            value_checksum(64, Summed::of(&changed)),
+            "bit {bit}"
+        );
     }
 }
