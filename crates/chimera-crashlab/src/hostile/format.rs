@@ -64,19 +64,24 @@ pub(super) fn key_hash(seed: u64, key: &[u8]) -> u64 {
     word ^ word >> 32
 }
 
-/// The check of a record's place, version and key.
-pub(super) fn key_check(place: u64, version: u64, hash: u64) -> u32 {
+/// The check of a record's place, word with the version, and key.
+pub(super) fn key_check(place: u64, version_word: u64, hash: u64) -> u32 {
     let fold = |word: u64| {
         let product = u128::from(word) * u128::from(MULTIPLIER);
         product as u64 ^ (product >> 64) as u64
     };
-    let first = fold(hash ^ place.wrapping_mul(MULTIPLIER)).wrapping_add(version);
+    let first = fold(hash ^ place.wrapping_mul(MULTIPLIER)).wrapping_add(version_word);
     fold(first ^ hash.rotate_left(32)) as u32
 }
 
-/// The check of a record's place and value.
-pub(super) fn value_check(place: u64, value: &[u8]) -> u32 {
-    xxh3_64_with_seed(value, place.wrapping_mul(MULTIPLIER)) as u32
+/// The check of a record's place and value, without the word that the word with the version says is unchecked.
+pub(super) fn value_check(place: u64, version_word: u64, value: &[u8]) -> u32 {
+    let mut value = value.to_vec();
+    let unchecked = (version_word >> 51) as usize;
+    if let Some(word) = value.chunks_exact_mut(8).nth(unchecked.wrapping_sub(1)) {
+        word.fill(0);
+    }
+    xxh3_64_with_seed(&value, place.wrapping_mul(MULTIPLIER)) as u32
 }
 
 /// A key of 32 bytes whose XXH3 with this seed is the same for every `number`.

@@ -98,8 +98,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             pool.pmem.operation_rereads();
             return Probe::Retry;
         }
-        let value = (!VersionLock::is_marked(version)).then_some(&into[..]);
-        let is_sound = is_whole && (!self.verify_reads || record.verify(hash, value).is_ok());
+        let is_sound = is_whole && (!self.verify_reads || record.verify(hash, Some(into)).is_ok());
         if is_sound || pool.pmem.skips(vpage::steps::READ_CHECK) {
             return Probe::Found(Ok(()));
         }
@@ -119,16 +118,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut value = Vec::new();
         let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
             let is_whole = self.pages.read_value(&self.core.pool, &record, &mut value);
-            let value = self.as_written(place, &value).filter(|_| self.verify_reads);
+            let value = self.verify_reads.then_some(&value[..]);
             is_whole && record.verify(stored_hash, value).is_ok()
         });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
-    }
-
-    /// A value of the record at a place, to be verified: none where values are updated in place, to which
-    /// checksums do not apply.
-    pub(super) fn as_written<'v>(&self, place: &Place, value: &'v [u8]) -> Option<&'v [u8]> {
-        (!self.page_lock(place).has_mark()).then_some(value)
     }
 
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'

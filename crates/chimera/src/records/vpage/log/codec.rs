@@ -4,7 +4,6 @@ use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{KEY_AT, LOG_AT, LogPages, sites, span, steps};
 use crate::pool::{Location, Pool};
-use crate::records::checksum::value_checksum;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{self, Entry, HEADER_AT, Lengths};
 use crate::records::vpage::{Codec, Place, Record, Stored};
@@ -176,7 +175,7 @@ impl Codec for LogPages {
         if self.with_end(place, bytes) > bytes && !pool.pmem.skips(steps::END) {
             pool.pmem.store_u64(place.record_at + bytes, 0, sites::RECORD);
         }
-        value_checksum(place.record_at, stored.value)
+        stored.value_checksum(place.record_at)
     }
 
     #[inline(always)]

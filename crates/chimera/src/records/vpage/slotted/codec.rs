@@ -4,7 +4,6 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::SlottedPages;
 use crate::pool::{Location, Pool};
-use crate::records::checksum::value_checksum;
 use crate::records::header::{RECORD_HEADER_BYTES, RecordHeader};
 use crate::records::lengths::Lengths;
 use crate::records::vpage::{Codec, Place, Record, Stored, sites};
@@ -125,7 +124,7 @@ impl Codec for SlottedPages {
     ) -> u32 {
         pool.pmem.copy(self.key(pool, place), key, sites::RECORD);
         pool.pmem.copy(self.value(pool, place), stored.value, sites::RECORD);
-        if self.layout.checked { value_checksum(place.record_at, stored.value) } else { 0 }
+        if self.layout.checked { stored.value_checksum(place.record_at) } else { 0 }
     }
 
     #[inline(always)]
