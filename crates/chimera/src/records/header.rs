@@ -101,6 +101,7 @@ impl RecordHeader {
         {
             return Err(Mismatch::Key);
         }
+        let value = value.filter(|_| self.unchecked() == UncheckedWord::NONE);
         match value.map(|value| self.unchecked().checksum(record_at, value)) {
             Some(checksum) if checksum != Some(self.value_checksum) => Err(Mismatch::Value),
             _ => Ok(()),
