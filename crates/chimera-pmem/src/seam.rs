@@ -22,14 +22,12 @@ pub enum Operation {
     Get,
     /// A change of at most 8 bytes in place.
     UpdateInPlace,
-    /// A read-modify-write that re-inserts the record.
+    /// A read-modify-write that writes the record anew.
     Update,
     /// A delete.
     Delete,
     /// Handing an insert block to a session; nested in a put, booked apart from it.
     BlockHandOut,
-    /// Marking a block as updated in place, once per block; nested in an update, booked apart.
-    BlockMark,
     /// Recovery.
     Recovery,
     /// Moving records out of blocks, so that the blocks become free.
@@ -38,7 +36,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every class, in order of its number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::Other,
         Self::Insert,
         Self::Overwrite,
@@ -47,7 +45,6 @@ impl Operation {
         Self::Update,
         Self::Delete,
         Self::BlockHandOut,
-        Self::BlockMark,
         Self::Recovery,
         Self::Reclaim,
     ];

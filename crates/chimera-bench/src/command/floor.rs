@@ -243,6 +243,7 @@ impl Turn<'_> {
         let (threads, measure) = (self.pass.threads, self.pass.measure);
         let extent = Extent { threads, operations: self.setup.operations, duration: None, measure };
         let Finished { store, ledger, facts, .. } = finished;
+        phase::prepare(store, self.data, ledger, &pair.engine, extent, stream)?;
         let measured = phase::run(store, self.data, ledger, &pair.engine, extent, stream)?;
         results.add(facts, &pair.engine.name, threads, measured);
         Ok(())

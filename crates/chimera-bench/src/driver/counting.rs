@@ -27,8 +27,7 @@ const CLASSES: [Operation; 6] = [
 ];
 
 /// Classes that are nested in them and booked apart.
-const APART: [(Operation, &str); 2] =
-    [(Operation::BlockHandOut, "block_hand_out"), (Operation::BlockMark, "block_mark")];
+const APART: [(Operation, &str); 1] = [(Operation::BlockHandOut, "block_hand_out")];
 
 /// Counts the load phase, when it has a name, and each phase: the same operations as in the timed
 /// passes, on one thread, in anonymous memory, with at most 200,000 records. The counts are exact,
@@ -52,9 +51,10 @@ pub(crate) fn count<S: Instrument>(
         let operations = if number == 0 { setup.records } else { setup.operations };
         let extent =
             Extent { threads: 1, operations, duration: None, measure: Measure::Throughput };
-        let pmem = store.counters();
+        let (pmem, stream) = (store.counters(), number as u64);
+        phase::prepare(&store, &data, &ledger, phase, extent, stream)?;
         begin_counting(pmem);
-        let measured = phase::run(&store, &data, &mut ledger, phase, extent, number as u64)?;
+        let measured = phase::run(&store, &data, &mut ledger, phase, extent, stream)?;
         pmem.drain(phase.class());
         if number == 0 {
             ledger.settle();

@@ -107,6 +107,7 @@ impl Plan<'_> {
             };
             let stream = (pass.number as u64) << 8 | (number as u64 + 1);
             let Finished { store, ledger, .. } = &mut finished;
+            phase::prepare(store, self.data, ledger, phase, extent, stream)?;
             let measured = phase::run(store, self.data, ledger, phase, extent, stream)?;
             results.add(&finished.facts, &phase.name, pass.threads, measured);
         }

@@ -77,10 +77,10 @@ impl Phase {
         }
     }
 
-    /// Whether it overwrites live records.
+    /// Whether it, or what [`prepare`] does before it, overwrites live records.
     pub(crate) fn rewrites(&self) -> bool {
         match self.action {
-            Action::Overwrite | Action::Modify => true,
+            Action::Update | Action::Overwrite | Action::Modify => true,
             Action::Mix(mix, _) => mix.overwrite + mix.modify > 0,
             _ => false,
         }
@@ -100,6 +100,33 @@ pub(crate) struct Extent {
 pub(crate) fn split(total: u64, parts: usize) -> Vec<u64> {
     let count = parts.max(1) as u64;
     (0..count).map(|part| total / count + u64::from(part < total % count)).collect()
+}
+
+/// Updates once, without a change, what [`run`] will update with the same arguments: the first update of a record
+/// writes it anew, and those behind it are in place. Of a phase that has a duration these are as many as there are
+/// operations.
+pub(crate) fn prepare<S: Store>(
+    store: &S,
+    data: &Data,
+    ledger: &Ledger,
+    phase: &Phase,
+    extent: Extent,
+    stream: u64,
+) -> Result<()> {
+    if phase.action != Action::Update {
+        return Ok(());
+    }
+    let shares = split(extent.operations, extent.threads);
+    let workers = (0..extent.threads as u64)
+        .map(|thread| Worker::new(store, data, 0..0, stream << 8 | thread))
+        .collect();
+    let load = Load { shares, duration: None, measure: Measure::Throughput, chained: false };
+    let live = ledger.population();
+    drive(workers, &load, |worker, after| {
+        let number = live.draw(&mut worker.random) + after;
+        worker.prepare_update(number)
+    })?;
+    Ok(())
 }
 
 /// Runs a phase and keeps the ledger. Phases of different `stream`s draw different random numbers.

@@ -63,7 +63,7 @@ pub(crate) trait StoreSession: Send {
     /// `change` may be called again.
     fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool>;
 
-    /// Adds to the word at `at` in a value, in place; what it was before, if the key is there.
+    /// Adds to the word at `at` in a value, in place where it can; what it was before, if the key is there.
     fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>>;
 
     /// Removes a record; whether it was there.

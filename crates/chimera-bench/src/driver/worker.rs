@@ -121,8 +121,18 @@ impl<'a, S: Store> Worker<'a, S> {
     /// Adds to the counter in a record's value, in place.
     #[inline]
     pub(crate) fn update(&mut self, number: u64) -> Result<u64> {
+        self.add(number, 1)
+    }
+
+    /// Has the next [`update`](Self::update) of a record made in place.
+    pub(crate) fn prepare_update(&mut self, number: u64) -> Result<u64> {
+        self.add(number, 0)
+    }
+
+    #[inline]
+    fn add(&mut self, number: u64, delta: u64) -> Result<u64> {
         self.data.keys.write(number, &mut self.key);
-        match self.session.fetch_add_u64(&self.key, self.counter_at, 1)? {
+        match self.session.fetch_add_u64(&self.key, self.counter_at, delta)? {
             Some(previous) => Ok(previous),
             None => missing("an update", number),
         }

@@ -40,7 +40,7 @@ fn results() -> Results {
     let counters = Counters { fences: 2.0, ..Counters::default() };
     let apart = ApartRow {
         engine: "viper".to_owned(),
-        operation: "block_mark".to_owned(),
+        operation: "block_hand_out".to_owned(),
         during: "get".to_owned(),
         per_operation: 0.01,
         counters,
@@ -169,7 +169,7 @@ fn the_text_says_what_matters() {
     let mut report = report();
     let text = table::text(&report);
     for part in
-        ["tmpfs", "process", "clwb", "seed 42", "block_mark in get", "1,000 records verified"]
+        ["tmpfs", "process", "clwb", "seed 42", "block_hand_out in get", "1,000 records verified"]
     {
         assert!(text.contains(part), "`{part}` is missing in:\n{text}");
     }

@@ -48,7 +48,7 @@ struct Report {
     blocks: u64,
     records: u64,
     index_entries: u64,
-    values_unchecked: u64,
+    words_unchecked: u64,
     damages: u64,
     first_damage: Option<Spot>,
 }
@@ -116,7 +116,7 @@ impl Report {
         self.blocks = found.blocks;
         self.records = found.records;
         self.index_entries = found.index_entries;
-        self.values_unchecked = found.values_unchecked;
+        self.words_unchecked = found.words_unchecked;
         self.damages = self.damages.max(found.damages);
         if let Some(damage) = &found.first_damage
             && self.first_damage.as_ref().is_none_or(|first| damage.at < first.at)
@@ -159,9 +159,9 @@ fn common_lines(report: &Report) -> Vec<String> {
 
 /// What Viper could not verify.
 fn viper_lines(report: &Report) -> Vec<String> {
-    let mut lines = vec![format!("values unchecked   {}", count(report.values_unchecked))];
-    if report.values_unchecked > 0 {
-        let why = "they share a block with a value updated in place, which ends its checksum";
+    let mut lines = vec![format!("words unchecked    {}", count(report.words_unchecked))];
+    if report.words_unchecked > 0 {
+        let why = "8 bytes each, updated in place; the rest of their records was verified";
         lines.push(format!("                   ({why})"));
     }
     lines

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use super::model::{Effect, Model, Write, text};
 use crate::durability::Loss;
 use crate::subject::Value;
@@ -24,17 +26,61 @@ pub(crate) struct Expectation {
     /// In the order of acknowledgement, from the first that may be missing.
     recent: Vec<Recent>,
     in_flight: Option<Effect>,
+    unchecked: UncheckedWords,
+}
+
+/// The words of values whose damage may go unnoticed, because they are updated in place: for each key a bit for
+/// each word.
+#[derive(Clone, Debug, Default)]
+struct UncheckedWords(BTreeMap<u64, u8>);
+
+impl UncheckedWords {
+    /// After a write that has happened, in place of the value `old`.
+    fn set(&mut self, write: &Write, old: Option<&Value>) {
+        // What changes nothing writes nothing.
+        if write.value.as_ref() != old {
+            self.0.remove(&write.key);
+            self.add(write);
+        }
+    }
+
+    /// After a write that may have happened.
+    fn add(&mut self, write: &Write) {
+        *self.0.entry(write.key).or_default() |= write.word.map_or(0, |word| 1 << word);
+    }
+
+    fn has(&self, key: u64, word: usize) -> bool {
+        self.0.get(&key).is_some_and(|words| words >> word & 1 != 0)
+    }
 }
 
 impl Expectation {
     /// Nothing else than `model`; writes from now on may be lost as `loss` says.
     pub(crate) fn certain(model: Model, loss: Loss) -> Self {
-        Self { loss, model, recent: Vec::new(), in_flight: None }
+        let unchecked = UncheckedWords::default();
+        Self { loss, model, recent: Vec::new(), in_flight: None, unchecked }
     }
 
     /// Nothing else than `model` from now on.
     pub(crate) fn settled_as(&self, model: Model) -> Self {
-        Self::certain(model, self.loss)
+        let mut unchecked = self.unchecked.clone();
+        let recent = self.recent.iter().map(|recent| recent.write);
+        recent.chain(self.write_in_flight()).for_each(|write| unchecked.add(&write));
+        Self { unchecked, ..Self::certain(model, self.loss) }
+    }
+
+    /// Whether a damaged store that nothing else may be missing from may hold `found` without complaint: what is
+    /// expected, but for a word that is updated in place.
+    pub(crate) fn is_unnoticed(&self, key: u64, found: Option<&Value>) -> bool {
+        match (self.model.get(key), found) {
+            (Some(expected), Some(found)) => {
+                let mut words = expected.iter().zip(found).enumerate();
+                words.all(|(word, (expected, found))| {
+                    expected == found || self.unchecked.has(key, word)
+                })
+            }
+            (expected, found) => expected.is_none() && found.is_none(),
+        }
     }
 
     /// What the store holds for certain.
@@ -65,6 +111,7 @@ impl Expectation {
         }
         let certain = self.recent.iter().take_while(|recent| !recent.may_be_missing).count();
         for recent in self.recent.drain(..certain) {
+            self.unchecked.set(&recent.write, self.model.get(recent.write.key).as_ref());
             self.model.set(recent.write.key, recent.write.value);
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Write {
     pub(crate) session: usize,
     pub(crate) key: u64,
     pub(crate) value: Option<Value>,
+    /// The only word that it changes, where damage may go unnoticed from then on.
+    pub(crate) word: Option<u8>,
 }
 
 /// What an operation does.
@@ -66,11 +68,11 @@ impl Model {
         match action {
             Action::Put { session, key, value: number } => {
                 let is_new = self.get(key.into()).is_none();
-                (write(session, key, Some(value(number))), Returned::Flag(is_new))
+                (write(session, key, Some(value(number)), None), Returned::Flag(is_new))
             }
             Action::Delete { session, key } => {
                 let was_there = self.get(key.into()).is_some();
-                (write(session, key, None), Returned::Flag(was_there))
+                (write(session, key, None, None), Returned::Flag(was_there))
             }
             Action::Get { key, .. } => (Effect::Nothing, Returned::Value(self.get(key.into()))),
             Action::Add { session, key, word, delta } => match self.get(key.into()) {
@@ -79,12 +81,17 @@ impl Model {
                     let place = &mut value[usize::from(word)];
                     let previous = *place;
                     *place = previous.wrapping_add(delta);
-                    (write(session, key, Some(value)), Returned::Word(Some(previous)))
+                    let effect = write(session, key, Some(value), Some(word));
+                    (effect, Returned::Word(Some(previous)))
                 }
             },
             Action::Replace { session, key, value: number } => match self.get(key.into()) {
                 None => (Effect::Nothing, Returned::Flag(false)),
-                Some(_) => (write(session, key, Some(value(number))), Returned::Flag(true)),
+                Some(old) => {
+                    let new = value(number);
+                    let word = only_difference(&old, &new);
+                    (write(session, key, Some(new), word), Returned::Flag(true))
+                }
             },
             Action::Sync | Action::Reopen => (Effect::Settle, Returned::Nothing),
             Action::EndSession { session } => {
@@ -95,8 +102,15 @@ impl Model {
     }
 }
 
-fn write(session: u8, key: u8, value: Option<Value>) -> Effect {
-    Effect::Write(Write { session: session.into(), key: key.into(), value })
+fn write(session: u8, key: u8, value: Option<Value>, word: Option<u8>) -> Effect {
+    Effect::Write(Write { session: session.into(), key: key.into(), value, word })
+}
+
+/// The word in which two values differ, if there is one such word.
+fn only_difference(old: &Value, new: &Value) -> Option<u8> {
+    let mut words = (0..).zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);
+    let (first, _) = words.next()?;
+    words.next().is_none().then_some(first)
 }
 
 /// A value for people.

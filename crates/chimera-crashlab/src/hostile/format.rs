@@ -64,23 +64,25 @@ pub(super) fn key_hash(seed: u64, key: &[u8]) -> u64 {
     word ^ word >> 32
 }
 
-/// The check of a record's place, version and key.
-pub(super) fn key_check(place: u64, version: u64, hash: u64) -> u32 {
+/// The check of a record's place, word with the version, and key.
+pub(super) fn key_check(place: u64, version_word: u64, hash: u64) -> u32 {
     let fold = |word: u64| {
         let product = u128::from(word) * u128::from(MULTIPLIER);
         product as u64 ^ (product >> 64) as u64
     };
-    let first = fold(hash ^ place.wrapping_mul(MULTIPLIER)).wrapping_add(version);
+    let first = fold(hash ^ place.wrapping_mul(MULTIPLIER)).wrapping_add(version_word);
     fold(first ^ hash.rotate_left(32)) as u32
 }
 
-/// The check of a record's place and value.
-pub(super) fn value_check(place: u64, value: &[u8]) -> u32 {
+/// The check of a record's place and value, without the word that the word with the version says is unchecked.
+pub(super) fn value_check(place: u64, version_word: u64, value: &[u8]) -> u32 {
+    let unchecked = version_word >> 51;
     let mut sum = (value.len() as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     for (number, bytes) in (0..).zip(value.chunks(8)) {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
-        let word = u64::from_le_bytes(word);
+        let is_unchecked = number + 1 == unchecked && bytes.len() == 8;
+        let word = if is_unchecked { 0 } else { u64::from_le_bytes(word) };
         let key = MULTIPLIER.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number));
         let (low, high) = ((word ^ key) & 0xffff_ffff, (word ^ key) >> 32);
         sum = sum.wrapping_add(low.wrapping_mul(high)).wrapping_add(word.rotate_left(32));

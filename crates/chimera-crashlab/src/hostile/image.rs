@@ -305,8 +305,9 @@ fn fix_record(bytes: &mut [u8], shape: &Shape, page: &Page, at: usize, place: u6
     let key = &bytes[at + page.key_at..][..shape.key_bytes];
     let value = &bytes[at + page.value_at..][..shape.value_bytes];
     let hash = key_hash(shape.hash_seed, key);
-    let check = u64::from(key_check(place, word(bytes, at + 8), hash))
-        | u64::from(value_check(place, value)) << 32;
+    let version_word = word(bytes, at + 8);
+    let check = u64::from(key_check(place, version_word, hash))
+        | u64::from(value_check(place, version_word, value)) << 32;
     set_word(bytes, at, check);
 }
 

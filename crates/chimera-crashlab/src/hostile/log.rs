@@ -269,9 +269,10 @@ impl Image {
         let (place, key_bytes) = (record.place(shape), record.key_bytes());
         let bytes = self.bytes_of(record);
         let hash = key_hash(shape.hash_seed, &bytes[LOG_RECORD_HEADER_BYTES..][..key_bytes]);
-        let of_key = u64::from(key_check(place, word(bytes, 16), hash));
-        let of_value =
-            value.map_or(word(bytes, 8) >> 32, |value| value_check(place, &value).into());
+        let version_word = word(bytes, 16);
+        let of_key = u64::from(key_check(place, version_word, hash));
+        let of_value = value
+            .map_or(word(bytes, 8) >> 32, |value| value_check(place, version_word, &value).into());
         set_word(bytes, 8, of_key | of_value << 32);
     }
 

@@ -212,10 +212,6 @@ impl Store for EngineStore {
         Ok(())
     }
 
-    fn has_unchecked_values(&mut self) -> bool {
-        self.db.check(None).values_unchecked > 0
-    }
-
     fn close(mut self) -> Result<(), Failure> {
         self.sessions.clear();
         self.db.close().map_err(|failed| failure(failed.into()))

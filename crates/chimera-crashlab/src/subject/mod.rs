@@ -124,10 +124,6 @@ pub(crate) trait Store {
     fn was_clean(&mut self) -> Option<bool> {
         None
     }
-    /// Whether there are values whose damage goes unnoticed, by design.
-    fn has_unchecked_values(&mut self) -> bool {
-        false
-    }
     /// Closes in order.
     fn close(self) -> Result<(), Failure>;
 }

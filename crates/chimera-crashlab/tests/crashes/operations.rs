@@ -119,7 +119,7 @@ fn deletes_and_updates_in_place_are_atomic() {
     }
 }
 
-/// Blocks that were updated in place, emptied and taken again: their flag and their bits go together.
+/// Blocks of records that were updated in place, emptied and taken again.
 #[test]
 fn blocks_are_taken_again_atomically() {
     let prepare: Work<'_> = &|session| {

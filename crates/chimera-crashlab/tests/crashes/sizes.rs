@@ -60,25 +60,28 @@ fn hole_06_every_word_of_a_value_of_any_size_is_updated_in_place() {
     for (number, length) in (0..).zip(LENGTHS) {
         let mut expected = value_of(number, 1, length);
         for at in (0..length).step_by(8) {
-            let before = contents(&db);
-            rig.skip();
-            let in_place = counted(&rig, "vpage.value_word");
-            let outcome = session.fetch_add_u64(&key(number), at, 1 << 33);
-            let Some(field) = expected.get_mut(at..at + 8) else {
-                assert!(outcome.is_err(), "{at} of {length}");
-                continue;
-            };
-            let was = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
-            assert_eq!(outcome.expect("in place"), Some(was));
-            field.copy_from_slice(&was.wrapping_add(1 << 33).to_le_bytes());
-            assert_eq!(session.get(&key(number)).expect("get").as_ref(), Some(&expected));
-            assert!(in_place.load(Ordering::Relaxed) > 0, "not in place");
-            if at % 128 == 0 || at + 16 > length {
-                assert_atomic(&rig, &before, &db, &options);
+            // The first time the record is written anew.
+            for is_in_place in [false, true] {
+                let before = contents(&db);
+                rig.skip();
+                let in_place = counted(&rig, "vpage.value_word");
+                let outcome = session.fetch_add_u64(&key(number), at, 1 << 33);
+                let Some(field) = expected.get_mut(at..at + 8) else {
+                    assert!(outcome.is_err(), "{at} of {length}");
+                    continue;
+                };
+                let was = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
+                assert_eq!(outcome.expect("sound"), Some(was));
+                field.copy_from_slice(&was.wrapping_add(1 << 33).to_le_bytes());
+                assert_eq!(session.get(&key(number)).expect("get").as_ref(), Some(&expected));
+                assert_eq!(in_place.load(Ordering::Relaxed) > 0, is_in_place, "{at} of {length}");
+                if at % 128 == 0 || at + 16 > length {
+                    assert_atomic(&rig, &before, &db, &options);
+                }
             }
         }
     }
-    // The values' checksums do not apply any more, and yet all are read and listed.
+    // A word of each value is in no checksum, and yet all are read and listed.
     let all = contents(&db);
     drop(session);
     db.close().expect("nobody else has it");

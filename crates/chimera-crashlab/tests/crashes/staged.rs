@@ -192,7 +192,7 @@ enum Said {
 fn an_update_in_place_is_seen_once_it_is_durable() {
     let (rig, db) = rig(&one_page_blocks());
     db.put(&key(0), &[0; VALUE_BYTES]).expect("put");
-    db.fetch_add_u64(&key(0), 8, 1).expect("the first one in the block");
+    db.fetch_add_u64(&key(0), 8, 1).expect("the first one of the record");
 
     let (go_sender, go) = channel();
     let (said_sender, said) = channel();

@@ -148,9 +148,9 @@ impl<P: Pmem> Session<P> {
     /// As [`put`](Self::put).
     ///
     /// # Cost
-    /// A change within one aligned word of 8 bytes is made in place, as with
-    /// [`fetch_add_u64`](Self::fetch_add_u64). Any other one costs a [`get`](Self::get) and a
-    /// [`put`](Self::put) (section 4.4). A closure that changes nothing costs a `get`.
+    /// A [`get`](Self::get), and what the change costs: within one aligned word of 8 bytes the write of a
+    /// [`fetch_add_u64`](Self::fetch_add_u64), otherwise a [`put`](Self::put) (section 4.4), and nothing where
+    /// nothing changes.
     pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
         self.client.update(key, change)
     }
@@ -165,8 +165,10 @@ impl<P: Pmem> Session<P> {
     /// As [`put`](Self::put).
     ///
     /// # Cost
-    /// Where `at` is a multiple of 8: 1 line, 1 fence; the first time in a block one of each more,
-    /// because from then on the checksums of the block's values no longer apply. Otherwise as
+    /// Where `at` is a multiple of 8: 1 line, 1 fence, once the record's checksum leaves these 8 bytes out. The first
+    /// update of a record takes them out: it costs a [`get`](Self::get) and a [`put`](Self::put), room for a new
+    /// record included. So does the first one after a `put`, one of another word than the last, and any one behind
+    /// the first 65,528 bytes of a value. The rest of the record stays verified. Where `at` is no multiple of 8: as
     /// [`update`](Self::update).
     #[inline]
     pub fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
@@ -184,7 +186,7 @@ impl<P: Pmem> Session<P> {
     /// As [`put`](Self::put).
     ///
     /// # Cost
-    /// As [`fetch_add_u64`](Self::fetch_add_u64).
+    /// As [`fetch_add_u64`](Self::fetch_add_u64). Where the number is not `expected`, nothing is written.
     #[inline]
     pub fn compare_and_swap_u64(
         &mut self,

@@ -8,14 +8,12 @@ use crate::types::error::{Error, Result};
 
 /// A session writes new records into the block.
 pub(crate) const OWNED: u32 = 1;
-/// Values of the block are updated in place: their checksums do not apply.
-pub(crate) const IN_PLACE: u32 = 2;
 /// The block is one page.
 pub(crate) const LARGE: u32 = 8;
 /// The block has been emptied: there is nothing to be found in it.
 pub(crate) const FREE: u32 = 16;
 /// Every flag there is.
-pub(crate) const KNOWN: u32 = OWNED | IN_PLACE | LARGE | FREE;
+pub(crate) const KNOWN: u32 = OWNED | LARGE | FREE;
 
 /// The sites of flags.
 pub(crate) mod sites {

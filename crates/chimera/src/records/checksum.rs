@@ -1,13 +1,13 @@
 //! Checksums of records. Each depends on where the record lies, so that a copy at another offset is
 //! not sound.
 
-use chimera_pmem::sum;
+use chimera_pmem::{sum, term};
 
-/// Checksum of a record's key, by its hash, and of its version; `record_at` is the record's offset.
+/// Checksum of a record's key, by its hash, and of the word with its version; `record_at` is the record's offset.
 #[inline]
-pub(crate) fn key_checksum(record_at: u64, version: u64, key_hash: u64) -> u32 {
+pub(crate) fn key_checksum(record_at: u64, version_word: u64, key_hash: u64) -> u32 {
     let mixed = u128::from(key_hash ^ seed(record_at)) * u128::from(MULTIPLIER);
-    let folded = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(version);
+    let folded = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(version_word);
     let mixed = u128::from(folded ^ key_hash.rotate_left(32)) * u128::from(MULTIPLIER);
     (mixed >> 64) as u32 ^ mixed as u32
 }
@@ -34,6 +34,16 @@ impl<'a> Summed<'a> {
     pub(crate) fn of(bytes: &'a [u8]) -> Self {
         Self { bytes, sum: sum(bytes) }
     }
+
+    /// As if the aligned word number `word`, which the bytes have, were zero.
+    #[inline]
+    pub(crate) fn without(self, word: usize) -> Self {
+        let bytes = &self.bytes[8 * word..8 * word + 8];
+        let found = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        let number = word as u64;
+        let sum = self.sum.wrapping_sub(term(found, number)).wrapping_add(term(0, number));
+        Self { sum, ..self }
+    }
 }
 
 /// What a checksum starts from: different for any two records.
@@ -45,3 +55,38 @@ fn seed(record_at: u64) -> u64 {
 /// Odd, with well-mixed bits.
 const MULTIPLIER: u64 = 0x9fb2_1c65_1e98_df25;
 const LENGTH_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: u64 = 4096;
+
+    #[test]
+    fn without_a_word_is_the_checksum_of_the_value_with_that_word_zero() {
+        for length in [8, 9, 16, 24, 136, 200, 203, 240, 248, 1000, 5000] {
+            let value: Vec<u8> = (0..length).map(|at| (at * 31 + 7) as u8).collect();
+            for word in 0..length / 8 {
+                let mut zeroed = value.clone();
+                zeroed[8 * word..8 * word + 8].fill(0);
+                let without = value_checksum(AT, Summed::of(&value).without(word));
+                let expected = value_checksum(AT, Summed::of(&zeroed));
+                assert_eq!(without, expected, "word {word} of {length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_beside_the_word_is_noticed_and_none_in_it() {
+        let mut value = [0x5a; 43];
+        let checksum = |value: &[u8], word| value_checksum(AT, Summed::of(value).without(word));
+        for word in 0..5 {
+            let before = checksum(&value, word);
+            for bit in 0..8 * value.len() {
+                value[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(checksum(&value, word) == before, bit / 64 == word, "bit {bit}");
+                value[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+}

@@ -3,8 +3,8 @@
 //!
 //! # Rooms
 //! - What any kind of record can be made of: [`header`] (checksums and version, and the judgement whether a record
-//!   is sound), [`checksum`], [`lengths`] (the word in front, and where the parts of a record lie), [`chunks`]
-//!   (values that are too large to lie beside their keys).
+//!   is sound), [`checksum`], [`unchecked_word`] (what of a value has no checksum), [`lengths`] (the word in front,
+//!   and where the parts of a record lie), [`chunks`] (values that are too large to lie beside their keys).
 //! - [`vpage`]: Viper's pages of records.
 //! - [`block_flags`]: what is said of a whole block.
 
@@ -13,4 +13,5 @@ pub(crate) mod checksum;
 pub(crate) mod chunks;
 pub(crate) mod header;
 pub(crate) mod lengths;
+pub(crate) mod unchecked_word;
 pub(crate) mod vpage;

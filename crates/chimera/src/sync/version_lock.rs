@@ -4,12 +4,8 @@ use chimera_pmem::Environment;
 
 use super::atomic::{AtomicU64, Ordering, fence};
 
-/// The topmost bit: a mark that holders may set and readers see with the version.
-const MARK: u64 = 1 << 63;
-
 /// A lock for writers and a version for readers in one word: odd while a writer holds it, and
-/// larger by two after each. It cannot wrap: 2^62 changes take centuries. The topmost bit is a mark
-/// for whatever the owner of the lock wants readers to know.
+/// larger by two after each. It cannot wrap: 2^63 changes take centuries.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
 #[repr(transparent)]
@@ -55,18 +51,6 @@ impl VersionLock {
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == version
     }
-
-    /// Whether the mark was set when `version` was read.
-    #[inline(always)]
-    pub(crate) fn is_marked(version: u64) -> bool {
-        version & MARK != 0
-    }
-
-    /// Whether the mark is set now.
-    #[inline(always)]
-    pub(crate) fn has_mark(&self) -> bool {
-        Self::is_marked(self.0.load(Ordering::Acquire))
-    }
 }
 
 /// Holds a [`VersionLock`].
@@ -74,13 +58,6 @@ impl VersionLock {
 pub(crate) struct VersionGuard<'a> {
     lock: &'a VersionLock,
     held: u64,
-}
-
-impl VersionGuard<'_> {
-    /// Sets or clears the mark, for readers to see once the lock is released.
-    pub(crate) fn set_mark(&mut self, mark: bool) {
-        self.held = if mark { self.held | MARK } else { self.held & !MARK };
-    }
 }
 
 impl Drop for VersionGuard<'_> {
@@ -111,17 +88,5 @@ mod tests {
         drop(guard);
         assert!(!lock.read_is_valid(version));
         assert!(lock.read_begin().is_some());
-    }
-
-    #[test]
-    fn the_mark_stays_until_it_is_cleared() {
-        let environment = RealEnvironment::new();
-        let lock = VersionLock::default();
-        lock.lock(&environment).set_mark(true);
-        assert!(lock.has_mark());
-        drop(lock.lock(&environment));
-        assert!(VersionLock::is_marked(lock.read_begin().unwrap()));
-        lock.lock(&environment).set_mark(false);
-        assert!(!lock.has_mark());
     }
 }

@@ -12,8 +12,9 @@ pub struct CheckReport {
     pub records: u64,
     /// Entries of the index.
     pub index_entries: u64,
-    /// Records whose value checksum does not apply because their block is updated in place.
-    pub values_unchecked: u64,
+    /// Words of 8 bytes that no checksum covers because they are updated in place: at most one of a record. Everything
+    /// else of these records was verified.
+    pub words_unchecked: u64,
     /// How much is wrong.
     pub damages: u64,
     /// The first damage by position.

@@ -15,12 +15,21 @@ use crate::tools::{
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// The key whose value is updated in place.
+const COUNTER: u64 = 3;
+
 /// Puts new keys until the store is full.
 fn fill_up(db: &Db, model: &mut Model) -> u64 {
     let mut session = db.session();
     for number in 0.. {
         match session.put(&key(number), &value(number, 1)) {
-            Ok(_) => model.insert(key(number), value(number, 1)),
+            Ok(_) => {
+                if number == COUNTER {
+                    // Ready for updates in place, for which there is room now.
+                    session.fetch_add_u64(&key(number), 8, 0).expect("there is room");
+                }
+                model.insert(key(number), value(number, 1))
+            }
             Err(Error::PoolFull { .. }) => {
                 // Again and again, and overwrites as well: a clear error each time.
                 for other in [number, 0, number / 2] {
@@ -40,10 +49,12 @@ fn assert_works_when_full(db: &Db, model: &mut Model, count: u64) {
     assert_eq!(&contents(db), model, "something was half-written or lost");
     assert_sound(db);
     let mut session = db.session();
-    // In place needs no room.
-    let field = session.fetch_add_u64(&key(3), 8, 5).expect("in place").expect("it is there");
-    let changed = model.get_mut(&key(3)).expect("it is there");
+    // In place needs no room; anew does.
+    let field = session.fetch_add_u64(&key(COUNTER), 8, 5).expect("in place").expect("it is there");
+    let changed = model.get_mut(&key(COUNTER)).expect("it is there");
     changed[8..16].copy_from_slice(&field.wrapping_add(5).to_le_bytes());
+    assert_fails(session.fetch_add_u64(&key(COUNTER), 0, 5), &["the pool is full"]);
+    assert_eq!(session.get(&key(COUNTER)).expect("get").as_ref(), model.get(&key(COUNTER)));
     for number in count / 2..count {
         assert!(session.delete(&key(number)).expect("deletes need no room"));
         model.remove(&key(number));

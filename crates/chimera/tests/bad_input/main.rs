@@ -15,3 +15,4 @@ mod planted;
 mod segments;
 mod sparse;
 mod superblock;
+mod words;

@@ -282,24 +282,46 @@ fn a_fresh_block_that_is_not_blank_is_cleared_before_it_is_used() {
     assert_eq!(contents(&db).len() as u64, all);
 }
 
-/// An in-place update would end the checks of its block's values, and with them what keeps a damaged
-/// one from being served.
 #[test]
-fn beside_a_damaged_value_none_is_updated_in_place() {
+fn beside_a_damaged_value_others_are_updated() {
     let directory = scratch();
     let path = directory.path();
     filled_store(path, &small(), RECORDS);
     flip(path, FIRST_SEGMENT, slot_of(path, 4) + SLOT_BYTES - 3, 2);
     let db = open(path, &small().salvage(true));
     let mut session = db.session();
-    assert_eq!(session.get(&key(4)).expect("left out"), None);
-    assert_fails(session.fetch_add_u64(&key(3), 8, 1), &["holds damage", "put it whole"]);
-    assert!(!session.put(&key(3), &value(3, 2)).expect("a put"), "it was there");
+    let mut changed = value(3, 1);
+    for add in [1, 2] {
+        let was = u64::from_le_bytes(changed[8..16].try_into().expect("8 bytes"));
+        assert_eq!(session.fetch_add_u64(&key(3), 8, add).expect("sound"), Some(was));
+        changed[8..16].copy_from_slice(&was.wrapping_add(add).to_le_bytes());
+        assert_eq!(session.get(&key(4)).expect("left out"), None);
+    }
     drop(session);
     db.close().expect("nobody else has it");
     let db = open(path, &small().salvage(true));
     assert_eq!(db.get(&key(4)).expect("left out"), None);
-    assert_eq!(db.get(&key(3)).expect("sound"), Some(value(3, 2)));
+    assert_eq!(db.get(&key(3)).expect("sound"), Some(changed));
+    assert_eq!(db.check(None).damages, 1);
+}
+
+/// Written anew, a damaged value would get a checksum that is right.
+#[test]
+fn a_damaged_value_is_not_written_anew_for_an_update() {
+    for verify_reads in [true, false] {
+        let directory = scratch();
+        let path = directory.path();
+        filled_store(path, &small(), RECORDS);
+        flip(path, FIRST_SEGMENT, slot_of(path, 4) + SLOT_BYTES - 3, 2);
+        let db = open(path, &small().verify_at_open(false).verify_reads(verify_reads));
+        let mut session = db.session();
+        for at in [0, 8, 16] {
+            let words = &["damaged at byte", "checksum", "restore a copy"];
+            assert_fails(session.fetch_add_u64(&key(4), at, 1), words);
+            assert_fails(session.compare_and_swap_u64(&key(4), at, 1, 2), words);
+        }
+        assert_eq!(db.check(None).damages, 1);
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Stores of records of one size.
 
+use chimera::pmem::instrumented::Counters;
 use chimera::pmem::{Operation, Pmem};
 use chimera::{Db, Options, RecordLayout, Session};
 
-use super::{Counted, assert_fences, counted};
+use super::lines::Flushes;
+use super::{Counted, assert_fences, assert_flushes, counted, flushes};
 
 const RECORDS: u64 = 20_000;
 
@@ -121,34 +123,91 @@ fn a_session_behind_another_pays_one_fence_more_and_catches_up() {
     assert_eq!(overwrite(20..80), (60, 180));
 }
 
+/// What it costs to do `work` for every record of a full store, in order: the first and the second time.
+fn done_twice(
+    layout: RecordLayout,
+    work: impl Fn(&mut Session<Counted>, &[u8; 16]),
+) -> [Counters; 2] {
+    let db = open(Options::new().viper(|viper| viper.layout(layout)));
+    let mut session = db.session();
+    fill(&mut session, 0..RECORDS);
+    [(), ()].map(|()| {
+        counted(&db, Operation::Other, || {
+            for number in 0..RECORDS {
+                work(&mut session, &key(number));
+            }
+        })
+    })
+}
+
+fn add(session: &mut Session<Counted>, key: &[u8; 16], at: usize) {
+    assert!(session.fetch_add_u64(key, at, 3).unwrap().is_some());
+}
+
+fn assert_in_place(counters: &Counters, operations: u64) {
+    assert_fences(counters, Operation::UpdateInPlace, operations, 1);
+    let expected = Flushes { lines: operations, again: 0 };
+    assert_flushes(&counters.of(Operation::UpdateInPlace), expected);
+    assert_eq!(counters.of(Operation::BlockHandOut).operations, 0);
+    assert_eq!(counters.total().fences, operations);
+}
+
 #[test]
 fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
-    for layout in [RecordLayout::Checked, RecordLayout::Published] {
-        let db = open(Options::new().viper(|viper| viper.layout(layout)));
-        let mut session = db.session();
-        fill(&mut session, 0..RECORDS);
-        let mut update = |at| {
-            counted(&db, Operation::UpdateInPlace, || {
-                for number in 0..RECORDS {
-                    assert!(session.fetch_add_u64(&key(number), at, 3).unwrap().is_some());
-                }
-            })
-        };
-        let first = update(0);
-        assert_fences(&first, Operation::UpdateInPlace, RECORDS, 1);
-        assert_eq!(first.of(Operation::UpdateInPlace).lines_flushed, RECORDS);
-        // Marking a block is paid once, and only where checksums are at stake.
-        let marked = first.of(Operation::BlockMark);
-        let blocks = if layout == RecordLayout::Checked { RECORDS.div_ceil(102) } else { 0 };
-        assert_eq!(
-            (marked.operations, marked.fences, marked.lines_flushed),
-            (blocks, blocks, blocks)
-        );
-        let steady = update(192);
-        assert_fences(&steady, Operation::UpdateInPlace, RECORDS, 1);
-        assert_eq!(steady.of(Operation::UpdateInPlace).lines_flushed, RECORDS);
-        assert_eq!(steady.of(Operation::BlockMark).operations, 0);
+    for at in [0, 192] {
+        let [first, steady] =
+            done_twice(RecordLayout::Published, |session, key| add(session, key, at));
+        assert_in_place(&first, RECORDS);
+        assert_in_place(&steady, RECORDS);
+        let [_, steady] = done_twice(RecordLayout::Checked, |session, key| add(session, key, at));
+        assert_in_place(&steady, RECORDS);
     }
+}
+
+/// It takes the word out of the record's checksum, once.
+#[test]
+fn the_first_update_of_a_record_costs_an_overwrite() {
+    let layout = RecordLayout::Checked;
+    let [first, steady] = done_twice(layout, |session, key| add(session, key, 8));
+    let [overwrite, _] = done_twice(layout, |session, key| {
+        assert!(!session.put(key, &[1; 200]).unwrap());
+    });
+    assert_fences(&first, Operation::Update, RECORDS, 3);
+    assert_eq!(flushes(&first.of(Operation::Update)), flushes(&overwrite.of(Operation::Overwrite)));
+    assert_eq!(first.of(Operation::UpdateInPlace).operations, 0);
+    assert_eq!(first.total().fences, overwrite.total().fences);
+    assert_in_place(&steady, RECORDS);
+}
+
+/// A record has one word without a checksum, and a put none.
+#[test]
+fn an_update_of_another_word_or_after_a_put_costs_an_overwrite() {
+    let db = open(Options::new());
+    let mut session = db.session();
+    fill(&mut session, 0..102);
+    let mut cost = |work: &dyn Fn(&mut Session<Counted>)| {
+        let counters = counted(&db, Operation::Other, || work(&mut session));
+        let of = |operation| (counters.of(operation).operations, counters.of(operation).fences);
+        (of(Operation::Update), of(Operation::UpdateInPlace))
+    };
+    let (anew, in_place) = (((1, 3), (0, 0)), ((0, 0), (1, 1)));
+    assert_eq!(cost(&|session| add(session, &key(7), 0)), anew);
+    assert_eq!(cost(&|session| add(session, &key(7), 0)), in_place);
+    assert_eq!(cost(&|session| add(session, &key(7), 8)), anew);
+    assert_eq!(cost(&|session| add(session, &key(7), 0)), anew);
+    assert_eq!(cost(&|session| add(session, &key(7), 0)), in_place);
+    let put = |session: &mut Session<Counted>| {
+        session.put(&key(7), &[9; 200]).unwrap();
+    };
+    assert_eq!(cost(&put), ((0, 0), (0, 0)));
+    assert_eq!(cost(&|session| add(session, &key(7), 0)), anew);
+    // A number that is not changed is read, and nothing is written.
+    let refused = |session: &mut Session<Counted>| {
+        let found = session.compare_and_swap_u64(&key(7), 16, 1, 2).unwrap();
+        assert_eq!(found, Some(0x0909_0909_0909_0909));
+    };
+    assert_eq!(cost(&refused), ((1, 0), (0, 0)));
+    assert_eq!(cost(&|session| add(session, &key(7), 0)), in_place);
 }
 
 #[test]
@@ -156,17 +215,23 @@ fn an_update_within_a_word_is_in_place_and_any_other_is_an_overwrite() {
     let db = open(Options::new());
     let mut session = db.session();
     fill(&mut session, 0..102);
+    add(&mut session, &key(1), 16);
     let counters = counted(&db, Operation::Other, || {
         session.update(&key(1), |value| value[17] = 9).unwrap();
         session.update(&key(2), |value| value[7..9].fill(9)).unwrap();
         session.update(&key(3), |_| {}).unwrap();
+        session.update(&key(4), |value| value[17] = 9).unwrap();
     });
     let in_place = counters.of(Operation::UpdateInPlace);
     assert_eq!((in_place.operations, in_place.fences, in_place.lines_flushed), (1, 1, 1));
     let copied = counters.of(Operation::Update);
-    assert_eq!((copied.operations, copied.fences), (2, 3), "one of them changed nothing");
+    assert_eq!((copied.operations, copied.fences), (3, 6), "one of them changed nothing");
     assert_eq!(session.get(&key(1)).unwrap().unwrap()[17], 9);
     assert_eq!(session.get(&key(2)).unwrap().unwrap()[7..9], [9, 9]);
+    let counters = counted(&db, Operation::Other, || {
+        session.update(&key(4), |value| value[20] = 7).unwrap();
+    });
+    assert_in_place(&counters, 1);
 }
 
 #[test]

@@ -174,22 +174,31 @@ fn a_value_in_chunks_costs_two_fences_however_many_they_are() {
     }
 }
 
+/// The header can say each of the first 8191 words of a value.
 #[test]
-fn a_word_in_a_chunk_is_updated_in_place() {
+fn a_word_in_a_chunk_is_updated_in_place_where_the_header_can_say_which_it_is() {
+    const LAST: usize = 8 * 8190;
     let db = open();
     let mut session = db.session();
     put(&mut session, 1 << 20, true);
-    for at in [0, 1 << 19, (1 << 20) - 8] {
-        let counters = counted(&db, Operation::UpdateInPlace, || {
-            for number in 0..KEYS {
-                assert!(session.fetch_add_u64(&key(number, 16), at, 1).unwrap().is_some());
+    for (at, is_said) in [(0, true), (LAST, true), (LAST + 8, false), ((1 << 20) - 8, false)] {
+        for is_first in [true, false] {
+            let counters = counted(&db, Operation::Other, || {
+                for number in 0..KEYS {
+                    assert!(session.fetch_add_u64(&key(number, 16), at, 1).unwrap().is_some());
+                }
+            });
+            if is_said && !is_first {
+                assert_fences(&counters, Operation::UpdateInPlace, KEYS, 1);
+                let expected = Flushes { lines: KEYS, again: 0 };
+                assert_flushes(&counters.of(Operation::UpdateInPlace), expected);
+            } else {
+                assert_fences(&counters, Operation::Update, KEYS, 3);
+                let lines = counters.of(Operation::Update).lines_flushed;
+                assert!(lines > KEYS << 14, "{lines} lines, where the value alone has 16384");
             }
-        });
-        assert_fences(&counters, Operation::UpdateInPlace, KEYS, 1);
-        let expected = Flushes { lines: KEYS, again: 0 };
-        assert_flushes(&counters.of(Operation::UpdateInPlace), expected);
-        // All records are in one block; where their chunks are makes no difference.
-        assert_eq!(counters.of(Operation::BlockMark).fences, u64::from(at == 0));
+        }
+        assert_eq!(db.check(None).words_unchecked, if is_said { KEYS } else { 0 });
     }
 }
 

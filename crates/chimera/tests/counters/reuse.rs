@@ -77,22 +77,6 @@ fn a_block_of_deleted_records_costs_a_fence_and_a_line_for_each_page() {
     assert_eq!(hand_out.lines_flushed_clean, 0);
 }
 
-/// The flag must not go before it is durable that no record is left.
-#[test]
-fn a_block_of_deleted_records_updated_in_place_costs_less_and_loses_its_flag() {
-    let hand_out = refill(|session| {
-        fill(session, 0..(BLOCKS + 1) * FULL);
-        for number in 0..BLOCKS * FULL {
-            session.fetch_add_u64(&key(number, 16), 0, 1).unwrap();
-        }
-        empty(session, 0..BLOCKS * FULL);
-    });
-    // All pages empty, the flags, the flags.
-    assert_eq!(hand_out.fences, BLOCKS * 3);
-    assert_eq!(flushed(&hand_out), BLOCKS * (PAGES + 2));
-    assert_eq!(hand_out.lines_flushed_clean, 0);
-}
-
 #[test]
 fn a_block_of_another_kind_costs_one_fence_more() {
     let hand_out = refill(|session| {

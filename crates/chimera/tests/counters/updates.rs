@@ -1,23 +1,30 @@
 //! Stores of records of any size: updates and swaps.
 
-use chimera::Swap;
 use chimera::pmem::Operation;
 use chimera::pmem::instrumented::Counters;
+use chimera::{Session, Swap};
 
 use super::lines::{Flushes, Log, Once, PAGE, fences, span};
 use super::variable::{key, open};
-use super::{assert_all_fences, assert_fences, assert_flushes, assert_untouched, counted};
+use super::{Counted, assert_all_fences, assert_fences, assert_flushes, assert_untouched, counted};
 
 const RECORDS: u64 = 500;
-/// All of them in blocks of 102.
-const BLOCKS: u64 = 5;
-
 /// Runs `work` on a store with values of 200 bytes.
-fn on_filled(work: impl FnOnce(&mut chimera::Session<super::Counted>)) -> Counters {
+fn on_filled(work: impl FnOnce(&mut Session<Counted>)) -> Counters {
+    on_updated(None, work)
+}
+
+/// As [`on_filled`], where the word at `at` of every value was updated before.
+fn on_updated(at: Option<usize>, work: impl FnOnce(&mut Session<Counted>)) -> Counters {
     let db = open();
     let mut session = db.session();
     for number in 0..RECORDS {
         assert!(session.put(&key(number, 16), &[1; 200]).unwrap());
+    }
+    if let Some(at) = at {
+        for number in 0..RECORDS {
+            session.fetch_add_u64(&key(number, 16), at, 0).unwrap();
+        }
     }
     counted(&db, Operation::Other, || work(&mut session))
 }
@@ -45,7 +52,7 @@ fn assert_in_place(counters: &Counters, operations: u64) {
 #[test]
 fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
     for at in [0, 96, 192] {
-        let counters = on_filled(|session| {
+        let counters = on_updated(Some(at), |session| {
             for round in 0..2_u64 {
                 for number in 0..RECORDS {
                     let before = session.fetch_add_u64(&key(number, 16), at, 3).unwrap();
@@ -54,17 +61,29 @@ fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
             }
         });
         assert_in_place(&counters, 2 * RECORDS);
-        // Once for each block.
-        assert_fences(&counters, Operation::BlockMark, BLOCKS, 1);
-        let marked = Flushes { lines: BLOCKS, again: 0 };
-        assert_flushes(&counters.of(Operation::BlockMark), marked);
-        assert_eq!(counters.total().fences, 2 * RECORDS + BLOCKS);
+        assert_eq!(counters.total().fences, 2 * RECORDS);
+    }
+}
+
+/// It takes the word out of the record's checksum, once.
+#[test]
+fn the_first_update_of_a_record_costs_an_overwrite() {
+    let (flushes, fences) = rewritten(200);
+    for at in [0, 96, 192] {
+        let counters = on_filled(|session| {
+            for number in 0..RECORDS {
+                session.fetch_add_u64(&key(number, 16), at, 3).unwrap();
+            }
+        });
+        assert_all_fences(&counters, Operation::Update, RECORDS, fences);
+        assert_flushes(&counters.of(Operation::Update), flushes);
+        assert_eq!(counters.of(Operation::UpdateInPlace).operations, 0);
     }
 }
 
 #[test]
 fn swaps_of_8_bytes_are_made_in_place_or_not_at_all() {
-    let counters = on_filled(|session| {
+    let counters = on_updated(Some(8), |session| {
         for number in 0..RECORDS {
             let was = 0x0101_0101_0101_0101;
             let swapped = session.compare_and_swap_u64(&key(number, 16), 8, was, 7);
@@ -125,14 +144,18 @@ fn swaps_of_values_cost_an_overwrite_unless_a_word_differs_or_none() {
         }
     });
     assert_untouched(&counters.total());
-    let counters = on_filled(|session| {
+    let swap_a_word = |session: &mut Session<Counted>| {
         for number in 0..RECORDS {
             let swap = session.compare_and_swap(&key(number, 16), &[1; 200], &other(17)).unwrap();
             assert_eq!(swap, Swap::Swapped);
         }
-    });
+    };
+    let counters = on_updated(Some(16), swap_a_word);
     assert_in_place(&counters, RECORDS);
     assert_eq!(counters.of(Operation::Update).operations, 0);
+    let counters = on_filled(swap_a_word);
+    assert_flushes(&counters.of(Operation::Update), rewritten(200).0);
+    assert_eq!(counters.of(Operation::UpdateInPlace).operations, 0);
     let counters = on_filled(|session| {
         for number in 0..RECORDS {
             let swap = session.compare_and_swap(&key(number, 16), &[1; 200], &[2; 50]).unwrap();

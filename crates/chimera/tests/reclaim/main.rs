@@ -92,6 +92,38 @@ fn a_third_deleted_is_given_back() {
     }
 }
 
+/// Compaction is no reason to write a record anew at its next update.
+#[test]
+fn a_moved_record_keeps_the_word_that_is_updated_in_place() {
+    for (name, options) in both() {
+        let directory = scratch();
+        let db = Db::open(directory.path(), &options).expect("a store");
+        let mut session = db.session();
+        for number in 0..900 {
+            session.put(&key(number), &value(number, 1)).expect("room");
+        }
+        for number in (0..900).step_by(2) {
+            session.fetch_add_u64(&key(number), 8, 1).expect("room");
+        }
+        for number in (0..900).filter(|number| number % 3 > 0) {
+            session.delete(&key(number)).expect("a delete");
+        }
+        let words = db.check(None).words_unchecked;
+        assert_eq!(words, 150, "{name}");
+        assert!(db.compact(1, None).expect("compaction").moved_records > 100, "{name}");
+        let report = db.check(None);
+        assert_eq!((report.damages, report.words_unchecked), (0, words), "{name}");
+        let before = session.stats();
+        for number in (0..900).step_by(6) {
+            let found = session.fetch_add_u64(&key(number), 8, 1).expect("in place");
+            assert_eq!(found, Some(2), "{name}");
+        }
+        let after = session.stats();
+        assert_eq!(after.updates, before.updates, "{name}");
+        assert_eq!(after.updates_in_place, before.updates_in_place + words, "{name}");
+    }
+}
+
 /// On a plain file system: what the journal still holds for segments that go must not be in the way.
 #[test]
 fn a_journaled_store_gives_segments_back() {

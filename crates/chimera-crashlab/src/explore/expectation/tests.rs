@@ -22,7 +22,7 @@ fn after(loss: Loss, writes: &[(usize, u64, u64)]) -> Expectation {
 
 fn begin(expectation: &mut Expectation, session: usize, key: u64, number: u64) {
     let value = (number > 0).then(|| value(number));
-    expectation.begin(Effect::Write(Write { session, key, value }));
+    expectation.begin(Effect::Write(Write { session, key, value, word: None }));
 }
 
 /// Asserts that exactly these states are explained, of all with values up to `last`.

@@ -8,7 +8,7 @@ fn a_nested_operation_is_booked_apart() {
     persist(&pmem, 0, 8);
     pmem.operation_begin(Operation::BlockHandOut, 3);
     persist(&pmem, 4096, 200);
-    pmem.operation_begin(Operation::BlockMark, 3);
+    pmem.operation_begin(Operation::Recovery, 3);
     pmem.fence(SITE);
     pmem.operation_acknowledge();
     pmem.operation_acknowledge();
@@ -25,8 +25,8 @@ fn a_nested_operation_is_booked_apart() {
     assert_eq!(overwrite.lines_reflushed, 1, "seen before the nested operation");
     let hand_out = counters.of(Operation::BlockHandOut);
     assert_eq!((hand_out.operations, hand_out.fences, hand_out.lines_flushed), (1, 1, 4));
-    let mark = counters.of(Operation::BlockMark);
-    assert_eq!((mark.operations, mark.fences, mark.lines_flushed), (1, 1, 0));
+    let innermost = counters.of(Operation::Recovery);
+    assert_eq!((innermost.operations, innermost.fences, innermost.lines_flushed), (1, 1, 0));
     assert_eq!(counters.total().fences, 4);
 }
 

@@ -9,6 +9,7 @@ use crate::records::header::RecordHeader;
 use crate::records::lengths::{
     BESIDE_BYTES_MAX, Entry, HEADER_AT, KEY_AT, Lengths, beside_at, span,
 };
+use crate::records::unchecked_word::UncheckedWord;
 use crate::types::error::{Error, Result};
 
 /// Where the log stores, flushes and fences.
@@ -76,8 +77,8 @@ impl<P: Pmem> Teaching<P> {
         let log = state.runs.get_mut(&start).expect("just found");
         let at = log.tail;
         state.clock += 1;
-        let header =
-            RecordHeader::new(at, hash, state.clock, value_checksum(at, Summed::of(value)));
+        let checksum = value_checksum(at, Summed::of(value));
+        let header = RecordHeader::new(at, hash, state.clock, UncheckedWord::NONE, checksum);
         header.store(pmem, at + HEADER_AT, sites::RECORD);
         pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
         let beside_at = pool.extent(at + beside_at(key.len()), value.len() as u64);
@@ -164,6 +165,6 @@ impl<P: Pmem> Teaching<P> {
         {
             return Err(Error::corrupted("a record does not match its checksum", at));
         }
-        Ok((key, hash, header.version))
+        Ok((key, hash, header.version()))
     }
 }

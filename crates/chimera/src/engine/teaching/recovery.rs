@@ -85,7 +85,7 @@ impl<P: Pmem> Teaching<P> {
     /// Enters a record into the map. Returns the record of the same key that lost, if there is one.
     fn enter(&self, state: &mut State, key: (u64, Vec<u8>), at: u64) -> Option<u64> {
         let pmem = &self.core.pool.pmem;
-        let version = |at: u64| RecordHeader::load(pmem, at + HEADER_AT).version;
+        let version = |at: u64| RecordHeader::load(pmem, at + HEADER_AT).version();
         let Some(old) = state.map.get_mut(&key) else {
             state.map.insert(key, at);
             return None;

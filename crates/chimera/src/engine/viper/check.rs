@@ -8,6 +8,7 @@ use super::Viper;
 use super::scan::{Finding, Scan};
 use crate::pool::Location;
 use crate::records::block_flags;
+use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{PageBuffers, Pages, Place};
 use crate::types::check::CheckReport;
 use crate::types::progress::Progress;
@@ -48,9 +49,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut damages = BTreeMap::new();
         let mut strangers = Vec::new();
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
-            Finding::Record { record, hash, key, value_unchecked } => {
+            Finding::Record { record, hash, key } => {
                 report.records += 1;
-                report.values_unchecked += u64::from(value_unchecked);
+                report.words_unchecked += u64::from(record.unchecked() != UncheckedWord::NONE);
                 if !self.is_indexed(&record.place, hash, key) {
                     strangers.push(record.place.record_at);
                 }

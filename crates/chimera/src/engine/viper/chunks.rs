@@ -2,6 +2,7 @@
 
 use chimera_pmem::{Extent, Pmem};
 
+use super::write::NewValue;
 use super::{Client, Viper, steps};
 use crate::pool::Location;
 use crate::records::chunks::{Chunk, Descriptor};
@@ -23,17 +24,16 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         &self,
         client: &mut Client,
         place: &Place,
-        value: &[u8],
+        value: NewValue<'_>,
         write: impl FnOnce(&mut Client, &Stored<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut chunks = Vec::new();
         if !self.core.pool.pmem.skips(steps::HOLD_BLOCKS) {
             client.hold_blocks();
         }
-        let descriptor = self.write_chunks(client, place, value, &mut chunks);
-        let written = descriptor.and_then(|descriptor| {
-            write(client, &Stored { value, beside: &descriptor.to_bytes(), chunks: &chunks })
-        });
+        let descriptor = self.write_chunks(client, place, value.bytes, &mut chunks);
+        let written = descriptor
+            .and_then(|descriptor| write(client, &value.stored(&descriptor.to_bytes(), &chunks)));
         client.release_blocks(self);
         written
     }

@@ -329,15 +329,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if !(is_empty || is_alike && self.pages.has_room(&self.core.pool, block, need)) {
             return Ok(false);
         }
-        let in_place = now & block_flags::IN_PLACE != 0;
-        if !is_empty || !in_place && is_alike {
+        if is_alike {
             let clear = if pmem.skips(steps::CLEAR_FREE) { 0 } else { block_flags::FREE };
             block_flags::change(&self.core.pool, block, block_flags::OWNED, clear)?;
             return Ok(true);
         }
-        // No value is left that was updated in place, nor a record in pages of another kind. That must be
-        // durable before the flags change, or a crash could bring back a value whose checksum does not
-        // apply, or a record that is looked for in the wrong place.
+        // No record is left in pages of another kind. That must be durable before the flags change, or a crash could
+        // bring back a record that is looked for in the wrong place.
         self.empty(block, block_flags::OWNED | flags)?;
         Ok(true)
     }
@@ -361,9 +359,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Makes these the flags of a block of the caller that is durably empty, durably.
     pub(super) fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
-        block_flags::change(&self.core.pool, block, flags, block_flags::KNOWN & !flags)?;
-        self.mark_pages(block, false);
-        Ok(())
+        block_flags::change(&self.core.pool, block, flags, block_flags::KNOWN & !flags)
     }
 
     /// Ends a session's hold of a block; `left` is the room in it, where the session has kept account.

@@ -14,8 +14,8 @@
 //!   fence more, before its bit is set.
 //! - **get**: no lock. Find the location in the index, read the page's version, the key and the
 //!   value, the page's version again; checksums last.
-//! - **update in place**, of one aligned word: store, flush, *fence*. Before the first one in a block
-//!   its flag `IN_PLACE` is made durable: from then on the checksums of its values do not apply.
+//! - **update in place**, of one aligned word: store, flush, *fence*. The record's header names this word, and the
+//!   value's checksum leaves it out. A record that does not name it is written anew, as an overwrite, and names it.
 //! - **update** otherwise: read, change a private copy outside of all locks, and if the value is
 //!   still the same under the key's lock, write it as an overwrite.
 //! - **delete**: clear the bit, flush, *fence*; remove the location from the index.
@@ -49,10 +49,10 @@ pub(crate) mod steps {
         OUTBID = "viper.step.outbid";
         /// Clearing the bits of records that lost.
         CLEAR_LOSERS = "viper.step.clear_losers";
-        /// Telling readers which values were changed in place.
-        MARK_PAGES = "viper.step.mark_pages";
-        /// Making durable that a block's values are changed in place.
-        MARK_BLOCK = "viper.step.mark_block";
+        /// Updating a word in place only if the checksum leaves it out.
+        UNCHECKED_WORD = "viper.step.unchecked_word";
+        /// Writing a record anew, to update a word, only if its value is as it was written.
+        ANEW_CHECK = "viper.step.anew_check";
         /// Looking at the index again after reading a record.
         LEADS_TO = "viper.step.leads_to";
         /// Keeping blocks with chunks from others until their record is live.

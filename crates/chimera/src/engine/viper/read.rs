@@ -6,7 +6,6 @@ use super::{Client, Viper, steps};
 use crate::index::Probe;
 use crate::index::volatile::extendible_hash::{Found, Glance};
 use crate::pool::Location;
-use crate::records::checksum::Summed;
 use crate::records::vpage::{self, Pages, Place, Record};
 use crate::sync::VersionLock;
 use crate::types::error::{Error, Result};
@@ -78,10 +77,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return false;
         }
         let Some(value) = pages.read_value(pool, &record, into) else { return false };
-        let value = (!VersionLock::is_marked(version)).then_some(value);
         lock.read_is_valid(version)
             && (!pages.is_checked() || self.index.is_there(hash, &found))
-            && (!self.verify_reads || record.verify(hash, value).is_ok())
+            && (!self.verify_reads || record.verify(hash, Some(value)).is_ok())
     }
 
     /// As [`read_hashed`](Self::read_hashed), whatever there is.
@@ -129,10 +127,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             pool.pmem.operation_rereads();
             return Probe::Retry;
         }
-        let is_sound = value.is_some_and(|value| {
-            let value = (!VersionLock::is_marked(version)).then_some(value);
-            !self.verify_reads || record.verify(hash, value).is_ok()
-        });
+        let is_sound = value
+            .is_some_and(|value| !self.verify_reads || record.verify(hash, Some(value)).is_ok());
         if is_sound || pool.pmem.skips(vpage::steps::READ_CHECK) {
             return Probe::Found(Ok(()));
         }
@@ -152,17 +148,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut value = Vec::new();
         let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
             self.pages.read_value(&self.core.pool, &record, &mut value).is_some_and(|value| {
-                let value = self.as_written(place, value).filter(|_| self.verify_reads);
-                record.verify(stored_hash, value).is_ok()
+                record.verify(stored_hash, Some(value).filter(|_| self.verify_reads)).is_ok()
             })
         });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
-    }
-
-    /// A value of the record at a place, to be verified: none where values are updated in place, to which
-    /// checksums do not apply.
-    pub(super) fn as_written<'v>(&self, place: &Place, value: Summed<'v>) -> Option<Summed<'v>> {
-        (!self.page_lock(place).has_mark()).then_some(value)
     }
 
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::write::NewValue;
 use super::{Client, Viper, steps};
 use crate::engine::shared::maintenance::Step;
 use crate::records::block_flags;
@@ -296,11 +297,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         // A damaged value must not get a checksum that is right.
         let is_sound = record.place == *place
             && self.pages.read_value(&self.core.pool, record, &mut value).is_some_and(|value| {
-                record.verify(hash, self.as_written(place, value)).is_ok()
+                record.verify(hash, Some(value)).is_ok()
                     || self.core.pool.pmem.skips(steps::MOVE_CHECK)
             });
         let moved = if is_sound {
-            self.write(client, hash, key, &value, Some(existing)).map(drop)
+            let value = NewValue { bytes: &value, unchecked: record.unchecked() };
+            self.write(client, hash, key, value, Some(existing)).map(drop)
         } else {
             Ok(())
         };

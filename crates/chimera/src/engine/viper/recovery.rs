@@ -134,7 +134,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         found.clear();
         keys.clear();
         let room = self.scan_block(scan, block, pages, &mut |finding| match finding {
-            Finding::Record { record, hash, key, .. } => {
+            Finding::Record { record, hash, key } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
                 found.push((hash, record.place.location(), record.version(), key.len()));
@@ -212,20 +212,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(())
     }
 
-    /// Tells readers how to read a block, ends what a session of the last process left in
-    /// it, and queues it if it has room; `room` if that is known.
+    /// Ends what a session of the last process left in a block, and queues it if it has room; `room` if that is
+    /// known.
     fn tidy_block(&self, block: u64, room: Option<Room>) {
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = block_flags::read(&self.core.pool, block) else { return };
         if self.blocks.is_damaged(block) && flags & block_flags::FREE != 0 {
             return;
-        }
-        let pmem = &self.core.pool.pmem;
-        if flags & block_flags::IN_PLACE != 0
-            && self.pages.is_checked()
-            && !pmem.skips(steps::MARK_PAGES)
-        {
-            self.mark_pages(block, true);
         }
         if self.core.pool.read_only {
             return;

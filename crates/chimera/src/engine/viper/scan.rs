@@ -11,8 +11,8 @@ use crate::sync::atomic::Ordering;
 
 /// What reading a block found.
 pub(super) enum Finding<'a> {
-    /// A live record that is sound, as far as its checksums apply.
-    Record { record: Record, hash: u64, key: &'a [u8], value_unchecked: bool },
+    /// A live record that is sound, as far as it was asked for.
+    Record { record: Record, hash: u64, key: &'a [u8] },
     /// Something that is not as it must be.
     Damage { at: u64, what: &'static str },
 }
@@ -37,7 +37,6 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let flags = block_flags::read(&self.core.pool, block).unwrap_or_else(|_| {
             let at = self.core.pool.map.block_at(block);
             visit(Finding::Damage { at, what: "the flags of a block are damaged" });
-            // Whether values were updated in place is unknown: their checksums decide.
             0
         });
         let at = self.core.pool.map.block_at(block);
@@ -47,7 +46,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
             return None;
         }
-        let values = scan.values && flags & block_flags::IN_PLACE == 0;
+        let values = scan.values;
         let is_sound =
             |record: &Record, key: &[u8]| record.verify(self.core.hash.of(key), None).is_ok();
         let mut visit = |scanned: Scanned<'_>| match scanned {
@@ -87,7 +86,6 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             self.clock.fetch_max(record.version(), Ordering::Relaxed);
             return Finding::Damage { at, what };
         }
-        let value_unchecked = record.header.is_some() && !verify_value;
-        Finding::Record { record, hash, key, value_unchecked }
+        Finding::Record { record, hash, key }
     }
 }

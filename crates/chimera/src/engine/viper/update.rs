@@ -3,10 +3,11 @@
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::read::{Existing, Unsound};
+use super::write::NewValue;
 use super::{Client, Viper, steps};
 use crate::engine::shared::client::Written;
-use crate::records::block_flags;
 use crate::records::checksum::Summed;
+use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{Pages, Place, Record, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
@@ -34,23 +35,26 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if !self.pages.value_is(&self.core.pool, record, expected) {
             return Ok(Swap::Different);
         }
-        let summed = || self.as_written(&record.place, Summed::of(expected));
-        if verify && record.verify(hash, summed()).is_err() {
+        if verify && record.verify(hash, Some(Summed::of(expected))).is_err() {
             return Err(Unsound { at: record.place.record_at }.into_error());
         }
-        client.shared.written = match Change::between(expected, new) {
-            Change::None => Written::Nothing,
-            Change::Word { at, word } => {
+        let unchecked = match Change::between(expected, new) {
+            Change::None => {
+                client.shared.written = Written::Nothing;
+                return Ok(Swap::Swapped);
+            }
+            Change::Word { at, word } if self.is_in_place(record, at) => {
                 booked.is(Operation::UpdateInPlace);
                 let at = self.word_at(record, at)?;
-                self.store_word(client, &record.place, at, word)?;
-                Written::InPlace
+                self.store_word(&record.place, at, word);
+                client.shared.written = Written::InPlace;
+                return Ok(Swap::Swapped);
             }
-            Change::More => {
-                self.write(client, hash, key, new, Some(existing))?;
-                Written::Anew
-            }
+            Change::Word { at, .. } => UncheckedWord::at(at),
+            Change::More => UncheckedWord::NONE,
         };
+        self.write(client, hash, key, NewValue { bytes: new, unchecked }, Some(existing))?;
+        client.shared.written = Written::Anew;
         Ok(Swap::Swapped)
     }
 
@@ -68,7 +72,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         {
             return Err(Error::FieldOutOfRange { at, value_bytes });
         }
-        let _booked = self.core.book(Operation::UpdateInPlace, client.shared.number);
+        let booked = self.core.book(Operation::UpdateInPlace, client.shared.number);
         let hash = self.core.hash.of(key);
         self.index.prefetch(hash);
         let _key = self.keys.lock(hash, &self.core.poison)?;
@@ -81,13 +85,58 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let Some(existing) = self.find_locked(hash, key, prefetch)? else { return Ok(None) };
         let Existing { record, .. } = &existing;
         let word_at = self.word_at(record, at)?;
-        let previous = self.core.pool.pmem.load_u64(word_at);
         client.shared.written = Written::Nothing;
+        if !self.is_in_place(record, at) {
+            booked.is(Operation::Update);
+            return self.change_anew(client, hash, key, at, existing, change).map(Some);
+        }
+        let previous = self.core.pool.pmem.load_u64(word_at);
         if let Some(new) = change(previous) {
-            self.store_word(client, &record.place, word_at, new)?;
+            self.store_word(&record.place, word_at, new);
             client.shared.written = Written::InPlace;
         }
         Ok(Some(previous))
+    }
+
+    /// Whether a word of a record's value is updated where it lies: no checksum covers it.
+    #[inline]
+    fn is_in_place(&self, record: &Record, at: usize) -> bool {
+        record.leaves_out(at) || self.core.pool.pmem.skips(steps::UNCHECKED_WORD)
+    }
+
+    /// [`update_word`](Self::update_word) of a word that is in the checksum: writes the record anew, with a checksum
+    /// that leaves the word out, so that the next update is in place.
+    ///
+    /// # Cost
+    /// A `get` and an overwrite. A change that is left costs the `get`.
+    #[cold]
+    fn change_anew(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        at: usize,
+        existing: Existing<'_>,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<u64> {
+        let (pool, record) = (&*self.core.pool, &existing.record);
+        let mut value = std::mem::take(&mut client.shared.changed);
+        // A damaged value must not get a checksum that is right.
+        let is_sound = self.pages.read_value(pool, record, &mut value).is_some_and(|value| {
+            record.verify(hash, Some(value)).is_ok() || pool.pmem.skips(steps::ANEW_CHECK)
+        });
+        let Some(field) = value.get_mut(at..at + 8).filter(|_| is_sound) else {
+            return Err(Unsound { at: record.place.record_at }.into_error());
+        };
+        let previous = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
+        if let Some(new) = change(previous) {
+            field.copy_from_slice(&new.to_le_bytes());
+            let new = NewValue { bytes: &value, unchecked: UncheckedWord::at(at) };
+            self.write(client, hash, key, new, Some(existing))?;
+            client.shared.written = Written::Anew;
+        }
+        client.shared.changed = value;
+        Ok(previous)
     }
 
     /// Offset of the word with bytes `at..at + 8` of a value.
@@ -104,45 +153,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Durable on return, and nobody sees it before.
     ///
     /// # Cost
-    /// 1 line, 1 fence; once per block 1 of each more.
+    /// 1 line, 1 fence.
     #[inline]
-    fn store_word(&self, client: &Client, place: &Place, at: u64, word: u64) -> Result<()> {
+    fn store_word(&self, place: &Place, at: u64, word: u64) {
         let pool = &*self.core.pool;
-        self.allow_in_place(client, place)?;
         let _page = self.page_lock(place).lock(&*pool.environment);
         pool.pmem.store_u64(at, word, sites::VALUE_WORD);
         pool.pmem.flush(pool.extent(at, 8), sites::VALUE_WORD);
         pool.pmem.fence(sites::VALUE_WORD);
-        Ok(())
-    }
-
-    /// Makes durable that values of the record's block are updated in place.
-    #[inline]
-    fn allow_in_place(&self, client: &Client, place: &Place) -> Result<()> {
-        if !self.pages.is_checked() || self.page_lock(place).has_mark() {
-            return Ok(());
-        }
-        let _booked = self.core.book(Operation::BlockMark, client.shared.number);
-        let block = place.block;
-        if self.blocks.is_damaged(block) {
-            // The flag would end the checks that keep what is damaged from being served.
-            let what =
-                "its block holds damage, so a value cannot be updated in place: put it whole";
-            return Err(Error::corrupted(what, place.record_at));
-        }
-        if !self.core.pool.pmem.skips(steps::MARK_BLOCK) {
-            block_flags::change(&self.core.pool, block, block_flags::IN_PLACE, 0)?;
-        }
-        self.mark_pages(block, true);
-        Ok(())
-    }
-
-    /// Tells readers whether the checksums of values in a block apply.
-    pub(super) fn mark_pages(&self, block: u64, in_place: bool) {
-        for page in 0..self.pages.pages_per_block() {
-            let lock = self.blocks.page_lock(self.pages.page_number(block, page));
-            lock.lock(&*self.core.pool.environment).set_mark(in_place);
-        }
     }
 }
 

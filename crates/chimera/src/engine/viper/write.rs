@@ -1,6 +1,6 @@
 //! Inserts, overwrites and deletes. The order of steps is argued in docs/DURABILITY.md.
 
-use chimera_pmem::{Operation, Pmem};
+use chimera_pmem::{Extent, Operation, Pmem};
 
 use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
@@ -8,9 +8,32 @@ use crate::engine::KeyChange;
 use crate::index::volatile::extendible_hash::Glance;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::DESCRIPTOR_BYTES;
+use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Stored, sites};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
+
+/// A value to be written.
+#[derive(Clone, Copy)]
+pub(super) struct NewValue<'a> {
+    pub(super) bytes: &'a [u8],
+    /// The word that its checksum leaves out.
+    pub(super) unchecked: UncheckedWord,
+}
+
+impl<'a> NewValue<'a> {
+    /// All of the value is in its checksum.
+    #[inline(always)]
+    pub(super) fn checked(bytes: &'a [u8]) -> Self {
+        Self { bytes, unchecked: UncheckedWord::NONE }
+    }
+
+    /// The value as it is stored: `beside` its key, and in `chunks`.
+    #[inline(always)]
+    pub(super) fn stored(self, beside: &'a [u8], chunks: &'a [Extent]) -> Stored<'a> {
+        Stored { value: self.bytes, beside, chunks, unchecked: self.unchecked }
+    }
+}
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Stores `value` under `key`; tells whether the key is new.
@@ -28,7 +51,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         client.place(self, key.len(), beside_bytes(spilling, value))?;
         let _key = self.keys.lock(hash, &self.core.poison)?;
         self.index.prepare_insert().map_err(no_index_memory)?;
-        let is_new = self.write(client, hash, key, value, None)?;
+        let is_new = self.write(client, hash, key, NewValue::checked(value), None)?;
         if !is_new {
             booked.is(Operation::Overwrite);
         }
@@ -54,15 +77,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         client: &mut Client,
         hash: u64,
         key: &[u8],
-        value: &[u8],
+        value: NewValue<'_>,
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
-        let spilling = self.spilling(client, key, value);
-        let beside_bytes = beside_bytes(spilling, value);
+        let spilling = self.spilling(client, key, value.bytes);
+        let beside_bytes = beside_bytes(spilling, value.bytes);
         let place = client.place(self, key.len(), beside_bytes)?;
         let written = match spilling {
             None => {
-                let stored = Stored { value, beside: value, chunks: &[] };
+                let stored = value.stored(value.bytes, &[]);
                 self.write_at(client, &place, hash, key, &stored, known)
             }
             Some(_) => self.write_in_chunks(client, &place, value, |client, stored| {
@@ -71,7 +94,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         if let Err(error) = &written {
             client.abandon(&self.pages, key.len(), beside_bytes, Abandoned::Begun);
-            let fits_page = spilling.is_some_and(|pages| !pages.is_spilled(value.len()));
+            let fits_page = spilling.is_some_and(|pages| !pages.is_spilled(value.bytes.len()));
             if fits_page && matches!(error, Error::PoolFull { .. }) {
                 return self.write_whole(client, hash, key, value, known);
             }
@@ -87,7 +110,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         client: &mut Client,
         hash: u64,
         key: &[u8],
-        value: &[u8],
+        value: NewValue<'_>,
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
         client.keeps_whole = true;
@@ -115,7 +138,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut page = Some(self.page_lock(place).lock(&*pool.environment));
         let value_checksum = pages.write_body(pool, place, key, stored);
         let version = client.tick(0)?;
-        let header = RecordHeader::new(place.record_at, hash, version, value_checksum);
+        let header =
+            RecordHeader::new(place.record_at, hash, version, stored.unchecked, value_checksum);
         pages.write_header(pool, place, &header);
         if pages.is_checked() {
             page = None;
@@ -143,7 +167,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             // A damaged word would refuse to retire the old record once the new one is live.
             pages.is_live(pool, &old.record.place)?;
             if old.record.version() >= version && !pool.pmem.skips(steps::OUTBID) {
-                self.outbid(client, place, hash, value_checksum, old)?;
+                self.outbid(client, place, hash, header, old)?;
             }
         }
         let location = place.location();
@@ -171,14 +195,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(existing.is_none())
     }
 
-    /// Gives the new record at `place` a higher version than the old one has, durably.
+    /// Gives the new record at `place`, which has this header, a higher version than the old one has, durably.
     #[cold]
     fn outbid(
         &self,
         client: &mut Client,
         place: &Place,
         hash: u64,
-        value_checksum: u32,
+        header: RecordHeader,
         old: &Existing<'_>,
     ) -> Result<()> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
@@ -187,7 +211,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let version = client.tick(old.record.version().max(self.clock.load(Ordering::Relaxed)))?;
         let page = self.page_lock(place).lock(&*pool.environment);
-        let header = RecordHeader::new(place.record_at, hash, version, value_checksum);
+        let RecordHeader { value_checksum, .. } = header;
+        let unchecked = header.unchecked();
+        let header = RecordHeader::new(place.record_at, hash, version, unchecked, value_checksum);
         pages.write_header(pool, place, &header);
         drop(page);
         if pages.flush_header(pool, place) {

@@ -6,6 +6,7 @@ use super::{Place, Record};
 use crate::pool::{Location, Pool};
 use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
+use crate::records::unchecked_word::UncheckedWord;
 use crate::types::error::Result;
 
 /// What is stored with a key.
@@ -16,6 +17,16 @@ pub(crate) struct Stored<'a> {
     pub(crate) beside: &'a [u8],
     /// The chunks, if there are any.
     pub(crate) chunks: &'a [Extent],
+    /// A word of the value that its checksum leaves out.
+    pub(crate) unchecked: UncheckedWord,
+}
+
+impl Stored<'_> {
+    /// The checksum of the value, of which this is the sum, in a record at `record_at`.
+    #[inline(always)]
+    pub(super) fn value_checksum(&self, record_at: u64, value: Summed<'_>) -> u32 {
+        self.unchecked.checksum(record_at, value).expect("a word of the value")
+    }
 }
 
 /// The form of records in pages of one kind.

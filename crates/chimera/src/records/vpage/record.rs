@@ -4,6 +4,7 @@ use super::Place;
 use crate::records::checksum::Summed;
 use crate::records::header::{Mismatch, RecordHeader};
 use crate::records::lengths::Lengths;
+use crate::records::unchecked_word::UncheckedWord;
 
 /// What is known about a record beside its bytes: decoded once ([`Codec::decode`](super::Codec::decode)), so that
 /// all that is asked about it is answered from the same words.
@@ -22,7 +23,18 @@ impl Record {
     /// Zero in the published layout, which has no versions.
     #[inline(always)]
     pub(crate) fn version(&self) -> u64 {
-        self.header.map_or(0, |header| header.version)
+        self.header.map_or(0, |header| header.version())
+    }
+
+    /// The word of the value that its checksum leaves out.
+    pub(crate) fn unchecked(&self) -> UncheckedWord {
+        self.header.map_or(UncheckedWord::NONE, |header| header.unchecked())
+    }
+
+    /// Whether no checksum covers bytes `at..at + 8` of the value, where `at` is a multiple of 8.
+    #[inline]
+    pub(crate) fn leaves_out(&self, at: usize) -> bool {
+        self.header.is_none_or(|header| header.unchecked().is_at(at))
     }
 
     /// Whether the record is as it was written; see [`RecordHeader::verify`]. Without a header nothing speaks

@@ -16,21 +16,20 @@ struct Pair {
 }
 
 impl Pair {
-    fn write(&self, mark: bool) {
+    fn write(&self) {
         let environment = model::environment();
-        let mut guard = self.lock.lock(&*environment);
+        let _guard = self.lock.lock(&*environment);
         for word in &self.words {
             // Not one step: a second holder would be noticed.
             word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
-        guard.set_mark(mark);
     }
 
-    /// The words and the mark, if nobody was at them meanwhile.
-    fn read(&self) -> Option<([u64; 2], bool)> {
+    /// The words, if nobody was at them meanwhile.
+    fn read(&self) -> Option<[u64; 2]> {
         let version = self.lock.read_begin()?;
         let words = [1, 0].map(|number| self.words[number].load(Ordering::Relaxed));
-        self.lock.read_is_valid(version).then(|| (words, VersionLock::is_marked(version)))
+        self.lock.read_is_valid(version).then_some(words)
     }
 }
 
@@ -41,21 +40,20 @@ fn loom_readers_see_the_words_of_one_writer() {
         let writer = thread::spawn({
             let pair = pair.clone();
             move || {
-                pair.write(false);
-                pair.write(true);
+                pair.write();
+                pair.write();
             }
         });
         let mut last = 0;
         for _ in 0..2 {
-            if let Some(([second, first], mark)) = pair.read() {
+            if let Some([second, first]) = pair.read() {
                 assert_eq!(first, second, "words of two writers");
                 assert!(first >= last, "back in time");
-                assert_eq!(mark, first == 2, "the mark of another version");
                 last = first;
             }
         }
         writer.join().expect("no panic");
-        assert_eq!(pair.read(), Some(([2, 2], true)));
+        assert_eq!(pair.read(), Some([2, 2]));
     });
 }
 
@@ -65,12 +63,12 @@ fn loom_writers_exclude_each_other() {
         let pair = Arc::new(Pair::default());
         let writers = [(); 2].map(|()| {
             let pair = pair.clone();
-            thread::spawn(move || pair.write(false))
+            thread::spawn(move || pair.write())
         });
         for writer in writers {
             writer.join().expect("no panic");
         }
-        assert_eq!(pair.read(), Some(([2, 2], false)));
+        assert_eq!(pair.read(), Some([2, 2]));
     });
 }
 
@@ -80,9 +78,9 @@ fn loom_a_reader_between_two_writers() {
         let pair = Arc::new(Pair::default());
         let writers = [(); 2].map(|()| {
             let pair = pair.clone();
-            thread::spawn(move || pair.write(false))
+            thread::spawn(move || pair.write())
         });
-        if let Some(([second, first], _)) = pair.read() {
+        if let Some([second, first]) = pair.read() {
             assert_eq!(first, second, "words of two writers");
         }
         for writer in writers {

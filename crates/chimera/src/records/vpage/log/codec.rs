@@ -4,7 +4,7 @@ use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::{KEY_AT, LOG_AT, LogPages, sites, span, steps};
 use crate::pool::{Location, Pool};
-use crate::records::checksum::{Summed, value_checksum};
+use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{self, Entry, HEADER_AT, Lengths};
 use crate::records::vpage::{Codec, Place, Record, Stored};
@@ -190,7 +190,7 @@ impl Codec for LogPages {
             [] => Summed { bytes: stored.value, sum },
             _ => Summed::of(stored.value),
         };
-        value_checksum(place.record_at, value)
+        stored.value_checksum(place.record_at, value)
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::SlottedPages;
 use crate::pool::{Location, Pool};
-use crate::records::checksum::{Summed, value_checksum};
+use crate::records::checksum::Summed;
 use crate::records::header::{RECORD_HEADER_BYTES, RecordHeader};
 use crate::records::lengths::Lengths;
 use crate::records::vpage::{Codec, Place, Record, Stored, sites};
@@ -139,7 +139,7 @@ impl Codec for SlottedPages {
             return 0;
         }
         let sum = pool.pmem.copy_sum(value, stored.value, sites::RECORD);
-        value_checksum(place.record_at, Summed { bytes: stored.value, sum })
+        stored.value_checksum(place.record_at, Summed { bytes: stored.value, sum })
     }
 
     #[inline(always)]
