@@ -1,4 +1,5 @@
-//! Counts events from several threads. Adding to an aligned field of a value writes one cache line in place.
+//! Counts events from several threads. Adding to an aligned field of a value writes one cache line in place;
+//! the first time it writes the record anew.
 //!
 //! `cargo run -p chimera --example counters`
 

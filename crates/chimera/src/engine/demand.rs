@@ -10,7 +10,8 @@ pub struct Demand {
     pub live: u64,
     /// How many of these are overwritten in random order, again and again.
     pub rewritten: u64,
-    /// Records that are written in all, by inserts and overwrites.
+    /// Records that are written in all, by inserts and overwrites; the first update in place of a record is an
+    /// overwrite.
     pub written: u64,
     /// Bytes of a key, or their mean. Not used with [`Options::fixed_size`].
     pub key_bytes: u32,

@@ -80,7 +80,7 @@ fn assert_noticed(path: &Path, options: &Options, number: u64, at: usize) {
     let exported = db.export(&mut Vec::new(), &ExportOptions::new());
     assert!(is_damage(exported.err()), "byte {at} of {number}: export");
     let copy = scratch();
-    let backup = db.backup(&copy.path().join("copy"), &BackupOptions::new());
+    let backup = db.backup(copy.path().join("copy"), &BackupOptions::new());
     assert!(is_damage(backup.err()), "byte {at} of {number}: backup");
     for other in (0..RECORDS).filter(|other| *other != number) {
         let found = db.get(&key(other)).expect("not damaged");
