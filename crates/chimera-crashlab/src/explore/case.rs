@@ -99,7 +99,9 @@ impl Action {
             0..45 => Self::Put { session, key, value: chance.next() },
             45..65 => Self::Delete { session, key },
             65..80 => {
-                Self::Add { session, key, word: chance.below(4) as u8, delta: chance.next() | 1 }
+                // Mostly the last word: a second update of the same word is in place.
+                let word = if chance.below(4) > 0 { 3 } else { chance.below(4) };
+                Self::Add { session, key, word: word as u8, delta: chance.next() | 1 }
             }
             80..88 => Self::Replace { session, key, value: chance.next() },
             88..92 => Self::Get { session, key },

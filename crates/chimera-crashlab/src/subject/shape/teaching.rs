@@ -42,6 +42,9 @@ impl StoreShape for TeachingShape {
             (_, "pool.run.free") => Some(
                 "recovery frees a run in which nothing is live, and never looks at dead records",
             ),
+            (_, "pool.run.found") => Some(
+                "a run whose word a killed process had not fenced has no live record: it is freed again",
+            ),
             _ => None,
         }
     }
