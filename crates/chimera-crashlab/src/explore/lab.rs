@@ -318,10 +318,11 @@ fn is_opening_after(mark: Mark, is_opening: bool) -> bool {
 fn after_mark(mark: Mark, mut now: Expectation, recording: &Recording) -> Expectation {
     match mark {
         // Without a model this opening found what is wrong.
-        Mark::Opened(number) => match recording.opened.get(number as usize) {
-            Some(model) => return now.settled_as(model.clone()),
-            None => {}
-        },
+        Mark::Opened(number) => {
+            if let Some(model) = recording.opened.get(number as usize) {
+                return now.settled_as(model.clone());
+            }
+        }
         // What was in flight may have happened or not, until the next process finds out.
         Mark::Killed => {}
         Mark::Begin(number) => now.begin(recording.effects[number as usize]),

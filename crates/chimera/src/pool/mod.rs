@@ -155,6 +155,7 @@ impl<P: Pmem> Pool<P> {
 
     /// A range that the program computed itself from checked numbers. Every access to it through the seam is
     /// checked, so it is not checked here.
+    #[expect(clippy::unused_self, reason = "a range of this pool")]
     #[inline(always)]
     pub(crate) fn extent(&self, at: u64, length: u64) -> Extent {
         Extent::new_checked(at, length)

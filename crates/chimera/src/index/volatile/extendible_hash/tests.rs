@@ -38,11 +38,10 @@ pub(super) fn table(slots_per_segment: u32) -> ExtendibleHash {
 
 /// Looks for an entry at exactly `location`.
 pub(super) fn finds(table: &ExtendibleHash, hash: u64, location: Location) -> bool {
-    let verify = |found: Found<'_>| match found.location == location {
-        true => Probe::Found(()),
-        false => Probe::NotThis,
+    let is = |found: Found<'_>| {
+        if found.location == location { Probe::Found(()) } else { Probe::NotThis }
     };
-    table.find(hash, verify).is_some()
+    table.find(hash, is).is_some()
 }
 
 pub(super) fn insert_keys(table: &ExtendibleHash, keys: impl IntoIterator<Item = u64>) {
