@@ -226,7 +226,7 @@ impl ExtendibleHash {
 
     /// An entry with this location, as if a lookup had found it in the overflow: for callers that know only
     /// the location.
-    fn by_location<'a>(location: Location) -> Found<'a> {
+    pub(super) fn by_location<'a>(location: Location) -> Found<'a> {
         Found { segment: 0, slot: None, location }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{ExtendibleHash, HashGeometry};
+use super::{ExtendibleHash, Glance, HashGeometry};
 use crate::index::Probe;
 use crate::pool::Location;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,11 @@ impl Store {
             self.retire(number);
             Ok::<_, ()>(())
         };
-        assert_eq!(self.table.remove_after(hash, location(number), retire), Ok(true));
+        let found = match self.table.glance(hash) {
+            Glance::Entry(found) if found.location == location(number) => found,
+            _ => ExtendibleHash::by_location(location(number)),
+        };
+        assert_eq!(self.table.remove_after(hash, &found, retire), Ok(true));
     }
 
     fn retire(&self, number: u64) {
@@ -69,10 +73,15 @@ impl Store {
 
     /// As [`find`](Self::find), the way a writer looks.
     fn find_to_change(&self, hash: u64) -> Option<u64> {
-        self.table.find_to_change(hash, |location| {
-            let found = self.records[location.raw() as usize].load(Ordering::Relaxed);
-            if found == hash { Probe::Found(location.raw()) } else { Probe::NotThis }
-        })
+        match self.table.glance(hash) {
+            Glance::Entry(found) => {
+                let number = found.location.raw();
+                let is_right = self.records[number as usize].load(Ordering::Relaxed) == hash;
+                if is_right { Some(number) } else { self.find(hash) }
+            }
+            Glance::Nothing => None,
+            Glance::Unclear => self.find(hash),
+        }
     }
 
     /// All entries, which each come once.
