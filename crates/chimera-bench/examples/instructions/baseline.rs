@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::Failure;
 use crate::estimate::Row;
 
-/// A count that grows by more than this fails, and by more than [`SLACK`], because a few are small.
+/// A count that grows by more than this fails, and by more than [`SLACK`], because a few are small, or the difference of two.
 const GROWTH_MAX: f64 = 0.03;
 /// Instructions.
-const SLACK: f64 = 2.0;
+const SLACK: f64 = 5.0;
 
 /// Instructions by name.
 type Counts = BTreeMap<String, f64>;
