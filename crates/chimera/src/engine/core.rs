@@ -6,8 +6,9 @@ use chimera_pmem::{Environment, Pmem};
 
 use super::changes::Changes;
 use super::options::Options;
-use super::shared::{KeyHash, Poison};
+use super::shared::Poison;
 use crate::pool::Pool;
+use crate::records::key_hash::KeyHash;
 
 /// What every engine is built on.
 pub(crate) struct Core<P: Pmem> {

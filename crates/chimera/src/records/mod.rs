@@ -1,17 +1,20 @@
 //! Where record bytes live, and the steps that protocols are made of. Never knows which index points at a
-//! record, and never decides an order of steps.
+//! record, and never decides the order of the steps of a record and of an index.
 //!
 //! # Rooms
 //! - What any kind of record can be made of: [`header`] (checksums and version, and the judgement whether a record
-//!   is sound), [`checksum`], [`unchecked_word`] (what of a value has no checksum), [`lengths`] (the word in front,
-//!   and where the parts of a record lie), [`chunks`] (values that are too large to lie beside their keys).
+//!   is sound), [`checksum`], [`key_hash`] (what stands for a key in a checksum), [`unchecked_word`] (what of a value
+//!   has no checksum), [`lengths`] (the word in front, and where the parts of a record lie), [`limits`] (the longest
+//!   key and value), [`chunks`] (values that are too large to lie beside their keys).
 //! - [`vpage`]: Viper's pages of records.
-//! - [`block_flags`]: what is said of a whole block.
+//! - [`block_flags`]: what is said of a whole block of pages.
 
 pub(crate) mod block_flags;
 pub(crate) mod checksum;
 pub(crate) mod chunks;
 pub(crate) mod header;
+pub(crate) mod key_hash;
 pub(crate) mod lengths;
+pub(crate) mod limits;
 pub(crate) mod unchecked_word;
 pub(crate) mod vpage;

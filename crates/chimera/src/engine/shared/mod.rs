@@ -1,6 +1,6 @@
 //! What engines share, each in one place:
 //!
-//! - `keys`: the hash of a key, the locks of keys.
+//! - `keys`: the locks of keys.
 //! - `poison`: the state after a failure.
 //! - `client`: what every session keeps.
 //! - `booking`: which operation counters book persistence steps under.
@@ -24,5 +24,5 @@ pub(crate) mod recovery;
 pub(crate) mod settle;
 pub(crate) mod update;
 
-pub(crate) use keys::{KeyHash, KeyLocks};
+pub(crate) use keys::KeyLocks;
 pub(crate) use poison::Poison;

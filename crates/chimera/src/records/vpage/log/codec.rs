@@ -8,7 +8,7 @@ use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{self, Entry, HEADER_AT, Lengths};
 use crate::records::vpage::{Codec, Place, Record, Stored};
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 
 /// Bytes of a record of unknown size that are loaded ahead.
 const LOADED_AHEAD: u64 = 256;
@@ -61,14 +61,12 @@ impl Codec for LogPages {
 
     #[inline(always)]
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        let (found, most) = (key.len(), self.key_bytes_max);
-        if (1..=most).contains(&found) { Ok(()) } else { Err(Error::KeyLength { found, most }) }
+        self.limits().check_key(key)
     }
 
     #[inline(always)]
     fn check_value(&self, value: &[u8]) -> Result<()> {
-        let (found, most) = (value.len(), Self::VALUE_BYTES_MAX);
-        if found <= most { Ok(()) } else { Err(Error::ValueLength { found, most }) }
+        self.limits().check_value(value)
     }
 
     #[inline(always)]

@@ -34,6 +34,7 @@ use super::{PageMap, PageParameters, Pages, Place, Record, damaged_word, sites, 
 use crate::pool::Pool;
 use crate::records::chunks::span as chunk_span;
 use crate::records::lengths::{BESIDE_BYTES_MAX, KEY_AT, span};
+use crate::records::limits::Limits;
 use crate::types::error::{Error, Result};
 
 /// Where the log begins in a page.
@@ -66,6 +67,12 @@ impl LogPages {
 
     /// Longest value.
     pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
+
+    /// The longest key and value.
+    #[inline(always)]
+    fn limits(&self) -> Limits {
+        Limits { key_bytes: self.key_bytes_max, value_bytes: Self::VALUE_BYTES_MAX }
+    }
 
     /// Where the block of a place ends.
     #[inline(always)]
