@@ -8,6 +8,7 @@
 //!   key and value), [`chunks`] (values that are too large to lie beside their keys).
 //! - [`vpage`]: Viper's pages of records.
 //! - [`block_flags`]: what is said of a whole block of pages.
+//! - `storage_log`: a log of records in runs of blocks. Only in builds with an engine that keeps one.
 
 pub(crate) mod block_flags;
 pub(crate) mod checksum;
@@ -16,5 +17,7 @@ pub(crate) mod header;
 pub(crate) mod key_hash;
 pub(crate) mod lengths;
 pub(crate) mod limits;
+#[cfg(feature = "teaching-engine")]
+pub(crate) mod storage_log;
 pub(crate) mod unchecked_word;
 pub(crate) mod vpage;

@@ -1,15 +1,16 @@
 //! The teaching engine as an [`Engine`]: what the rest of the store calls.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::log::LOG;
-use super::{State, Teaching, TeachingReport, Type};
+use super::{LOG, State, Teaching, TeachingReport, Type};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{SharedClient, Written};
 use crate::engine::shared::listing::{self, Listed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, KeyChange, Options};
+use crate::records::storage_log::StorageLog;
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
@@ -17,31 +18,21 @@ use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
 
 impl<P: Pmem> Teaching<P> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<P>> {
         lock_relaxing(&self.state, &**self.core.environment())
     }
 
     /// Locks the store for a write.
-    fn lock_to_write(&self) -> Result<MutexGuard<'_, State>> {
+    fn lock_to_write(&self) -> Result<MutexGuard<'_, State<P>>> {
         let state = self.lock();
         self.core.poison.check().map(|()| state)
     }
 
-    /// Reads the value of `key` into `value`. `false` when there is none.
-    fn find(&self, state: &State, hash: u64, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let Some(at) = state.map.get(&(hash, key.to_vec())).copied() else { return Ok(false) };
-        let (_, log) = state.runs.range(..=at).next_back().expect("the run of a record");
-        match self.entry(at, log.end)? {
-            Some((true, lengths)) if self.read_at(at, lengths, value)?.0 == key => Ok(true),
-            _ => Err(Error::corrupted("a record is not the one that its key had", at)),
-        }
-    }
-
     /// Writes a record of `key`; tells whether the key is new.
-    fn write(&self, state: &mut State, hash: u64, key: &[u8], value: &[u8]) -> Result<bool> {
-        let at = self.append(state, hash, key, value)?;
+    fn write(&self, state: &mut State<P>, hash: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+        let at = state.log.append(hash, key, value)?;
         let old = state.map.insert((hash, key.to_vec()), at);
-        old.map_or(Ok(()), |old| self.retire(state, old))?;
+        old.map_or(Ok(()), |old| state.log.retire(old))?;
         let change = if old.is_none() { KeyChange::Inserted } else { KeyChange::Replaced };
         self.core.changes.tell(key, change);
         Ok(old.is_none())
@@ -49,6 +40,17 @@ impl<P: Pmem> Teaching<P> {
 
     fn report(&self) -> TeachingReport {
         TeachingReport { runs: self.core.pool.count_runs(&[LOG]) }
+    }
+}
+
+impl<P: Pmem> State<P> {
+    /// Reads the value of `key` into `value`. `false` when there is none.
+    fn find(&self, hash: u64, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let Some(at) = self.map.get(&(hash, key.to_vec())).copied() else { return Ok(false) };
+        if !self.log.read(at, key, value)? {
+            return Err(Error::corrupted("a record is not the one that its key had", at));
+        }
+        Ok(true)
     }
 }
 
@@ -61,7 +63,9 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn open(core: Core<P>, (): (), options: &Options) -> Result<(Self, RecoveryStats)> {
-        let engine = Self { core, state: Mutex::default() };
+        let log = StorageLog::new(core.pool.clone(), core.hash, LOG);
+        let (limits, state) = (log.limits(), State { map: BTreeMap::new(), log });
+        let engine = Self { core, limits, state: Mutex::new(state) };
         let recovered = engine.recover(&mut engine.lock(), options)?;
         Ok((engine, recovered))
     }
@@ -75,13 +79,11 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        let (found, most) = (key.len(), self.bytes_max().0);
-        if (1..=most).contains(&found) { Ok(()) } else { Err(Error::KeyLength { found, most }) }
+        self.limits.check_key(key)
     }
 
     fn check_value(&self, value: &[u8]) -> Result<()> {
-        let (found, most) = (value.len(), self.bytes_max().1);
-        if found <= most { Ok(()) } else { Err(Error::ValueLength { found, most }) }
+        self.limits.check_value(value)
     }
 
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
@@ -97,7 +99,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
 
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
         let _booked = self.core.book(Operation::Get, client.number);
-        self.find(&self.lock(), hash, key, &mut client.value)
+        self.lock().find(hash, key, &mut client.value)
     }
 
     fn replace(
@@ -111,7 +113,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.number);
         let (mut state, mut value) = (self.lock_to_write()?, Vec::new());
-        if !self.find(&state, hash, key, &mut value)? {
+        if !state.find(hash, key, &mut value)? {
             return Ok(Swap::Missing);
         }
         if value != expected {
@@ -129,11 +131,11 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         let _booked = self.core.book(Operation::Delete, client.number);
         let (hash, mut state) = (self.core.hash.of(key), self.lock_to_write()?);
         // A record that is damaged is not touched.
-        if !self.find(&state, hash, key, &mut client.value)? {
+        if !state.find(hash, key, &mut client.value)? {
             return Ok(false);
         }
         let at = state.map.remove(&(hash, key.to_vec())).expect("just found");
-        self.retire(&mut state, at)?;
+        state.log.retire(at)?;
         self.core.changes.tell(key, KeyChange::Removed);
         Ok(true)
     }
@@ -165,7 +167,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         let keys: usize = self.lock().map.keys().map(|(_, key)| 40 + key.len()).sum();
         EngineFigures {
             blocks_free: 0,
-            dram_index_bytes: (size_of::<State>() + keys) as u64,
+            dram_index_bytes: (size_of::<State<P>>() + keys) as u64,
             dram_table_bytes: 0,
             details: EngineStats::Teaching(self.report()),
         }
