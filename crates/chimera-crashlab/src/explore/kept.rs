@@ -1,10 +1,14 @@
 //! Cases that once failed, in `cases/`: each is run again as it was written down, with the step that it
-//! makes wrong, which must be noticed, and without, which must pass.
+//! makes wrong, which must be noticed, and without, which must pass. A case whose step is gone proves nothing, so
+//! there may be none.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use super::{Case, replay};
+use crate::simulated::MutationKind;
+use crate::subject::Shape;
 
 fn cases() -> Vec<(String, Case)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
@@ -17,6 +21,26 @@ fn cases() -> Vec<(String, Case)> {
     }
     assert!(cases.len() > 30, "only {} cases", cases.len());
     cases
+}
+
+#[test]
+fn every_step_that_a_case_makes_wrong_is_one_of_its_engine() {
+    let mut wrong = String::new();
+    for (path, case) in cases() {
+        let (Some(mutation), Shape::Engine(shape)) = (case.mutation, &case.shape) else { continue };
+        let is_skipped = mutation.kind == MutationKind::Skip;
+        let is_it = |site: &chimera_pmem::Site| {
+            site.name() == mutation.site && site.is_step() == is_skipped
+        };
+        if !chimera::sites(shape.kind()).iter().any(is_it) {
+            let _ = writeln!(wrong, "{path}: {:?} has no such step as {mutation}", shape.kind());
+        }
+        let name = format!("{mutation}.json").replace(' ', "-");
+        if !Path::new(&path).ends_with(&name) {
+            let _ = writeln!(wrong, "{path}: the case of {mutation} has another name");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]

@@ -53,6 +53,14 @@ macro_rules! engines {
                 }
             }
 
+            /// The engine.
+            #[cfg(test)]
+            pub(crate) fn kind(&self) -> EngineKind {
+                match self {
+                    $($(#[$attribute])* Self::$engine(_) => EngineKind::$engine,)+
+                }
+            }
+
             /// Whether the lab tests an engine.
             fn knows(engine: EngineKind) -> bool {
                 match engine {
