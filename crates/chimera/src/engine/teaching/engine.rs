@@ -27,12 +27,24 @@ impl<P: Pmem> Teaching<P> {
         self.core.poison.check().map(|()| state)
     }
 
-    /// Reads the value of `key` into `value`. `false` when there is none.
+    /// Reads the value of `key` into `value`, and verifies it. `false` when there is none.
     fn find(&self, state: &State, hash: u64, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.find_by(state, hash, key, value, true)
+    }
+
+    /// As [`find`](Self::find); verifies the sum of the value only if `sum`.
+    fn find_by(
+        &self,
+        state: &State,
+        hash: u64,
+        key: &[u8],
+        value: &mut Vec<u8>,
+        sum: bool,
+    ) -> Result<bool> {
         let Some(at) = state.map.get(&(hash, key.to_vec())).copied() else { return Ok(false) };
         let (_, log) = state.runs.range(..=at).next_back().expect("the run of a record");
         match self.entry(at, log.end)? {
-            Some((true, lengths)) if self.read_at(at, lengths, value)?.0 == key => Ok(true),
+            Some((true, lengths)) if self.read_at(at, lengths, value, sum)?.0 == key => Ok(true),
             _ => Err(Error::corrupted("a record is not the one that its key had", at)),
         }
     }
@@ -93,6 +105,13 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
             booked.is(Operation::Overwrite);
         }
         Ok(is_new)
+    }
+
+    fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
+        let _booked = self.core.book(Operation::Get, client.number);
+        let sum = self.core.verify_reads.is_turn(&mut client.gets_left);
+        // Nobody writes meanwhile, so what is read is whole, with or without its sum.
+        self.find_by(&self.lock(), hash, key, &mut client.value, sum)
     }
 
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {

@@ -147,12 +147,14 @@ impl<P: Pmem> Teaching<P> {
         }
     }
 
-    /// Reads the record at `at` and verifies it; returns its key, the hash of that, and its version.
+    /// Reads the record at `at` and verifies it, the value only if `sum`; returns its key, the hash of that, and its
+    /// version.
     pub(super) fn read_at(
         &self,
         at: u64,
         lengths: Lengths,
         value: &mut Vec<u8>,
+        sum: bool,
     ) -> Result<(Vec<u8>, u64, u64)> {
         let (pool, mut key) = (&self.core.pool, vec![0; lengths.key_bytes as usize]);
         pool.pmem.read(pool.extent(at + KEY_AT, key.len() as u64), &mut key);
@@ -160,9 +162,8 @@ impl<P: Pmem> Teaching<P> {
         pool.pmem.read(pool.extent(at + lengths.beside_at(), value.len() as u64), value);
         let (hash, header) =
             (self.core.hash.of(&key), RecordHeader::load(&pool.pmem, at + HEADER_AT));
-        if header.verify(at, hash, Some(Summed::of(value))).is_err()
-            && !pool.pmem.skips(steps::READ_CHECK)
-        {
+        let summed = sum.then(|| Summed::of(value));
+        if header.verify(at, hash, summed).is_err() && !pool.pmem.skips(steps::READ_CHECK) {
             return Err(Error::corrupted("a record does not match its checksum", at));
         }
         Ok((key, hash, header.version()))

@@ -74,7 +74,7 @@ impl<P: Pmem> Teaching<P> {
         };
         log.tail = at + lengths.span();
         if is_live {
-            let (key, hash, version) = self.read_at(at, lengths, &mut Vec::new())?;
+            let (key, hash, version) = self.read_at(at, lengths, &mut Vec::new(), true)?;
             losers.extend(self.enter(state, (hash, key), at));
             state.clock = state.clock.max(version);
             log.live_records += 1;
