@@ -62,16 +62,9 @@ impl Pace {
 
     /// How to go on after a step that took `worked_ns`, when the next one is due at `due_ns`.
     fn after(&mut self, now_ns: u64, worked_ns: u64, due_ns: u64) -> TaskStep {
-        let rest_ns = match due_ns.checked_sub(now_ns) {
-            Some(rest_ns) => {
-                self.owed_ns = 0;
-                rest_ns
-            }
-            None => {
-                self.owed_ns = self.owed_ns.saturating_add(worked_ns);
-                self.owed_ns
-            }
-        };
+        let is_late = due_ns < now_ns;
+        self.owed_ns = if is_late { self.owed_ns.saturating_add(worked_ns) } else { 0 };
+        let rest_ns = if is_late { self.owed_ns } else { due_ns - now_ns };
         if rest_ns < REST_NS_MIN {
             return TaskStep::Again;
         }

@@ -50,7 +50,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             Point { part: BLOCKS, .. } => more(INDEX, 0, blocks),
             Point { next: position, .. } => match self.check_entries(position, report) {
                 Some(next) => {
-                    let share = u128::from(next) * u128::from(index) >> u64::BITS;
+                    let share = (u128::from(next) * u128::from(index)) >> u64::BITS;
                     more(INDEX, next, blocks + share as u64)
                 }
                 None => Scrubbed::Done,

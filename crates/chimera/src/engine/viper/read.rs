@@ -40,6 +40,12 @@ pub(super) struct Unsound {
     pub(super) at: u64,
 }
 
+/// A value that was read.
+struct ReadValue<'a> {
+    /// With its sum, if that was asked for.
+    summed: Option<Summed<'a>>,
+}
+
 impl Unsound {
     #[cold]
     pub(super) fn into_error(self) -> Error {
@@ -126,7 +132,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let Some(value) = self.read_value::<SUM>(&record, into) else { return false };
         lock.read_is_valid(version)
             && (!pages.is_checked() || self.index.is_there(hash, &found))
-            && record.verify(hash, value).is_ok()
+            && record.verify(hash, value.summed).is_ok()
     }
 
     /// Reads the value of a record, with its sum if that is asked for; none when a part of it cannot be found.
@@ -135,12 +141,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         &self,
         record: &Record,
         into: &'v mut Vec<u8>,
-    ) -> Option<Option<Summed<'v>>> {
+    ) -> Option<ReadValue<'v>> {
         let pool = &*self.core.pool;
         if SUM {
-            return self.pages.read_value(pool, record, into).map(Some);
+            let summed = self.pages.read_value(pool, record, into)?;
+            return Some(ReadValue { summed: Some(summed) });
         }
-        self.pages.copy_value(pool, record, into).then_some(None)
+        self.pages.copy_value(pool, record, into).then_some(ReadValue { summed: None })
     }
 
     /// As [`read_by`](Self::read_by), whatever there is.
@@ -193,7 +200,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             pool.pmem.operation_rereads();
             return Probe::Retry;
         }
-        let is_sound = value.is_some_and(|value| record.verify(hash, value).is_ok());
+        let is_sound = value.is_some_and(|value| record.verify(hash, value.summed).is_ok());
         if is_sound || pool.pmem.skips(vpage::steps::READ_CHECK) {
             return Probe::Found(Ok(()));
         }
