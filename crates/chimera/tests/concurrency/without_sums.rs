@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chimera::{Options, VerifyReads};
+use chimera::{Options, RecordLayout, VerifyReads};
 
 use crate::at_once;
 use crate::tools::{Chance, SMALL, assert_sound, key, open, scratch, small_with};
@@ -28,12 +28,13 @@ fn assert_whole(found: &[u8]) {
     );
 }
 
-/// Writers put, delete, update and add; readers look for values that are not whole.
-fn no_value_is_torn(options: &Options, words_max: usize) {
+/// Writers put, delete, update and add; readers look for values that are not whole. Values have so many
+/// words, or few.
+fn no_value_is_torn(options: &Options, words: Option<usize>) {
     let directory = scratch();
     let options = options.clone().verify_reads(VerifyReads::Never).scrub_every(None);
     let db = open(directory.path(), &options);
-    let words = |number: u64| if words_max == 3 { 3 } else { 2 + number as usize % words_max };
+    let words_of = |chance: u64| words.unwrap_or(2 + chance as usize % 12);
     let (writers, over) = (2, AtomicU64::new(0));
     at_once(writers + 2, |thread| {
         let (mut session, mut chance) = (db.session(), Chance::new(thread));
@@ -47,7 +48,7 @@ fn no_value_is_torn(options: &Options, words_max: usize) {
             }
             return;
         }
-        for step in 0..15_000 {
+        for step in 0..25_000 {
             let key = key(chance.below(KEYS));
             let number = thread << 32 | step;
             match chance.below(10) {
@@ -57,7 +58,9 @@ fn no_value_is_torn(options: &Options, words_max: usize) {
                     let all = |old: &mut Vec<u8>| *old = value(number, old.len() / 8);
                     session.update(&key, all).expect("an update");
                 }
-                _ => drop(session.put(&key, &value(number, words(chance.word()))).expect("room")),
+                _ => {
+                    drop(session.put(&key, &value(number, words_of(chance.word()))).expect("room"))
+                }
             }
         }
         over.fetch_add(1, Ordering::Release);
@@ -69,18 +72,25 @@ fn reclaimed() -> Options {
     small_with(SMALL).populate_ahead_bytes(8 << 10).reclaim_percent(20)
 }
 
+/// One record to a page, so that a place is used again soon.
 #[test]
 fn values_of_one_size_are_whole() {
-    no_value_is_torn(&reclaimed().fixed_size(8, 24), 3);
+    no_value_is_torn(&reclaimed().fixed_size(8, 104), Some(13));
+}
+
+#[test]
+fn values_of_the_published_layout_are_whole() {
+    let options = reclaimed().viper(|viper| viper.layout(RecordLayout::Published));
+    no_value_is_torn(&options.fixed_size(8, 104), Some(13));
 }
 
 #[test]
 fn values_of_any_size_are_whole() {
-    no_value_is_torn(&reclaimed(), 12);
+    no_value_is_torn(&reclaimed(), None);
 }
 
 /// In several chunks, which lie in pages whose versions no reader looks at.
 #[test]
 fn spilled_values_are_whole() {
-    no_value_is_torn(&reclaimed(), 300);
+    no_value_is_torn(&reclaimed(), Some(200));
 }

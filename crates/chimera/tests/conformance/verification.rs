@@ -186,7 +186,7 @@ fn a_scrub_beside_writers_finds_no_damage(configuration: &Configuration) {
     let directory = scratch();
     let options = configuration.options().reclaim_percent(20).scrub_every(None);
     let db = open(directory.path(), &options);
-    let (writers, keys, is_over) = (3, 50, AtomicBool::new(false));
+    let (writers, keys, is_over) = (3, 12, AtomicBool::new(false));
     configuration.fill(&mut db.session(), 0..keys, 1);
     at_once(2, |thread| {
         if thread == 1 {
@@ -198,7 +198,7 @@ fn a_scrub_beside_writers_finds_no_damage(configuration: &Configuration) {
         }
         at_once(writers, |writer| {
             let (mut session, mut chance) = (db.session(), Chance::new(writer));
-            for version in 2..6_000 {
+            for version in 2..20_000 {
                 let number = chance.below(keys);
                 let key = configuration.key(number);
                 match chance.below(8) {
