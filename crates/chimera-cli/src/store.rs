@@ -24,6 +24,8 @@ const SUPERBLOCK_BYTES: usize = 8192;
 /// As [`Db::open`].
 pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> {
     let bar = Bar::new("opening", "blocks");
+    // A command is done long before a pass would be.
+    let options = options.scrub_every(None);
     let options = match &bar {
         Some(bar) => options.progress(bar.callback()),
         None => options,

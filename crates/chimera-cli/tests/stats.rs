@@ -58,6 +58,8 @@ fn of_a_store_in_use_what_is_published_is_shown() {
     let text = place.run(["stats"]).ok();
     let process = format!("in use by process {}", std::process::id());
     assert!(text.contains(&process) && text.contains("published "), "{text}");
+    let scrub = "reads verified always; no full pass has ended, 0 damages";
+    assert!(text.contains(scrub), "{text}");
     assert!(text.lines().any(|line| line.starts_with("insert ")), "{text}");
     let metrics = Published::parse(&place.run(["stats", "--open-metrics"]).ok()).expect("sound");
     assert_eq!(metrics.value("chimera_records", &[]), Some(1.0));

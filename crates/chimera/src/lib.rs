@@ -67,8 +67,10 @@ pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStat
 pub use types::position::StreamPosition;
 pub use types::progress::Progress;
 pub use types::runs::{RunCounts, RunsOfKind};
+pub use types::scrub::{ScrubPass, ScrubStats};
 pub use types::stats::{ReclaimStats, RecoveryStats};
 pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
 pub use types::swap::Swap;
+pub use types::verify_reads::VerifyReads;
 
 pub use chimera_pmem as pmem;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Durability, RecordLayout};
+use chimera::{Durability, RecordLayout, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
@@ -69,6 +69,11 @@ pub struct Common {
     /// Time one operation in so many for the store's own metrics; 0 for none [default: the store's]
     #[arg(long, value_name = "N", help_heading = "Store")]
     pub latency_sampling: Option<u32>,
+    /// Whether gets verify the sums of values: always, sampled (one get in 17), never. Several, separated by commas,
+    /// take turns in one run (core and ycsb): the difference is what verifying costs
+    #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "always")]
+    #[arg(help_heading = "Store")]
+    pub verify_reads: Vec<VerifyReads>,
 
     /// Records loaded before what is measured [default: 1000000]
     #[arg(long, value_name = "N", help_heading = "Work")]
@@ -123,7 +128,24 @@ impl Common {
                 return Err(BenchError::Arguments(format!("engine `{engine}` is given twice")));
             }
         }
-        self.engine.iter().map(|engine| self.setup_of(*engine, sizes)).collect()
+        for (number, mode) in self.verify_reads.iter().enumerate() {
+            if self.verify_reads[..number].contains(mode) {
+                return Err(BenchError::Arguments(format!("mode `{mode}` is given twice")));
+            }
+        }
+        let mut setups = Vec::new();
+        for engine in &self.engine {
+            // A baseline verifies nothing in any mode.
+            let modes = match engine {
+                EngineChoice::Store(_) => &self.verify_reads[..],
+                EngineChoice::DramMap => &[VerifyReads::Always],
+            };
+            for mode in modes {
+                let setup = self.setup_of(*engine, sizes)?;
+                setups.push(Setup { verify_reads: *mode, ..setup });
+            }
+        }
+        Ok(setups)
     }
 
     /// What is to be measured where that is one engine of the store.
@@ -131,10 +153,14 @@ impl Common {
     /// # Errors
     /// When the arguments make no sense.
     pub(crate) fn setup(&self, sizes: (u32, u32)) -> Result<Setup> {
-        if let [engine @ EngineChoice::Store(_)] = *self.engine {
-            return self.setup_of(engine, sizes);
+        if let ([engine @ EngineChoice::Store(_)], [verify_reads]) =
+            (&*self.engine, &*self.verify_reads)
+        {
+            let setup = self.setup_of(*engine, sizes)?;
+            return Ok(Setup { verify_reads: *verify_reads, ..setup });
         }
-        let what = "this measures one engine of the store; core and ycsb compare several";
+        let what =
+            "this measures one engine and one mode of the store; core and ycsb compare several";
         Err(BenchError::Arguments(what.to_owned()))
     }
 
@@ -168,6 +194,7 @@ impl Common {
             reclaim: None,
             publish_metrics: self.publish_metrics.map(duration).transpose()?,
             latency_sampling: self.latency_sampling,
+            verify_reads: VerifyReads::Always,
             flush: true,
             block_shift_bytes: 0,
             counters: !self.no_counters,

@@ -138,7 +138,7 @@ impl Benchmark for FloorArguments {
         if setup.counters {
             progress.step("counting");
             let of_engine = count::<Db<Instrumented<Hardware>>>(setup, None, &phases, 0.5)?;
-            results.enter_counted(&setup.engine.to_string(), &of_engine);
+            results.enter_counted(&setup.name(), &of_engine);
             results.enter_counted(FLOOR, &count_floors(setup, &pairs)?);
         }
         let order = |name: &str| {

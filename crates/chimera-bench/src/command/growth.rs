@@ -79,7 +79,7 @@ impl Benchmark for GrowthArguments {
         }
         if setup.counters {
             progress.step("counting");
-            let engine = setup.engine.to_string();
+            let engine = setup.name();
             for (_, name, _) in SIDES {
                 let all = count::<Db<Instrumented<Hardware>>>(setup, Some(name), &[], 0.5)?;
                 results.enter_counted(&engine, &all);

@@ -94,7 +94,7 @@ impl Benchmark for VariantsArguments {
                 progress.step("counting");
                 let phases = named(&phases, name);
                 let all = count::<Db<Instrumented<Hardware>>>(setup, None, &phases, 0.5)?;
-                results.enter_counted(&setup.engine.to_string(), &all);
+                results.enter_counted(&setup.name(), &all);
             }
         }
         let order = |name: &str| phases.iter().position(|phase| name.starts_with(&phase.name));

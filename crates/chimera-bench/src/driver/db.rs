@@ -7,7 +7,7 @@ use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented, Pmem};
 
 use super::backend::{Backend, open};
-use super::setup::Setup;
+use super::setup::{Setup, name_of};
 use super::store::{Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
 use crate::error::Result;
 use crate::results::rows::Facts;
@@ -40,9 +40,9 @@ impl<B: Backend> Store for Db<B> {
     }
 
     fn facts(&self) -> Facts {
-        let hardware = self.pmem().hardware();
+        let (hardware, stats) = (self.pmem().hardware(), self.stats());
         Facts {
-            engine: self.stats().engine.to_string(),
+            engine: name_of(stats.engine.name(), stats.verify_reads),
             medium: hardware.medium().to_string(),
             durability: self.effective_durability().to_string(),
             flush_instruction: hardware.flush_instruction().to_string(),

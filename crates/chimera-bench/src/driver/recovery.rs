@@ -33,7 +33,7 @@ impl Reopening {
         threads: &[usize],
         repetitions: usize,
     ) -> Result<Self> {
-        let mut all = Self { engine: setup.engine.to_string(), series: Vec::new() };
+        let mut all = Self { engine: setup.name(), series: Vec::new() };
         for _ in 0..repetitions {
             for count in threads {
                 let (store, recovered) = S::recover(setup, path, *count)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Demand, Durability, Options, RecordLayout};
+use chimera::{Demand, Durability, Options, RecordLayout, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
@@ -77,6 +77,7 @@ pub(crate) struct Setup {
     pub(crate) reclaim: Option<Reclaim>,
     pub(crate) publish_metrics: Option<Duration>,
     pub(crate) latency_sampling: Option<u32>,
+    pub(crate) verify_reads: VerifyReads,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
     pub(crate) counters: bool,
@@ -85,7 +86,20 @@ pub(crate) struct Setup {
     pub(crate) overwrite: bool,
 }
 
+/// What results call an engine whose gets verify in this way.
+pub(crate) fn name_of(engine: &str, verify_reads: VerifyReads) -> String {
+    match verify_reads {
+        VerifyReads::Always => engine.to_owned(),
+        mode => format!("{engine}-{mode}"),
+    }
+}
+
 impl Setup {
+    /// What results call it: the engine, and how gets verify where that is not the default.
+    pub(crate) fn name(&self) -> String {
+        name_of(&self.engine.to_string(), self.verify_reads)
+    }
+
     /// Whether stores lie in anonymous memory.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.medium == MediumChoice::Anonymous
@@ -116,6 +130,8 @@ impl Setup {
         let options = Options::new()
             .viper(|viper| viper.layout(self.layout))
             .durability(self.durability)
+            .verify_reads(self.verify_reads)
+            .scrub_every(None)
             .flush(self.flush);
         let options = match self.engine {
             EngineChoice::Store(kind) => options.engine(kind),
@@ -183,6 +199,7 @@ impl Setup {
             reclaim: None,
             publish_metrics: None,
             latency_sampling: None,
+            verify_reads: VerifyReads::Always,
             flush: true,
             block_shift_bytes: 0,
             counters: true,

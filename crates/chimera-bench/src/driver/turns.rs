@@ -27,10 +27,10 @@ pub(crate) struct Outcome {
     pub(crate) recovery: Vec<RecoveryRow>,
 }
 
-/// What is done to the stores of several engines: the same to each.
+/// What is done to the stores of several engines, or of one whose gets verify in several ways: the same to each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contest<'a> {
-    /// The setup of each engine. They differ in nothing else.
+    /// The setup of each. They differ in nothing else.
     pub(crate) setups: &'a [Setup],
     /// The plan of the first one.
     pub(crate) plan: Plan<'a>,
@@ -96,10 +96,10 @@ impl Contest<'_> {
         for setup in self.setups.iter().filter(|setup| setup.counters) {
             progress.step("counting");
             match setup.engine {
-                EngineChoice::Store(kind) => {
+                EngineChoice::Store(_) => {
                     let all =
                         count::<Db<Instrumented<Hardware>>>(setup, load_name, phases, self.theta)?;
-                    results.enter_counted(&kind.to_string(), &all);
+                    results.enter_counted(&setup.name(), &all);
                 }
                 // Nothing of it lies in persistent memory.
                 EngineChoice::DramMap => {}
@@ -111,7 +111,7 @@ impl Contest<'_> {
     /// Puts next to each other what is to be compared.
     fn sort(&self, series: &mut [Series]) {
         let Plan { setup, load_name, phases, .. } = self.plan;
-        let engines: Vec<_> = self.setups.iter().map(|setup| setup.engine.to_string()).collect();
+        let engines: Vec<_> = self.setups.iter().map(Setup::name).collect();
         let names = phases.iter().map(|phase| phase.name.as_str());
         let names: Vec<_> = load_name.into_iter().chain(names).collect();
         series.sort_by_key(|one| {
@@ -140,11 +140,11 @@ impl Turn<'_> {
     fn run<B: Backend>(&mut self) -> Result<Option<Conclusion>> {
         let (plan, progress) = (self.plan, self.progress);
         match plan.setup.engine {
-            EngineChoice::Store(kind) => {
+            EngineChoice::Store(_) => {
                 let path = if self.contest.setups.len() == 1 {
                     self.workspace.path().to_owned()
                 } else {
-                    self.workspace.store(&kind.to_string())?
+                    self.workspace.store(&plan.setup.name())?
                 };
                 let Some(finished) = self.run_pass::<Db<B>>(&path)? else { return Ok(None) };
                 let conclusion = conclude(&plan, finished, self.contest.reopenings, progress)?;

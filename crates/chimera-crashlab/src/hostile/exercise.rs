@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode, SteppedEnvironment};
 use chimera::pmem::{Environment, Medium};
-use chimera::{Db, Error, ExportOptions, Options, Result, Session, StreamReader, Swap};
+use chimera::{
+    Db, Error, ExportOptions, Options, Result, Session, StreamReader, Swap, VerifyReads,
+};
 
 use super::damage::{Change, Step};
 use super::format::Shape;
@@ -42,7 +44,7 @@ impl Setting {
             .create(!has(7))
             .salvage(salvage)
             .verify_at_open(verify_at_open)
-            .verify_reads(!has(2))
+            .verify_reads(if has(2) { VerifyReads::Never } else { VerifyReads::Always })
             .populate_ahead_bytes(if has(5) { 4096 } else { 0 })
             .recovery_threads(1 + usize::from(has(6)))
             .huge_pages(false)

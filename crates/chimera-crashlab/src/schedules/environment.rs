@@ -32,6 +32,10 @@ impl Environment for ShuttleEnvironment {
         self.stepped.now_ns()
     }
 
+    fn unix_seconds(&self) -> u64 {
+        self.stepped.unix_seconds()
+    }
+
     fn random_u64(&self) -> u64 {
         self.stepped.random_u64()
     }

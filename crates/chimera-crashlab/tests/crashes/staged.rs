@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use chimera::{Geometry, Options, RecordLayout, Session};
+use chimera::{Geometry, Options, RecordLayout, Session, VerifyReads};
 use chimera_crashlab::rig::Simulated;
 
 use crate::rig;
@@ -48,11 +48,13 @@ fn an_interrupted_reader_reads_nothing_foreign() {
         let steps = ["load", "compare", "read"];
         // The published layout has no header to load.
         let first = usize::from(layout == RecordLayout::Published);
-        let verified = steps[first..].iter().map(|step| (*step, true));
-        for (step, verify) in verified.chain([("compare", false), ("read", false)]) {
+        let verified = steps[first..].iter().map(|step| (*step, VerifyReads::Always));
+        // Without its sum a value is read by other steps, in the same order.
+        let unverified = steps[first..].iter().map(|step| (*step, VerifyReads::Never));
+        for (step, verify) in verified.chain(unverified) {
             let options =
                 one_page_blocks().viper(|viper| viper.layout(layout)).verify_reads(verify);
-            let about = format!("{layout:?}, {step}, verify {verify}");
+            let about = format!("{layout:?}, {step}, verify reads {verify}");
             // The key moves, and another one takes its slot.
             let found = interrupted_get(&options, step, |writer, slots| {
                 fill(writer, [0], 2);

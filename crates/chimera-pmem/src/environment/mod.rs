@@ -136,6 +136,8 @@ pub trait File: Send + Sync + fmt::Debug {
 pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// Nanoseconds since some fixed moment; never goes back.
     fn now_ns(&self) -> u64;
+    /// Seconds since the Unix epoch, by the machine's calendar: for people to read, because it may be set.
+    fn unix_seconds(&self) -> u64;
     /// A random number.
     fn random_u64(&self) -> u64;
     /// Changes when the machine starts anew: tells a process kill from a power loss.

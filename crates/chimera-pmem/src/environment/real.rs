@@ -44,6 +44,10 @@ impl Environment for RealEnvironment {
         self.start.elapsed().as_nanos() as u64
     }
 
+    fn unix_seconds(&self) -> u64 {
+        std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
+    }
+
     fn random_u64(&self) -> u64 {
         self.random.next()
     }

@@ -15,6 +15,9 @@ use super::{
 /// Attempts after which waiting for somebody else is taken to be for ever.
 const PATIENCE: u32 = 1_000;
 
+/// What the calendar says while the clock is 0: 2001-01-01.
+const UNIX_SECONDS_AT_START: u64 = 978_307_200;
+
 /// Called by [`Environment::relax`] with the attempt, to let somebody else make progress.
 type RelaxHook = Arc<dyn Fn(u32) + Send + Sync>;
 
@@ -100,6 +103,11 @@ impl fmt::Debug for SteppedEnvironment {
 impl Environment for SteppedEnvironment {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Acquire)
+    }
+
+    /// The clock's seconds, from the beginning of 2001 on.
+    fn unix_seconds(&self) -> u64 {
+        UNIX_SECONDS_AT_START + self.now_ns() / 1_000_000_000
     }
 
     fn random_u64(&self) -> u64 {

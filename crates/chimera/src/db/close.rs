@@ -30,7 +30,7 @@ impl<P: Pmem> Lease<P> {
             return Ok(());
         }
         let inner = &self.inner;
-        if let Some(task) = inner.reclaim.get() {
+        for task in [&inner.reclaim, &inner.scrubbing].into_iter().filter_map(|task| task.get()) {
             task.stop();
         }
         inner.engine.end_reclaim();

@@ -8,6 +8,7 @@ use crate::engine::Stats;
 use crate::metrics::Kind::{Counter, Gauge, Histogram, Info};
 use crate::metrics::{Exposition, Totals, seconds};
 use crate::types::operations::{OperationStats, Timed};
+use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 
 impl<P: Pmem> Inner<P> {
@@ -27,6 +28,7 @@ impl<P: Pmem> Inner<P> {
         write_sizes(&mut text, &stats);
         self.engine.write_metrics(&mut text);
         write_reclaim(&mut text, &stats.reclaim);
+        write_scrub(&mut text, &stats.scrub);
         write_recovery(&mut text, &stats.recovery);
         if let Some(journal) = &stats.journal {
             write_journal(&mut text, journal);
@@ -49,6 +51,7 @@ impl<P: Pmem> Inner<P> {
                     ("medium", &stats.medium.to_string()),
                     ("durability", &stats.durability.to_string()),
                     ("flush_instruction", &stats.flush_instruction),
+                    ("verify_reads", stats.verify_reads.name()),
                     ("version", env!("CARGO_PKG_VERSION")),
                     ("process", &process),
                 ],
@@ -179,6 +182,33 @@ fn write_reclaim(text: &mut Exposition, reclaim: &ReclaimStats) {
     ];
     for (name, help, count) in counters {
         text.single(name, Counter, help, count);
+    }
+}
+
+fn write_scrub(text: &mut Exposition, scrub: &ScrubStats) {
+    let counters = [
+        ("chimera_scrub_passes", "Full passes over the store that ended.", scrub.passes),
+        ("chimera_scrub_records", "Records verified by passes.", scrub.records),
+        ("chimera_scrub_verified_bytes", "Keys and values verified by passes.", scrub.bytes),
+        ("chimera_scrub_damages", "Damage found by passes.", scrub.damages),
+    ];
+    for (name, help, count) in counters {
+        text.single(name, Counter, help, count);
+    }
+    let last = scrub.last_pass.clone().unwrap_or_default();
+    let help = "When the last full pass ended, since the Unix epoch; 0 before the first one has.";
+    text.single("chimera_scrub_last_pass_end_seconds", Gauge, help, last.ended_unix_seconds);
+    let gauges = [
+        ("chimera_scrub_last_pass_records", "Records that it verified.", last.records),
+        ("chimera_scrub_last_pass_bytes", "Their keys and values.", last.bytes),
+        ("chimera_scrub_last_pass_damages", "Damage that it found.", last.damages),
+    ];
+    for (name, help, value) in gauges {
+        text.single(name, Gauge, help, value);
+    }
+    if let Some(done) = scrub.pass_done_ratio {
+        let help = "How far the pass in the background is.";
+        text.single("chimera_scrub_pass_done_ratio", Gauge, help, done);
     }
 }
 

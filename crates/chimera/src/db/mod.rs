@@ -8,6 +8,7 @@ mod metrics_text;
 mod open;
 mod publish;
 mod report;
+mod scrub;
 pub mod session;
 pub mod typed;
 
@@ -21,6 +22,7 @@ use chimera_pmem::{Environment, Hardware, Pmem};
 
 use self::close::Lease;
 use self::metered::Metered;
+use self::scrub::Scrub;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::{AnyEngine, EngineKind, InspectReport, Options, Stats};
@@ -33,6 +35,7 @@ use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
 use crate::types::operations::SessionStats;
 use crate::types::progress::Progress;
+use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
@@ -82,6 +85,9 @@ pub(crate) struct Inner<P: Pmem> {
     engine: AnyEngine<P>,
     /// Reclaims space in the background.
     reclaim: OnceLock<Box<dyn Task>>,
+    /// Verifies everything in the background.
+    scrubbing: OnceLock<Box<dyn Task>>,
+    scrub: Scrub,
     /// Held by a compaction, so that no pass with another share of free space begins meanwhile.
     compaction: Mutex<()>,
     durability: Durability,
@@ -277,12 +283,23 @@ impl<P: Pmem> Db<P> {
         self.inner.metrics_text()
     }
 
-    /// Verifies every checksum and that index and records agree. Other sessions may go on.
+    /// Verifies every checksum and that index and records agree. Other sessions may go on. Counts as a full pass of
+    /// the [scrub](Options::scrub_every), of which it is one without rests.
     ///
     /// # Cost
     /// Reads the whole store, in one thread.
     pub fn check(&self, progress: Option<&Progress>) -> CheckReport {
-        self.inner.engine.check(progress)
+        self.inner.check(progress)
+    }
+
+    /// Runs a whole pass of the [scrub](Options::scrub_every) now, without rests: a [`check`](Self::check) that
+    /// returns what is known of the scrub then. The pass in the background goes on where it is.
+    ///
+    /// # Cost
+    /// As [`check`](Self::check).
+    pub fn scrub(&self, progress: Option<&Progress>) -> ScrubStats {
+        self.inner.check(progress);
+        self.inner.scrub_stats()
     }
 
     /// Rewrites blocks that are at least `free_percent` % free, then shrinks the tail of the file: records move
@@ -397,10 +414,11 @@ impl<P: Pmem> Inner<P> {
         Metered::new(self.engine.session(number), Meter::new(self.metrics.clone(), number))
     }
 
-    /// Processor time of space reclamation in the background.
-    fn reclaim_ns(&self) -> u64 {
-        let time = self.reclaim.get().and_then(|task| task.processor_time());
-        time.map_or(0, |time| time.as_nanos() as u64)
+    /// Processor time of space reclamation and of the scrub in the background.
+    fn tasks_ns(&self) -> u64 {
+        let tasks = [&self.reclaim, &self.scrubbing];
+        let times = tasks.into_iter().filter_map(|task| task.get()?.processor_time());
+        times.sum::<Duration>().as_nanos() as u64
     }
 }
 

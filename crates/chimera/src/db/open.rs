@@ -8,6 +8,7 @@ use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, Re
 
 use super::close::Lease;
 use super::publish::publisher;
+use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner};
 use crate::engine::shared::maintenance::Pace;
 use crate::engine::{Core, EngineKind, Options, Plan};
@@ -82,6 +83,8 @@ pub(super) fn on<P: Pmem>(
         kind,
         engine,
         reclaim: OnceLock::new(),
+        scrubbing: OnceLock::new(),
+        scrub: Scrub::default(),
         compaction: Mutex::default(),
         durability,
         recovery,
@@ -97,6 +100,9 @@ pub(super) fn on<P: Pmem>(
     pool.start_background()?;
     lease.publisher = publisher(&inner)?;
     start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;
+    if let Some(every) = options.scrub_every {
+        scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
+    }
     Ok(Db { inner, lease: Arc::new(lease) })
 }
 
@@ -135,6 +141,9 @@ fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
 fn check_options(options: &Options) -> Result<()> {
     if options.publish_metrics.is_some_and(|every| every < Options::PUBLISH_EVERY_MIN) {
         return Err(Error::InvalidOptions("metrics are published every 10 ms at most".to_owned()));
+    }
+    if options.scrub_every.is_some_and(|every| every < Options::SCRUB_EVERY_MIN) {
+        return Err(Error::InvalidOptions("a scrub takes 1 ms at least".to_owned()));
     }
     options.pool.validate()
 }

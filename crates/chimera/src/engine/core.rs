@@ -9,6 +9,7 @@ use super::options::Options;
 use super::shared::Poison;
 use crate::pool::Pool;
 use crate::records::key_hash::KeyHash;
+use crate::types::verify_reads::VerifyReads;
 
 /// What every engine is built on.
 pub(crate) struct Core<P: Pmem> {
@@ -19,6 +20,8 @@ pub(crate) struct Core<P: Pmem> {
     pub(crate) background: Background,
     /// Who is told of changes of the index.
     pub(crate) changes: Changes,
+    /// Whether gets verify the sums of values.
+    pub(crate) verify_reads: VerifyReads,
 }
 
 /// What work in the background may take.
@@ -40,6 +43,7 @@ impl<P: Pmem> Core<P> {
                 reclaim_bytes_per_second: options.reclaim_bytes_per_second,
             },
             changes: Changes::new(options.told.clone()),
+            verify_reads: options.verify_reads,
             pool,
         }
     }

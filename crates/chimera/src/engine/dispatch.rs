@@ -7,6 +7,7 @@ use chimera_pmem::Pmem;
 use super::report::EngineFigures;
 use super::shared::client::{Client, SharedClient};
 use super::shared::maintenance::Step;
+use super::shared::scrub::{self, Point, Scrubbed};
 use super::{
     AnyEngine, AnySession, Core, Engine, InspectReport, Options, each_engine, each_session,
 };
@@ -49,8 +50,14 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => Engine::durability(&**engine, given))
     }
 
+    /// Verifies everything. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
-        each_engine!(self, engine => Engine::check(&**engine, progress))
+        each_engine!(self, engine => scrub::check(&**engine, progress))
+    }
+
+    /// One step of a pass that verifies everything.
+    pub(crate) fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        each_engine!(self, engine => Engine::scrub_step(&**engine, from, report))
     }
 
     pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {

@@ -55,6 +55,7 @@ pub use viper::{
 use shared::client::Client;
 use shared::listing::Listed;
 use shared::maintenance::Step;
+use shared::scrub::{Point, Scrubbed};
 
 table::engines! { ($)
     /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
@@ -168,7 +169,16 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Stores `value` under `key`; tells whether the key is new.
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<bool>;
 
-    /// Reads the value of `key`, which has this hash, into the client's buffer. `false` when there is none.
+    /// As [`read`](Self::read), for a get: [`Core::verify_reads`] says whether it verifies the sum of the value.
+    /// Everything else is verified, and a mixture of two values is never read. Verifies it, unless the engine can
+    /// leave it out.
+    #[inline]
+    fn get(&self, client: &mut Self::Client, hash: u64, key: &[u8]) -> Result<bool> {
+        self.read(client, hash, key)
+    }
+
+    /// Reads the value of `key`, which has this hash, into the client's buffer, and verifies it whatever the options
+    /// say. `false` when there is none.
     fn read(&self, client: &mut Self::Client, hash: u64, key: &[u8]) -> Result<bool>;
 
     /// Hands the values of `keys`, which are checked, to `take`, with the key's number: one after the other,
@@ -180,7 +190,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
-            let found = self.read(client, self.core().hash.of(key), key)?;
+            let found = self.get(client, self.core().hash.of(key), key)?;
             take(number, found.then_some(&client.shared().value));
         }
         Ok(())
@@ -249,9 +259,11 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         ReclaimStats::default()
     }
 
-    /// Verifies everything. Other sessions may go on. Reads every record, unless the engine knows better.
-    fn check(&self, progress: Option<&Progress>) -> CheckReport {
-        shared::check::check(self, progress)
+    /// One step of a pass that verifies everything: a block, or some records, from `from` on. Adds what it found to
+    /// `report`. Other sessions may go on, and no damage is reported that is none. By a listing, unless the engine
+    /// knows better.
+    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        shared::scrub::by_listing(self, from, report)
     }
 
     /// Says what the store is made of. Other sessions may go on.
@@ -281,7 +293,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
         self.check_key(key)?;
-        let found = self.read(client, self.core().hash.of(key), key)?;
+        let found = self.get(client, self.core().hash.of(key), key)?;
         Ok(if found { Some(take(&client.shared().value)) } else { None })
     }
 

@@ -13,6 +13,7 @@ use crate::pool::PoolOptions;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
+use crate::types::verify_reads::VerifyReads;
 
 /// How a store is created and opened. Each setting names its default, its unit, what it costs, and
 /// whether it can change after creation.
@@ -31,7 +32,8 @@ pub struct Options {
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
     pub(crate) huge_pages: bool,
-    pub(crate) verify_reads: bool,
+    pub(crate) verify_reads: VerifyReads,
+    pub(crate) scrub_every: Option<Duration>,
     pub(crate) verify_at_open: bool,
     pub(crate) recovery_threads: usize,
     pub(crate) reclaim_percent: u32,
@@ -52,7 +54,8 @@ impl Default for Options {
             segment_bytes: None,
             flush: true,
             huge_pages: true,
-            verify_reads: true,
+            verify_reads: VerifyReads::Always,
+            scrub_every: Some(Self::SCRUB_EVERY_DEFAULT),
             verify_at_open: true,
             recovery_threads: 0,
             reclaim_percent: 50,
@@ -79,6 +82,10 @@ impl fmt::Debug for Options {
 impl Options {
     /// One operation in so many is timed.
     const LATENCY_SAMPLING_DEFAULT: u32 = 128;
+    /// From the begin of one scrub to the next.
+    const SCRUB_EVERY_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The shortest time from the begin of one scrub to the next.
+    pub(crate) const SCRUB_EVERY_MIN: Duration = Duration::from_millis(1);
     /// The shortest time between two publications of metrics.
     pub(crate) const PUBLISH_EVERY_MIN: Duration = Duration::from_millis(10);
 
@@ -177,9 +184,27 @@ impl Options {
         self
     }
 
-    /// Verify checksums on every read. Default true: about 15 ns per 200 bytes.
-    pub fn verify_reads(mut self, verify: bool) -> Self {
+    /// Whether a get verifies the sum of the value that it hands out. Default [`VerifyReads::Always`], which costs
+    /// a get some three instructions for each 8 bytes of its value (`chimera bench .. --verify-reads` measures it).
+    /// [`Sampled`](VerifyReads::Sampled) costs a seventeenth of that, and [`Never`](VerifyReads::Never) nothing: what
+    /// is at risk is that a get hands out a value that the medium has changed. Keys, headers and bounds are verified
+    /// in each mode, and so is whatever is no get. May change at every open.
+    pub fn verify_reads(mut self, verify: VerifyReads) -> Self {
         self.verify_reads = verify;
+        self
+    }
+
+    /// Verify everything in the background, once in so long: a pass takes at most that long, unless it would take
+    /// more than half of a processor. Default a day, which for a terabyte is some 12 MB a second to read; `None`
+    /// switches it off. From a millisecond on. May change at every open.
+    ///
+    /// The scrub reads a block or some records at a time, and rests in between. It takes no lock that a get does not
+    /// take, unless something looks damaged, and changes nothing. Damage is logged and counted in
+    /// [`Stats::scrub`](crate::Stats::scrub); the store goes on. The first pass begins when the store is opened, so
+    /// a store that is always closed before a pass ends relies on
+    /// [`verify_at_open`](Self::verify_at_open).
+    pub fn scrub_every(mut self, every: impl Into<Option<Duration>>) -> Self {
+        self.scrub_every = every.into();
         self
     }
 

@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::{EngineInspect, EngineKind, EngineStats};
 use crate::types::durability::Durability;
 use crate::types::operations::OperationStats;
+use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
+use crate::types::verify_reads::VerifyReads;
 
 /// What a store says of itself. Sizes are in bytes.
 #[derive(Clone, Debug, Serialize)]
@@ -55,6 +57,10 @@ pub struct Stats {
     pub background_ns: u64,
     /// Space reclamation since the store was opened.
     pub reclaim: ReclaimStats,
+    /// Whether gets verify the sums of values.
+    pub verify_reads: VerifyReads,
+    /// What was verified in the background, and by `check`, since the store was opened.
+    pub scrub: ScrubStats,
     /// What happened at open.
     pub recovery: RecoveryStats,
     /// What its sessions have done since then.

@@ -10,6 +10,8 @@ pub struct CheckReport {
     pub blocks: u64,
     /// Records read.
     pub records: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
     /// Entries of the index.
     pub index_entries: u64,
     /// Words of 8 bytes that no checksum covers because they are updated in place: at most one of a record. Everything

@@ -8,6 +8,8 @@ pub(crate) mod operations;
 pub(crate) mod position;
 pub(crate) mod progress;
 pub(crate) mod runs;
+pub(crate) mod scrub;
 pub(crate) mod stats;
 pub(crate) mod stream;
 pub(crate) mod swap;
+pub(crate) mod verify_reads;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use chimera::{Db, Error};
+use chimera::{Db, Error, VerifyReads};
 
 use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, change, checked_word, find, flip};
 use crate::tools::{
@@ -308,7 +308,7 @@ fn beside_a_damaged_value_others_are_updated() {
 /// Written anew, a damaged value would get a checksum that is right.
 #[test]
 fn a_damaged_value_is_not_written_anew_for_an_update() {
-    for verify_reads in [true, false] {
+    for verify_reads in VerifyReads::ALL {
         let directory = scratch();
         let path = directory.path();
         filled_store(path, &small(), RECORDS);

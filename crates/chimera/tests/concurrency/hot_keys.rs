@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::{Options, RecordLayout};
+use chimera::{Options, RecordLayout, VerifyReads};
 
 use crate::tools::{Chance, assert_sound, contents, key, open, scratch, value, version_of};
 use crate::{at_once, options};
@@ -67,7 +67,7 @@ fn four_sessions_at_the_same_keys_in_the_published_layout() {
 /// Without checksums to fall back on, versions of pages alone keep readers from torn values.
 #[test]
 fn four_sessions_at_the_same_keys_without_verification() {
-    hot_keys(4, &options().verify_reads(false));
+    hot_keys(4, &options().verify_reads(VerifyReads::Never));
 }
 
 /// Each key has one writer: no reader ever sees an older value after a newer one, nor none at all.

@@ -6,6 +6,7 @@ mod tools;
 mod counters;
 mod hot_keys;
 mod ranges;
+mod without_sums;
 
 use chimera::Options;
 

@@ -27,6 +27,7 @@ mod reclamation;
 mod reopening;
 mod reports;
 mod transfer;
+mod verification;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "read_only", tests: read_only::TESTS },
     Theme { name: "listing", tests: listing::TESTS },
     Theme { name: "transfer", tests: transfer::TESTS },
+    Theme { name: "verification", tests: verification::TESTS },
     Theme { name: "reports", tests: reports::TESTS },
     Theme { name: "changes", tests: changes::TESTS },
     Theme { name: "reclamation", tests: reclamation::TESTS },

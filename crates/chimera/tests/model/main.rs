@@ -5,7 +5,7 @@ mod tools;
 
 mod operations;
 
-use chimera::{Geometry, Options, RecordLayout};
+use chimera::{Geometry, Options, RecordLayout, VerifyReads};
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -137,6 +137,7 @@ fn keys_of_one_hash() {
 #[test]
 fn no_verification_and_no_flushes() {
     let case = case(8, 24, SMALL);
-    let options = case.options.clone().verify_reads(false).verify_at_open(false).flush(false);
+    let options =
+        case.options.clone().verify_reads(VerifyReads::Never).verify_at_open(false).flush(false);
     check(&Case { options, ..case });
 }

@@ -98,6 +98,10 @@ impl Environment for FaultyEnvironment {
         self.real.now_ns()
     }
 
+    fn unix_seconds(&self) -> u64 {
+        self.real.unix_seconds()
+    }
+
     fn random_u64(&self) -> u64 {
         self.real.random_u64()
     }

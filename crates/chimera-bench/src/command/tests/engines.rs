@@ -103,3 +103,19 @@ fn engines_are_compared_where_that_makes_sense() {
         assert!(matches!(outcome, Err(BenchError::Arguments(_))), "{line}: {outcome:?}");
     }
 }
+
+#[test]
+fn modes_of_verifying_gets_take_turns() {
+    let modes = "--verify-reads always,sampled,never";
+    let report = run_line(&format!("core {TINY} {modes} {BOTH}")).expect("runs");
+    let names: Vec<_> = report.stores.iter().map(|store| store.facts.engine.as_str()).collect();
+    assert_eq!(names, ["viper", "viper-sampled", "viper-never", "dram-map"]);
+    for name in &names[..3] {
+        assert!(row_of(&report, name, "get").counters.is_some(), "{name}");
+        assert_eq!(store_of(&report, name).verified_records, Some(3000), "{name}");
+        assert!(report.recovery.iter().any(|row| row.engine == *name), "{name}");
+    }
+    for wrong in ["core --verify-reads never,never", "floor --verify-reads always,never"] {
+        assert!(run_line(&format!("{wrong} {TINY}")).is_err(), "{wrong}");
+    }
+}

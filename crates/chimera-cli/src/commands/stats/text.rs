@@ -34,6 +34,7 @@ pub(super) fn table(path: &Path, publication: &Publication, interval: &Interval)
             bytes("chimera_pmem_bytes", &[]),
             bytes("chimera_dram_bytes", &[("part", "index")]),
         ),
+        scrub(publication),
         age(publication),
         String::new(),
         heading(interval),
@@ -67,6 +68,23 @@ pub(super) fn line(publication: &Publication, interval: &Interval) -> String {
         parts.push(age(publication));
     }
     parts.join("; ")
+}
+
+/// What was verified, and when.
+fn scrub(publication: &Publication) -> String {
+    let figure = |name| publication.value(name) as u64;
+    let verified = match figure("chimera_scrub_last_pass_end_seconds") {
+        0 => "no full pass has ended".to_owned(),
+        ended => {
+            // By the calendar, which may have been set since.
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+            let records = count(figure("chimera_scrub_last_pass_records"));
+            let ago = time(now.saturating_sub(ended) as f64);
+            format!("last full pass ended {ago} ago, {records} records")
+        }
+    };
+    let damages = count(figure("chimera_scrub_damages_total"));
+    format!("reads verified {}; {verified}, {damages} damages", publication.fact("verify_reads"))
 }
 
 fn age(publication: &Publication) -> String {

@@ -17,6 +17,8 @@ pub(crate) struct SharedClient {
     pub(crate) number: u32,
     /// For metrics.
     pub(crate) written: Written,
+    /// Gets before the next one that verifies the sum of its value, where a part of them does.
+    pub(crate) gets_left: u32,
     /// A value that was read.
     pub(crate) value: Vec<u8>,
     /// A value that is being changed.

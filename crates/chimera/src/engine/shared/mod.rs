@@ -5,15 +5,14 @@
 //! - `client`: what every session keeps.
 //! - `booking`: which operation counters book persistence steps under.
 //! - `settle`: waiting, where there is a journal, until an operation may be acknowledged.
-//! - `check`: verifying a store by reading it.
 //! - `creation`: agreement of a store with the options.
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: records as listings give them, and their positions.
 //! - `maintenance`: steps of work in the background, and their pace.
+//! - `scrub`: verifying a store, step by step.
 //! - `recovery`: work on many blocks by several threads.
 
 pub(crate) mod booking;
-pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod creation;
 mod keys;
@@ -21,6 +20,7 @@ pub(crate) mod listing;
 pub(crate) mod maintenance;
 mod poison;
 pub(crate) mod recovery;
+pub(crate) mod scrub;
 pub(crate) mod settle;
 pub(crate) mod update;
 

@@ -44,10 +44,10 @@ impl<P: Pmem> Teaching<P> {
 }
 
 impl<P: Pmem> State<P> {
-    /// Reads the value of `key` into `value`. `false` when there is none.
-    fn find(&self, hash: u64, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    /// Reads the value of `key` into `value`, and verifies it, its sum only if `sum`. `false` when there is none.
+    fn find(&self, hash: u64, key: &[u8], value: &mut Vec<u8>, sum: bool) -> Result<bool> {
         let Some(at) = self.map.get(&(hash, key.to_vec())).copied() else { return Ok(false) };
-        if !self.log.read(at, key, value)? {
+        if !self.log.read(at, key, value, sum)? {
             return Err(Error::corrupted("a record is not the one that its key had", at));
         }
         Ok(true)
@@ -97,9 +97,16 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         Ok(is_new)
     }
 
+    fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
+        let _booked = self.core.book(Operation::Get, client.number);
+        let sum = self.core.verify_reads.is_turn(&mut client.gets_left);
+        // Nobody writes meanwhile, so what is read is whole, with or without its sum.
+        self.lock().find(hash, key, &mut client.value, sum)
+    }
+
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
         let _booked = self.core.book(Operation::Get, client.number);
-        self.lock().find(hash, key, &mut client.value)
+        self.lock().find(hash, key, &mut client.value, true)
     }
 
     fn replace(
@@ -113,7 +120,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.number);
         let (mut state, mut value) = (self.lock_to_write()?, Vec::new());
-        if !state.find(hash, key, &mut value)? {
+        if !state.find(hash, key, &mut value, true)? {
             return Ok(Swap::Missing);
         }
         if value != expected {
@@ -131,7 +138,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         let _booked = self.core.book(Operation::Delete, client.number);
         let (hash, mut state) = (self.core.hash.of(key), self.lock_to_write()?);
         // A record that is damaged is not touched.
-        if !state.find(hash, key, &mut client.value)? {
+        if !state.find(hash, key, &mut client.value, true)? {
             return Ok(false);
         }
         let at = state.map.remove(&(hash, key.to_vec())).expect("just found");

@@ -1,43 +1,61 @@
 //! Verification of an open store: every checksum, and that index and records agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chimera_pmem::Pmem;
 
 use super::Viper;
 use super::scan::{Finding, Scan};
+use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::pool::Location;
 use crate::records::block_flags;
 use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{PageBuffers, Pages, Place};
+use crate::sync::atomic::{Ordering, fence};
 use crate::types::check::CheckReport;
-use crate::types::progress::Progress;
 
 /// Verifies the values, too; damaged words of bits are reported once and not followed.
 const EVERYTHING: Scan = Scan { values: true, salvage: false };
 
+/// The parts of a pass: blocks by their number, then the index by position.
+const BLOCKS: u8 = 0;
+const INDEX: u8 = 1;
+/// Verifying the index takes so much of the time that blocks take.
+const INDEX_PART: u64 = 8;
+
+/// Times that a block in which something looks damaged is read again before its pages are locked.
+const REREADS: u32 = 3;
+
 impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Verifies the whole store. Other sessions may go on.
-    pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
-        let mut report = CheckReport::default();
-        let mut buffers = PageBuffers::default();
+    /// One step of a pass that verifies everything: a block, or after all blocks a segment of the index. Other sessions
+    /// may go on.
+    ///
+    /// # Cost
+    /// Takes no lock that a get does not take: that of the index's segment to list it, and that of a key, while
+    /// a record is looked at which the index may not lead to. Only where a block looks damaged each time it is read
+    /// are all its pages locked, to read it once more.
+    pub(crate) fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         let blocks = self.core.pool.used_blocks();
-        for block in 0..blocks {
-            if block >= self.core.pool.used_blocks() {
-                // Given back since.
-                break;
+        let index = blocks / INDEX_PART + 1;
+        let more = |part, next, done| {
+            let whole = blocks + index;
+            Scrubbed::More { next: Point { part, next }, done, whole }
+        };
+        match from {
+            Point { part: BLOCKS, next: block } if block < blocks => {
+                self.check_block(block, &mut PageBuffers::default(), report);
+                report.blocks += 1;
+                more(BLOCKS, block + 1, block + 1)
             }
-            self.check_block(block, &mut buffers, &mut report);
-            report.blocks += 1;
-            if let (Some(progress), 0) = (progress, block % 64) {
-                progress(block, blocks);
-            }
+            Point { part: BLOCKS, .. } => more(INDEX, 0, blocks),
+            Point { next: position, .. } => match self.check_entries(position, report) {
+                Some(next) => {
+                    let share = (u128::from(next) * u128::from(index)) >> u64::BITS;
+                    more(INDEX, next, blocks + share as u64)
+                }
+                None => Scrubbed::Done,
+            },
         }
-        self.check_index(&mut report);
-        if let Some(progress) = progress {
-            progress(blocks, blocks);
-        }
-        report
     }
 
     fn check_block(&self, block: u64, buffers: &mut PageBuffers, report: &mut CheckReport) {
@@ -46,18 +64,20 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             flags.map(|flags| flags & (block_flags::LARGE | block_flags::FREE))
         };
         let shape_before = shape();
-        let mut damages = BTreeMap::new();
+        let mut damages = BTreeSet::new();
         let mut strangers = Vec::new();
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
             Finding::Record { record, hash, key } => {
                 report.records += 1;
+                let value_bytes = self.pages.value_bytes(&self.core.pool, &record);
+                report.bytes += (key.len() + value_bytes) as u64;
                 report.words_unchecked += u64::from(record.unchecked() != UncheckedWord::NONE);
                 if !self.is_indexed(&record.place, hash, key) {
                     strangers.push(record.place.record_at);
                 }
             }
-            Finding::Damage { at, what } => {
-                damages.insert(at, what);
+            Finding::Damage { at, .. } => {
+                damages.insert(at);
             }
         });
         // A block that was used again in another shape meanwhile has records at locations that were none: they
@@ -66,23 +86,51 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         for at in strangers.into_iter().filter(|_| is_same) {
             report.damage(at, "a record is not in the index".to_owned());
         }
+        // A record may have been changing while its page was read.
+        for _ in 0..REREADS {
+            damages = self.damages_again(block, buffers, &damages).into_keys().collect();
+        }
         if damages.is_empty() {
             return;
         }
-        // A record may have been changing while its page was read. With all page locks of the block
-        // held nothing changes, so what is found again is really damaged.
+        // With all page locks of the block held nothing changes, so what is found again is really damaged.
         let pages = if self.blocks.has(block) { self.pages.pages_per_block() } else { 0 };
         let _locks: Vec<_> = (0..pages)
             .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
             .map(|lock| lock.lock(&*self.core.pool.environment))
             .collect();
+        for (at, what) in self.damages_again(block, buffers, &damages) {
+            report.damage(at, what.to_owned());
+        }
+    }
+
+    /// Which of the `damages` of a block are found when it is read once more. Not those of a record that is not live
+    /// any more when it has been read: chunks of its value, which no lock of the block protects, may be used again.
+    fn damages_again(
+        &self,
+        block: u64,
+        buffers: &mut PageBuffers,
+        damages: &BTreeSet<u64>,
+    ) -> BTreeMap<u64, &'static str> {
+        let mut again = BTreeMap::new();
+        if damages.is_empty() {
+            return again;
+        }
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| {
-            if let Finding::Damage { at, what } = finding
-                && damages.contains_key(&at)
+            if let Finding::Damage { at, what, place } = finding
+                && damages.contains(&at)
+                && place.is_none_or(|place| self.is_still_live(&place))
             {
-                report.damage(at, what.to_owned());
+                again.insert(at, what);
             }
         });
+        again
+    }
+
+    /// Whether a record is live after all of it was read, or nobody can tell.
+    fn is_still_live(&self, place: &Place) -> bool {
+        fence(Ordering::Acquire);
+        self.pages.is_live(&self.core.pool, place).unwrap_or(true)
     }
 
     /// Whether the index leads to a record that was found, or the record has changed since.
@@ -103,17 +151,20 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.core.pool.read_only && matches!(self.find_locked(hash, key, |_| {}), Ok(Some(_)))
     }
 
-    /// Whether each entry of the index leads to a record with its hash.
-    fn check_index(&self, report: &mut CheckReport) {
-        let mut key = Vec::new();
-        self.index.for_each(|hash, location| {
+    /// Whether each entry of the next segment of the index, from a position on, leads to a record with its hash.
+    /// The position after that.
+    fn check_entries(&self, from: u64, report: &mut CheckReport) -> Option<u64> {
+        let (mut key, mut entries) = (Vec::new(), Vec::new());
+        let next = self.index.list(from, &mut entries);
+        for (hash, location) in entries {
             report.index_entries += 1;
             let place = self.pages.place_of(location);
             if !self.entry_is_right(hash, location, &place, &mut key) {
                 let what = "an entry of the index leads to no record of its key".to_owned();
                 report.damage(place.record_at, what);
             }
-        });
+        }
+        next
     }
 
     fn entry_is_right(

@@ -7,6 +7,7 @@ use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{self, SharedClient};
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
+use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::metrics::{Exposition, Kind};
 use crate::records::vpage::{PageParameters, Pages};
@@ -74,6 +75,11 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     }
 
     #[inline]
+    fn get(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        self.get_hashed(client, hash, key)
+    }
+
+    #[inline]
     fn read(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         self.read_hashed(client, hash, key)
     }
@@ -96,7 +102,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         new: &[u8],
         verify: bool,
     ) -> Result<Swap> {
-        self.replace(client, hash, key, expected, new, verify && self.verify_reads)
+        self.replace(client, hash, key, expected, new, verify && self.pages.is_checked())
     }
 
     #[inline]
@@ -145,8 +151,8 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.reclaim_stats()
     }
 
-    fn check(&self, progress: Option<&Progress>) -> CheckReport {
-        self.check(progress)
+    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        self.scrub_step(from, report)
     }
 
     fn inspect(&self, progress: Option<&Progress>) -> EngineInspect {

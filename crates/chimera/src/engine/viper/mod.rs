@@ -107,6 +107,7 @@ use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
+use crate::types::verify_reads::VerifyReads;
 use blocks::Blocks;
 pub(crate) use client::Client;
 pub(crate) use creation::Type;
@@ -138,7 +139,8 @@ pub(crate) struct Viper<P: Pmem, V: Pages> {
     clock: AtomicU64,
     /// Hashes of keys that have an old record in a damaged word, and where: salvage could not clear it.
     shadowed: OnceLock<BTreeMap<u64, u64>>,
-    verify_reads: bool,
+    /// Whether gets verify the sums of values: never where there are none.
+    verify_reads: VerifyReads,
 }
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
@@ -165,7 +167,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             reclaim: Reclaim::default(),
             clock: AtomicU64::new(0),
             shadowed: OnceLock::new(),
-            verify_reads: options.verify_reads && pages.is_checked(),
+            verify_reads: if pages.is_checked() { core.verify_reads } else { VerifyReads::Never },
             parameters,
             core,
         };

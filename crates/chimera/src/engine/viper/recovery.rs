@@ -140,7 +140,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 found.push((hash, record.place.location(), record.version(), key.len()));
                 keys.extend_from_slice(key);
             }
-            Finding::Damage { at, what } => {
+            Finding::Damage { at, what, .. } => {
                 self.blocks.note_damaged(block);
                 lock(findings).damage(at, what);
             }

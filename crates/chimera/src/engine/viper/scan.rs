@@ -6,15 +6,15 @@ use super::Viper;
 use crate::records::block_flags;
 use crate::records::checksum::Summed;
 use crate::records::header::Mismatch;
-use crate::records::vpage::{self, PageBuffers, Pages, Record, Room, Scanned, steps};
+use crate::records::vpage::{self, PageBuffers, Pages, Place, Record, Room, Scanned, steps};
 use crate::sync::atomic::Ordering;
 
 /// What reading a block found.
 pub(super) enum Finding<'a> {
     /// A live record that is sound, as far as it was asked for.
     Record { record: Record, hash: u64, key: &'a [u8] },
-    /// Something that is not as it must be.
-    Damage { at: u64, what: &'static str },
+    /// Something that is not as it must be: of the record at `place`, if of any.
+    Damage { at: u64, what: &'static str, place: Option<Place> },
 }
 
 /// What to verify beside keys and versions, and what to do about damage.
@@ -36,13 +36,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     ) -> Option<Room> {
         let flags = block_flags::read(&self.core.pool, block).unwrap_or_else(|_| {
             let at = self.core.pool.map.block_at(block);
-            visit(Finding::Damage { at, what: "the flags of a block are damaged" });
+            let what = "the flags of a block are damaged";
+            visit(Finding::Damage { at, what, place: None });
             0
         });
         let at = self.core.pool.map.block_at(block);
         if flags & block_flags::FREE != 0 {
             if !self.pages.is_blank(&self.core.pool, block) {
-                visit(Finding::Damage { at, what: "a block that is marked as free holds records" });
+                let what = "a block that is marked as free holds records";
+                visit(Finding::Damage { at, what, place: None });
             }
             return None;
         }
@@ -53,7 +55,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             Scanned::Record { record, key, value } => {
                 visit(self.judge(record, key, value, values));
             }
-            Scanned::Damage { at, what } => visit(Finding::Damage { at, what }),
+            Scanned::Damage { at, what } => {
+                visit(Finding::Damage { at, what, place: None });
+            }
         };
         let scan = vpage::Scan { flags, salvage: scan.salvage, values, is_sound: &is_sound };
         Some(self.pages.scan(&self.core.pool, &scan, block, buffers, &mut visit))
@@ -68,11 +72,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         verify_value: bool,
     ) -> Finding<'a> {
         let (at, pmem) = (record.place.record_at, &self.core.pool.pmem);
-        let hash = self.core.hash.of(key);
+        let (hash, place) = (self.core.hash.of(key), Some(record.place));
         let summed = value.filter(|_| verify_value).map(Summed::of);
         let mismatch = record.verify(hash, summed).err();
         if mismatch == Some(Mismatch::Key) && !pmem.skips(steps::KEY_CHECK) {
-            return Finding::Damage { at, what: "the key of a record does not match its checksum" };
+            let what = "the key of a record does not match its checksum";
+            return Finding::Damage { at, what, place };
         }
         let damage = if value.is_none() {
             Some("a part of a large value is missing or damaged")
@@ -84,7 +89,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if let Some(what) = damage {
             // Whatever is written next must win against it, should it ever be live again.
             self.clock.fetch_max(record.version(), Ordering::Relaxed);
-            return Finding::Damage { at, what };
+            return Finding::Damage { at, what, place };
         }
         Finding::Record { record, hash, key }
     }

@@ -19,15 +19,15 @@ pub(crate) struct LogRecord {
 }
 
 impl<P: Pmem> StorageLog<P> {
-    /// Reads the value of the record at `at` into `value`, and verifies the record. `false` when it is not a live one
-    /// of `key`.
+    /// Reads the value of the record at `at` into `value`, and verifies the record, its value only if `sum`. `false`
+    /// when it is not a live one of `key`.
     ///
     /// # Errors
     /// `Corrupted` when the record is damaged.
-    pub(crate) fn read(&self, at: u64, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    pub(crate) fn read(&self, at: u64, key: &[u8], value: &mut Vec<u8>, sum: bool) -> Result<bool> {
         let (_, log) = self.runs.range(..=at).next_back().expect("the run of a record");
         match self.entry(at, log.end)? {
-            Some((true, lengths)) => Ok(self.read_record(at, lengths, value)?.key == key),
+            Some((true, lengths)) => Ok(self.read_record(at, lengths, value, sum)?.key == key),
             _ => Ok(false),
         }
     }
@@ -51,21 +51,21 @@ impl<P: Pmem> StorageLog<P> {
         }
     }
 
-    /// Reads the record at `at`, its value into `value`, and verifies it.
+    /// Reads the record at `at`, its value into `value`, and verifies it, the value only if `sum`.
     pub(super) fn read_record(
         &self,
         at: u64,
         lengths: Lengths,
         value: &mut Vec<u8>,
+        sum: bool,
     ) -> Result<LogRecord> {
         let (pool, mut key) = (&self.pool, vec![0; lengths.key_bytes as usize]);
         pool.pmem.read(pool.extent(at + KEY_AT, key.len() as u64), &mut key);
         value.resize(lengths.beside_bytes as usize, 0);
         pool.pmem.read(pool.extent(at + lengths.beside_at(), value.len() as u64), value);
         let (hash, header) = (self.hash.of(&key), RecordHeader::load(&pool.pmem, at + HEADER_AT));
-        if header.verify(at, hash, Some(Summed::of(value))).is_err()
-            && !pool.pmem.skips(steps::READ_CHECK)
-        {
+        let summed = sum.then(|| Summed::of(value));
+        if header.verify(at, hash, summed).is_err() && !pool.pmem.skips(steps::READ_CHECK) {
             return Err(Error::corrupted("a record does not match its checksum", at));
         }
         Ok(LogRecord { at, hash, key, version: header.version() })

@@ -66,7 +66,7 @@ impl<P: Pmem> StorageLog<P> {
         };
         log.tail = at + lengths.span();
         if is_live {
-            records.push(self.read_record(at, lengths, &mut Vec::new())?);
+            records.push(self.read_record(at, lengths, &mut Vec::new(), true)?);
             log.live_records += 1;
         }
         Ok(true)

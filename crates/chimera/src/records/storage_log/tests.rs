@@ -75,14 +75,14 @@ fn a_record_is_read_by_its_offset_and_key_until_it_is_retired() {
     let mut log = StorageLog::new(new_pool(), hash(), LOG);
     let (at, other) = (append(&mut log, b"key", b"value"), append(&mut log, b"other", b""));
     let mut value = Vec::new();
-    assert!(log.read(at, b"key", &mut value).unwrap());
+    assert!(log.read(at, b"key", &mut value, true).unwrap());
     assert_eq!(value, b"value");
-    assert!(log.read(other, b"other", &mut value).unwrap());
+    assert!(log.read(other, b"other", &mut value, true).unwrap());
     assert_eq!(value, b"");
-    assert!(!log.read(other, b"key", &mut value).unwrap(), "of another key");
+    assert!(!log.read(other, b"key", &mut value, true).unwrap(), "of another key");
     log.retire(at).unwrap();
-    assert!(!log.read(at, b"key", &mut value).unwrap(), "retired");
-    assert!(log.read(other, b"other", &mut value).unwrap());
+    assert!(!log.read(at, b"key", &mut value, true).unwrap(), "retired");
+    assert!(log.read(other, b"other", &mut value, true).unwrap());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_damaged_record_is_an_error_and_with_salvage_its_run_is_kept() {
     // Of its key.
     pool.pmem.store_u64(records[1] + 24, 99, Site::new("test.damage"));
     let is_damage = |error: Error| matches!(error, Error::Corrupted { at, .. } if at == records[1]);
-    assert!(is_damage(log.read(records[1], &[1], &mut Vec::new()).unwrap_err()));
+    assert!(is_damage(log.read(records[1], &[1], &mut Vec::new(), true).unwrap_err()));
     assert!(is_damage(recover(&pool, false).err().expect("damage")));
     let (mut log, keys, damaged) = recover(&pool, true).unwrap();
     assert_eq!((keys, damaged), (vec![vec![0], vec![2]], 1));

@@ -88,6 +88,9 @@ pub(crate) trait Codec: Copy + Send + Sync + 'static {
         into: &'v mut Vec<u8>,
     ) -> Option<Summed<'v>>;
 
+    /// Reads the value without its sum, which is faster; `false` when a part of it cannot be found.
+    fn copy_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool;
+
     /// Whether the value, whose key's lock the caller holds, is this one.
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, record: &Record, value: &[u8]) -> bool;
 

@@ -139,6 +139,16 @@ impl Codec for LogPages {
         Some(Summed { bytes: into, sum })
     }
 
+    #[inline(always)]
+    fn copy_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool {
+        if record.lengths.is_spilled {
+            return self.read_chunks(pool, record, into);
+        }
+        into.resize(record.lengths.beside_bytes as usize, 0);
+        pool.pmem.read(Self::beside_extent(pool, record), into);
+        true
+    }
+
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, record: &Record, value: &[u8]) -> bool {
         if record.lengths.is_spilled {
             return self.chunks_are(pool, record, value);

@@ -108,6 +108,13 @@ impl Codec for SlottedPages {
     }
 
     #[inline(always)]
+    fn copy_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool {
+        into.resize(self.value_bytes, 0);
+        pool.pmem.read(self.value(pool, &record.place), into);
+        true
+    }
+
+    #[inline(always)]
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, record: &Record, value: &[u8]) -> bool {
         pool.pmem.compare(self.value(pool, &record.place), value)
     }
