@@ -154,3 +154,45 @@ fn the_counter_counts() {
     std::thread::sleep(std::time::Duration::from_millis(1));
     assert!(timestamp() > first);
 }
+
+/// Values of 256 bits that live across the copy, which code with AVX keeps in registers.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[test]
+fn a_copy_leaves_the_vectors_of_others_alone() {
+    use std::arch::x86_64::{
+        __m256i, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_storeu_si256, _mm256_xor_si256,
+    };
+
+    /// Loads values, copies, and xors each value with the copy's sum: so none is loaded again, or is done with
+    /// before the copy.
+    #[target_feature(enable = "avx2")]
+    #[inline(never)]
+    fn across(values: &mut [[u64; 4]; 10], from: &[u64; 4], to: &mut [u64; 4]) {
+        let at = values.as_mut_ptr().cast::<__m256i>();
+        macro_rules! across {
+            ($($value:ident $number:literal)*) => {
+                // SAFETY: below the tenth of ten values of 32 bytes.
+                $(let $value = unsafe { _mm256_loadu_si256(at.add($number)) };)*
+                // SAFETY: 32 readable and 32 writable bytes; the machine has AVX2, as this function needs it.
+                let sum = unsafe { copy_sum(to.as_mut_ptr().cast(), from.as_ptr().cast(), 1) };
+                let sum = _mm256_set1_epi64x(sum as i64);
+                // SAFETY: as above.
+                $(unsafe { _mm256_storeu_si256(at.add($number), _mm256_xor_si256($value, sum)) };)*
+            };
+        }
+        across!(a 0 b 1 c 2 d 3 e 4 f 5 g 6 h 7 i 8 j 9);
+    }
+
+    if !has_copy_sum() {
+        return;
+    }
+    let (from, mut to) = ([1, 2, 3, 4], [0; 4]);
+    let before: [[u64; 4]; 10] = std::array::from_fn(|number| [0x5555 ^ number as u64; 4]);
+    let mut values = before;
+    // SAFETY: the machine has AVX2.
+    unsafe { across(&mut values, &from, &mut to) };
+    let bytes: Vec<u8> = from.into_iter().flat_map(u64::to_le_bytes).collect();
+    let sum = crate::sum(&bytes);
+    assert_eq!(to, from);
+    assert_eq!(values, before.map(|value| value.map(|word| word ^ sum)), "a register was changed");
+}

@@ -110,8 +110,9 @@ static SUM_KEYS: [[u64; 4]; 2] = [[key(0), key(1), key(2), key(3)], [KEY_STEP.wr
 pub(crate) unsafe fn copy_sum(to: *mut u8, from: *const u8, groups: usize) -> u64 {
     let sum: u64;
     // SAFETY: both ranges are valid, as the caller promises. Hardware loads and stores each aligned 8 bytes of a
-    // vector whole, so these are relaxed word operations. Registers are named by their lower halves, which is all
-    // that code without AVX has in them, and their upper halves are zero at the end.
+    // vector whole, so these are relaxed word operations. VZEROUPPER makes the upper halves of all sixteen
+    // registers zero, which code with AVX may hold values in: so all are named as overwritten, by their lower
+    // halves, as code without AVX knows no others. The flags are not preserved.
     unsafe {
         asm!(
             "vmovdqu ymm0, [{keys}]",
@@ -146,6 +147,8 @@ pub(crate) unsafe fn copy_sum(to: *mut u8, from: *const u8, groups: usize) -> u6
             at = out(reg) _,
             sum = lateout(reg) sum,
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+            out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
             options(nostack),
         );
     }
