@@ -320,6 +320,14 @@ fn a_damaged_value_is_not_written_anew_for_an_update() {
             assert_fails(session.fetch_add_u64(&key(4), at, 1), words);
             assert_fails(session.compare_and_swap_u64(&key(4), at, 1, 2), words);
         }
+        let words = &["damaged at byte", "checksum"];
+        assert_fails(session.fetch_add_u64(&key(4), 4, 1), words);
+        assert_fails(session.update(&key(4), |value| value[0] ^= 1), words);
+        assert_fails(session.update(&key(4), |value| value.fill(7)), words);
+        let mut damaged = value(4, 1);
+        damaged[VALUE_BYTES - 3] ^= 2;
+        assert_fails(session.compare_and_swap(&key(4), &damaged, &damaged), words);
+        assert_fails(session.compare_and_swap(&key(4), &damaged, &value(4, 2)), words);
         assert_eq!(db.check(None).damages, 1);
     }
 }
