@@ -3,7 +3,7 @@
 //! # Why a value is whole, also where its sum is not verified
 //! A get that does not verify the sum ([`VerifyReads`]) relies on what every get does. It takes an answer only if
 //! 1. the version of the record's page was even before the first byte was read and is the same after the last one;
-//! 2. the index leads to the record after that, in the checked layouts;
+//! 2. the index leads to the record after that;
 //! 3. a value in chunks was found whole, and the record was still live after the last chunk was read.
 //!
 //! Whoever writes bytes of records in a page holds its lock: for a new record until the header is written, in the
@@ -131,7 +131,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let Some(value) = self.read_value::<SUM>(&record, into) else { return false };
         lock.read_is_valid(version)
-            && (!pages.is_checked() || self.index.is_there(hash, &found))
+            && self.index.is_there(hash, &found)
             && record.verify(hash, value.summed).is_ok()
     }
 
@@ -170,8 +170,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// key has moved away since it was found, and its next record may be in the making in the very same slot,
     /// whole but neither durable nor live. If the index does lead to it, the record was live when the location
     /// was found, or is now, or was in between: another record of the key is not written here before the index
-    /// leads to another place. The published layout needs no such care: there the page stays locked until the
-    /// record is live.
+    /// leads to another place.
+    ///
+    /// In the published layout the page stays locked until the record is live, so no record in the making is read.
+    /// But the record may have been moved away, and its block been given back, before the page's version was read.
+    /// Then the slot has zeros, which are the key whose bytes are all zero, and no checksum says otherwise.
     #[inline(always)]
     fn read_record<const SUM: bool>(
         &self,
@@ -193,9 +196,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         let value = self.read_value::<SUM>(&record, into);
         if !lock.read_is_valid(version)
-            || pages.is_checked()
-                && !self.index.leads_to(hash, found)
-                && !pool.pmem.skips(steps::LEADS_TO)
+            || !self.index.leads_to(hash, found) && !pool.pmem.skips(steps::LEADS_TO)
         {
             pool.pmem.operation_rereads();
             return Probe::Retry;
