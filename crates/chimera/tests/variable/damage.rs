@@ -1,8 +1,10 @@
 //! Words of records, descriptors and chunks that are not what was written.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use chimera::{Db, Error, Options};
+use chimera::{Db, Error, Options, VerifyReads};
 
 use super::{contents, small};
 use crate::tools::scratch;
@@ -160,4 +162,44 @@ fn a_store_with_a_cut_chain_can_be_salvaged_and_written() {
     for number in 0..KEYS {
         assert!(db.get(&key(number)).expect("a read").expect("it was put") == value(number + 5));
     }
+}
+
+/// Words of a record with chunks are damaged while the store is open. An update of a word of its value then fails as
+/// damage, which is not the caller's mistake; or it is done, and the value can be read.
+#[test]
+fn an_update_in_place_of_a_damaged_value_says_so() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let db = Db::open(&path, &small().verify_reads(VerifyReads::Never)).expect("a store");
+    let bytes = 3000;
+    for _ in 0..2 {
+        db.put(&key(0), &vec![0xab; bytes]).expect("room");
+        // The record names the word; the next update is in place.
+        db.fetch_add_u64(&key(0), 8, 1).expect("sound");
+        db.fetch_add_u64(&key(0), 8, 1).expect("sound");
+    }
+    let path = path.join("segment-000000");
+    let sound = std::fs::read(&path).expect("a file");
+    let word = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().expect("8 bytes"));
+    let file = File::options().write(true).open(&path).expect("a file");
+    let used = sound.len() - 4096;
+    let (mut refused, mut done) = (0, 0);
+    for at in (0..used).step_by(8).filter(|at| ![0, FILLER].contains(&word(*at))) {
+        for new in [0, !word(at), word(at) ^ 1] {
+            file.write_all_at(&new.to_le_bytes(), at as u64).expect("written");
+            match db.fetch_add_u64(&key(0), 8, 1) {
+                Ok(_) => {
+                    let found = db.get(&key(0)).unwrap_or_else(|error| panic!("{at}: {error}"));
+                    assert_eq!(found.map(|found| found.len()), Some(bytes), "{at}");
+                    done += 1;
+                }
+                Err(Error::Corrupted { .. }) => refused += 1,
+                Err(error) => panic!("{at}: {error}"),
+            }
+            file.write_all_at(&word(at).to_le_bytes(), at as u64).expect("written");
+        }
+    }
+    assert!(refused > 30 && done > 30, "{refused} refused, {done} done");
+    let outside = db.fetch_add_u64(&key(0), bytes, 1);
+    assert!(matches!(outside, Err(Error::FieldOutOfRange { .. })), "{outside:?}");
 }

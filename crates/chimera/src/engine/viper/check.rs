@@ -69,7 +69,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
             Finding::Record { record, hash, key } => {
                 report.records += 1;
-                let value_bytes = self.pages.value_bytes(&self.core.pool, &record);
+                let value_bytes =
+                    self.pages.value_bytes(&self.core.pool, &record).unwrap_or_default();
                 report.bytes += (key.len() + value_bytes) as u64;
                 report.words_unchecked += u64::from(record.unchecked() != UncheckedWord::NONE);
                 if !self.is_indexed(&record.place, hash, key) {

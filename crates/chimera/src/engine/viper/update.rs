@@ -140,11 +140,23 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     }
 
     /// Offset of the word with bytes `at..at + 8` of a value.
+    ///
+    /// # Errors
+    /// `FieldOutOfRange` for a word that the value does not have, `Corrupted` for one that it has and that cannot be
+    /// found.
     fn word_at(&self, record: &Record, at: usize) -> Result<u64> {
-        self.pages.value_word(&self.core.pool, record, at).ok_or_else(|| {
-            let value_bytes = self.pages.value_bytes(&self.core.pool, record);
-            Error::FieldOutOfRange { at, value_bytes }
-        })
+        let word = self.pages.value_word(&self.core.pool, record, at);
+        word.ok_or_else(|| self.no_word(record, at))
+    }
+
+    #[cold]
+    fn no_word(&self, record: &Record, at: usize) -> Error {
+        match self.pages.value_bytes(&self.core.pool, record) {
+            Some(value_bytes) if at.checked_add(8).is_none_or(|end| end > value_bytes) => {
+                Error::FieldOutOfRange { at, value_bytes }
+            }
+            _ => Unsound { at: record.place.record_at }.into_error(),
+        }
     }
 
     /// Stores a word of the value of the record at `place`, in place.

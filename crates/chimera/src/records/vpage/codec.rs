@@ -95,7 +95,7 @@ pub(crate) trait Codec: Copy + Send + Sync + 'static {
     fn value_is<P: Pmem>(&self, pool: &Pool<P>, record: &Record, value: &[u8]) -> bool;
 
     /// Bytes of the value, whose key's lock the caller holds.
-    fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, record: &Record) -> usize;
+    fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, record: &Record) -> Option<usize>;
 
     /// Offset in the pool of the word with bytes `at..at + 8` of a value, if one word has them.
     fn value_word<P: Pmem>(&self, pool: &Pool<P>, record: &Record, at: usize) -> Option<u64>;

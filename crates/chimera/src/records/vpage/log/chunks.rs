@@ -126,13 +126,14 @@ impl LogPages {
         })
     }
 
-    /// Bytes of a record's value, as its descriptor says.
+    /// Bytes of a record's value, as its descriptor says. None is spilled that has no bytes.
     pub(super) fn spilled_bytes<P: Pmem>(pool: &Pool<P>, record: &Record) -> Option<usize> {
         let value = Descriptor::load(&pool.pmem, Self::beside_at(record));
-        value.map(|value| value.bytes as usize)
+        value.map(|value| value.bytes as usize).filter(|bytes| *bytes > 0)
     }
 
-    /// Offset in the pool of byte `at` of a record's value.
+    /// Offset in the pool of byte `at` of a record's value, if all of the value can be found. A chain that is cut
+    /// behind the byte is damage, too: nothing is stored in a value that no get can read.
     pub(super) fn spilled_byte<P: Pmem>(
         &self,
         pool: &Pool<P>,
@@ -140,14 +141,14 @@ impl LogPages {
         at: usize,
     ) -> Option<u64> {
         let (mut before, mut found) = (0, None);
-        self.for_chunks(pool, record, |chunk| {
-            if at < before + chunk.length {
+        let is_whole = self.for_chunks(pool, record, |chunk| {
+            if found.is_none() && at < before + chunk.length {
                 found = Some(chunk.place.record_at + BYTES_AT + (at - before) as u64);
             }
             before += chunk.length;
-            found.is_none()
+            true
         });
-        found
+        found.filter(|_| is_whole)
     }
 
     /// The place of the record that the chunk at an offset belongs to, and whether the chunk is live.

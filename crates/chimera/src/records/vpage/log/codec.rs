@@ -157,11 +157,11 @@ impl Codec for LogPages {
             && pool.pmem.compare(Self::beside_extent(pool, record), value)
     }
 
-    fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, record: &Record) -> usize {
+    fn value_bytes<P: Pmem>(&self, pool: &Pool<P>, record: &Record) -> Option<usize> {
         if record.lengths.is_spilled {
-            return Self::spilled_bytes(pool, record).unwrap_or_default();
+            return Self::spilled_bytes(pool, record);
         }
-        record.lengths.beside_bytes as usize
+        Some(record.lengths.beside_bytes as usize)
     }
 
     #[inline]

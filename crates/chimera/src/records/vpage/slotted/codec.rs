@@ -120,8 +120,8 @@ impl Codec for SlottedPages {
     }
 
     #[inline(always)]
-    fn value_bytes<P: Pmem>(&self, _pool: &Pool<P>, _record: &Record) -> usize {
-        self.value_bytes
+    fn value_bytes<P: Pmem>(&self, _pool: &Pool<P>, _record: &Record) -> Option<usize> {
+        Some(self.value_bytes)
     }
 
     #[inline]
