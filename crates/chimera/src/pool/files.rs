@@ -68,7 +68,10 @@ impl PoolFiles {
                     "there is no such device, and a store is not created in /dev".to_owned();
                 return Err(Error::NotAStore { path: path.to_owned(), reason });
             }
-            None if create && !read_only => create_directory(&*environment, path)?,
+            None if create && !read_only => {
+                let created = environment.create_directory(path);
+                created.map_err(Error::io("create the directory", path))?;
+            }
             None => return Err(Error::NotFound { path: path.to_owned() }),
         }
         let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
@@ -241,23 +244,12 @@ impl PoolFiles {
         self.sync_directory()
     }
 
-    /// Makes the directory's own entry durable: its creation may have been interrupted.
-    pub(super) fn sync_parent(&self) -> Result<()> {
-        sync_entry_of(&*self.environment, &self.path)
+    /// Makes the entries of the directory and of all directories above it durable. Whoever made them may have been
+    /// killed before it did, and what is in a directory is lost with it.
+    pub(super) fn sync_parents(&self) -> Result<()> {
+        let mut parts = self.path.ancestors().filter(|part| part.parent().is_some());
+        parts.try_for_each(|part| sync_entry_of(&*self.environment, part))
     }
-}
-
-/// Creates a directory and its parents where missing, durably: what is in a directory is lost with it.
-fn create_directory(environment: &dyn Environment, path: &Path) -> Result<()> {
-    let mut missing = Vec::new();
-    for part in path.ancestors().filter(|part| !part.as_os_str().is_empty()) {
-        if environment.is_directory(part).map_err(Error::io("look at", part))?.is_some() {
-            break;
-        }
-        missing.push(part);
-    }
-    environment.create_directory(path).map_err(Error::io("create the directory", path))?;
-    missing.into_iter().rev().try_for_each(|part| sync_entry_of(environment, part))
 }
 
 /// Makes the entry of a directory in its parent durable, where one may.
@@ -265,6 +257,8 @@ pub(super) fn sync_entry_of(environment: &dyn Environment, directory: &Path) -> 
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     match environment.sync_directory(parent) {
+        // On a read-only file system nobody has made an entry.
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             log::warn!("a power loss now may take the new directory: {error}");
             Ok(())

@@ -257,7 +257,7 @@ fn map_superblock<P: Pmem>(
         }
         let superblock = new()?;
         let file = files.create_sized(&path, 0, FILE_BYTES)?;
-        files.sync_parent()?;
+        files.sync_parents()?;
         if JournalFile::is_wanted(&*file, options)? {
             journal.take_into_use(pmem, files, options, superblock.pool_id)?;
         }
@@ -275,7 +275,7 @@ fn map_superblock<P: Pmem>(
         if created {
             // The process that made the file may have been killed before it synced it.
             files.sync_created(&path, &*file)?;
-            files.sync_parent()?;
+            files.sync_parents()?;
         }
         Ok((superblock, created))
     };
