@@ -17,9 +17,8 @@
 //!    first fence after that. So what is durable beyond it was never fenced: nothing live is there, and
 //!    the session that is handed such a block again makes it blank.
 //! 4. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
-//!    word before that. With runs, the first word of each block beyond the used ones is durably zero or
-//!    that of a single block of invariant 3, but for one block while a run is handed out or given back: see
-//!    `runs`.
+//!    word before that. What the first word of a block beyond the used ones says does not count, and
+//!    need not be zero: blocks that were given back keep theirs, see `runs`.
 
 mod block_word;
 mod blocks;

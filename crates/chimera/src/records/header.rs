@@ -88,7 +88,7 @@ impl RecordHeader {
     /// The first part that does not match.
     ///
     /// # Cost
-    /// Two multiplications, and one more where a value is given.
+    /// Two multiplications, one more where a value is given, and two more where its header names a word.
     #[inline(always)]
     pub(crate) fn verify(
         &self,

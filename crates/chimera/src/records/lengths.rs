@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! record   [live: 1 bit | key length: 15 | value length: 16 | check: 32]
-//!          [check of place, version, key: 4 | check of place, value: 4] [version: 8] key value
+//!          [check of place, version word, key: 4 | check of place, value: 4] [version word: 8] key value
 //! ```
+//! The version word is the version and, above it, which word of the value is updated in place.
+//!
 //! Keys and values are padded to 8 bytes each, so that every field of a value keeps its alignment.
 
 use crate::pool::checked_word;

@@ -23,8 +23,8 @@
 //! # Locks
 //! A **page lock** is a version in DRAM, held by whoever writes bytes of records in the page, for
 //! readers to notice. The order is key, page, segment of the index; nobody holds two of one kind but
-//! `check`, which holds the page locks of one block, taken in order, and waits for nothing else. So
-//! nothing deadlocks.
+//! `check` and `Viper::empty_pages`, which hold the page locks of one block, taken in ascending order,
+//! and wait for nothing else. So nothing deadlocks.
 //! In the paper the page lock protects the bitset as well; here bits change by compare and swap, so
 //! that clearing the bit of an old record in another page needs no second page lock.
 //!

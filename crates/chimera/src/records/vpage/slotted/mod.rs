@@ -4,8 +4,10 @@
 //! byte 0   flags word: of the block, in its first page; zero in the others
 //! byte 8   bitset: one bit per slot; a set bit means a live record
 //!          padding, chosen so that records touch the fewest lines
-//! slots    [check of place, version, key: 4 | check of place, value: 4 | version: 8] key value
+//! slots    [check of place, version word, key: 4 | check of place, value: 4 | version word: 8] key value
 //! ```
+//! The version word is the version and, above it, which word of the value is updated in place.
+//!
 //! The part in brackets is there in the checked layout only. Keys and values are padded to 8 bytes
 //! each, so that every field of a value keeps its alignment.
 //!
