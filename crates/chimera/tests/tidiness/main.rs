@@ -45,6 +45,16 @@ fn files_are_short() {
     assert_none(&wrong, "a file has at most 600 lines");
 }
 
+/// Lines of code that the teaching engine may have: docs/ENGINES.md promises it.
+const TEACHING_LINES_MAX: usize = 300;
+
+#[test]
+fn the_teaching_engine_is_short() {
+    let teaching = |source: &&Source| source.is_in("chimera/src/engine/teaching");
+    let lines: usize = sources().iter().filter(teaching).map(|source| source.code().count()).sum();
+    assert!((100..=TEACHING_LINES_MAX).contains(&lines), "the teaching engine has {lines} lines");
+}
+
 #[test]
 fn nothing_is_left_to_do() {
     // In two parts, so that this file does not have them.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
 use crate::chance::Chance;
-use crate::simulated::{Mutation, MutationKind};
+use crate::simulated::Mutation;
 
 /// Bytes after the words of a value: so few that a run has many records, and so many that it has one.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
@@ -35,14 +35,11 @@ impl StoreShape for TeachingShape {
 
     fn equivalent(mutation: Mutation) -> Option<&'static str> {
         // The pool's own crash tests notice each of them.
-        match (mutation.kind, mutation.site) {
-            (MutationKind::DropFence, "pool.run.take") => Some(
-                "the fence of the record that is written there next comes before anything relies on it",
-            ),
-            (_, "pool.run.free") => Some(
+        match mutation.site {
+            "pool.run.free" => Some(
                 "recovery frees a run in which nothing is live, and never looks at dead records",
             ),
-            (_, "pool.run.found") => Some(
+            "pool.run.found" => Some(
                 "a run whose word a killed process had not fenced has no live record: it is freed again",
             ),
             _ => None,
