@@ -184,24 +184,25 @@ impl Options {
         self
     }
 
-    /// Whether a get verifies the sum of the value that it hands out. Default [`VerifyReads::Always`], which costs
-    /// a get some three instructions for each 8 bytes of its value (`chimera bench .. --verify-reads` measures it).
-    /// [`Sampled`](VerifyReads::Sampled) costs a seventeenth of that, and [`Never`](VerifyReads::Never) nothing: what
-    /// is at risk is that a get hands out a value that the medium has changed. Keys, headers and bounds are verified
-    /// in each mode, and so is whatever is no get. May change at every open.
+    /// Whether a get verifies the sum of the value that it hands out. Default [`VerifyReads::Always`], which makes a
+    /// get take longer, the more the longer its value is: `chimera bench core --verify-reads always,sampled,never`
+    /// measures by how much. [`Sampled`](VerifyReads::Sampled) costs a seventeenth of that, and
+    /// [`Never`](VerifyReads::Never) nothing. What is at risk with these is that a get hands out a value that the
+    /// medium has changed. Keys, headers and bounds are verified in each mode, and so is whatever is no get. May
+    /// change at every open.
     pub fn verify_reads(mut self, verify: VerifyReads) -> Self {
         self.verify_reads = verify;
         self
     }
 
     /// Verify everything in the background, once in so long: a pass takes at most that long, unless it would take
-    /// more than half of a processor. Default a day, which for a terabyte is some 12 MB a second to read; `None`
-    /// switches it off. From a millisecond on. May change at every open.
+    /// more than half of a processor. Default a day: of a terabyte a pass reads some 15 MB a second. `None` switches
+    /// it off. From a millisecond on. May change at every open.
     ///
-    /// The scrub reads a block or some records at a time, and rests in between. It takes no lock that a get does not
-    /// take, unless something looks damaged, and changes nothing. Damage is logged and counted in
-    /// [`Stats::scrub`](crate::Stats::scrub); the store goes on. The first pass begins when the store is opened, so
-    /// a store that is always closed before a pass ends relies on
+    /// The scrub reads a block or some records at a time, and rests in between. It waits for writers, and they for
+    /// it, as briefly as a listing, and longer only where something looks damaged. It changes nothing. Damage is
+    /// logged and counted in [`Stats::scrub`](crate::Stats::scrub), and the store goes on. The first pass begins when
+    /// the store is opened, so a store that is always closed before a pass ends relies on
     /// [`verify_at_open`](Self::verify_at_open).
     pub fn scrub_every(mut self, every: impl Into<Option<Duration>>) -> Self {
         self.scrub_every = every.into();

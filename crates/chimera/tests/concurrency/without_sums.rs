@@ -59,7 +59,8 @@ fn no_value_is_torn(options: &Options, words: Option<usize>) {
                     session.update(&key, all).expect("an update");
                 }
                 _ => {
-                    drop(session.put(&key, &value(number, words_of(chance.word()))).expect("room"))
+                    let value = value(number, words_of(chance.word()));
+                    session.put(&key, &value).expect("room");
                 }
             }
         }

@@ -31,9 +31,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// may go on.
     ///
     /// # Cost
-    /// Takes no lock that a get does not take: that of the index's segment to list it, and that of a key, while
-    /// a record is looked at which the index may not lead to. Only where a block looks damaged each time it is read
-    /// are all its pages locked, to read it once more.
+    /// Reading a block takes no lock, but that of a key where the index seems not to lead to its record. Reading the
+    /// index takes the lock of a segment while its entries are copied, as a listing does, and that of a key while
+    /// its record is looked at. Only where a block looks damaged each time it is read are all its pages locked, to
+    /// read it once more.
     pub(crate) fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         let blocks = self.core.pool.used_blocks();
         let index = blocks / INDEX_PART + 1;
