@@ -100,11 +100,36 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
         if index >= self.present.load(Ordering::Acquire) {
             return None;
         }
-        let base = if index < self.first { &self.head } else { &self.rest };
+        let base = if index < self.first { self.of_head() } else { &self.rest };
         let element = base.load(Ordering::Relaxed).wrapping_add(index as usize);
         // SAFETY: the element is in usable memory (invariant 1), initialised, because zeros are valid
         // (`FromZeros`), and lives as long as `self`. Only shared references are ever given out.
         Some(unsafe { &*element })
+    }
+
+    /// `count` elements from `start` on. `None` unless all are present, and either all of them or none lie on the
+    /// heap.
+    #[inline(always)]
+    pub fn range(&self, start: u64, count: u64) -> Option<&[T]> {
+        let end = start.checked_add(count)?;
+        // Acquire: as in `get`.
+        if end > self.present.load(Ordering::Acquire) {
+            return None;
+        }
+        if start < self.first && end > self.first {
+            return None;
+        }
+        let base = if start < self.first { self.of_head() } else { &self.rest };
+        let elements = base.load(Ordering::Relaxed).wrapping_add(start as usize);
+        // SAFETY: as in `get`; neighbours on the heap, or in the reserved range, are neighbours in memory.
+        Some(unsafe { std::slice::from_raw_parts(elements, count as usize) })
+    }
+
+    /// For a branch that a large table hardly ever takes.
+    #[inline(always)]
+    fn of_head(&self) -> &AtomicPtr<T> {
+        cold_path();
+        &self.head
     }
 
     /// Makes the elements with numbers below `count` present, zeroed where they are new.
@@ -206,6 +231,11 @@ impl<T> fmt::Debug for Arena<T> {
         f.debug_struct("Arena").field("count", &count).finish_non_exhaustive()
     }
 }
+
+/// Tells the compiler that a branch is hardly ever taken.
+#[inline]
+#[cold]
+fn cold_path() {}
 
 /// Zeroed memory from the heap.
 fn allocate<T>(layout: Layout) -> io::Result<*mut T> {

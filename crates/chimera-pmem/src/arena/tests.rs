@@ -131,3 +131,24 @@ fn readers_and_growers_agree() {
         }
     }
 }
+
+#[test]
+fn a_range_is_what_its_elements_are_and_lies_on_one_side() {
+    let arena = Arena::<AtomicU64>::new(8, false);
+    assert!(arena.range(0, 1).is_none(), "nothing is present");
+    arena.ensure(100).unwrap();
+    for (start, count) in [(0, 8), (3, 2), (8, 92), (50, 10), (7, 1), (8, 0)] {
+        let range = arena.range(start, count).unwrap();
+        assert_eq!(range.len() as u64, count);
+        for (index, element) in (start..).zip(range) {
+            assert!(ptr::eq(element, arena.get(index).unwrap()), "element {index}");
+        }
+    }
+    assert!(arena.range(7, 2).is_none(), "one on the heap, one not");
+    assert!(arena.range(0, 9).is_none(), "all on the heap but one");
+    let present = arena.bytes_reserved() / 8;
+    assert!(arena.range(present - 1, 1).is_some());
+    for (start, count) in [(present, 1), (present - 1, 2), (u64::MAX, 1), (1, u64::MAX)] {
+        assert!(arena.range(start, count).is_none(), "{count} from {start}");
+    }
+}

@@ -14,8 +14,11 @@ pub(crate) struct BlockMap {
     pub(crate) blocks_per_segment: u64,
     pub(crate) block_bytes: u64,
     shift: u64,
-    /// 2^64 / `blocks_per_segment`, rounded up: exact for block numbers below 2^32.
-    reciprocal: u128,
+    /// Bytes between the last block of a segment and the first one of the next.
+    gap_bytes: u64,
+    /// 2^63 / `blocks_per_segment`, rounded up: exact for block numbers below 2^32 and up to
+    /// [`BLOCKS_PER_SEGMENT_MAX`](Self::BLOCKS_PER_SEGMENT_MAX).
+    reciprocal: u64,
 }
 
 impl BlockMap {
@@ -25,15 +28,18 @@ impl BlockMap {
         let shift = u64::from(geometry.block_shift_bytes);
         let room = geometry.segment_bytes.checked_sub(SEGMENT_HEADER_BYTES + shift)?;
         let blocks_per_segment = room.checked_div(block_bytes)?;
-        (blocks_per_segment > 0 && u32::try_from(blocks_per_segment).is_ok()).then(|| Self {
+        (1..=Self::BLOCKS_PER_SEGMENT_MAX).contains(&blocks_per_segment).then(|| Self {
             base,
             segment_bytes: geometry.segment_bytes,
             blocks_per_segment,
             block_bytes,
             shift,
-            reciprocal: (1_u128 << 64).div_ceil(u128::from(blocks_per_segment)),
+            gap_bytes: geometry.segment_bytes - blocks_per_segment * block_bytes,
+            reciprocal: (1_u64 << 63).div_ceil(blocks_per_segment),
         })
     }
+
+    const BLOCKS_PER_SEGMENT_MAX: u64 = 1 << 31;
 
     /// Largest number of blocks, so that it fits 32 bits.
     pub(crate) const BLOCKS_MAX: u64 = u32::MAX as u64;
@@ -41,9 +47,8 @@ impl BlockMap {
     /// Offset of a block in the pool.
     #[inline(always)]
     pub(crate) fn block_at(&self, block: u64) -> u64 {
-        let segment = ((u128::from(block) * self.reciprocal) >> 64) as u64;
-        let inside = block - segment * self.blocks_per_segment;
-        self.base + segment * self.segment_bytes + self.block_in_segment(inside)
+        let segment = ((u128::from(block) * u128::from(self.reciprocal)) >> 63) as u64;
+        self.base + self.shift + block * self.block_bytes + segment * self.gap_bytes
     }
 
     /// Offset in its segment of block number `inside` of the segment; of the end of the last one, too.
@@ -79,13 +84,19 @@ mod tests {
 
     #[test]
     fn blocks_follow_each_other_and_stay_in_their_segment() {
-        for segment_bytes in [1 << 30, 64 << 20, 1 << 20] {
+        for (segment_bytes, block_bytes) in [
+            (1 << 30, 24 << 10),
+            (64 << 20, 256),
+            (1 << 20, 24 << 10),
+            (1 << 39, 256),
+            (32 << 10, 24 << 10),
+        ] {
             for block_shift_bytes in [0, 2048] {
-                let geometry = PoolGeometry { block_shift_bytes, segment_bytes, ..USUAL };
+                let geometry = PoolGeometry { block_shift_bytes, segment_bytes, block_bytes };
                 let map = BlockMap::new(8192, &geometry).unwrap();
                 let per = map.blocks_per_segment;
                 let interesting =
-                    [0, 1, per - 1, per, per + 1, 7 * per - 1, 7 * per, (1 << 32) - 1];
+                    [0, 1, per - 1, per, per + 1, 7 * per - 1, 7 * per, BlockMap::BLOCKS_MAX];
                 for block in interesting {
                     let segment = block / per;
                     let expected = 8192

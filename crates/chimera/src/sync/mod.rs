@@ -24,8 +24,12 @@ pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWr
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
 #[cfg(loom)]
-pub(crate) use under_loom::{Arena, atomic};
+pub(crate) use under_loom::{Arena, ArenaRange, atomic};
 pub(crate) use version_lock::{VersionGuard, VersionLock};
+
+/// Elements of an [`Arena`] that follow one another.
+#[cfg(not(loom))]
+pub(crate) type ArenaRange<'a, T> = &'a [T];
 
 /// Locks a mutex whose data stays meaningful when another holder has panicked, and whose holders wait
 /// for nothing.

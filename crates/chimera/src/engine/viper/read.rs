@@ -292,7 +292,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         key: &[u8],
         prefetch: impl Fn(&Place),
     ) -> Result<Option<Existing<'_>>> {
-        let glance = self.index.glance(hash);
+        // The key is expected to be there.
+        let glance = self.index.first(hash).map_or_else(|| self.index.glance(hash), Glance::Entry);
         if let Glance::Entry(found) = &glance {
             let place = self.pages.place_of(found.location);
             self.core.pool.pmem.prefetch(self.pages.head(&self.core.pool, &place, key.len()));

@@ -130,40 +130,33 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         buffers: &mut Buffers,
         findings: &Mutex<Findings>,
     ) -> Option<Room> {
-        let Buffers { pages, found, keys } = buffers;
+        let Buffers { pages, found, key } = buffers;
         found.clear();
-        keys.clear();
         let room = self.scan_block(scan, block, pages, &mut |finding| match finding {
-            Finding::Record { record, hash, key } => {
+            Finding::Record { record, hash, .. } => {
                 // The index's lines arrive while the rest of the block is read.
                 self.index.prefetch(hash);
-                found.push((hash, record.place.location(), record.version(), key.len()));
-                keys.extend_from_slice(key);
+                found.push((hash, record.place.location(), record.version()));
             }
             Finding::Damage { at, what, .. } => {
                 self.blocks.note_damaged(block);
                 lock(findings).damage(at, what);
             }
         });
-        let newest = found.iter().map(|(_, _, version, _)| *version).max().unwrap_or_default();
+        let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
         self.clock.fetch_max(newest, Ordering::Relaxed);
-        let mut keys = &keys[..];
-        for (hash, location, version, key_bytes) in found.iter() {
-            let (key, rest) = keys.split_at(*key_bytes);
-            keys = rest;
+        for &(hash, location, version) in found.iter() {
             if let Err(error) = self.index.prepare_insert() {
                 lock(findings).failure.get_or_insert(no_index_memory(error));
                 return None;
             }
-            let new = (*location, *version);
-            let loser =
-                self.index.upsert_with(*hash, *location, |old| self.newer_of(old, new, key));
-            match loser {
+            let newer = |old| self.newer_of(old, (location, version), key);
+            match self.index.upsert_with(hash, location, newer) {
                 Ok(None) => {}
                 Ok(Some(loser)) => lock(findings).losers.push(loser),
                 Err(TooManyAlike) => {
                     self.blocks.note_damaged(block);
-                    let at = self.pages.place_of(*location).record_at;
+                    let at = self.pages.place_of(location).record_at;
                     let mut findings = lock(findings);
                     findings.is_crowded = true;
                     findings.damage(at, "more keys than chance allows have one 64-bit hash");
@@ -173,9 +166,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         room
     }
 
-    /// Which of two records stays: the one in the index or a new one of `key`.
-    fn newer_of(&self, old: Location, new: (Location, u64), key: &[u8]) -> Resolve {
+    /// Which of two records stays, if they are of one key: the one in the index or a new one. `key` is a buffer.
+    #[cold]
+    fn newer_of(&self, old: Location, new: (Location, u64), key: &mut Vec<u8>) -> Resolve {
         let (pool, pages) = (&*self.core.pool, &self.pages);
+        if self.decode_with_key(&pages.place_of(new.0), key).is_none() {
+            return Resolve::OtherKey;
+        }
         let record = pages.decode(pool, &pages.place_of(old));
         let record = record.filter(|record| pages.key_is(pool, record, key));
         let Some(old_version) = record.map(|record| record.version()) else {
@@ -241,8 +238,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 #[derive(Default)]
 struct Buffers {
     pages: PageBuffers,
-    /// Hash, location, version, bytes of the key.
-    found: Vec<(u64, Location, u64, usize)>,
-    /// The keys of `found`, one after the other.
-    keys: Vec<u8>,
+    /// Hash, location, version.
+    found: Vec<(u64, Location, u64)>,
+    key: Vec<u8>,
 }

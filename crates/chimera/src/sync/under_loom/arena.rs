@@ -16,6 +16,25 @@ pub(crate) struct Arena<T> {
     elements: Box<[OnceLock<T>]>,
 }
 
+/// Stands for a slice of elements, all of which were made.
+#[derive(Debug)]
+pub(crate) struct ArenaRange<'a, T>(&'a [OnceLock<T>]);
+
+impl<T> Clone for ArenaRange<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for ArenaRange<'_, T> {}
+
+impl<'a, T> ArenaRange<'a, T> {
+    /// As the method of slices.
+    pub(crate) fn get(self, index: usize) -> Option<&'a T> {
+        self.0.get(index)?.get()
+    }
+}
+
 impl<T: Default> Arena<T> {
     /// An empty arena.
     pub(crate) fn new(_first: usize, _huge_pages: bool) -> Self {
@@ -26,6 +45,12 @@ impl<T: Default> Arena<T> {
     /// As the real one.
     pub(crate) fn get(&self, index: u64) -> Option<&T> {
         self.elements.get(index as usize)?.get()
+    }
+
+    /// As the real one.
+    pub(crate) fn range(&self, start: u64, count: u64) -> Option<ArenaRange<'_, T>> {
+        let elements = self.elements.get(start as usize..(start + count) as usize)?;
+        elements.iter().all(|element| element.get().is_some()).then_some(ArenaRange(elements))
     }
 
     /// As the real one.

@@ -5,4 +5,4 @@ pub(crate) mod atomic;
 #[cfg(test)]
 pub(crate) mod model;
 
-pub(crate) use arena::Arena;
+pub(crate) use arena::{Arena, ArenaRange};

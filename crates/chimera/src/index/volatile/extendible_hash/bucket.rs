@@ -8,8 +8,8 @@ use chimera_pmem::prefetch_read;
 
 use super::geometry::{BUCKET_SLOTS, BUCKET_WORDS, HashGeometry};
 use crate::pool::Location;
-use crate::sync::Arena;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arena, ArenaRange};
 
 /// A cache line of words: four fingerprints, four locations.
 #[derive(Debug)]
@@ -21,6 +21,20 @@ pub(super) struct Line([AtomicU64; BUCKET_WORDS as usize]);
 /// A bucket. Everything that changes it needs the lock of its segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a>(&'a Line);
+
+impl<'a> Bucket<'a> {
+    /// The bucket with this number of a segment.
+    #[inline(always)]
+    pub(super) fn of(
+        lines: &'a Arena<Line>,
+        geometry: HashGeometry,
+        segment: u64,
+        number: u32,
+    ) -> Self {
+        let line = segment << geometry.bucket_bits() | u64::from(number);
+        Self(lines.get(line).expect("a segment that was ensured"))
+    }
+}
 
 impl Bucket<'_> {
     #[inline(always)]
@@ -48,7 +62,7 @@ impl Bucket<'_> {
     /// The slots that have the fingerprint `hash`, occupied or not: a one for each. All are compared, so that
     /// nothing depends on a guess where the entry is.
     #[inline(always)]
-    fn alike(self, hash: u64) -> u32 {
+    pub(super) fn alike(self, hash: u64) -> u32 {
         let is = |slot: u32| u32::from(self.fingerprint(slot) == hash) << slot;
         is(0) | is(1) | is(2) | is(3)
     }
@@ -157,7 +171,7 @@ impl Found<'_> {
 /// The slots of one segment.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a> {
-    lines: &'a Arena<Line>,
+    lines: ArenaRange<'a, Line>,
     geometry: HashGeometry,
     segment: u64,
 }
@@ -166,7 +180,9 @@ impl<'a> Slots<'a> {
     /// Of a segment whose lines are present in `lines`.
     #[inline(always)]
     pub(super) fn new(lines: &'a Arena<Line>, geometry: HashGeometry, segment: u64) -> Self {
-        Self { lines, geometry, segment }
+        let start = segment << geometry.bucket_bits();
+        let lines = lines.range(start, u64::from(geometry.buckets()));
+        Self { lines: lines.expect("a segment that was ensured"), geometry, segment }
     }
 
     #[inline(always)]
@@ -177,8 +193,7 @@ impl<'a> Slots<'a> {
     /// The bucket with this number.
     #[inline(always)]
     pub(super) fn bucket(self, number: u32) -> Bucket<'a> {
-        let line = (self.segment << self.geometry.bucket_bits()) | u64::from(number);
-        Bucket(self.lines.get(line).expect("a segment that was ensured"))
+        Bucket(self.lines.get(number as usize).expect("a bucket of the segment"))
     }
 
     /// The two buckets `hash` may live in, its home first.
@@ -198,24 +213,6 @@ impl<'a> Slots<'a> {
                 }
             }
         }
-    }
-
-    /// The first slot of `hash`, if it is occupied.
-    #[inline(always)]
-    pub(super) fn first_alike(self, hash: u64) -> Option<Found<'a>> {
-        let home = self.geometry.home(hash);
-        let mut bucket = self.bucket(home);
-        let mut alike = bucket.alike(hash);
-        if alike == 0 {
-            bucket = self.bucket(self.geometry.other(hash, home));
-            alike = bucket.alike(hash);
-        }
-        if alike == 0 {
-            return None;
-        }
-        let slot = alike.trailing_zeros();
-        let location = bucket.location(slot)?;
-        Some(Found { segment: self.segment, slot: Some((bucket, slot)), location })
     }
 
     /// The first occupied slot of `hash` that `is` says yes to; home comes first.

@@ -155,7 +155,9 @@ impl ExtendibleHash {
     ) -> Result<Option<Location>, TooManyAlike> {
         loop {
             let locked = self.lock(hash);
-            for bucket in locked.slots.candidates(hash) {
+            let mut free = None;
+            for bucket in locked.slots().candidates(hash) {
+                free = free.or_else(|| Some((bucket, bucket.free_slot()?)));
                 for (slot, old) in bucket.matches(hash) {
                     match same_key(old) {
                         Resolve::OtherKey => {}
@@ -177,7 +179,7 @@ impl ExtendibleHash {
                     }
                 }
             }
-            match self.room(&locked, hash) {
+            match self.room_or(free, &locked, hash) {
                 Room::Slot(bucket, slot) => {
                     bucket.fill(slot, hash, new);
                     locked.header.set_entries(locked.header.entries() + 1);
@@ -220,7 +222,7 @@ impl ExtendibleHash {
         location: Location,
     ) -> (LockedSegment<'_>, Option<(Bucket<'_>, u32)>) {
         let locked = self.lock(hash);
-        let slot = locked.slots.find_exact(hash, location);
+        let slot = locked.slots().find_exact(hash, location);
         (locked, slot)
     }
 
@@ -233,13 +235,32 @@ impl ExtendibleHash {
     /// Finds a place for a new entry in a locked segment, or splits it.
     #[inline]
     fn room<'a>(&self, locked: &LockedSegment<'a>, hash: u64) -> Room<'a> {
-        let slots = locked.slots;
-        let candidates = slots.geometry().candidates(hash);
-        let free = candidates.into_iter().find_map(|number| {
+        let slots = locked.slots();
+        let free = slots.geometry().candidates(hash).into_iter().find_map(|number| {
             let bucket = slots.bucket(number);
             Some((bucket, bucket.free_slot()?))
         });
-        match free.or_else(|| displacement::make_room(slots, candidates)) {
+        self.room_or(free, locked, hash)
+    }
+
+    /// As [`room`](Self::room), of a caller that has looked for a free slot.
+    #[inline(always)]
+    fn room_or<'a>(
+        &self,
+        free: Option<(Bucket<'a>, u32)>,
+        locked: &LockedSegment<'a>,
+        hash: u64,
+    ) -> Room<'a> {
+        match free {
+            Some((bucket, slot)) => Room::Slot(bucket, slot),
+            None => self.room_made(locked, hash),
+        }
+    }
+
+    #[inline(never)]
+    fn room_made<'a>(&self, locked: &LockedSegment<'a>, hash: u64) -> Room<'a> {
+        let slots = locked.slots();
+        match displacement::make_room(slots, slots.geometry().candidates(hash)) {
             Some((bucket, slot)) => Room::Slot(bucket, slot),
             None if self.split(locked, hash) => Room::WasSplit,
             None => Room::Overflow,

@@ -115,20 +115,20 @@ impl ExtendibleHash {
         let depth = old.header.depth();
         let Some(number) = self.give_out_segment(depth) else { return false };
         let new = self.lock_segment(u64::from(number));
-        old.slots.prefetch();
-        new.slots.prefetch();
+        old.slots().prefetch();
+        new.slots().prefetch();
         let bit = 1 << depth;
-        let moved = copy_where_set(old.slots, new.slots, bit);
+        let moved = copy_where_set(old.slots(), new.slots(), bit);
         new.header.set_entries(moved);
         new.header.set_depth(depth + 1);
-        move_home(new.slots);
+        move_home(new.slots());
 
         self.publish_split(hash | bit, depth + 1, number);
 
-        clear_where_set(old.slots, bit);
+        clear_where_set(old.slots(), bit);
         old.header.set_entries(entries - moved);
         old.header.set_depth(depth + 1);
-        move_home(old.slots);
+        move_home(old.slots());
         true
     }
 

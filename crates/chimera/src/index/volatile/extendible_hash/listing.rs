@@ -27,7 +27,7 @@ impl ExtendibleHash {
         let locked = self.lock(hash_at(from));
         // All hashes of the segment have this many low bits in common.
         let last = from | u64::MAX.checked_shr(locked.header.depth()).unwrap_or(0);
-        locked.slots.for_each(|entry| {
+        locked.slots().for_each(|entry| {
             if position_of(entry.hash) >= from {
                 into.push((entry.hash, entry.location));
             }

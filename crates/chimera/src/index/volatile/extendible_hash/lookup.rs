@@ -3,7 +3,7 @@
 use chimera_pmem::prefetch_read;
 
 use super::ExtendibleHash;
-use super::bucket::{Found, Slots};
+use super::bucket::{Bucket, Found, Slots};
 use crate::index::Probe;
 use crate::pool::Location;
 
@@ -73,23 +73,61 @@ impl ExtendibleHash {
     /// A directory entry and one bucket, sometimes two.
     #[inline(always)]
     pub fn first(&self, hash: u64) -> Option<Found<'_>> {
-        self.slots(self.directory.segment_of(hash)).first_alike(hash)
+        match self.first_in(self.directory.segment_of(hash), hash) {
+            Glance::Entry(found) => Some(found),
+            Glance::Nothing | Glance::Unclear => None,
+        }
+    }
+
+    /// As [`first`](Self::first), in a segment: `Nothing` where no slot of its two buckets had the hash when it was
+    /// looked at, and `Unclear` where an empty one had it.
+    #[inline(always)]
+    fn first_in(&self, segment: u64, hash: u64) -> Glance<'_> {
+        let geometry = self.geometry;
+        let home = geometry.home(hash);
+        let mut bucket = Bucket::of(&self.lines, geometry, segment, home);
+        let mut alike = bucket.alike(hash);
+        if alike == 0 {
+            bucket = Bucket::of(&self.lines, geometry, segment, geometry.other(hash, home));
+            alike = bucket.alike(hash);
+        }
+        if alike == 0 {
+            return Glance::Nothing;
+        }
+        let slot = alike.trailing_zeros();
+        match bucket.location(slot) {
+            Some(location) => {
+                Glance::Entry(Found { segment, slot: Some((bucket, slot)), location })
+            }
+            None => Glance::Unclear,
+        }
     }
 
     /// What a look without verifying shows of `hash`: for a caller that holds the key's lock, and so knows that
     /// nobody enters it meanwhile.
     ///
     /// # Cost
-    /// A directory entry and one bucket, sometimes two. When there is no entry, both and the segment's header.
+    /// A directory entry, the segment's header and one bucket, sometimes two.
     #[inline(always)]
     pub fn glance(&self, hash: u64) -> Glance<'_> {
-        if let Some(found) = self.first(hash) {
-            return Glance::Entry(found);
+        let segment = self.directory.segment_of(hash);
+        let header = self.header(segment);
+        let version = header.lock.read_begin();
+        match self.first_in(segment, hash) {
+            Glance::Entry(found) => Glance::Entry(found),
+            // A split that came before the version is seen in the directory.
+            Glance::Nothing
+                if self.overflow.is_empty()
+                    && version.is_some_and(|version| header.lock.read_is_valid(version))
+                    && self.directory.segment_of(hash) == segment =>
+            {
+                Glance::Nothing
+            }
+            _ => self.glance_observed(hash),
         }
-        self.glance_observed(hash)
     }
 
-    #[inline(never)]
+    #[cold]
     fn glance_observed(&self, hash: u64) -> Glance<'_> {
         match self.look_observed(hash, &mut |_| Probe::Found(())) {
             Probe::NotThis => Glance::Nothing,

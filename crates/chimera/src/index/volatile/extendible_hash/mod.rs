@@ -126,7 +126,7 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 
 pub use self::bucket::Found;
-use self::bucket::{Line, Slots};
+use self::bucket::{Bucket, Line, Slots};
 use self::directory::Directory;
 pub use self::geometry::HashGeometry;
 use self::growth::Growth;
@@ -137,7 +137,7 @@ use self::overflow::Overflow;
 use crate::index::OutOfSpace;
 use crate::sync::{Arena, VersionGuard};
 
-/// Lines that small tables have without a system call: 4 KiB.
+/// Lines that small tables have without a system call: 4 KiB. The heap has a whole number of segments.
 const FIRST_LINES: usize = 64;
 /// Headers in the first chunk of memory.
 const FIRST_HEADERS: usize = 16;
@@ -172,9 +172,17 @@ pub struct Shape {
 
 /// A segment whose lock is held.
 struct LockedSegment<'a> {
+    table: &'a ExtendibleHash,
+    segment: u64,
     header: &'a SegmentHeader,
-    slots: Slots<'a>,
     _guard: VersionGuard<'a>,
+}
+
+impl<'a> LockedSegment<'a> {
+    #[inline(always)]
+    fn slots(&self) -> Slots<'a> {
+        self.table.slots(self.segment)
+    }
 }
 
 /// What a reader remembers to tell later whether anything has changed.
@@ -264,9 +272,8 @@ impl ExtendibleHash {
     fn lock(&self, hash: u64) -> LockedSegment<'_> {
         loop {
             let segment = self.directory.segment_of(hash);
-            let slots = self.slots(segment);
             // The bucket is needed next; it need not wait for the header.
-            slots.bucket(self.geometry.home(hash)).prefetch();
+            Bucket::of(&self.lines, self.geometry, segment, self.geometry.home(hash)).prefetch();
             let locked = self.lock_segment(segment);
             // A split may have come first. With the lock held the directory keeps pointing here.
             if self.directory.segment_of(hash) == segment {
@@ -279,7 +286,7 @@ impl ExtendibleHash {
     fn lock_segment(&self, segment: u64) -> LockedSegment<'_> {
         let header = self.header(segment);
         let guard = header.lock.lock(&*self.environment);
-        LockedSegment { header, slots: self.slots(segment), _guard: guard }
+        LockedSegment { table: self, segment, header, _guard: guard }
     }
 
     /// The segment `hash` belongs to, with its version. `None` while a writer is at it, or when it
