@@ -14,7 +14,7 @@ use crate::types::error::{Error, Result};
 /// First word of both copies: "CHIMERA1" in ASCII, little-endian.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"CHIMERA1");
 /// Version of the media format that this program writes.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 /// Common words of a copy.
 pub(crate) const COMMON_WORDS: usize = 16;
 /// Most words that an engine may keep.

@@ -37,7 +37,7 @@ fn a_newer_format_is_named_also_in_one_copy() {
     let files = bytes_of(directory.path());
     let newer = word(directory.path(), SUPERBLOCK, 8) + 1;
     forge_superblock(directory.path(), &[(1, newer)]);
-    let words = ["format version 3", "reads up to 2", "use a newer program"];
+    let words = ["format version 4", "reads up to 3", "use a newer program"];
     assert_fails(Db::open(directory.path(), &small()), &words);
     let forged = bytes_of(directory.path());
     for copy in [0, COPY_STRIDE] {
