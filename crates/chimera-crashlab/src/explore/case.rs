@@ -1,5 +1,8 @@
 //! [`Case`]: a run, written down so that it can be made again.
 
+use std::fs;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
@@ -141,4 +144,13 @@ pub(crate) struct Case {
     pub(crate) shape: Shape,
     pub(crate) seed: u64,
     pub(crate) epochs: Vec<Epoch>,
+}
+
+impl Case {
+    /// The case in `cases/` that noticed a mutation once, if there is one.
+    pub(crate) fn kept(mutation: Mutation) -> Option<Self> {
+        let name = format!("{mutation}.json").replace(' ', "-");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(name);
+        serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+    }
 }

@@ -1,7 +1,8 @@
 //! The mutation matrix: every persistence step of an engine made wrong in turn, and who notices.
 //!
 //! A mutant is killed by the linter, which sees the broken rule in the trace, or by the crash oracles,
-//! which see what a crash leaves; the two are told apart. A mutant that nobody kills is a hole in the
+//! which see what a crash leaves; the two are told apart. What random states do not kill, the kept case of the mutant
+//! may: some states are rare. A mutant that nobody kills is a hole in the
 //! lab, or a step that is not needed: then its shape
 //! names it as equivalent, with the reason.
 
@@ -12,7 +13,7 @@ use chimera_pmem::Site;
 use serde::Serialize;
 
 use crate::chance::Chance;
-use crate::explore::{Campaign, Found, Summary};
+use crate::explore::{Campaign, Case, Found, Summary, replay};
 use crate::schedules::{CrashCampaign, Crashes};
 use crate::simulated::{Mutation, MutationKind};
 use crate::subject::{EngineShape, Shape};
@@ -119,11 +120,23 @@ impl Matrix<'_> {
         campaign.run()
     }
 
+    /// What the case shows that noticed a mutation of this engine once.
+    fn by_kept_case(&self, mutation: Mutation) -> Option<String> {
+        let case = Case::kept(mutation)?;
+        let is_of_engine =
+            matches!(&case.shape, Shape::Engine(shape) if shape.kind() == self.engine);
+        let violation = replay(&case).filter(|_| is_of_engine)?;
+        Some(format!("a kept case: {}", violation.what))
+    }
+
     fn mutant(&self, mutation: Mutation) -> Mutant {
         let summary = self.campaign(Some(mutation));
         let mut oracle = summary.found.first().map(|found| found.violation.what.clone());
         summary.found.first().map(self.keep);
         let mut lints = summary.lints;
+        if oracle.is_none() {
+            oracle = self.by_kept_case(mutation);
+        }
         if oracle.is_none() {
             let crashes = self.histories(Some(mutation));
             lints.extend(crashes.lints);

@@ -54,7 +54,6 @@ macro_rules! engines {
             }
 
             /// The engine.
-            #[cfg(test)]
             pub(crate) fn kind(&self) -> EngineKind {
                 match self {
                     $($(#[$attribute])* Self::$engine(_) => EngineKind::$engine,)+

@@ -63,10 +63,6 @@ impl StoreShape for ViperShape {
             (MutationKind::DelayFlush, "pool.used_blocks") => Some(
                 "one fence later it is still before the fence that makes the block's first bit durable",
             ),
-            // Not an argument but a limit of the lab: see docs/TESTING.md.
-            (MutationKind::ShortenFlushBack, "viper.found") => Some(
-                "in the last line of a block only a word that is updated in place can be seen and not durable; no state has shown it yet",
-            ),
             _ => None,
         }
     }
