@@ -263,23 +263,6 @@ fn copy_of<P: Pmem>(pmem: &P, superblock: &Superblock) -> Extent {
     pmem.check(at, bytes).expect("the superblock is mapped")
 }
 
-/// Makes the first copy durably blank: a creation that was interrupted may have left words behind those that the
-/// next one stores, if its area was longer.
-///
-/// Words are cleared from the last one to the first. So of each line there is always a part that an interrupted
-/// creation can have left, and a crash in between leaves a pool that can still be created. All lines are flushed: what
-/// a killed process has cleared may not be durable.
-fn clear_superblock<P: Pmem>(pmem: &P) {
-    for at in (0..superblock::WORDS as u64).rev().map(|number| 8 * number) {
-        if pmem.load_u64(at) != 0 {
-            pmem.store_u64(at, 0, sites::FOUND);
-        }
-    }
-    let all = pmem.check(0, 8 * superblock::WORDS as u64).expect("the superblock is mapped");
-    pmem.flush(all, sites::FOUND);
-    pmem.fence(sites::FOUND);
-}
-
 /// Stores a superblock in the copy its sequence number selects, durably.
 fn store_superblock<P: Pmem>(pmem: &P, superblock: &Superblock) {
     let copy = copy_of(pmem, superblock);

@@ -16,7 +16,7 @@ use super::storage::{self, Mapped};
 use super::superblock::FILE_BYTES;
 use super::{
     BlockMap, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT, checked_word,
-    clear_superblock, copy_of, sites, steps, store_superblock,
+    copy_of, sites, steps, store_superblock,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,7 +66,6 @@ impl<P: Pmem> Pool<P> {
             }
         })?;
         if created {
-            clear_superblock(&pmem);
             store_superblock(&pmem, &superblock);
             if let Some(journal) = pmem.journal() {
                 // A segment beside a superblock that is blank would be taken for damage.

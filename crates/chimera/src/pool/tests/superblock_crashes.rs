@@ -2,9 +2,8 @@
 //! combination of what may have been written back; and each step left out in turn, to see that this is noticed.
 
 use chimera_pmem::SteppedEnvironment;
-use chimera_pmem::environment::OpenMode;
 
-use super::media::{LeftOut, Media, Photo, bytes_of};
+use super::media::{LeftOut, Media, Photo};
 use super::*;
 use crate::pool::copies::find_superblock;
 use crate::pool::superblock::{COPY_STRIDE, FILE_BYTES, WORDS};
@@ -21,11 +20,7 @@ fn superblock_with(area_words: u64) -> Superblock {
 
 /// Makes a pool, without a segment.
 fn create(media: &Media, area_words: u64) -> Pool<Media> {
-    create_in(Arc::new(SteppedEnvironment::in_memory(1)), media, area_words)
-}
-
-/// As [`create`], where files may be.
-fn create_in(environment: Arc<SteppedEnvironment>, media: &Media, area_words: u64) -> Pool<Media> {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
     let new = || Ok(NewPool { superblock: superblock_with(area_words), is_segment_fixed: true });
     let options = PoolOptions { populate_ahead_bytes: 0, ..options() };
     Pool::open(media.clone(), environment, Path::new("pool"), &options, new).unwrap().0
@@ -117,33 +112,6 @@ fn a_crash_in_creation_leaves_nothing_or_the_superblock() {
         }
         assert!(nothing > 500, "only {nothing} states of an incomplete superblock");
         check(&media, &media.photo(), &[content(&pool.superblock())]).unwrap();
-    }
-}
-
-/// A creation that is killed leaves what it has stored; the next one may have a shorter area. A crash in that one
-/// leaves its superblock or what the one after it can begin with.
-#[test]
-fn a_creation_that_was_killed_is_done_again_whatever_the_area() {
-    let (long, short) = (7, 3);
-    let words = superblock_with(long).encode();
-    for stored in 0..superblock_with(long).words_used() {
-        let environment = Arc::new(SteppedEnvironment::in_memory(1));
-        environment.create_directory(Path::new("pool")).unwrap();
-        let path = Path::new("pool/superblock");
-        let file = environment.open(path, OpenMode::CreateNew).unwrap();
-        file.allocate(0, FILE_BYTES).unwrap();
-        file.write_at(0, &bytes_of(&words[..stored])).unwrap();
-        let media = Media::default();
-        let (_pool, photos) = media.photograph(|| create_in(environment, &media, short));
-        let states = photos.iter().filter_map(Photo::states).flatten();
-        let mut nothing = 0;
-        for state in states {
-            match found_in(&media, &state, true) {
-                Ok(None) => nothing += 1,
-                found => assert_eq!(found.unwrap(), Some(superblock_with(short)), "{stored}"),
-            }
-        }
-        assert!(nothing > 500, "only {nothing} states of an incomplete superblock");
     }
 }
 
