@@ -271,7 +271,7 @@ fn superblock(base: &Base) -> Vec<u8> {
     for sequence in [1, 2] {
         let words = [
             u64::from_le_bytes(*b"CHIMERA1"),
-            pair(2, 1),
+            pair(3, 1),
             POOL_ID,
             shape.hash_seed,
             shape.segment_bytes as u64,
