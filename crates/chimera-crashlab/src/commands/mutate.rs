@@ -1,6 +1,7 @@
 //! `mutate`: break each persistence step in turn and see whether the lab notices.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::common::{Common, Outcome, progress_bar};
@@ -28,7 +29,8 @@ pub(crate) struct Arguments {
     threads: u64,
 }
 
-/// Part of the mutants that may make no difference at all: to the linter neither.
+/// Arguments why mutants make no difference at all, to the linter neither, for each mutant: one argument may be
+/// that of several.
 const EQUIVALENT_MAX: f64 = 0.03;
 /// Part of those that a crash can show that the crash oracles alone must kill.
 const ORACLE_MIN: f64 = 0.95;
@@ -109,9 +111,13 @@ fn report(arguments: &Arguments, common: &Common, outcome: &Matrixed) -> Outcome
         if oracle_part < ORACLE_MIN {
             report.problem(format!("the crash oracles alone kill only {oracle_part:.3}"));
         }
-        let unseen = count(&|mutant| mutant.equivalent.is_some() && !mutant.is_killed());
-        if part(unseen, mutants) > EQUIVALENT_MAX {
-            report.problem(format!("{unseen} of {mutants} mutants are said to be equivalent"));
+        let unseen = outcome.mutants.iter().filter(|mutant| !mutant.is_killed());
+        let reasons: BTreeSet<_> = unseen.filter_map(|mutant| mutant.equivalent).collect();
+        if part(reasons.len(), mutants) > EQUIVALENT_MAX {
+            let reasons = reasons.len();
+            report.problem(format!(
+                "{reasons} arguments that a step is not needed, for {mutants} mutants"
+            ));
         }
     }
     Ok(report)
