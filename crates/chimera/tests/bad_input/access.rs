@@ -17,34 +17,6 @@ use crate::tools::{
 const RECORDS: u64 = 25;
 
 #[test]
-fn a_path_that_is_a_file_is_named() {
-    let directory = scratch();
-    let path = directory.path().join("file");
-    fs::write(&path, b"something else").expect("written");
-    for options in [small(), small().create(false), small().read_only(true)] {
-        let words = ["is not a Chimera store", "a file, not a directory"];
-        assert_fails(Db::open(&path, &options), &words);
-    }
-    assert_eq!(fs::read(&path).expect("still there"), b"something else");
-    let inside = path.join("store");
-    assert_fails(Db::open(&inside, &small()), &["cannot", "file/store"]);
-}
-
-#[test]
-fn a_missing_store_is_not_created_against_the_will() {
-    let directory = scratch();
-    for path in [directory.path().to_owned(), directory.path().join("not/there")] {
-        for options in [small().create(false), small().read_only(true)] {
-            let outcome = Db::open(&path, &options);
-            assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}");
-            assert_fails(outcome, &["there is no store", "create one first"]);
-        }
-    }
-    assert!(bytes_of(directory.path()).is_empty(), "something was created");
-    filled_store(&directory.path().join("a/b/c"), &small(), 1);
-}
-
-#[test]
 fn links_directories_and_foreign_files_are_refused() {
     let (directory, other) = (scratch(), scratch());
     let path = directory.path();
@@ -76,39 +48,6 @@ fn files_are_for_their_owner_only() {
     for name in ["superblock", "lock", "segment-000000"] {
         assert_eq!(mode(&path.join(name)), 0o600, "{name}");
     }
-}
-
-#[test]
-fn a_second_opener_in_this_process_is_told_who_holds_the_store() {
-    let directory = scratch();
-    let path = directory.path();
-    let db = open(path, &small());
-    for options in [small(), small().read_only(true), small().salvage(true)] {
-        let outcome = Db::open(path, &options);
-        assert!(matches!(outcome, Err(Error::Locked { .. })), "{outcome:?}");
-        let process = format!("process {}", std::process::id());
-        assert_fails(outcome, &[&process, "close it there first"]);
-    }
-    let session = db.session();
-    drop(db);
-    assert!(Db::open(path, &small()).is_err(), "a session holds the store");
-    drop(session);
-    open(path, &small());
-}
-
-#[test]
-fn readers_share_a_store_and_keep_writers_away() {
-    let directory = scratch();
-    let path = directory.path();
-    filled_store(path, &small(), RECORDS);
-    let first = open(path, &small().read_only(true));
-    let second = open(path, &small().read_only(true));
-    assert_eq!(contents(&first), contents(&second));
-    assert_fails(Db::open(path, &small()), &["in use by", "open read-only on both sides"]);
-    drop(first);
-    assert!(Db::open(path, &small()).is_err());
-    drop(second);
-    open(path, &small());
 }
 
 fn assert_refuses_writes(db: &Db) {

@@ -5,7 +5,6 @@
 mod tools;
 
 mod access;
-mod calls;
 mod collisions;
 mod full;
 mod fuzz;

@@ -3,7 +3,6 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
-mod counters;
 mod hot_keys;
 mod ranges;
 mod without_sums;

@@ -5,82 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chimera::{Error, RecordLayout};
 
-use crate::tools::{
-    Chance, assert_fails, assert_sound, contents, fill, key, open, scratch, value, version_of,
-};
+use crate::tools::{Chance, assert_sound, contents, fill, key, open, scratch, value, version_of};
 use crate::{at_once, options};
-
-const RANGE: u64 = 1000;
-
-/// Inserts, overwrites, updates and deletes in a range, verified against a map.
-fn work_in_range(db: &chimera::Db, thread: u64, steps: u64) -> BTreeMap<u64, u64> {
-    let mut session = db.session();
-    let mut chance = Chance::new(thread);
-    let mut model = BTreeMap::new();
-    for version in 1..=steps {
-        let number = thread * RANGE + chance.below(RANGE);
-        match chance.below(8) {
-            0..4 => {
-                let is_new = session.put(&key(number), &value(number, version)).expect("put");
-                assert_eq!(is_new, model.insert(number, version).is_none());
-            }
-            4 | 5 => {
-                let was_there = session.delete(&key(number)).expect("delete");
-                assert_eq!(was_there, model.remove(&number).is_some());
-            }
-            6 => {
-                let new = value(number, version);
-                let updated = session.update(&key(number), |value| value.copy_from_slice(&new));
-                assert_eq!(updated.expect("update"), model.contains_key(&number));
-                model.entry(number).and_modify(|old| *old = version);
-            }
-            _ => {
-                let found = session.get(&key(number)).expect("get");
-                let expected = model.get(&number).map(|version| value(number, *version));
-                assert_eq!(found, expected, "key {number}");
-            }
-        }
-        if version % 500 == 0 {
-            // Sessions come and go.
-            session = db.session();
-        }
-    }
-    model
-}
-
-fn disjoint_ranges(threads: u64, options: &chimera::Options) {
-    let directory = scratch();
-    let db = open(directory.path(), options);
-    let all = std::sync::Mutex::new(BTreeMap::new());
-    at_once(threads, |thread| {
-        let model = work_in_range(&db, thread, 30_000);
-        all.lock().expect("nobody panics").extend(model);
-    });
-    let all = all.into_inner().expect("nobody panics");
-    let expected: BTreeMap<_, _> =
-        all.iter().map(|(number, version)| (key(*number), value(*number, *version))).collect();
-    assert!(contents(&db) == expected);
-    assert_sound(&db);
-    db.close().expect("nobody else has it");
-    let db = open(directory.path(), options);
-    assert!(contents(&db) == expected);
-    assert_sound(&db);
-}
-
-#[test]
-fn two_sessions_in_ranges_of_their_own() {
-    disjoint_ranges(2, &options());
-}
-
-#[test]
-fn eight_sessions_in_ranges_of_their_own() {
-    disjoint_ranges(8, &options());
-}
-
-#[test]
-fn four_sessions_in_the_published_layout() {
-    disjoint_ranges(4, &options().viper(|viper| viper.layout(RecordLayout::Published)));
-}
 
 /// Pool, index and tables grow under readers, who must never miss a key that is there.
 #[test]
@@ -232,27 +158,4 @@ fn verification_and_listing_beside_writers() {
         });
         assert_sound(&db);
     }
-}
-
-#[test]
-fn closing_a_store_in_use_says_by_how_many() {
-    let directory = scratch();
-    let db = open(directory.path(), &options());
-    let sessions = [db.session(), db.session()];
-    let failed = db.clone().close().expect_err("in use");
-    assert!(matches!(failed.error(), Error::StillInUse { others: 3 }), "{failed:?}");
-    assert_fails(Err::<(), _>(failed.into()), &["3 other handles or sessions", "drop them first"]);
-    // The handle comes back, and is as good as before.
-    let db = db.close().expect_err("in use").into_db().expect("still open");
-    db.put(&key(2), &value(2, 1)).expect("put");
-    assert!(db.delete(&key(2)).expect("delete"));
-    assert_fails(db.close().map_err(Error::from), &["2 other handles or sessions"]);
-    // The sessions go on, and the last one closes the store in order.
-    let [mut first, second] = sessions;
-    drop(second);
-    first.put(&key(1), &value(1, 1)).expect("put");
-    drop(first);
-    let db = open(directory.path(), &options());
-    assert!(db.stats().recovery.clean);
-    assert_eq!(contents(&db).len(), 1);
 }
