@@ -8,6 +8,44 @@ use chimera::{Error, RecordLayout};
 use crate::tools::{Chance, assert_sound, contents, fill, key, open, scratch, value, version_of};
 use crate::{at_once, options};
 
+const RANGE: u64 = 1000;
+
+/// Inserts, overwrites, updates and deletes in a range, verified against a map.
+fn work_in_range(db: &chimera::Db, thread: u64, steps: u64) -> BTreeMap<u64, u64> {
+    let mut session = db.session();
+    let mut chance = Chance::new(thread);
+    let mut model = BTreeMap::new();
+    for version in 1..=steps {
+        let number = thread * RANGE + chance.below(RANGE);
+        match chance.below(8) {
+            0..4 => {
+                let is_new = session.put(&key(number), &value(number, version)).expect("put");
+                assert_eq!(is_new, model.insert(number, version).is_none());
+            }
+            4 | 5 => {
+                let was_there = session.delete(&key(number)).expect("delete");
+                assert_eq!(was_there, model.remove(&number).is_some());
+            }
+            6 => {
+                let new = value(number, version);
+                let updated = session.update(&key(number), |value| value.copy_from_slice(&new));
+                assert_eq!(updated.expect("update"), model.contains_key(&number));
+                model.entry(number).and_modify(|old| *old = version);
+            }
+            _ => {
+                let found = session.get(&key(number)).expect("get");
+                let expected = model.get(&number).map(|version| value(number, *version));
+                assert_eq!(found, expected, "key {number}");
+            }
+        }
+        if version % 500 == 0 {
+            // Sessions come and go.
+            session = db.session();
+        }
+    }
+    model
+}
+
 /// Pool, index and tables grow under readers, who must never miss a key that is there.
 #[test]
 fn growth_under_readers() {
