@@ -34,6 +34,7 @@
 //! - `engine`: how records and an index are joined: the order of writes, flushes and index changes;
 //!   [`Options`], [`Stats`].
 //! - `index`: where a key's record is; never touches a record.
+//! - `ordered`: keys in order, in DRAM; never touches a record.
 //! - `records`: where record bytes live; never knows which index points at them.
 //! - `pool`: superblock, segments, blocks, runs of blocks, [`Location`].
 //! - `types`: plain data that every room speaks of: [`Error`], [`Durability`], reports.
@@ -45,6 +46,7 @@ pub mod db;
 mod engine;
 pub mod index;
 pub mod metrics;
+mod ordered;
 mod pool;
 mod records;
 mod sync;

@@ -25,7 +25,7 @@ pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWr
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
 #[cfg(loom)]
 pub(crate) use under_loom::{Arena, ArenaRange, atomic};
-pub(crate) use version_lock::{VersionGuard, VersionLock};
+pub(crate) use version_lock::{VersionGuard, VersionLock, VersionWord};
 
 /// Elements of an [`Arena`] that follow one another.
 #[cfg(not(loom))]

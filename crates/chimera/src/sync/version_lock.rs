@@ -1,4 +1,5 @@
-//! [`VersionLock`]: a lock for writers and a version for readers in one word.
+//! [`VersionLock`]: a lock for writers and a version for readers in one word, by itself or as a
+//! [`VersionWord`] among others.
 
 use chimera_pmem::Environment;
 
@@ -12,33 +13,78 @@ use super::atomic::{AtomicU64, Ordering, fence};
 pub(crate) struct VersionLock(AtomicU64);
 
 impl VersionLock {
+    #[inline(always)]
+    fn word(&self) -> VersionWord<'_> {
+        VersionWord(&self.0)
+    }
+
+    /// As [`VersionWord::lock`].
+    #[inline]
+    pub(crate) fn lock(&self, environment: &dyn Environment) -> VersionGuard<'_> {
+        self.word().lock(environment)
+    }
+
+    /// As [`VersionWord::read_begin`].
+    #[inline(always)]
+    pub(crate) fn read_begin(&self) -> Option<u64> {
+        self.word().read_begin()
+    }
+
+    /// As [`VersionWord::read_is_valid`].
+    #[inline(always)]
+    pub(crate) fn read_is_valid(&self, version: u64) -> bool {
+        self.word().read_is_valid(version)
+    }
+}
+
+/// A [`VersionLock`] that lies among other words, as in a node of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VersionWord<'a>(&'a AtomicU64);
+
+impl<'a> VersionWord<'a> {
+    /// The lock in a word that nothing else changes. Zero is a lock that nobody holds.
+    #[inline(always)]
+    pub(crate) fn new(word: &'a AtomicU64) -> Self {
+        Self(word)
+    }
+
     /// Takes the lock, relaxing between attempts. Released when the guard is dropped, also by a
     /// panic.
     #[inline]
-    pub(crate) fn lock(&self, environment: &dyn Environment) -> VersionGuard<'_> {
+    pub(crate) fn lock(self, environment: &dyn Environment) -> VersionGuard<'a> {
         let mut attempt = 0;
         loop {
-            let version = self.0.load(Ordering::Relaxed);
-            let free = version.is_multiple_of(2);
-            // Acquire: what earlier holders did is seen.
-            if free
-                && self
-                    .0
-                    .compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
-                // Whoever sees one of the holder's stores sees the version odd.
-                fence(Ordering::Release);
-                return VersionGuard { lock: self, held: version + 1 };
+            if let Some(guard) = self.try_lock() {
+                return guard;
             }
             environment.relax(attempt);
             attempt = attempt.saturating_add(1);
         }
     }
 
+    /// Takes the lock unless somebody holds it.
+    #[inline(always)]
+    pub(crate) fn try_lock(self) -> Option<VersionGuard<'a>> {
+        let version = self.0.load(Ordering::Relaxed);
+        if version.is_multiple_of(2) { self.upgrade(version) } else { None }
+    }
+
+    /// Takes the lock if no writer has held it since [`read_begin`](Self::read_begin) gave `version`: all
+    /// that was read in between is right, and stays so until the guard is dropped.
+    #[inline(always)]
+    pub(crate) fn upgrade(self, version: u64) -> Option<VersionGuard<'a>> {
+        // Acquire: what earlier holders did is seen.
+        let taken =
+            self.0.compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed);
+        taken.ok()?;
+        // Whoever sees one of the holder's stores sees the version odd.
+        fence(Ordering::Release);
+        Some(VersionGuard { word: self.0, held: version + 1 })
+    }
+
     /// The version, when no writer holds the lock. What writers did up to this version is seen.
     #[inline(always)]
-    pub(crate) fn read_begin(&self) -> Option<u64> {
+    pub(crate) fn read_begin(self) -> Option<u64> {
         let version = self.0.load(Ordering::Acquire);
         version.is_multiple_of(2).then_some(version)
     }
@@ -46,7 +92,7 @@ impl VersionLock {
     /// Whether no writer has held the lock since [`read_begin`](Self::read_begin) gave `version`, as
     /// far as anything read in between can tell.
     #[inline(always)]
-    pub(crate) fn read_is_valid(&self, version: u64) -> bool {
+    pub(crate) fn read_is_valid(self, version: u64) -> bool {
         // Loads in between may have been relaxed.
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == version
@@ -56,14 +102,14 @@ impl VersionLock {
 /// Holds a [`VersionLock`].
 #[derive(Debug)]
 pub(crate) struct VersionGuard<'a> {
-    lock: &'a VersionLock,
+    word: &'a AtomicU64,
     held: u64,
 }
 
 impl Drop for VersionGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.0.store(self.held + 1, Ordering::Release);
+        self.word.store(self.held + 1, Ordering::Release);
     }
 }
 
@@ -88,5 +134,19 @@ mod tests {
         drop(guard);
         assert!(!lock.read_is_valid(version));
         assert!(lock.read_begin().is_some());
+    }
+
+    #[test]
+    fn a_version_becomes_a_lock_unless_somebody_has_held_it_since() {
+        let word = AtomicU64::default();
+        let lock = VersionWord::new(&word);
+        let version = lock.read_begin().unwrap();
+        let guard = lock.upgrade(version).expect("unchanged");
+        assert!(lock.try_lock().is_none());
+        assert!(lock.upgrade(version).is_none());
+        drop(guard);
+        assert!(lock.upgrade(version).is_none(), "changed meanwhile");
+        assert!(lock.try_lock().is_some());
+        assert_eq!(lock.read_begin(), Some(version + 4));
     }
 }

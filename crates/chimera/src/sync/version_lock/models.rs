@@ -25,6 +25,19 @@ impl Pair {
         }
     }
 
+    /// Reads the words, and writes them if nobody was at them meanwhile.
+    fn write_if_unchanged(&self) -> bool {
+        let Some(version) = self.lock.read_begin() else { return false };
+        let words = [1, 0].map(|number| self.words[number].load(Ordering::Relaxed));
+        let Some(_guard) = self.lock.word().upgrade(version) else { return false };
+        assert_eq!(words[0], words[1], "words of two writers");
+        for word in &self.words {
+            // What was read before the lock was taken must still be right.
+            word.store(words[0] + 1, Ordering::Relaxed);
+        }
+        true
+    }
+
     /// The words, if nobody was at them meanwhile.
     fn read(&self) -> Option<[u64; 2]> {
         let version = self.lock.read_begin()?;
@@ -86,5 +99,19 @@ fn loom_a_reader_between_two_writers() {
         for writer in writers {
             writer.join().expect("no panic");
         }
+    });
+}
+
+#[test]
+fn loom_what_was_read_before_an_upgrade_is_right() {
+    model::check(3, || {
+        let pair = Arc::new(Pair::default());
+        let writers = [(); 2].map(|()| {
+            let pair = pair.clone();
+            thread::spawn(move || u64::from(pair.write_if_unchanged()))
+        });
+        pair.write();
+        let written: u64 = writers.into_iter().map(|writer| writer.join().expect("no panic")).sum();
+        assert_eq!(pair.read(), Some([written + 1; 2]), "a change is lost");
     });
 }

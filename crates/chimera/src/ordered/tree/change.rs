@@ -1,0 +1,137 @@
+//! Changes of single keys: in one leaf, under its lock alone, unless the leaf has too many keys or too few.
+
+use std::io;
+
+use chimera_pmem::Environment;
+
+use super::Tree;
+use super::descent::{Attempts, Toward};
+use super::image::Image;
+use super::locked::LockedNode;
+use super::node::Sought;
+
+/// What came of an insert into a leaf.
+enum Inserted {
+    New,
+    Replaced,
+    Full,
+}
+
+impl Tree {
+    /// Inserts a key, or replaces its payload. `true` when the key is new.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; no key is changed.
+    ///
+    /// # Cost
+    /// The lines of a leaf that a binary search reads, and one that is written; inner nodes are in the
+    /// processor's caches. Once for some 40 inserts a leaf is split. Waits while another writer is at the
+    /// leaf.
+    pub(crate) fn insert(
+        &self,
+        environment: &dyn Environment,
+        key: &[u8],
+        payload: u64,
+    ) -> io::Result<bool> {
+        let mut attempts = Attempts::new(environment);
+        loop {
+            let Some(path) = self.find(Toward::At(key), 0, &mut attempts) else {
+                self.nodes
+                    .make_root(|root| Image::new(&self.nodes.context, 0, None, None).fill(root))?;
+                continue;
+            };
+            let Some(leaf) = path.node.lock() else {
+                attempts.relax();
+                continue;
+            };
+            match insert_into(&leaf, key, payload) {
+                Inserted::New => {
+                    self.keys.add(leaf.id, 1);
+                    return Ok(true);
+                }
+                Inserted::Replaced => return Ok(false),
+                Inserted::Full => {}
+            }
+            drop(leaf);
+            self.make_room(&mut attempts, key, 0)?;
+        }
+    }
+
+    /// Removes a key. `false` when it is not there.
+    ///
+    /// # Cost
+    /// As of [`insert`](Self::insert). Once for some 30 removals a leaf is merged with its neighbour.
+    pub(crate) fn remove(&self, environment: &dyn Environment, key: &[u8]) -> bool {
+        let mut attempts = Attempts::new(environment);
+        loop {
+            let Some(path) = self.find(Toward::At(key), 0, &mut attempts) else { return false };
+            let Some(leaf) = path.node.lock() else {
+                attempts.relax();
+                continue;
+            };
+            let header = leaf.header();
+            let (at, is_there) = leaf.lower_bound(header, Sought::new(key, header));
+            if !is_there {
+                return false;
+            }
+            leaf.remove(at);
+            self.keys.add(leaf.id, -1);
+            let is_sparse = path.parent.is_some() && leaf.is_sparse();
+            drop(leaf);
+            if is_sparse {
+                self.fill_up(&mut attempts, key, 0);
+            }
+            return true;
+        }
+    }
+
+    /// The payload of a key, 0 if the tree has none. `None` when the key is not there.
+    ///
+    /// # Cost
+    /// The lines of a leaf that a binary search reads. Takes no lock; waits while a writer is at the leaf.
+    pub(crate) fn get(&self, environment: &dyn Environment, key: &[u8]) -> Option<u64> {
+        let mut attempts = Attempts::new(environment);
+        loop {
+            let leaf = self.find(Toward::At(key), 0, &mut attempts)?.node;
+            let header = leaf.node.header();
+            let (at, is_there) = leaf.node.lower_bound(header, Sought::new(key, header));
+            let payload = is_there.then(|| leaf.node.payload(leaf.node.slot(at)));
+            if leaf.is_valid() {
+                return payload;
+            }
+            attempts.relax();
+        }
+    }
+}
+
+#[inline]
+fn insert_into(leaf: &LockedNode<'_>, key: &[u8], payload: u64) -> Inserted {
+    let header = leaf.header();
+    let (at, is_there) = leaf.lower_bound(header, Sought::new(key, header));
+    if is_there {
+        leaf.set_payload(leaf.slot(at), payload);
+        return Inserted::Replaced;
+    }
+    if leaf.insert(header, at, key, payload) {
+        return Inserted::New;
+    }
+    if !leaf.has_room(leaf.demand(header, key)) {
+        return Inserted::Full;
+    }
+    compact(leaf);
+    let is_done = leaf.insert(leaf.header(), at, key, payload);
+    assert!(is_done, "there is room after compaction");
+    Inserted::New
+}
+
+/// Builds a node anew without garbage.
+pub(super) fn compact(node: &LockedNode<'_>) {
+    let header = node.header();
+    let [low, high] = node.whole_fences();
+    let mut image = Image::new(node.context, header.level, low.as_ref(), high.as_ref());
+    for at in 0..header.count {
+        let is_done = image.push_from(**node, header, at);
+        assert!(is_done, "a node has room for its own entries");
+    }
+    image.replace(node);
+}

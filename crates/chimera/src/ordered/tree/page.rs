@@ -1,0 +1,105 @@
+//! [`Page`]: keys that were read together.
+
+use std::mem::swap;
+use std::ops::Bound;
+
+/// Keys that were read together, and where to go on. Used again and again, so that nothing is allocated once
+/// it has grown.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    payloads: Vec<u64>,
+    /// Where the next page begins.
+    resume: Resume,
+    resume_key: Vec<u8>,
+    /// Where this page began, if it went on from another one.
+    pub(super) from: Vec<u8>,
+}
+
+/// Where to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Resume {
+    /// There are no more keys.
+    #[default]
+    End,
+    /// With a key itself, if it is there.
+    With,
+    /// Behind a key.
+    Behind,
+}
+
+impl Resume {
+    pub(super) fn bound(self, key: &[u8]) -> Option<Bound<&[u8]>> {
+        match self {
+            Self::End => None,
+            Self::With => Some(Bound::Included(key)),
+            Self::Behind => Some(Bound::Excluded(key)),
+        }
+    }
+}
+
+impl Page {
+    /// How many keys there are. An empty page may have others behind it.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The key with this number.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start as usize..self.ends[at] as usize]
+    }
+
+    /// The payload of the key with this number, 0 if the tree has none.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub(crate) fn payload(&self, at: usize) -> u64 {
+        self.payloads[at]
+    }
+
+    /// The bound from which on the next page is read, in the same direction. `None` at the end.
+    pub(crate) fn resume(&self) -> Option<Bound<&[u8]>> {
+        self.resume.bound(&self.resume_key)
+    }
+
+    /// Moves the place where to go on to `from`, unless this is the end.
+    pub(super) fn turn(&mut self) -> Resume {
+        if self.resume != Resume::End {
+            swap(&mut self.from, &mut self.resume_key);
+        }
+        self.resume
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.payloads.clear();
+        self.resume = Resume::End;
+    }
+
+    /// Appends a key, which `append` writes.
+    pub(super) fn push(&mut self, payload: u64, append: impl FnOnce(&mut Vec<u8>)) {
+        append(&mut self.bytes);
+        self.ends.push(self.bytes.len() as u32);
+        self.payloads.push(payload);
+    }
+
+    /// Goes on behind the last key.
+    pub(super) fn resume_behind_last(&mut self) {
+        let start = if let [.., before, _] = self.ends[..] { before } else { 0 };
+        self.resume_key.clear();
+        self.resume_key.extend_from_slice(&self.bytes[start as usize..]);
+        self.resume = Resume::Behind;
+    }
+
+    /// Goes on at a fence, which `append` writes if there is one.
+    pub(super) fn resume_at(&mut self, how: Resume, append: impl FnOnce(&mut Vec<u8>) -> bool) {
+        self.resume_key.clear();
+        self.resume = if append(&mut self.resume_key) { how } else { Resume::End };
+    }
+}

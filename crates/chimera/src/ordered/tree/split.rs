@@ -1,0 +1,144 @@
+//! Making room: a full node is split, or gives entries to a neighbour.
+//!
+//! The locks are those of the parent, the node and perhaps a neighbour, in this order. None is waited for:
+//! if one is held, or a node has changed, all are released and the way is looked for anew. So there is no
+//! deadlock.
+
+use std::io;
+
+use super::Tree;
+use super::change::compact;
+use super::descent::{Attempts, Toward};
+use super::image::Image;
+use super::locked::LockedNode;
+use super::neighbours::{Halves, Neighbours};
+use super::node::Sought;
+
+/// What came of an attempt to divide a node.
+enum Divided {
+    Done,
+    /// The parent has no room for another child.
+    ParentIsFull,
+}
+
+impl Tree {
+    /// Makes room for `key` in the node of a level that it belongs to, or for any separator if that is an
+    /// inner node. There may be none left when this returns: others may have been faster.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; no key is changed.
+    #[cold]
+    pub(super) fn make_room(
+        &self,
+        attempts: &mut Attempts<'_>,
+        key: &[u8],
+        level: u32,
+    ) -> io::Result<()> {
+        loop {
+            let Some(path) = self.find(Toward::At(key), level, attempts) else { return Ok(()) };
+            let divided = match path.parent {
+                None => match path.node.lock() {
+                    Some(root) if has_room(&root, key) => return Ok(()),
+                    Some(root) => Some(self.split_root(&root, key)?),
+                    None => None,
+                },
+                Some(above) => match (above.lock(), path.node.lock()) {
+                    (Some(_), Some(node)) if has_room(&node, key) => return Ok(()),
+                    (Some(parent), Some(node)) => Some(self.split(&parent, &node, key)?),
+                    _ => None,
+                },
+            };
+            match divided {
+                Some(Divided::Done) => return Ok(()),
+                Some(Divided::ParentIsFull) => self.make_room(attempts, key, level + 1)?,
+                None => attempts.relax(),
+            }
+        }
+    }
+
+    /// Splits a node that has a parent.
+    fn split(
+        &self,
+        parent: &LockedNode<'_>,
+        node: &LockedNode<'_>,
+        key: &[u8],
+    ) -> io::Result<Divided> {
+        let Halves { left, right, separator } = divide(node, key);
+        let header = parent.header();
+        let demand = parent.demand(header, &separator);
+        if !parent.has_room(demand) {
+            return Ok(Divided::ParentIsFull);
+        }
+        let fresh = self.nodes.take(node.header().level)?;
+        right.fill(&fresh);
+        left.replace(node);
+        add_child(parent, &separator, fresh.id);
+        Ok(Divided::Done)
+    }
+
+    /// Splits the root, which stays the root: both halves become its children.
+    fn split_root(&self, root: &LockedNode<'_>, key: &[u8]) -> io::Result<Divided> {
+        let level = root.header().level;
+        let Halves { left, right, separator } = divide(root, key);
+        let first = self.nodes.take(level)?;
+        let second = match self.nodes.take(level) {
+            Ok(second) => second,
+            Err(error) => {
+                let id = first.id;
+                drop(first);
+                self.nodes.give_back(id, level);
+                return Err(error);
+            }
+        };
+        let mut image = Image::new(&self.nodes.context, level + 1, None, None);
+        let is_done =
+            image.push(&[], u64::from(first.id)) && image.push(&separator, u64::from(second.id));
+        assert!(is_done, "a node has room for two children");
+        left.fill(&first);
+        right.fill(&second);
+        image.replace(root);
+        self.nodes.note_level(level, level + 1);
+        Ok(Divided::Done)
+    }
+}
+
+/// Whether a node has room for a key, or an inner node for any separator.
+fn has_room(node: &LockedNode<'_>, key: &[u8]) -> bool {
+    let header = node.header();
+    let demand = match header.level {
+        0 => node.demand(header, key),
+        _ => node.layout().separator_units_max(),
+    };
+    node.has_room(demand)
+}
+
+/// Enters a child in its parent, which has room for it.
+pub(super) fn add_child(parent: &LockedNode<'_>, separator: &[u8], child: u32) {
+    if !parent.has_room_now(parent.demand(parent.header(), separator)) {
+        compact(parent);
+    }
+    let header = parent.header();
+    let at = parent.upper_bound(header, Sought::new(separator, header));
+    let is_done = parent.insert(header, at, separator, u64::from(child));
+    assert!(is_done, "there is room after compaction");
+}
+
+/// Divides a full node in two: in the middle, but near the end if the key that there is no room for belongs
+/// there, since others may come behind it, and likewise at the start.
+fn divide<'a>(node: &LockedNode<'a>, key: &[u8]) -> Halves<'a> {
+    let header = node.header();
+    let all = Neighbours::of_one(node);
+    let count = all.count();
+    let (at, _) = node.lower_bound(header, Sought::new(key, header));
+    // An inner node has two children at least, so that none is without a neighbour.
+    let least = if header.level == 0 { 0 } else { 2 };
+    let ends = if at == count {
+        [count - least, (count - least - 1).max(least)]
+    } else if at == 0 && header.level == 0 {
+        [0, 1]
+    } else {
+        [all.middle(2); 2]
+    };
+    let halves = ends.into_iter().find_map(|end| all.halves(end, key));
+    halves.or_else(|| all.halves(all.middle(2), key)).expect("each half of a node fits one")
+}
