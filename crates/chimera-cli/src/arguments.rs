@@ -1,9 +1,15 @@
 //! Arguments that commands share.
 
+use std::ffi::OsString;
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use chimera::Durability;
 use clap::{Args, ValueHint};
+
+use crate::failure::Failure;
+use crate::text::Form;
 
 /// Arguments of every command.
 #[derive(Args, Debug)]
@@ -55,4 +61,39 @@ pub(crate) struct WriteArguments {
     /// which on a plain file writes everything to the disk.
     #[arg(long, value_name = "MODE", default_value = "auto")]
     pub(crate) durability: Durability,
+}
+
+/// The bounds of a range of keys.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// A range of keys.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RangeArguments {
+    /// From this key on
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<OsString>,
+    /// Up to this key, without it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<OsString>,
+    /// Keys that begin so
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<OsString>,
+}
+
+impl RangeArguments {
+    /// The range that they stand for.
+    ///
+    /// # Errors
+    /// `Usage` for what is not hexadecimal and should be.
+    pub(crate) fn read(&self, form: Form) -> Result<Bounds, Failure> {
+        if let Some(prefix) = &self.prefix {
+            return Ok(chimera::prefix_range(&form.read("prefix", prefix.as_bytes())?));
+        }
+        let read = |what, key: &Option<OsString>| {
+            key.as_ref().map(|key| form.read(what, key.as_bytes())).transpose()
+        };
+        let from = read("first key", &self.from)?.map_or(Bound::Unbounded, Bound::Included);
+        let to = read("last key", &self.to)?.map_or(Bound::Unbounded, Bound::Excluded);
+        Ok((from, to))
+    }
 }

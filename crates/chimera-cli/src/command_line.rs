@@ -7,7 +7,7 @@ use crate::arguments::Global;
 use crate::commands::{
     Context, backup::Backup, check::Check, compact::Compact, completion::Completion,
     delete::Delete, doctor::Doctor, export::Export, get::Get, import::Import, inspect::Inspect,
-    list_keys::ListKeys, put::Put, stats::Stats, update_u64::UpdateU64,
+    list_keys::ListKeys, put::Put, scan::Scan, stats::Stats, update_u64::UpdateU64,
 };
 use crate::failure::Failure;
 
@@ -16,6 +16,7 @@ Examples:
   chimera put greeting 'hello world'     creates the store `chimera-data` if there is none
   chimera get greeting
   chimera list-keys --values --limit 10
+  chimera scan --prefix user: --values   in the order of keys
   chimera update-u64 --create visitors 1
   chimera check
   chimera export records.stream
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Delete(Delete),
     UpdateU64(UpdateU64),
     ListKeys(ListKeys),
+    Scan(Scan),
     Stats(Stats),
     Doctor(Doctor),
     Check(Check),
@@ -75,6 +77,7 @@ impl Command {
             Self::Delete(delete) => delete.run(context),
             Self::UpdateU64(update) => update.run(context),
             Self::ListKeys(list) => list.run(context),
+            Self::Scan(scan) => scan.run(context),
             Self::Stats(stats) => stats.run(context),
             Self::Doctor(doctor) => doctor.run(context),
             Self::Check(check) => check.run(context),

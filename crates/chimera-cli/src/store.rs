@@ -49,6 +49,15 @@ pub(crate) fn open_to_read_at(path: &Path, salvage: bool) -> Result<Db, Failure>
     Ok(open(path, Options::new().read_only(true).salvage(salvage))?)
 }
 
+/// Opens a store for reading keys in their order.
+///
+/// # Errors
+/// As [`Db::open`].
+pub(crate) fn open_to_scan(arguments: &StoreArguments) -> Result<Db, Failure> {
+    let options = Options::new().read_only(true).salvage(arguments.salvage);
+    Ok(open(&arguments.place.path, options.ordered(true))?)
+}
+
 /// How a store is opened for the writes of one command.
 pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
     Options::new()

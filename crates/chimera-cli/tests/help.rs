@@ -28,6 +28,7 @@ fn every_command_has_a_description() {
         "delete",
         "update-u64",
         "list-keys",
+        "scan",
         "stats",
         "doctor",
         "check",

@@ -16,11 +16,13 @@ use common::{Place, Run, spawn};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const FILES: [&str; 4] = ["superblock", "lock", "journal", "segment-000000"];
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 9] = [
     &["put", "k", "v"],
     &["get", "key-1"],
     &["delete", "key-1"],
     &["list-keys"],
+    &["scan"],
+    &["delete", "--prefix", "key"],
     &["stats"],
     &["check"],
     &["export", "-"],

@@ -93,6 +93,36 @@ fn keys_are_listed_by_prefix_and_up_to_a_limit() {
 }
 
 #[test]
+fn ranges_are_scanned_in_order_and_deleted() {
+    let place = Place::new();
+    place.fill(120);
+    let scan = |arguments: &[&str]| {
+        let lines = place.run([&["scan"], arguments].concat()).ok();
+        lines.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = scan(&[]);
+    assert!(all.len() == 120 && all.is_sorted(), "{all:?}");
+    let mut back = scan(&["--reverse"]);
+    back.reverse();
+    assert_eq!(back, all);
+    assert_eq!(scan(&["--from", "key-118", "--to", "key-12"]), ["key-118", "key-119"]);
+    assert_eq!(scan(&["--from", "key-98", "--limit", "1", "--values"]), ["key-98\tvalue-98"]);
+    assert_eq!(scan(&["--reverse", "--limit", "2"]), ["key-99", "key-98"]);
+    assert_eq!(scan(&["--prefix", "key-11"]).len(), 11);
+    assert!(scan(&["--from", "key-2", "--to", "key-1"]).is_empty());
+    let some = place.run(["scan", "--json", "--limit", "5"]).json();
+    assert_eq!((&some["count"], &some["more"]), (&5.into(), &true.into()));
+    place.run(["scan", "--from", "a", "--prefix", "b"]).expect(2);
+    assert_eq!(place.run(["delete", "--prefix", "key-11"]).ok(), "11 deleted\n");
+    let deleted = place.run(["delete", "--json", "--from", "key-2", "--to", "key-3"]).json();
+    assert_eq!(deleted["deleted"], 11);
+    assert_eq!(scan(&[]).len(), 98);
+    place.run(["delete"]).expect(2);
+    place.run(["delete", "key-1", "--prefix", "key"]).expect(2);
+    assert!(place.run(["check"]).ok().ends_with("sound\n"));
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let place = Place::new();
     place.fill(10_000);

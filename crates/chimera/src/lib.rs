@@ -33,8 +33,8 @@
 //! - [`db`]: what a user sees: [`Db`], [`Session`], [`TypedDb`].
 //! - `engine`: how records and an index are joined: the order of writes, flushes and index changes;
 //!   [`Options`], [`Stats`].
+//! - `ordered`: an order of all keys, for engines whose index has none; knows no engine.
 //! - `index`: where a key's record is; never touches a record.
-//! - `ordered`: keys in order, in DRAM; never touches a record.
 //! - `records`: where record bytes live; never knows which index points at them.
 //! - `pool`: superblock, segments, blocks, runs of blocks, [`Location`].
 //! - `types`: plain data that every room speaks of: [`Error`], [`Durability`], reports.
@@ -53,12 +53,15 @@ mod sync;
 pub mod transfer;
 mod types;
 
-pub use db::{CloseError, Db, Iter, Keys, Session, TypedDb, TypedSession};
+pub use db::{
+    CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
+};
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
     FillHistogram, IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange,
     ViperInspect, ViperOptions, ViperStats, sites,
 };
+pub use ordered::{OrderOptions, TreeUpdates};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
@@ -66,6 +69,7 @@ pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
+pub use types::order::OrderStats;
 pub use types::position::StreamPosition;
 pub use types::progress::Progress;
 pub use types::runs::{RunCounts, RunsOfKind};

@@ -8,7 +8,7 @@ use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
 use crate::driver::engine::EngineChoice;
-use crate::driver::setup::{MediumChoice, Setup, Sizing};
+use crate::driver::setup::{MediumChoice, OrderChoice, Setup, Sizing};
 use crate::error::{BenchError, Result};
 use crate::workload::Keys;
 
@@ -74,6 +74,11 @@ pub struct Common {
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "always")]
     #[arg(help_heading = "Store")]
     pub verify_reads: Vec<VerifyReads>,
+    /// Whether keys are kept in their order: none, asynchronous (the tree learns of a write later), synchronous. Several
+    /// take turns in one run (core and ycsb): the difference is what order costs
+    #[arg(long, value_name = "UPDATES", value_delimiter = ',', default_value = "none")]
+    #[arg(num_args = 0..=1, default_missing_value = "asynchronous", help_heading = "Store")]
+    pub order: Vec<OrderChoice>,
 
     /// Records loaded before what is measured [default: 1000000]
     #[arg(long, value_name = "N", help_heading = "Work")]
@@ -133,16 +138,23 @@ impl Common {
                 return Err(BenchError::Arguments(format!("mode `{mode}` is given twice")));
             }
         }
+        for (number, order) in self.order.iter().enumerate() {
+            if self.order[..number].contains(order) {
+                return Err(BenchError::Arguments(format!("order `{order}` is given twice")));
+            }
+        }
         let mut setups = Vec::new();
         for engine in &self.engine {
             // A baseline verifies nothing in any mode.
-            let modes = match engine {
-                EngineChoice::Store(_) => &self.verify_reads[..],
-                EngineChoice::DramMap => &[VerifyReads::Always],
+            let (modes, orders) = match engine {
+                EngineChoice::Store(_) => (&self.verify_reads[..], &self.order[..]),
+                EngineChoice::DramMap => (&[VerifyReads::Always][..], &[OrderChoice::None][..]),
             };
-            for mode in modes {
+            for (mode, order) in
+                modes.iter().flat_map(|mode| orders.iter().map(move |order| (mode, order)))
+            {
                 let setup = self.setup_of(*engine, sizes)?;
-                setups.push(Setup { verify_reads: *mode, ..setup });
+                setups.push(Setup { verify_reads: *mode, order: *order, ..setup });
             }
         }
         Ok(setups)
@@ -153,11 +165,11 @@ impl Common {
     /// # Errors
     /// When the arguments make no sense.
     pub(crate) fn setup(&self, sizes: (u32, u32)) -> Result<Setup> {
-        if let ([engine @ EngineChoice::Store(_)], [verify_reads]) =
-            (&*self.engine, &*self.verify_reads)
+        if let ([engine @ EngineChoice::Store(_)], [verify_reads], [order]) =
+            (&*self.engine, &*self.verify_reads, &*self.order)
         {
             let setup = self.setup_of(*engine, sizes)?;
-            return Ok(Setup { verify_reads: *verify_reads, ..setup });
+            return Ok(Setup { verify_reads: *verify_reads, order: *order, ..setup });
         }
         let what =
             "this measures one engine and one mode of the store; core and ycsb compare several";
@@ -195,6 +207,7 @@ impl Common {
             publish_metrics: self.publish_metrics.map(duration).transpose()?,
             latency_sampling: self.latency_sampling,
             verify_reads: VerifyReads::Always,
+            order: OrderChoice::None,
             flush: true,
             block_shift_bytes: 0,
             counters: !self.no_counters,

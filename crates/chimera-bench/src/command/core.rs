@@ -5,13 +5,16 @@ use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
-use crate::driver::setup::Setup;
+use crate::driver::setup::{OrderChoice, Setup};
 use crate::driver::turns::{Contest, Outcome, take_turns};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::Result;
 use crate::report::Report;
 use crate::results::series::Results;
+
+/// Records of a scan.
+const SCAN_RECORDS: usize = 100;
 
 /// Arguments of `core`.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,18 +25,24 @@ pub struct CoreArguments {
 }
 
 /// The operations: `update` changes a word in place, `modify` reads a value and writes another one
-/// (section 5.3.5, Figure 10); without the update where values have no room for a counter.
-pub(crate) fn phases(data: &Data) -> Vec<Phase> {
+/// (section 5.3.5, Figure 10); without the update where values have no room for a counter, and with scans where all
+/// stores are ordered.
+pub(crate) fn phases(data: &Data, are_ordered: bool) -> Vec<Phase> {
     let all = [
         ("insert", Action::Insert),
         ("get", Action::Get),
+        ("scan", Action::Scan(SCAN_RECORDS)),
         ("update", Action::Update),
         ("overwrite", Action::Overwrite),
         ("modify", Action::Modify),
         ("delete", Action::Delete),
     ];
     all.into_iter()
-        .filter(|(_, action)| *action != Action::Update || data.values.counter_at().is_some())
+        .filter(|(_, action)| match action {
+            Action::Update => data.values.counter_at().is_some(),
+            Action::Scan(_) => are_ordered,
+            _ => true,
+        })
         .map(|(name, action)| Phase::new(name, action))
         .collect()
 }
@@ -51,7 +60,8 @@ impl Benchmark for CoreArguments {
         let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
-        let phases = phases(&data);
+        let are_ordered = setups.iter().all(|setup| setup.order != OrderChoice::None);
+        let phases = phases(&data, are_ordered);
         let plan = Plan { setup, data: &data, load_name: None, phases: &phases };
         let contest = Contest { setups, plan, reopenings: setup.repetitions, theta: 0.5 };
         compare::<B>("core", contest, &workspace)

@@ -63,7 +63,7 @@ impl Benchmark for VariantsArguments {
         let setup = &setups[0];
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
-        let phases = phases(&data);
+        let phases = phases(&data, false);
         let variants = variants(setup);
         let passes = measures(setup.repetitions);
         let steps = passes.len() * setup.threads.len() * variants.len() * (phases.len() + 2)

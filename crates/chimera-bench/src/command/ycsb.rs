@@ -1,4 +1,4 @@
-//! `ycsb`: workloads load, A to D and F, and the paper's mixes (Viper, section 5.4).
+//! `ycsb`: workloads load, A to F, and the paper's mixes (Viper, section 5.4).
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use super::core::compare;
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
-use crate::driver::setup::Setup;
+use crate::driver::setup::{OrderChoice, Setup};
 use crate::driver::turns::Contest;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
@@ -24,8 +24,8 @@ pub struct YcsbArguments {
     /// What all subcommands have.
     #[command(flatten)]
     pub common: Common,
-    /// Workloads, separated by commas: load, a, b, c, d, f, 50:50, 10:90, or all [default:
-    /// load,a,b,c,d,f]
+    /// Workloads, separated by commas: load, a, b, c, d, e, f, 50:50, 10:90, or all [default:
+    /// load,a,b,c,d,f]. Workload e scans, and needs --order
     #[arg(long, value_delimiter = ',', help_heading = "Work")]
     pub workload: Vec<WorkloadChoice>,
     /// Which records are asked for [default: zipfian, latest in workload d]
@@ -89,7 +89,13 @@ impl Benchmark for YcsbArguments {
         if !(self.theta > 0.0 && self.theta < 1.0) {
             return Err(BenchError::Arguments("theta must be above 0 and below 1".to_owned()));
         }
-        self.common.setups((16, 200))
+        let setups = self.common.setups((16, 200))?;
+        let is_ordered = |setup: &Setup| setup.order != OrderChoice::None;
+        if self.workloads().contains(&Workload::E) && !setups.iter().all(is_ordered) {
+            let what = "workload e scans: give --order asynchronous, and no engine without order";
+            return Err(BenchError::Arguments(what.to_owned()));
+        }
+        Ok(setups)
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {

@@ -7,7 +7,7 @@ use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented, Pmem};
 
 use super::backend::{Backend, open};
-use super::setup::{Setup, name_of};
+use super::setup::{OrderChoice, Setup, name_of};
 use super::store::{Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
 use crate::error::Result;
 use crate::results::rows::Facts;
@@ -41,8 +41,12 @@ impl<B: Backend> Store for Db<B> {
 
     fn facts(&self) -> Facts {
         let (hardware, stats) = (self.pmem().hardware(), self.stats());
+        let order = stats.order.as_ref().map_or(OrderChoice::None, |order| match order.queues {
+            0 => OrderChoice::Synchronous,
+            _ => OrderChoice::Asynchronous,
+        });
         Facts {
-            engine: name_of(stats.engine.name(), stats.verify_reads),
+            engine: name_of(stats.engine.name(), stats.verify_reads, order),
             medium: hardware.medium().to_string(),
             durability: self.effective_durability().to_string(),
             flush_instruction: hardware.flush_instruction().to_string(),
@@ -106,6 +110,15 @@ impl<P: Pmem> StoreSession for Session<P> {
     #[inline(always)]
     fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
         Ok(Session::fetch_add_u64(self, key, at, delta)?)
+    }
+
+    #[inline(always)]
+    fn scan(&mut self, start: &[u8], count: usize, mut take: impl FnMut(&[u8])) -> Result<usize> {
+        let values = |_: &[u8], value: &[u8]| {
+            take(value);
+            true
+        };
+        Ok(Session::scan_with(self, start.., count, values)?)
     }
 
     #[inline(always)]

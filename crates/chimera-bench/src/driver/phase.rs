@@ -15,6 +15,9 @@ use crate::workload::distribution::Chooser;
 use crate::workload::mix::{Draw, Mix};
 use crate::workload::random::Permutation;
 
+/// Records of a scan in a mix, at most.
+const SCAN_RECORDS_MAX: u64 = 100;
+
 /// One kind of work, with its name in the results.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
@@ -40,6 +43,8 @@ pub(crate) enum Action {
     Delete,
     /// Every third record of those that were loaded is deleted.
     Thin,
+    /// So many records from any one on, uniformly.
+    Scan(usize),
     /// A mix of operations.
     Mix(Mix, Distribution),
 }
@@ -61,7 +66,7 @@ impl Phase {
             Action::Mix(mix, _) if mix.overwrite > 0 => Operation::Overwrite,
             Action::Mix(mix, _) if mix.insert > 0 => Operation::Insert,
             Action::Mix(mix, _) if mix.modify > 0 => Operation::Update,
-            Action::Get | Action::Mix(..) => Operation::Get,
+            Action::Get | Action::Scan(_) | Action::Mix(..) => Operation::Get,
         }
     }
 
@@ -188,6 +193,10 @@ fn run_action<'a, S: Store>(
             let number = live.draw(&mut worker.random) + after;
             worker.get(number)
         }),
+        Action::Scan(count) => drive(workers, load, |worker, after| {
+            let number = live.draw(&mut worker.random) + after;
+            worker.scan_exactly(number, count)
+        }),
         Action::Update => drive(workers, load, |worker, after| {
             let number = live.draw(&mut worker.random) + after;
             worker.update(number)
@@ -219,6 +228,7 @@ fn run_action<'a, S: Store>(
                 match draw {
                     Draw::Overwrite => worker.overwrite(number),
                     Draw::Modify => worker.modify(number),
+                    Draw::Scan => worker.scan(number, SCAN_RECORDS_MAX),
                     Draw::Get | Draw::Insert => worker.get(number),
                 }
             };

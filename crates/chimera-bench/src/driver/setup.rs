@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Demand, Durability, Options, RecordLayout, VerifyReads};
+use chimera::{Demand, Durability, Options, RecordLayout, TreeUpdates, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
@@ -78,6 +78,7 @@ pub(crate) struct Setup {
     pub(crate) publish_metrics: Option<Duration>,
     pub(crate) latency_sampling: Option<u32>,
     pub(crate) verify_reads: VerifyReads,
+    pub(crate) order: OrderChoice,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
     pub(crate) counters: bool,
@@ -86,18 +87,54 @@ pub(crate) struct Setup {
     pub(crate) overwrite: bool,
 }
 
-/// What results call an engine whose gets verify in this way.
-pub(crate) fn name_of(engine: &str, verify_reads: VerifyReads) -> String {
-    match verify_reads {
-        VerifyReads::Always => engine.to_owned(),
-        mode => format!("{engine}-{mode}"),
+/// Whether keys are kept in their order, and when its tree learns of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OrderChoice {
+    /// They are not.
+    #[default]
+    None,
+    /// Later.
+    Asynchronous,
+    /// Before the write returns.
+    Synchronous,
+}
+
+impl std::fmt::Display for OrderChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Asynchronous => "asynchronous",
+            Self::Synchronous => "synchronous",
+        })
+    }
+}
+
+impl std::str::FromStr for OrderChoice {
+    type Err = String;
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let all = [Self::None, Self::Asynchronous, Self::Synchronous];
+        let named = all.into_iter().find(|choice| choice.to_string() == text);
+        named.ok_or_else(|| format!("unknown order `{text}`; none, asynchronous, synchronous"))
+    }
+}
+
+/// What results call an engine whose gets verify in this way, and whose keys are kept so.
+pub(crate) fn name_of(engine: &str, verify_reads: VerifyReads, order: OrderChoice) -> String {
+    let mut name = engine.to_owned();
+    if verify_reads != VerifyReads::Always {
+        name = format!("{name}-{verify_reads}");
+    }
+    match order {
+        OrderChoice::None => name,
+        OrderChoice::Asynchronous => name + "-ordered",
+        OrderChoice::Synchronous => name + "-ordered-synchronous",
     }
 }
 
 impl Setup {
     /// What results call it: the engine, and how gets verify where that is not the default.
     pub(crate) fn name(&self) -> String {
-        name_of(&self.engine.to_string(), self.verify_reads)
+        name_of(&self.engine.to_string(), self.verify_reads, self.order)
     }
 
     /// Whether stores lie in anonymous memory.
@@ -127,10 +164,16 @@ impl Setup {
 
     /// Options that open what [`options`](Self::options) created.
     pub(crate) fn options_to_open(&self) -> Options {
+        let updates = match self.order {
+            OrderChoice::Synchronous => TreeUpdates::Synchronous,
+            _ => TreeUpdates::Asynchronous,
+        };
         let options = Options::new()
             .viper(|viper| viper.layout(self.layout))
             .durability(self.durability)
             .verify_reads(self.verify_reads)
+            .ordered(self.order != OrderChoice::None)
+            .order(|order| order.updates(updates))
             .scrub_every(None)
             .flush(self.flush);
         let options = match self.engine {
@@ -200,6 +243,7 @@ impl Setup {
             publish_metrics: None,
             latency_sampling: None,
             verify_reads: VerifyReads::Always,
+            order: OrderChoice::None,
             flush: true,
             block_shift_bytes: 0,
             counters: true,

@@ -11,7 +11,7 @@ use chimera::Demand;
 use chimera_pmem::{Hardware, Instrumented};
 
 use super::setup::Setup;
-use crate::error::Result;
+use crate::error::{BenchError, Result};
 use crate::results::rows::Facts;
 
 /// A store of records under keys, shared by threads.
@@ -65,6 +65,13 @@ pub(crate) trait StoreSession: Send {
 
     /// Adds to the word at `at` in a value, in place where it can; what it was before, if the key is there.
     fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>>;
+
+    /// Hands the first `count` records from `start` on to `take`, in the order of keys; how many there were. Only of
+    /// stores that are ordered.
+    fn scan(&mut self, start: &[u8], count: usize, take: impl FnMut(&[u8])) -> Result<usize> {
+        let _ = (start, count, take);
+        Err(BenchError::Arguments("this store has no order, and cannot be scanned".to_owned()))
+    }
 
     /// Removes a record; whether it was there.
     fn delete(&mut self, key: &[u8]) -> Result<bool>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::setup::{Setup, Sizing};
 use super::store::{Store, StoreSession};
 use crate::error::{BenchError, Result};
-use crate::workload::random::{Random, mix};
+use crate::workload::random::{Random, mix, reduce};
 use crate::workload::{Keys, Values, Zipfian, values};
 
 /// What all workers of a benchmark share: how records are made.
@@ -148,6 +148,25 @@ impl<'a, S: Store> Worker<'a, S> {
         match truth(self.session.update(&self.key, change)?) {
             0 => missing("a read-modify-write", number),
             word => Ok(word),
+        }
+    }
+
+    /// Reads the records of 1 to `most` keys from that of a record on, every byte of them.
+    #[inline]
+    pub(crate) fn scan(&mut self, number: u64, most: u64) -> Result<u64> {
+        let count = 1 + reduce(self.random.next(), most);
+        self.scan_exactly(number, count as usize)
+    }
+
+    /// Reads the records of `count` keys from that of a record on, every byte of them.
+    #[inline]
+    pub(crate) fn scan_exactly(&mut self, number: u64, count: usize) -> Result<u64> {
+        self.data.keys.write(number, &mut self.key);
+        let mut word = 0;
+        let fold = |value: &[u8]| word ^= values::fold(value);
+        match self.session.scan(&self.key, count, fold)? {
+            0 => missing("a scan", number),
+            _ => Ok(word),
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) struct Mix {
     pub(crate) overwrite: u8,
     pub(crate) insert: u8,
     pub(crate) modify: u8,
+    pub(crate) scan: u8,
 }
 
 /// A workload with a name.
@@ -26,6 +27,8 @@ pub enum Workload {
     C,
     /// 95 % gets of new records, 5 % inserts.
     D,
+    /// 95 % scans of 1 to 100 records, 5 % inserts. For stores that are ordered.
+    E,
     /// 50 % gets, 50 % read-modify-writes.
     F,
     /// The paper's 50:50 of gets and overwrites (Viper, section 5.4).
@@ -39,8 +42,8 @@ impl Workload {
     pub(crate) const STANDARD: [Self; 6] =
         [Self::Load, Self::A, Self::B, Self::C, Self::D, Self::F];
     /// All there are.
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Load, Self::A, Self::B, Self::C, Self::D, Self::F, Self::Half, Self::Tenth];
+    pub(crate) const ALL: [Self; 9] =
+        [Self::Load, Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::Half, Self::Tenth];
 
     /// As on the command line.
     pub fn name(self) -> &'static str {
@@ -50,6 +53,7 @@ impl Workload {
             Self::B => "b",
             Self::C => "c",
             Self::D => "d",
+            Self::E => "e",
             Self::F => "f",
             Self::Half => "50:50",
             Self::Tenth => "10:90",
@@ -58,13 +62,15 @@ impl Workload {
 
     /// The shares of operations; `None` for the load phase.
     pub(crate) fn mix(self) -> Option<Mix> {
-        let shares = |get, overwrite, insert, modify| Mix { get, overwrite, insert, modify };
+        let shares =
+            |get, overwrite, insert, modify| Mix { get, overwrite, insert, modify, scan: 0 };
         Some(match self {
             Self::Load => return None,
             Self::A | Self::Half => shares(50, 50, 0, 0),
             Self::B => shares(95, 5, 0, 0),
             Self::C => shares(100, 0, 0, 0),
             Self::D => shares(95, 0, 5, 0),
+            Self::E => Mix { scan: 95, ..shares(0, 0, 5, 0) },
             Self::F => shares(50, 0, 0, 50),
             Self::Tenth => shares(10, 90, 0, 0),
         })
@@ -94,6 +100,7 @@ pub(crate) enum Draw {
     Overwrite,
     Insert,
     Modify,
+    Scan,
 }
 
 impl Mix {
@@ -107,8 +114,10 @@ impl Mix {
             Draw::Overwrite
         } else if percent < self.get + self.overwrite + self.insert {
             Draw::Insert
-        } else {
+        } else if percent < self.get + self.overwrite + self.insert + self.modify {
             Draw::Modify
+        } else {
+            Draw::Scan
         }
     }
 }
@@ -124,7 +133,7 @@ mod tests {
             assert_eq!(workload.name().parse(), Ok(workload));
         }
         assert_eq!("A".parse(), Ok(Workload::A));
-        let error = "e".parse::<Workload>().expect_err("there are no scans");
+        let error = "g".parse::<Workload>().expect_err("there is none");
         assert!(error.contains("50:50"), "{error}");
     }
 
@@ -133,12 +142,12 @@ mod tests {
         let mut random = Random::new(1, 1);
         for workload in Workload::ALL {
             let Some(mix) = workload.mix() else { continue };
-            assert_eq!(mix.get + mix.overwrite + mix.insert + mix.modify, 100);
-            let mut counts = [0_i32; 4];
+            assert_eq!(mix.get + mix.overwrite + mix.insert + mix.modify + mix.scan, 100);
+            let mut counts = [0_i32; 5];
             for _ in 0..100_000 {
                 counts[mix.draw(random.next()) as usize] += 1;
             }
-            let shares = [mix.get, mix.overwrite, mix.insert, mix.modify];
+            let shares = [mix.get, mix.overwrite, mix.insert, mix.modify, mix.scan];
             for (count, share) in counts.into_iter().zip(shares) {
                 let off = (count - i32::from(share) * 1000).abs();
                 assert!(off < if share == 0 { 1 } else { 1000 }, "{workload:?}: {counts:?}");

@@ -5,25 +5,44 @@ use std::ffi::OsString;
 use clap::Args;
 use serde_json::json;
 
-use crate::arguments::WriteArguments;
+use crate::arguments::{RangeArguments, WriteArguments};
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
-/// Remove a key and its value
+const EXAMPLES: &str = "\
+Examples:
+  chimera delete greeting
+  chimera delete --prefix user:
+  chimera delete --from 2023 --to 2024
+
+Keys of a range are removed one after the other: after an interruption the first of them are gone.";
+
+/// Remove a key and its value, or all keys of a range
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  chimera delete greeting")]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Delete {
     /// Key
-    key: OsString,
+    #[arg(required_unless_present_any = ["from", "to", "prefix"])]
+    #[arg(conflicts_with_all = ["from", "to", "prefix"])]
+    key: Option<OsString>,
+    #[command(flatten)]
+    range: RangeArguments,
     #[command(flatten)]
     write: WriteArguments,
 }
 
 impl Delete {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.form.read_key(&self.key)?;
+        match &self.key {
+            Some(key) => self.one(context, key),
+            None => self.all(context),
+        }
+    }
+
+    fn one(&self, context: &mut Context, key: &OsString) -> Result<(), Failure> {
+        let key = context.form.read_key(key)?;
         let db = store::open_to_write(&self.write)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;
@@ -36,5 +55,21 @@ impl Delete {
             return context.output.json(&JsonRecord::done(context.form, &key, outcome));
         }
         context.output.line("deleted")
+    }
+
+    fn all(&self, context: &mut Context) -> Result<(), Failure> {
+        let range = self.range.read(context.form)?;
+        let options = store::options_to_write(&self.write).ordered(true);
+        let db = store::open(&self.write.store.place.path, options)?;
+        let (mut count, mut session) = (0_u64, db.session());
+        for record in db.scan(range)? {
+            count += u64::from(session.delete(&record?.0)?);
+        }
+        drop(session);
+        db.close()?;
+        if context.json {
+            return context.output.json(&json!({ "deleted": count }));
+        }
+        context.output.line(format!("{count} deleted"))
     }
 }

@@ -11,7 +11,9 @@ pub(crate) mod get;
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod list_keys;
+pub(crate) mod listing;
 pub(crate) mod put;
+pub(crate) mod scan;
 pub(crate) mod stats;
 pub(crate) mod update_u64;
 

@@ -16,6 +16,8 @@ use crate::subject::Abilities;
 const PUT_STEP: u64 = 1 << 32;
 /// Added by an update that rewrites a record; smaller numbers are added in place.
 const UPDATE_STEP: u64 = 1 << 16;
+/// The readers that a scan stands for have numbers from here on.
+const SCANNERS: u32 = 1 << 16;
 /// Stands for a value that nobody can have written: torn, or of another key.
 const FOREIGN: u64 = u64::MAX;
 
@@ -50,6 +52,7 @@ pub fn run_threads<P: Pmem>(
         value_bytes: sizes.value_bytes as usize,
         next_value: AtomicU64::new(workload.seed % 1024),
         running: AtomicUsize::new(workload.threads as usize),
+        is_ordered: sizes.order.is_some(),
     });
     let mut threads = Vec::new();
     for number in 0..workload.threads {
@@ -101,6 +104,7 @@ struct Shared {
     value_bytes: usize,
     next_value: AtomicU64,
     running: AtomicUsize,
+    is_ordered: bool,
 }
 
 impl Shared {
@@ -150,6 +154,7 @@ impl<P: Pmem> Worker<P> {
                 // Sessions that end leave their blocks to others.
                 1..4 => session = self.db.session(),
                 4..6 if self.workload.abilities.reclaim => self.compact(),
+                6..12 if self.shared.is_ordered => self.scan(&mut session),
                 _ => self.operate(&mut session),
             }
         }
@@ -161,6 +166,40 @@ impl<P: Pmem> Worker<P> {
         let percent = [1, 30, 50][self.below(3) as usize];
         if let Err(error) = self.db.compact(percent, None) {
             self.recorder.problem(format!("compaction: {error}"));
+        }
+    }
+
+    /// Scans all keys: a read of each key, by a thread of its own, between the scan's beginning and its end.
+    fn scan(&mut self, session: &mut Session<P>) {
+        let keys = self.workload.keys;
+        let reader = |key: u64| (u64::from(self.number + 1) * keys + key) as u32 + SCANNERS;
+        for key in 0..keys {
+            self.recorder.invoke(reader(key), key, Operation::Get);
+        }
+        let mut found = vec![None; keys as usize];
+        let mut last = Vec::new();
+        let mut problem = None;
+        let scanned = session.scan_with(.., usize::MAX, |key, value| {
+            let number = key.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
+            if key <= last.as_slice() {
+                problem = Some("a scan is out of order");
+            }
+            last = key.to_vec();
+            match found.get_mut((number as usize).wrapping_sub(1)) {
+                Some(found) => *found = Some(number_of(number - 1, value)),
+                None => problem = Some("a scan gave a key that nobody wrote"),
+            }
+            true
+        });
+        if let Err(error) = &scanned {
+            self.recorder.problem(format!("scan: {error}"));
+        }
+        if let Some(problem) = problem {
+            self.recorder.problem(problem.to_owned());
+        }
+        for (key, found) in (0..).zip(found) {
+            let outcome = if scanned.is_ok() { Outcome::Found(found) } else { Outcome::Refused };
+            self.recorder.returns(reader(key), outcome);
         }
     }
 

@@ -104,6 +104,28 @@ impl EngineStore {
         self.sessions[number].get_or_insert_with(|| self.db.session())
     }
 
+    /// Whether a store that is ordered has all keys in their order, from either end.
+    fn check_order(&self, records: u64) -> Result<(), Failure> {
+        if self.db.stats().order.is_none() {
+            return Ok(());
+        }
+        let keys = |scan: &mut dyn Iterator<Item = chimera::Result<(Vec<u8>, Vec<u8>)>>| {
+            scan.map(|record| record.map(|(key, _)| key)).collect::<chimera::Result<Vec<_>>>()
+        };
+        let forth = keys(&mut self.db.scan(..).map_err(failure)?).map_err(failure)?;
+        let mut back = keys(&mut self.db.scan(..).map_err(failure)?.rev()).map_err(failure)?;
+        back.reverse();
+        let is_sorted = forth.is_sorted_by(|one, next| one < next);
+        if !is_sorted || forth != back || forth.len() as u64 != records {
+            let (forth, back) = (forth.len(), back.len());
+            let what = format!(
+                "{records} keys are there, and scans gave {forth} and {back}, in order: {is_sorted}"
+            );
+            return Err(Failure::Wrong(what));
+        }
+        Ok(())
+    }
+
     /// The bytes of a key.
     fn key(&self, number: u64) -> Vec<u8> {
         let mut key = number.to_le_bytes().to_vec();
@@ -209,7 +231,7 @@ impl Store for EngineStore {
                 report.records, report.index_entries
             )));
         }
-        Ok(())
+        self.check_order(records)
     }
 
     fn close(mut self) -> Result<(), Failure> {

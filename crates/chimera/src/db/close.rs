@@ -34,6 +34,9 @@ impl<P: Pmem> Lease<P> {
             task.stop();
         }
         inner.engine.end_reclaim();
+        if let Some(order) = inner.engine.core().changes.order() {
+            order.stop();
+        }
         if let Some(publisher) = self.publisher.take() {
             publisher.stop();
             inner.withdraw();

@@ -5,9 +5,10 @@ use chimera_pmem::Pmem;
 
 use crate::engine::shared::client::Written;
 use crate::engine::shared::listing::Listed;
-use crate::engine::shared::settle;
+use crate::engine::shared::{scan, settle};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
+use crate::ordered::{Cursor, Direction};
 use crate::types::error::Result;
 use crate::types::operations::{Count, OperationStats, Timed};
 use crate::types::swap::Swap;
@@ -218,6 +219,41 @@ impl<P: Pmem> Metered<P> {
         self.meter.count_many(Count::ValueBytesRead, bytes);
         // How long it takes says more of the caller than of the store.
         self.ended(started, &outcome, Count::Listings, None);
+        outcome
+    }
+
+    /// Makes sure that a scan sees what was acknowledged before.
+    pub(super) fn begin_scan(&mut self) -> Result<()> {
+        let outcome = each_session!(&mut self.session, engine, _client => {
+            engine.core().order().and_then(|order| order.catch_up())
+        });
+        outcome.inspect_err(|error| self.meter.failed(error))
+    }
+
+    /// Hands the records of the next keys of a range to `take`, of `most` keys at the most; the keys that `take` has not
+    /// seen stay in the range. `false` when there are no keys left.
+    pub(super) fn scan(
+        &mut self,
+        cursor: &mut Cursor,
+        direction: Direction,
+        most: usize,
+        mut take: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<bool> {
+        let (mut records, mut bytes) = (0, 0);
+        let counting = |key: &[u8], value: &[u8]| {
+            records += 1;
+            bytes += value.len() as u64;
+            take(key, value)
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            scan::next_records(&**engine, client, cursor, direction, most, counting)
+        });
+        self.meter.count_many(Count::RecordsScanned, records);
+        self.meter.count_many(Count::ValueBytesRead, bytes);
+        match &outcome {
+            Ok(_) => self.meter.count(Count::Scans),
+            Err(error) => self.meter.failed(error),
+        }
         outcome
     }
 

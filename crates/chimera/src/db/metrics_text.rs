@@ -8,6 +8,7 @@ use crate::engine::Stats;
 use crate::metrics::Kind::{Counter, Gauge, Histogram, Info};
 use crate::metrics::{Exposition, Totals, seconds};
 use crate::types::operations::{OperationStats, Timed};
+use crate::types::order::OrderStats;
 use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 
@@ -30,6 +31,9 @@ impl<P: Pmem> Inner<P> {
         write_reclaim(&mut text, &stats.reclaim);
         write_scrub(&mut text, &stats.scrub);
         write_recovery(&mut text, &stats.recovery);
+        if let Some(order) = &stats.order {
+            write_order(&mut text, order);
+        }
         if let Some(journal) = &stats.journal {
             write_journal(&mut text, journal);
         }
@@ -107,6 +111,8 @@ fn write_operations(text: &mut Exposition, counts: &OperationStats) {
         ("chimera_multi_get_calls", "Calls that get many keys at once.", counts.multi_gets),
         ("chimera_listings", "Calls that list all records.", counts.listings),
         ("chimera_listed_records", "Records that such calls handed out.", counts.records_listed),
+        ("chimera_scans", "Calls that read keys in their order.", counts.scans),
+        ("chimera_scanned_records", "Records that such calls handed out.", counts.records_scanned),
         ("chimera_value_read_bytes", "Bytes of values handed out.", counts.value_bytes_read),
         ("chimera_value_written_bytes", "Bytes of values written.", counts.value_bytes_written),
     ];
@@ -230,6 +236,28 @@ fn write_recovery(text: &mut Exposition, recovery: &RecoveryStats) {
     ];
     for (name, help, value) in gauges {
         text.single(name, Gauge, help, value);
+    }
+}
+
+fn write_order(text: &mut Exposition, order: &OrderStats) {
+    let gauges = [
+        ("chimera_order_keys", "Keys in the ordered index.", order.keys),
+        ("chimera_order_waiting_changes", "Changes that it has not seen yet.", order.waiting),
+        ("chimera_order_dram_bytes", "DRAM of the ordered index and its queues.", order.dram_bytes),
+    ];
+    for (name, help, value) in gauges {
+        text.single(name, Gauge, help, value);
+    }
+    let counters = [
+        ("chimera_order_changes", "Changes queued for the ordered index.", order.changes),
+        (
+            "chimera_order_helped_changes",
+            "Changes that scans, and writers that found a queue full, made themselves.",
+            order.helped,
+        ),
+    ];
+    for (name, help, count) in counters {
+        text.single(name, Counter, help, count);
     }
 }
 

@@ -8,6 +8,7 @@ mod metrics_text;
 mod open;
 mod publish;
 mod report;
+mod scan;
 mod scrub;
 pub mod session;
 pub mod typed;
@@ -41,6 +42,7 @@ use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
 pub use close::CloseError;
 pub use iter::{Iter, Keys};
+pub use scan::{KeyRange, Scan, prefix_range};
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
 

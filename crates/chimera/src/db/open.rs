@@ -66,6 +66,7 @@ pub(super) fn on<P: Pmem>(
     }
     pool.mark_open()?;
     let (engine, recovered) = kind.open(Core::new(pool.clone(), options), options)?;
+    engine.fill_order()?;
     pool.mark_recovered();
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
@@ -99,6 +100,9 @@ pub(super) fn on<P: Pmem>(
     let mut lease = Lease::new(inner.clone());
     pool.start_background()?;
     lease.publisher = publisher(&inner)?;
+    if let Some(order) = inner.engine.core().changes.order().filter(|_| !options.pool.read_only) {
+        order.start().map_err(Error::io("start a thread for", path))?;
+    }
     start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;
     if let Some(every) = options.scrub_every {
         scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
@@ -145,6 +149,7 @@ fn check_options(options: &Options) -> Result<()> {
     if options.scrub_every.is_some_and(|every| every < Options::SCRUB_EVERY_MIN) {
         return Err(Error::InvalidOptions("a scrub takes 1 ms at least".to_owned()));
     }
+    options.order.validate()?;
     options.pool.validate()
 }
 

@@ -19,7 +19,10 @@ impl<P: Pmem> Inner<P> {
         let pmem_bytes = blocks_used * pool.map.block_bytes;
         let record_bytes = u64::from(kind.key_bytes) + u64::from(kind.value_bytes);
         let user_bytes = kind.is_fixed().then_some(records * record_bytes);
-        let dram_bytes = figures.dram_index_bytes + figures.dram_table_bytes;
+        let order = self.engine.core().changes.order().map(|order| order.stats());
+        let order_bytes = order.as_ref().map_or(0, |order| order.dram_bytes);
+        let dram_table_bytes = figures.dram_table_bytes + order_bytes;
+        let dram_bytes = figures.dram_index_bytes + dram_table_bytes;
         Stats {
             engine: self.kind,
             key_bytes: kind.key_bytes,
@@ -41,7 +44,7 @@ impl<P: Pmem> Inner<P> {
             user_bytes,
             space_amplification: user_bytes.map(|user_bytes| ratio(pmem_bytes, user_bytes)),
             dram_index_bytes: figures.dram_index_bytes,
-            dram_table_bytes: figures.dram_table_bytes,
+            dram_table_bytes,
             dram_bytes_per_key: ratio(dram_bytes, records),
             background_ns: pool.background_ns() + self.tasks_ns(),
             reclaim: self.engine.reclaim_stats(),
@@ -51,6 +54,7 @@ impl<P: Pmem> Inner<P> {
             operations: self.metrics.totals().stats(),
             journal: pool.pmem.journal().map(|journal| journal.figures()),
             persistence: pool.pmem.persistence_counts(),
+            order,
             details: figures.details,
         }
     }

@@ -28,6 +28,10 @@ impl<P: Pmem> Session<P> {
         Self { client, _lease: lease }
     }
 
+    pub(super) fn metered(&mut self) -> &mut Metered<P> {
+        &mut self.client
+    }
+
     /// Stores `value` under `key`; tells whether the key is new.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ pub struct Capabilities {
     pub in_place: bool,
     /// Space of deleted and replaced records is made free again.
     pub reclaim: bool,
-    /// Records can be read in the order of their keys.
+    /// Records can be read in the order of their keys, where the store is opened with
+    /// [`Options::ordered`](crate::Options::ordered).
     pub ordered: bool,
     /// Many writes can be made as one.
     pub atomic_batch: bool,

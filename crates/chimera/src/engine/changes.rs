@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::ordered::Order;
+
 /// How the index has changed for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyChange {
@@ -13,8 +15,9 @@ pub enum KeyChange {
     Removed,
 }
 
-/// Who is told of each change of the index: an ordered index, say. Called under the key's lock, so changes
-/// of a key come in their order, and before the write is acknowledged.
+/// Who is told of each change of the index. Called under the key's lock, so changes of a key come in their order, and
+/// before the write is acknowledged. Of a new key before anybody can find it, of a removed key when nobody can any
+/// more: whoever has seen a key comes after its change.
 pub trait TellChange: Send + Sync {
     /// `key` has changed in the index. Must not use the store.
     fn changed(&self, key: &[u8], change: KeyChange);
@@ -22,21 +25,33 @@ pub trait TellChange: Send + Sync {
 
 /// The one place where an add-on is told of changes of the index.
 pub(crate) struct Changes {
+    order: Option<Arc<Order>>,
     told: Option<Arc<dyn TellChange>>,
 }
 
 impl Changes {
-    /// Tells `told`, if there is anybody.
-    pub(super) fn new(told: Option<Arc<dyn TellChange>>) -> Self {
-        Self { told }
+    /// Tells `order` and `told`, if they are there.
+    pub(super) fn new(order: Option<Arc<Order>>, told: Option<Arc<dyn TellChange>>) -> Self {
+        Self { order, told }
     }
 
-    /// Tells that the index has changed for `key`, whose lock the caller holds.
+    /// The order of all keys, where the store has one.
+    pub(crate) fn order(&self) -> Option<&Arc<Order>> {
+        self.order.as_ref()
+    }
+
+    /// Tells that the index changes for `key`, whose lock the caller holds: before it changes where the key is new, and
+    /// after it has changed otherwise.
     ///
     /// # Cost
-    /// A load and a branch where nobody is to be told.
+    /// Two loads and branches where nobody is to be told.
     #[inline(always)]
     pub(crate) fn tell(&self, key: &[u8], change: KeyChange) {
+        match (&self.order, change) {
+            (Some(order), KeyChange::Inserted) => order.changed(key, true),
+            (Some(order), KeyChange::Removed) => order.changed(key, false),
+            _ => (),
+        }
         if let Some(told) = &self.told {
             told.changed(key, change);
         }

@@ -7,6 +7,7 @@ use chimera_pmem::{Environment, Pmem};
 use super::changes::Changes;
 use super::options::Options;
 use super::shared::Poison;
+use crate::ordered::Order;
 use crate::pool::Pool;
 use crate::records::key_hash::KeyHash;
 use crate::types::verify_reads::VerifyReads;
@@ -35,6 +36,10 @@ pub(crate) struct Background {
 
 impl<P: Pmem> Core<P> {
     pub(crate) fn new(pool: Arc<Pool<P>>, options: &Options) -> Self {
+        let order = options.ordered.then(|| {
+            let environment = pool.environment.clone();
+            Arc::new(Order::new(environment, options.order, options.huge_pages))
+        });
         Self {
             poison: Poison::new(pool.read_only),
             hash: KeyHash::new(pool.superblock().hash_seed),
@@ -42,7 +47,7 @@ impl<P: Pmem> Core<P> {
                 reclaim_percent: options.reclaim_percent,
                 reclaim_bytes_per_second: options.reclaim_bytes_per_second,
             },
-            changes: Changes::new(options.told.clone()),
+            changes: Changes::new(order, options.told.clone()),
             verify_reads: options.verify_reads,
             pool,
         }

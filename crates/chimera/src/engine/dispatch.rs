@@ -7,6 +7,7 @@ use chimera_pmem::Pmem;
 use super::report::EngineFigures;
 use super::shared::client::{Client, SharedClient};
 use super::shared::maintenance::Step;
+use super::shared::scan;
 use super::shared::scrub::{self, Point, Scrubbed};
 use super::{
     AnyEngine, AnySession, Core, Engine, InspectReport, Options, each_engine, each_session,
@@ -110,6 +111,11 @@ impl<P: Pmem> AnyEngine<P> {
 
     pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
         each_engine!(self, engine => Engine::reclaim_stats(&**engine))
+    }
+
+    /// Enters all keys in their order, if there is to be one.
+    pub(crate) fn fill_order(&self) -> Result<()> {
+        each_engine!(self, engine => scan::fill_order(&**engine))
     }
 
     /// Closes the pool in order. A poisoned store stays marked as open.

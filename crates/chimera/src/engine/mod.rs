@@ -11,8 +11,8 @@
 //! # Invariants that every engine keeps
 //! 1. A write holds the lock of its key from before it looks for the key's record until it is done.
 //! 2. A write that returns `Ok` is durable as far as [`Engine::durability`] says.
-//! 3. Between a change of the index and the acknowledgement, under the key's lock, it tells
-//!    [`Core::changes`] of the change, once.
+//! 3. Under the key's lock it tells [`Core::changes`] of a change of the index, once: before a new key can be
+//!    found, and otherwise after the change.
 //! 4. What it reads from media is checked before it is used; damage is an error with a position.
 
 mod capabilities;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{EngineInspect, EngineKind, EngineStats};
 use crate::types::durability::Durability;
 use crate::types::operations::OperationStats;
+use crate::types::order::OrderStats;
 use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::verify_reads::VerifyReads;
@@ -49,7 +50,7 @@ pub struct Stats {
     pub space_amplification: Option<f64>,
     /// DRAM of the index.
     pub dram_index_bytes: u64,
-    /// DRAM of locks and other tables.
+    /// DRAM of locks and other tables, that of the order of keys among them.
     pub dram_table_bytes: u64,
     /// All of the store's DRAM over live records.
     pub dram_bytes_per_key: f64,
@@ -69,6 +70,8 @@ pub struct Stats {
     pub journal: Option<chimera_pmem::journal::JournalFigures>,
     /// Flushes and fences, where the backend counts them.
     pub persistence: Option<chimera_pmem::PersistenceCounts>,
+    /// The order of keys, where there is one.
+    pub order: Option<OrderStats>,
     /// What its engine says.
     pub details: EngineStats,
 }

@@ -1,14 +1,291 @@
-//! Ordered indexes in DRAM: whole keys in the order of their bytes. They are lost with the process and
-//! rebuilt from the records.
+//! The ordered add-on: an index of all keys in their order, for engines whose own index has none.
 //!
-//! # Rooms
-//! - `tree/`: a B+-tree that many threads use at the same time.
+//! It is a B+-tree in DRAM ([`tree`]), one for the whole store, made anew whenever a store is opened. It has keys only:
+//! what a scan finds in it, the engine reads as any get does. So overwrites, updates and moved records are no matter of
+//! the tree, and a key of the tree whose record is gone is no error: it was deleted a moment ago.
 //!
-//! # What is deliberately absent
-//! Nothing here depends on a record format, on an engine or on the layout of a pool. A payload is a number.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "engines use it when they are here")
-)]
+//! # Protocol
+//! A write that makes a key appear or disappear [tells](Order::changed) the order, under the key's lock and before it is
+//! acknowledged. The change goes into one of several [queues](queue), which one depends on the key. It is applied to the
+//! tree later: by a thread in the background, by a writer that finds the queue full, or by a scan.
+//!
+//! A scan begins by [catching up](Order::catch_up): it notes which tickets each queue has given out, and waits until these
+//! were applied. It applies them itself where nobody else does. Then it reads the tree leaf by leaf. Writers go on
+//! meanwhile, and wait for nothing.
+//!
+//! # Invariants
+//! 1. Changes of a key are applied in the order in which they were made: they are queued under the key's lock, in one
+//!    queue, and a queue is applied in its order by one thread at a time.
+//! 2. Who applies changes takes no lock but the nodes' own. So a writer that holds the lock of a key may apply them, and
+//!    a full queue never waits for somebody who waits for the queue. (A thread that read the store's index to learn what
+//!    a change was would need tickets that are taken before the lock.)
+//! 3. A write that was acknowledged before a scan began is in the tree when the scan reads it.
+//! 4. Nobody waits for a background thread: whoever needs a change applied applies it.
+//!
+//! A scan is no snapshot. A key that is there from its beginning to its end comes exactly once, with a value that it
+//! has meanwhile; one that comes or goes meanwhile may come or not.
 
+mod cursor;
+mod options;
+mod queue;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "an engine that keeps positions beside keys needs it")
+)]
 mod tree;
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+use chimera_pmem::Environment;
+use chimera_pmem::environment::{Task, TaskStep};
+
+pub(crate) use cursor::{Cursor, Direction};
+pub use options::{OrderOptions, TreeUpdates};
+pub(crate) use tree::Page;
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::types::error::{Error, Result};
+use crate::types::order::OrderStats;
+use queue::{Change, Queue};
+use tree::{Payload, Tree, TreeShape};
+
+/// Changes that a background thread applies before it looks whether it is to stop.
+const BATCH: usize = 256;
+
+/// An index of all keys in their order.
+pub(crate) struct Order {
+    tree: Tree,
+    queues: Box<[Queue]>,
+    environment: Arc<dyn Environment>,
+    options: OrderOptions,
+    /// Scans that hold up writers.
+    barriers: AtomicU64,
+    /// The tree lacks changes: there was no memory for them.
+    is_incomplete: AtomicBool,
+    backends: OnceLock<Box<[Backend]>>,
+    /// Changes that were applied by others than background threads.
+    helped: AtomicU64,
+}
+
+/// A background thread that applies changes.
+struct Backend {
+    task: Box<dyn Task>,
+    is_parked: Arc<AtomicBool>,
+}
+
+impl Order {
+    /// An empty one. Applies nothing in the background until it is [started](Self::start).
+    pub(crate) fn new(
+        environment: Arc<dyn Environment>,
+        options: OrderOptions,
+        huge_pages: bool,
+    ) -> Self {
+        let queues = match options.updates {
+            TreeUpdates::Asynchronous => options.queues,
+            TreeUpdates::Synchronous => 0,
+        };
+        let shape =
+            TreeShape { node_bytes: options.node_bytes, payload: Payload::None, huge_pages };
+        Self {
+            tree: Tree::new(shape),
+            queues: (0..queues).map(|_| Queue::new(options.queue_requests)).collect(),
+            environment,
+            options,
+            barriers: AtomicU64::new(0),
+            is_incomplete: AtomicBool::new(false),
+            backends: OnceLock::new(),
+            helped: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts the background threads.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub(crate) fn start(self: &Arc<Self>) -> std::io::Result<()> {
+        let count = self.options.threads.min(self.queues.len());
+        let mut backends = Vec::with_capacity(count);
+        for number in 0..count {
+            let order = Arc::downgrade(self);
+            let is_parked = Arc::new(AtomicBool::new(false));
+            let parked = is_parked.clone();
+            let step = move || {
+                let Some(order) = order.upgrade() else { return TaskStep::Done };
+                order.backend_step(number, count, &parked)
+            };
+            let task = self.environment.spawn("chimera-order", Box::new(step))?;
+            backends.push(Backend { task, is_parked });
+        }
+        // Only ever started once.
+        self.backends.get_or_init(|| backends.into());
+        Ok(())
+    }
+
+    /// Stops the background threads. Changes that wait stay in their queues.
+    pub(crate) fn stop(&self) {
+        for backend in self.backends() {
+            backend.task.stop();
+        }
+    }
+
+    fn backends(&self) -> &[Backend] {
+        self.backends.get().map_or(&[], |backends| backends)
+    }
+
+    /// Applies changes of every `count`-th queue from `number` on; rests when none has many.
+    fn backend_step(&self, number: usize, count: usize, is_parked: &AtomicBool) -> TaskStep {
+        is_parked.store(false, Ordering::Relaxed);
+        let mut done = 0;
+        for queue in self.queues.iter().skip(number).step_by(count) {
+            done += self.apply(queue, BATCH).unwrap_or(0);
+        }
+        if done > 0 {
+            return TaskStep::Again;
+        }
+        is_parked.store(true, Ordering::Relaxed);
+        TaskStep::Wait
+    }
+
+    /// Enters a key that the store has, before anybody uses the store.
+    pub(crate) fn add(&self, key: &[u8]) {
+        self.change_tree(key, Change::Present(0));
+    }
+
+    /// Queues that `key` has come or gone. The caller holds the key's lock.
+    ///
+    /// # Cost
+    /// A compare-exchange and two lines of the queue; where the queue is full, a change of the tree. No allocation for
+    /// keys of up to 40 bytes.
+    pub(crate) fn changed(&self, key: &[u8], is_there: bool) {
+        let change = if is_there { Change::Present(0) } else { Change::Absent };
+        let count = self.queues.len();
+        if count == 0 {
+            return self.change_tree(key, change);
+        }
+        self.pass_barrier();
+        let number = (xxhash_rust::xxh3::xxh3_64(key) % count as u64) as usize;
+        let queue = &self.queues[number];
+        let mut attempt = 0;
+        while !queue.push(key, change) {
+            self.help(queue, BATCH, &mut attempt);
+        }
+        if queue.waiting() >= self.options.queue_requests as u64 / 4 {
+            self.wake(number);
+        }
+    }
+
+    /// Wakes the thread that applies the changes of a queue, if it sleeps.
+    fn wake(&self, queue: usize) {
+        let backends = self.backends();
+        if let Some(backend) = backends.get(queue % backends.len().max(1)) {
+            // Read first: the line stays shared while the thread is at work.
+            if backend.is_parked.load(Ordering::Relaxed)
+                && backend.is_parked.swap(false, Ordering::Relaxed)
+            {
+                backend.task.wake();
+            }
+        }
+    }
+
+    /// Waits while a scan holds up writers.
+    fn pass_barrier(&self) {
+        let mut attempt = 0;
+        while self.barriers.load(Ordering::Acquire) > 0 {
+            self.environment.relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// Waits until everything that was queued before is in the tree; applies it where nobody else does.
+    ///
+    /// # Errors
+    /// When there was no memory for all keys.
+    pub(crate) fn catch_up(&self) -> Result<()> {
+        if self.options.barrier {
+            self.barriers.fetch_add(1, Ordering::AcqRel);
+        }
+        for queue in &self.queues {
+            let until = queue.issued();
+            let mut attempt = 0;
+            while queue.applied() < until {
+                let most = (until - queue.applied()).min(BATCH as u64);
+                self.help(queue, most as usize, &mut attempt);
+            }
+        }
+        if self.options.barrier {
+            self.barriers.fetch_sub(1, Ordering::AcqRel);
+        }
+        let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
+        if is_incomplete { Err(Error::OrderIncomplete) } else { Ok(()) }
+    }
+
+    /// Applies changes in the place of a background thread, or waits while somebody else does.
+    fn help(&self, queue: &Queue, most: usize, attempt: &mut u32) {
+        match self.apply(queue, most) {
+            Some(done) if done > 0 => {
+                self.helped.fetch_add(done as u64, Ordering::Relaxed);
+                *attempt = 0;
+            }
+            // Somebody applies, or is about to fill a slot.
+            _ => {
+                self.environment.relax(*attempt);
+                *attempt = attempt.saturating_add(1);
+            }
+        }
+    }
+
+    fn apply(&self, queue: &Queue, most: usize) -> Option<usize> {
+        queue.apply(most, |key, change| self.change_tree(key, change))
+    }
+
+    fn change_tree(&self, key: &[u8], change: Change) {
+        match change {
+            Change::Present(payload) => {
+                let inserted = self.tree.insert(&*self.environment, key, payload);
+                if let Err(error) = inserted
+                    && !self.is_incomplete.swap(true, Ordering::AcqRel)
+                {
+                    log::error!("no memory for the order of keys, so scans are refused: {error}");
+                }
+            }
+            Change::Absent => {
+                self.tree.remove(&*self.environment, key);
+            }
+        }
+    }
+
+    /// Reads keys of one leaf from `from` on, ascending, `most` at the most.
+    pub(crate) fn read_ascending(&self, from: Bound<&[u8]>, most: usize, page: &mut Page) {
+        self.tree.read_ascending(&*self.environment, from, most, page);
+    }
+
+    /// Reads keys of one leaf up to `to`, descending, `most` at the most.
+    pub(crate) fn read_descending(&self, to: Bound<&[u8]>, most: usize, page: &mut Page) {
+        self.tree.read_descending(&*self.environment, to, most, page);
+    }
+
+    /// What there is to say of it.
+    pub(crate) fn stats(&self) -> OrderStats {
+        let tree = self.tree.figures();
+        OrderStats {
+            keys: tree.keys,
+            height: tree.height,
+            leaves: tree.leaves,
+            inner_nodes: tree.inner_nodes,
+            dram_bytes: tree.bytes + self.queues.iter().map(Queue::bytes).sum::<u64>(),
+            changes: self.queues.iter().map(Queue::issued).sum(),
+            waiting: self.queues.iter().map(Queue::waiting).sum(),
+            helped: self.helped.load(Ordering::Relaxed),
+            queues: self.queues.len(),
+            threads: self.backends().len(),
+        }
+    }
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Order").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -108,6 +108,17 @@ pub enum Error {
          not bring about: somebody chose them so; use another key, or delete the others"
     )]
     KeyCollisions,
+    /// A scan of a store that was opened without order.
+    #[error(
+        "the keys of this store are not kept in order: open it with `Options::ordered(true)` to scan it"
+    )]
+    NotOrdered,
+    /// A scan of a store whose ordered index lacks keys, because there was no memory for them.
+    #[error(
+        "memory ran out for the order of this store's keys, so it cannot be scanned: give it more memory, and open \
+         it again"
+    )]
+    OrderIncomplete,
     /// A position inside a value that is not inside.
     #[error(
         "8 bytes at {at} do not lie in a value of {value_bytes} bytes: give a position that leaves \
@@ -282,11 +293,12 @@ impl Error {
             | Self::KeyLength { .. }
             | Self::ValueLength { .. }
             | Self::KeyCollisions
+            | Self::NotOrdered
             | Self::FieldOutOfRange { .. } => ErrorKind::InvalidArgument,
             Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {
                 ErrorKind::Mismatch
             }
-            Self::PoolFull { .. } => ErrorKind::Full,
+            Self::PoolFull { .. } | Self::OrderIncomplete => ErrorKind::Full,
             Self::Corrupted { .. }
             | Self::PowerLost { .. }
             | Self::Incomplete { .. }

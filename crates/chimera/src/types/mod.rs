@@ -5,6 +5,7 @@ pub(crate) mod durability;
 pub(crate) mod error;
 pub(crate) mod layout;
 pub(crate) mod operations;
+pub(crate) mod order;
 pub(crate) mod position;
 pub(crate) mod progress;
 pub(crate) mod runs;

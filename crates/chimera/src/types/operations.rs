@@ -70,7 +70,11 @@ counts! {
     Listings listings,
     /// Records that such calls handed out.
     RecordsListed records_listed,
-    /// Bytes of values that gets and listings handed out.
+    /// Calls that read keys in their order: pages of iterators, or ranges as a whole.
+    Scans scans,
+    /// Records that such calls handed out.
+    RecordsScanned records_scanned,
+    /// Bytes of values that gets, listings and scans handed out.
     ValueBytesRead value_bytes_read,
     /// Bytes of values that puts, updates and swaps wrote; 8 for one in place.
     ValueBytesWritten value_bytes_written,

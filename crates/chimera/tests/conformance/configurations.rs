@@ -24,6 +24,7 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("viper-any-size", EngineKind::Viper, small_any, 120 * 512),
     Configuration::new("viper-published", EngineKind::Viper, small_published, 60 * 512)
         .without_checksums(),
+    Configuration::new("viper-ordered", EngineKind::Viper, small_ordered, 120 * 512),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -31,6 +32,10 @@ pub(crate) const ALL: &[Configuration] = &[
 #[cfg(feature = "teaching-engine")]
 fn small_runs() -> Options {
     Options::new().segment_bytes(32 << 10).populate_ahead_bytes(0).reclaim_percent(0)
+}
+
+fn small_ordered() -> Options {
+    small_any().ordered(true).order(|order| order.node_bytes(512).queue_requests(16))
 }
 
 fn small_published() -> Options {

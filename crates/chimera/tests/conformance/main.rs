@@ -22,6 +22,7 @@ mod in_place;
 mod listing;
 mod model;
 mod opening;
+mod ordered;
 mod read_only;
 mod reclamation;
 mod reopening;
@@ -51,7 +52,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "reclamation", tests: reclamation::TESTS },
     Theme { name: "fixed_size", tests: fixed_size::TESTS },
     Theme { name: "in_place", tests: in_place::TESTS },
-    Theme { name: "ordered", tests: &[] },
+    Theme { name: "ordered", tests: ordered::TESTS },
     Theme { name: "atomic_batch", tests: &[] },
     Theme { name: "snapshots", tests: &[] },
 ];

@@ -58,11 +58,11 @@ const ROOMS: [(&str, &[&str]); 10] = [
     ("sync", &[]),
     ("metrics", &["types", "sync"]),
     ("pool", &["types", "sync"]),
+    ("ordered", &["types", "sync"]),
     ("index", &["pool", "types", "sync"]),
-    ("ordered", &["sync"]),
     ("records", &["pool", "types", "sync"]),
-    ("engine", &["index", "ordered", "records", "pool", "metrics", "types", "sync"]),
-    ("db", &["engine", "pool", "metrics", "types", "sync"]),
+    ("engine", &["ordered", "index", "records", "pool", "metrics", "types", "sync"]),
+    ("db", &["engine", "ordered", "pool", "metrics", "types", "sync"]),
     ("transfer", &["db", "engine", "pool", "types"]),
 ];
 

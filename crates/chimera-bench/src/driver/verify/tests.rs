@@ -21,7 +21,7 @@ fn store(sizes: (u32, u32)) -> (Db<Hardware>, Data, Ledger) {
     (setup.key_bytes, setup.value_bytes) = sizes;
     (setup.records, setup.operations, setup.medium) = (3000, 1500, MediumChoice::Anonymous);
     let data = Data::new(&setup);
-    let phases = crate::command::core::phases(&data);
+    let phases = crate::command::core::phases(&data, false);
     let demand = demand(&setup, &phases, 2);
     let db = Db::<Hardware>::create(&setup, Path::new(""), &demand).expect("opens");
     let mut ledger = Ledger::default();

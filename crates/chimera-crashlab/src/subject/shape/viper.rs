@@ -27,6 +27,9 @@ pub(crate) struct ViperShape {
     segment_bytes: u64,
     /// Of a segment of the index.
     index_segment_slots: u32,
+    /// Keys are kept in their order, too.
+    #[serde(default)]
+    ordered: bool,
 }
 
 impl StoreShape for ViperShape {
@@ -42,6 +45,7 @@ impl StoreShape for ViperShape {
             pages_per_block: if variable { 2 } else { 1 + chance.below(2) as u32 },
             segment_bytes: 8192,
             index_segment_slots: 8 << chance.below(2),
+            ordered: chance.below(4) == 0,
         }
     }
 
@@ -55,6 +59,7 @@ impl StoreShape for ViperShape {
             pages_per_block: 2,
             segment_bytes: 16 << 10,
             index_segment_slots: 64,
+            ordered: false,
         }
     }
 
@@ -98,7 +103,10 @@ impl StoreShape for ViperShape {
             .engine(EngineKind::Viper)
             .viper(|viper| viper.geometry(geometry))
             .huge_pages(false)
-            .viper(|viper| viper.index_segment_slots(self.index_segment_slots));
+            .viper(|viper| viper.index_segment_slots(self.index_segment_slots))
+            .ordered(self.ordered)
+            // A queue is full and a node splits after a few keys.
+            .order(|order| order.node_bytes(256).queues(2).queue_requests(2));
         if let Some(blocks) = self.blocks {
             options = options.capacity_bytes(blocks * block_bytes);
         }

@@ -9,6 +9,7 @@
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: records as listings give them, and their positions.
 //! - `maintenance`: steps of work in the background, and their pace.
+//! - `scan`: records in the order of their keys.
 //! - `scrub`: verifying a store, step by step.
 //! - `recovery`: work on many blocks by several threads.
 
@@ -20,6 +21,7 @@ pub(crate) mod listing;
 pub(crate) mod maintenance;
 mod poison;
 pub(crate) mod recovery;
+pub(crate) mod scan;
 pub(crate) mod scrub;
 pub(crate) mod settle;
 pub(crate) mod update;

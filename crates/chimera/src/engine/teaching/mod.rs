@@ -79,7 +79,8 @@ impl EngineType for Type {
     /// Its area of the superblock is empty.
     type Parameters = ();
 
-    const CAPABILITIES: Capabilities = Capabilities { any_size: true, ..Capabilities::NONE };
+    const CAPABILITIES: Capabilities =
+        Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
 
     fn plan(options: &Options) -> Result<Plan> {
         plan_of_runs(options)

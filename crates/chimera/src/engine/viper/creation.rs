@@ -32,6 +32,7 @@ impl EngineType for Type {
         any_size: true,
         in_place: true,
         reclaim: true,
+        ordered: true,
         ..Capabilities::NONE
     };
 

@@ -6,6 +6,7 @@ use super::read::Existing;
 use super::{Client, Viper, no_index_memory, steps};
 use crate::engine::KeyChange;
 use crate::index::volatile::extendible_hash::Glance;
+use crate::pool::Location;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::unchecked_word::UncheckedWord;
@@ -173,7 +174,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let location = place.location();
         let commit = || pages.commit(pool, place, key, stored);
         let entered = match &existing {
-            None => self.index.insert_after(hash, location, commit).map(|()| true),
+            None => self.insert_after(hash, key, location, commit).map(|()| true),
             Some(old) => self.index.swap_after(hash, &old.found, location, commit),
         };
         match entered {
@@ -184,15 +185,29 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
         }
         client.consume(self, key.len(), stored.beside.len());
-        let change = if existing.is_none() { KeyChange::Inserted } else { KeyChange::Replaced };
-        self.core.changes.tell(key, change);
         if let Some(old) = &existing {
+            self.core.changes.tell(key, KeyChange::Replaced);
             self.retire(old)?;
         }
         // In the published layout nothing but the place tells the two records apart after a crash:
         // until the old one is gone nobody may see the new one.
         drop(page);
         Ok(existing.is_none())
+    }
+
+    /// Enters a new key in the index, after `commit`. Tells of it before anybody finds it: a scan of whoever has found it
+    /// finds it, too.
+    #[inline(always)]
+    fn insert_after(
+        &self,
+        hash: u64,
+        key: &[u8],
+        location: Location,
+        commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.core.changes.tell(key, KeyChange::Inserted);
+        let entered = self.index.insert_after(hash, location, commit);
+        entered.inspect_err(|_| self.core.changes.tell(key, KeyChange::Removed))
     }
 
     /// Gives the new record at `place`, which has this header, a higher version than the old one has, durably.

@@ -86,8 +86,6 @@ mod verify;
 
 use std::fmt;
 
-#[cfg_attr(test, expect(unused_imports, reason = "engines use it when they are here"))]
-pub(crate) use self::figures::TreeFigures;
 use self::key_count::KeyCount;
 use self::long_keys::LongKeys;
 use self::node::Context;

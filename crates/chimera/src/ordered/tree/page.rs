@@ -45,6 +45,18 @@ impl Page {
         self.ends.len()
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Keeps the first `count` keys.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.payloads.truncate(count);
+        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+    }
+
     /// The key with this number.
     ///
     /// # Panics
@@ -75,7 +87,8 @@ impl Page {
         self.resume
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Forgets all keys, and where to go on.
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.payloads.clear();

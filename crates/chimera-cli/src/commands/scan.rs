@@ -1,0 +1,48 @@
+//! `chimera scan`.
+
+use clap::Args;
+
+use crate::arguments::RangeArguments;
+use crate::commands::Context;
+use crate::commands::listing::{Listing, ListingArguments};
+use crate::failure::Failure;
+use crate::store;
+
+const EXAMPLES: &str = "\
+Examples:
+  chimera scan --prefix user: --values
+  chimera scan --from 2024-01 --to 2024-07 --limit 10
+  chimera scan --reverse --limit 1           the last key
+
+Keys come in the order of their bytes. The store is read once to sort them, so the first line
+takes longer than the first one of `list-keys`.";
+
+/// Print the keys of a range in their order, one per line
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    range: RangeArguments,
+    /// From the last key to the first
+    #[arg(long)]
+    reverse: bool,
+    #[command(flatten)]
+    listing: ListingArguments,
+}
+
+impl Scan {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let range = self.range.read(context.form)?;
+        let db = store::open_to_scan(&self.listing.store)?;
+        let mut listing = Listing::begin(&self.listing, context)?;
+        let mut scan = db.scan(range)?;
+        let mut next = || if self.reverse { scan.next_back() } else { scan.next() };
+        while let Some(record) = next() {
+            let (key, value) = record?;
+            if !listing.take(&key, &value) {
+                break;
+            }
+        }
+        listing.end()
+    }
+}

@@ -1,0 +1,307 @@
+//! [`Scan`]: the records of a range of keys, in the order of the keys.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use chimera_pmem::{Hardware, Pmem};
+
+use super::metered::Metered;
+use super::{Db, Session};
+use crate::ordered::{Cursor, Direction};
+use crate::types::error::Result;
+
+/// Records that are read at first, and at a time; and bytes, unless a single record has more.
+const FIRST_RECORDS: usize = 16;
+const BATCH_RECORDS: usize = 128;
+const BATCH_BYTES: usize = 256 << 10;
+
+/// A range of keys: `..`, `"a".."b"`, `from..`, `..=to`, a pair of [`Bound`]s; of anything that is bytes.
+pub trait KeyRange {
+    /// The lower and the upper bound.
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
+}
+
+impl KeyRange for RangeFull {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyRange for Range<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(self.start.as_ref()), Bound::Excluded(self.end.as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyRange for RangeFrom<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(self.start.as_ref()), Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyRange for RangeTo<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Excluded(self.end.as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyRange for RangeInclusive<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Included(self.start().as_ref()), Bound::Included(self.end().as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyRange for RangeToInclusive<K> {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Included(self.end.as_ref()))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.0.as_ref().map(AsRef::as_ref), self.1.as_ref().map(AsRef::as_ref))
+    }
+}
+
+/// The bounds of the keys that begin with `prefix`.
+pub fn prefix_range(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    // The next prefix of this length or less: behind the last byte that can be one larger.
+    let behind = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
+        let mut behind = prefix[..=last].to_vec();
+        behind[last] += 1;
+        behind
+    });
+    (Bound::Included(prefix.to_vec()), behind.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+/// The records of a range of keys, in the order of the keys: see [`Db::scan`]. Read from either end.
+#[must_use]
+pub struct Scan<'a, P: Pmem = Hardware> {
+    source: Source<'a, P>,
+    cursor: Cursor,
+    /// What was read and not handed out, of the lower end and of the upper end.
+    front: VecDeque<(Vec<u8>, Vec<u8>)>,
+    back: VecDeque<(Vec<u8>, Vec<u8>)>,
+    /// Records to hand out still.
+    left: usize,
+    /// Records to read next.
+    batch: usize,
+}
+
+enum Source<'a, P: Pmem> {
+    Db(&'a Db<P>),
+    Session(&'a mut Metered<P>),
+}
+
+impl<'a, P: Pmem> Scan<'a, P> {
+    fn new(source: Source<'a, P>, range: &impl KeyRange, left: usize) -> Result<Self> {
+        let (from, to) = range.bounds();
+        let mut scan = Self {
+            source,
+            cursor: Cursor::new(from, to),
+            front: VecDeque::new(),
+            back: VecDeque::new(),
+            left,
+            batch: FIRST_RECORDS,
+        };
+        scan.with_client(|client, _| client.begin_scan())?;
+        Ok(scan)
+    }
+
+    fn with_client<T>(
+        &mut self,
+        work: impl FnOnce(&mut Metered<P>, &mut Cursor) -> Result<T>,
+    ) -> Result<T> {
+        let cursor = &mut self.cursor;
+        match &mut self.source {
+            Source::Db(db) => db.with_client(|client| work(client, cursor)),
+            Source::Session(client) => work(client, cursor),
+        }
+    }
+
+    /// Reads the next records from this end of the range.
+    fn fill(&mut self, direction: Direction) -> Result<()> {
+        let most = self.batch.min(self.left);
+        self.batch = (2 * self.batch).min(BATCH_RECORDS);
+        let (mut records, mut bytes) = (VecDeque::new(), 0);
+        let take = |key: &[u8], value: &[u8]| {
+            records.push_back((key.to_vec(), value.to_vec()));
+            bytes += key.len() + value.len();
+            bytes < BATCH_BYTES
+        };
+        self.with_client(|client, cursor| client.scan(cursor, direction, most, take))?;
+        match direction {
+            Direction::Ascending => self.front = records,
+            Direction::Descending => self.back = records,
+        }
+        Ok(())
+    }
+
+    fn next_from(&mut self, direction: Direction) -> Option<Result<(Vec<u8>, Vec<u8>)>> {
+        if self.left == 0 {
+            return None;
+        }
+        let near = match direction {
+            Direction::Ascending => &self.front,
+            Direction::Descending => &self.back,
+        };
+        if near.is_empty() {
+            // After an error there is nothing more.
+            if let Err(error) = self.fill(direction) {
+                self.left = 0;
+                return Some(Err(error));
+            }
+        }
+        // Where the range is used up, what the other end has read is left.
+        let next = match direction {
+            Direction::Ascending => self.front.pop_front().or_else(|| self.back.pop_back()),
+            Direction::Descending => self.back.pop_front().or_else(|| self.front.pop_back()),
+        };
+        self.left = if next.is_some() { self.left - 1 } else { 0 };
+        next.map(Ok)
+    }
+}
+
+impl<P: Pmem> Iterator for Scan<'_, P> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_from(Direction::Ascending)
+    }
+}
+
+impl<P: Pmem> DoubleEndedIterator for Scan<'_, P> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_from(Direction::Descending)
+    }
+}
+
+impl<P: Pmem> std::iter::FusedIterator for Scan<'_, P> {}
+
+impl<P: Pmem> fmt::Debug for Scan<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+impl<P: Pmem> Db<P> {
+    /// The records of a range of keys, in the order of the keys, which are compared as bytes; `rev()` reads them from
+    /// the end. For stores that were opened with [`Options::ordered`](crate::Options::ordered).
+    ///
+    /// What was acknowledged before the call is there. A key that is there from beginning to end comes exactly once,
+    /// with a value that it has meanwhile; a key that comes or goes meanwhile may come or not. It is no snapshot. Others
+    /// may write, and wait for nothing. After an error the iterator ends. A range whose start lies behind its end has no
+    /// records.
+    ///
+    /// ```
+    /// # use chimera::{Db, Options};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let options = Options::new().segment_bytes(1 << 20);
+    /// let db = Db::open(directory.path().join("data"), &options.ordered(true))?;
+    /// for name in ["apples", "cherries", "pears", "plums"] {
+    ///     db.put(name.as_bytes(), b"fresh")?;
+    /// }
+    /// let mut names = Vec::new();
+    /// for record in db.scan("b".."pf")? {
+    ///     names.push(record?.0);
+    /// }
+    /// assert_eq!(names, ["cherries", "pears"].map(Vec::from));
+    /// let last = db.scan(..)?.next_back().transpose()?.map(|record| record.0);
+    /// assert_eq!(last.as_deref(), Some(&b"plums"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotOrdered`](crate::Error::NotOrdered) when the store was opened without order;
+    /// [`OrderIncomplete`](crate::Error::OrderIncomplete) when there was no memory for all keys. Items are
+    /// [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums.
+    ///
+    /// # Cost
+    /// First the changes of the key set that wait for the tree, at most what the queues hold. Then a descent of the tree
+    /// for each leaf, and a [`get`](Self::get) for each record, of which 16 overlap. Memory for 128 records or 256 KiB of
+    /// them, whichever is less, and a record. Stopping early is free.
+    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
+    pub fn scan(&self, range: impl KeyRange) -> Result<Scan<'_, P>> {
+        Scan::new(Source::Db(self), &range, usize::MAX)
+    }
+
+    /// The records of the first `count` keys from `start` on. As [`scan`](Self::scan), without reading more of them.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn scan_n(&self, start: impl AsRef<[u8]>, count: usize) -> Result<Scan<'_, P>> {
+        Scan::new(Source::Db(self), &(start..), count)
+    }
+
+    /// The records whose keys begin with `prefix`. As [`scan`](Self::scan).
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan<'_, P>> {
+        Scan::new(Source::Db(self), &prefix_range(prefix.as_ref()), usize::MAX)
+    }
+}
+
+impl<P: Pmem> Session<P> {
+    /// The records of a range of keys, in the order of the keys. See [`Db::scan`].
+    ///
+    /// # Errors
+    /// As [`Db::scan`].
+    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
+    pub fn scan(&mut self, range: impl KeyRange) -> Result<Scan<'_, P>> {
+        Scan::new(Source::Session(self.metered()), &range, usize::MAX)
+    }
+
+    /// The records of the first `count` keys from `start` on. See [`Db::scan_n`].
+    ///
+    /// # Errors
+    /// As [`Db::scan`].
+    pub fn scan_n(&mut self, start: impl AsRef<[u8]>, count: usize) -> Result<Scan<'_, P>> {
+        Scan::new(Source::Session(self.metered()), &(start..), count)
+    }
+
+    /// The records whose keys begin with `prefix`. See [`Db::scan_prefix`].
+    ///
+    /// # Errors
+    /// As [`Db::scan`].
+    pub fn scan_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<Scan<'_, P>> {
+        Scan::new(Source::Session(self.metered()), &prefix_range(prefix.as_ref()), usize::MAX)
+    }
+
+    /// Hands the records of the first `count` keys of a range to `take`, in the order of the keys, until it says
+    /// `false`; how many it was handed. As [`scan`](Self::scan), without copies.
+    ///
+    /// # Errors
+    /// As [`Db::scan`]. Records before the one that fails have been handed out.
+    ///
+    /// # Cost
+    /// As [`Db::scan`]; an allocation for the session's first scan.
+    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
+    pub fn scan_with(
+        &mut self,
+        range: impl KeyRange,
+        count: usize,
+        mut take: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<usize> {
+        let client = self.metered();
+        client.begin_scan()?;
+        let (from, to) = range.bounds();
+        let mut cursor = Cursor::new(from, to);
+        let (mut taken, mut goes_on) = (0, true);
+        while goes_on && taken < count {
+            let most = (count - taken).min(BATCH_RECORDS);
+            let counting = |key: &[u8], value: &[u8]| {
+                taken += 1;
+                goes_on = take(key, value);
+                goes_on
+            };
+            if !client.scan(&mut cursor, Direction::Ascending, most, counting)? {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+}

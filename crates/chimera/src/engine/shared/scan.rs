@@ -1,0 +1,85 @@
+//! Scans: the records of keys that an [`Order`] has, and making one for a store that is opened.
+
+use std::sync::Arc;
+
+use chimera_pmem::Pmem;
+
+use super::settle;
+use crate::engine::{Core, Engine};
+use crate::ordered::{Cursor, Direction, Order};
+use crate::types::error::{Error, Result};
+
+/// Keys whose cache misses overlap.
+const TOGETHER: usize = 16;
+
+impl<P: Pmem> Core<P> {
+    /// The order of the store's keys.
+    ///
+    /// # Errors
+    /// `NotOrdered` when the store was opened without.
+    pub(crate) fn order(&self) -> Result<&Arc<Order>> {
+        self.changes.order().ok_or(Error::NotOrdered)
+    }
+}
+
+/// Enters all keys of a store that nobody uses yet in its order, if it is to have one.
+///
+/// # Errors
+/// When a record does not match its checksums.
+pub(crate) fn fill_order<P: Pmem, E: Engine<P>>(engine: &E) -> Result<()> {
+    let Some(order) = engine.core().changes.order() else { return Ok(()) };
+    let mut client = engine.client(0);
+    let listed = engine.list(&mut client, 0, |listed| {
+        order.add(listed.key);
+        true
+    });
+    engine.end(&mut client);
+    engine.core().forget();
+    listed
+}
+
+/// Hands the records of the next keys of a range to `take`, of `most` keys at the most, until it says `false`: then
+/// the keys behind stay in the range. Leaves out keys that are not there any more. `false` when there are no keys left.
+///
+/// # Errors
+/// As a get.
+pub(crate) fn next_records<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    cursor: &mut Cursor,
+    direction: Direction,
+    most: usize,
+    mut take: impl FnMut(&[u8], &[u8]) -> bool,
+) -> Result<bool> {
+    let order = engine.core().order()?;
+    // Where every key of a page was deleted meanwhile, the next page may have records.
+    loop {
+        let page = cursor.read(order, direction, most);
+        if page.is_empty() {
+            return Ok(false);
+        }
+        let (mut done, mut handed, mut goes_on) = (0, false, true);
+        while goes_on && done < page.len() {
+            let count = (page.len() - done).min(TOGETHER);
+            let mut keys = [&[][..]; TOGETHER];
+            for (number, key) in keys[..count].iter_mut().enumerate() {
+                *key = page.key(done + number);
+            }
+            let mut taken = 0;
+            settle::multi_get_with(engine, client, &keys[..count], |number, value| {
+                if let (true, Some(value)) = (goes_on, value) {
+                    (handed, taken) = (true, number + 1);
+                    goes_on = take(keys[number], value);
+                }
+            })?;
+            done += if goes_on { count } else { taken };
+        }
+        if done < page.len() {
+            let last = page.key(done - 1).to_vec();
+            cursor.put_back_behind(&last, direction);
+        }
+        if handed {
+            return Ok(true);
+        }
+    }
+}

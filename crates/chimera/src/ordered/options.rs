@@ -1,0 +1,108 @@
+//! [`OrderOptions`]: how the ordered index is kept.
+
+use crate::types::error::{Error, Result};
+
+/// When the tree learns of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TreeUpdates {
+    /// Later: the write queues the change, and a background thread or the next scan makes it (HiKV, section 3.2.1).
+    #[default]
+    Asynchronous,
+    /// Before the write returns. Writes take longer by what the tree costs, and no queue is needed.
+    Synchronous,
+}
+
+/// How the ordered index of a store is kept: `options.order(|order| order.threads(2))`. May change at every open.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct OrderOptions {
+    pub(crate) updates: TreeUpdates,
+    pub(super) queues: usize,
+    pub(super) queue_requests: usize,
+    pub(super) threads: usize,
+    pub(super) barrier: bool,
+    pub(super) node_bytes: u32,
+}
+
+impl Default for OrderOptions {
+    fn default() -> Self {
+        Self {
+            updates: TreeUpdates::Asynchronous,
+            queues: 4,
+            queue_requests: 4096,
+            threads: 1,
+            barrier: false,
+            node_bytes: 2048,
+        }
+    }
+}
+
+impl OrderOptions {
+    /// When the tree learns of a write. Default: asynchronously.
+    pub fn updates(mut self, updates: TreeUpdates) -> Self {
+        self.updates = updates;
+        self
+    }
+
+    /// Queues of changes, each of which one thread applies at a time: 1 to 64. Default 4. More let more writers and
+    /// background threads work beside each other.
+    pub fn queues(mut self, queues: usize) -> Self {
+        self.queues = queues;
+        self
+    }
+
+    /// Changes that a queue holds: a power of two from 2 to 65,536. Default 4096 (HiKV, section 3.2.1), which take
+    /// 384 KiB. A writer that finds its queue full applies changes itself.
+    pub fn queue_requests(mut self, requests: usize) -> Self {
+        self.queue_requests = requests;
+        self
+    }
+
+    /// Background threads that apply changes: 0 to 64, and not more than queues. Default 1. They sleep while there is
+    /// little to do. With 0, scans and writers that find a queue full apply all changes.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Whether a scan holds up writers of new and removed keys until the queues are empty (HiKV, section 3.2.1).
+    /// Default false: a scan waits for the changes that were queued before it, and holds up nobody.
+    pub fn barrier(mut self, barrier: bool) -> Self {
+        self.barrier = barrier;
+        self
+    }
+
+    /// Bytes of a node of the tree.
+    #[doc(hidden)]
+    pub fn node_bytes(mut self, bytes: u32) -> Self {
+        self.node_bytes = bytes;
+        self
+    }
+
+    /// # Errors
+    /// `InvalidOptions` when there can be no such index.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let refuse = |text: String| Err(Error::InvalidOptions(text));
+        if !(1..=64).contains(&self.queues) {
+            return refuse(format!("an ordered index has 1 to 64 queues, not {}", self.queues));
+        }
+        if !self.queue_requests.is_power_of_two() || !(2..=1 << 16).contains(&self.queue_requests) {
+            let found = self.queue_requests;
+            return refuse(format!(
+                "a queue holds a power of two from 2 to 65536 changes, not {found}"
+            ));
+        }
+        if !self.node_bytes.is_multiple_of(64) || !(128..=64 << 10).contains(&self.node_bytes) {
+            let found = self.node_bytes;
+            return refuse(format!(
+                "a node has a multiple of 64 bytes from 128 to 65536, not {found}"
+            ));
+        }
+        if self.threads > self.queues {
+            let (threads, queues) = (self.threads, self.queues);
+            return refuse(format!("{threads} threads cannot share {queues} queues of changes"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! [`Queue`]: changes of the key set that the tree has not seen yet. Bounded, without locks for writers.
+//!
+//! A change has a *ticket*, its number in the queue. Writers take tickets in turn; whoever applies, applies in the
+//! order of tickets, one at a time. So changes of a key, which writers queue under the key's lock, are applied in
+//! their order.
+//!
+//! # Protocol
+//! A slot has a turn. It is `ticket` while the slot waits for the change with this ticket, `ticket + 1` once the change
+//! is in it, and `ticket + slots` once the change was applied: then it waits for the change of the next round. A writer
+//! owns the slot between taking its ticket and setting the turn, and waits for nothing meanwhile.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// Words of a key that lie in its slot; longer keys lie in an allocation of the slot's own.
+const KEY_WORDS: usize = 5;
+const KEY_BYTES: usize = 8 * KEY_WORDS;
+
+/// How the key set has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The key is there, with this word beside it.
+    Present(u64),
+    /// The key is gone.
+    Absent,
+}
+
+/// A line of its own, so that writers and whoever applies do not take turns at one.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Alone<T>(T);
+
+/// One change that waits.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot {
+    turn: AtomicU64,
+    /// Twice the length of the key, and one if the key is there.
+    about: AtomicU64,
+    payload: AtomicU64,
+    key: [AtomicU64; KEY_WORDS],
+}
+
+/// Changes that wait to be applied.
+#[derive(Debug)]
+pub(super) struct Queue {
+    slots: Box<[Slot]>,
+    /// Keys that are longer than a slot, by its number.
+    long_keys: Box<[Mutex<Vec<u8>>]>,
+    /// The next ticket.
+    issued: Alone<AtomicU64>,
+    /// Changes with lower tickets were applied.
+    applied: Alone<AtomicU64>,
+    /// Held by whoever applies; has room for a key.
+    applying: Mutex<Vec<u8>>,
+}
+
+impl Queue {
+    /// For so many changes, a power of two.
+    pub(super) fn new(slots: usize) -> Self {
+        let slot = |number| Slot { turn: AtomicU64::new(number as u64), ..Slot::default() };
+        Self {
+            slots: (0..slots).map(slot).collect(),
+            long_keys: (0..slots).map(|_| Mutex::default()).collect(),
+            issued: Alone::default(),
+            applied: Alone::default(),
+            applying: Mutex::default(),
+        }
+    }
+
+    fn number_of(&self, ticket: u64) -> usize {
+        (ticket & (self.slots.len() as u64 - 1)) as usize
+    }
+
+    /// The next ticket: what has a lower one was queued before.
+    pub(super) fn issued(&self) -> u64 {
+        // Acquire: a writer that was acknowledged has taken its ticket before.
+        self.issued.0.load(Ordering::Acquire)
+    }
+
+    /// Changes with lower tickets are in the tree.
+    pub(super) fn applied(&self) -> u64 {
+        self.applied.0.load(Ordering::Acquire)
+    }
+
+    /// Changes that wait, roughly while others queue and apply.
+    pub(super) fn waiting(&self) -> u64 {
+        self.issued().saturating_sub(self.applied())
+    }
+
+    /// Queues a change of `key`; `false` when the queue is full.
+    pub(super) fn push(&self, key: &[u8], change: Change) -> bool {
+        let mut ticket = self.issued.0.load(Ordering::Relaxed);
+        let number = loop {
+            let number = self.number_of(ticket);
+            // Acquire: whoever applied the change before is done with the slot.
+            let turn = self.slots[number].turn.load(Ordering::Acquire);
+            match turn.cmp(&ticket) {
+                std::cmp::Ordering::Less => return false,
+                std::cmp::Ordering::Greater => ticket = self.issued.0.load(Ordering::Relaxed),
+                std::cmp::Ordering::Equal => {
+                    let (next, order) = (ticket + 1, (Ordering::AcqRel, Ordering::Relaxed));
+                    match self.issued.0.compare_exchange_weak(ticket, next, order.0, order.1) {
+                        Ok(_) => break number,
+                        Err(now) => ticket = now,
+                    }
+                }
+            }
+        };
+        self.fill(number, key, change);
+        self.slots[number].turn.store(ticket + 1, Ordering::Release);
+        true
+    }
+
+    fn fill(&self, number: usize, key: &[u8], change: Change) {
+        let slot = &self.slots[number];
+        let (is_there, payload) = match change {
+            Change::Present(payload) => (1, payload),
+            Change::Absent => (0, 0),
+        };
+        slot.about.store(key.len() as u64 * 2 + is_there, Ordering::Relaxed);
+        slot.payload.store(payload, Ordering::Relaxed);
+        if key.len() > KEY_BYTES {
+            let mut long = lock(&self.long_keys[number]);
+            long.clear();
+            long.extend_from_slice(key);
+            return;
+        }
+        for (word, bytes) in slot.key.iter().zip(key.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
+        }
+    }
+
+    /// Hands the oldest changes to `apply`, in order, `most` at the most; how many. `None` when somebody else is at it.
+    pub(super) fn apply(&self, most: usize, mut apply: impl FnMut(&[u8], Change)) -> Option<usize> {
+        let mut key = match self.applying.try_lock() {
+            Ok(key) => key,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return None,
+        };
+        let mut done = 0;
+        while done < most {
+            let ticket = self.applied.0.load(Ordering::Relaxed);
+            let number = self.number_of(ticket);
+            // Acquire: the change is in its slot.
+            if self.slots[number].turn.load(Ordering::Acquire) != ticket + 1 {
+                break;
+            }
+            let change = self.take(number, &mut key);
+            apply(&key, change);
+            self.slots[number].turn.store(ticket + self.slots.len() as u64, Ordering::Release);
+            // Release: who waits for this ticket sees the tree with the change.
+            self.applied.0.store(ticket + 1, Ordering::Release);
+            done += 1;
+        }
+        Some(done)
+    }
+
+    fn take(&self, number: usize, key: &mut Vec<u8>) -> Change {
+        let slot = &self.slots[number];
+        let about = slot.about.load(Ordering::Relaxed);
+        let length = (about / 2) as usize;
+        key.clear();
+        if length > KEY_BYTES {
+            // The allocation goes with the key: a queue that has seen long keys does not keep them all.
+            *key = std::mem::take(&mut *lock(&self.long_keys[number]));
+        } else {
+            for word in &slot.key {
+                key.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+            }
+            key.truncate(length);
+        }
+        match about % 2 {
+            0 => Change::Absent,
+            _ => Change::Present(slot.payload.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.slots.len() * (size_of::<Slot>() + size_of::<Mutex<Vec<u8>>>())) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn all(queue: &Queue) -> Vec<(Vec<u8>, Change)> {
+        let mut taken = Vec::new();
+        queue.apply(usize::MAX, |key, change| taken.push((key.to_vec(), change))).unwrap();
+        taken
+    }
+
+    #[test]
+    fn changes_come_back_in_their_order_whatever_their_length() {
+        let queue = Queue::new(8);
+        for (round, length) in (0..).zip([1, 7, 8, 9, 39, 40, 41, 4000, 1, 40]) {
+            let keys: Vec<Vec<u8>> =
+                (0..5).map(|number| vec![number + length as u8; length]).collect();
+            for key in &keys {
+                assert!(queue.push(key, Change::Present(round)));
+                assert!(queue.push(key, Change::Absent) || queue.waiting() == 8);
+            }
+            let taken = all(&queue);
+            assert!(taken.iter().all(|(key, _)| keys.contains(key)), "{length}");
+            assert!(taken.iter().any(|(_, change)| *change == Change::Absent));
+        }
+    }
+
+    #[test]
+    fn a_full_queue_takes_nothing_until_something_was_applied() {
+        let queue = Queue::new(4);
+        for number in 0..4 {
+            assert!(queue.push(&[number], Change::Present(0)));
+        }
+        assert!(!queue.push(&[9], Change::Absent));
+        assert_eq!(queue.apply(1, |key, _| assert_eq!(key, [0])), Some(1));
+        assert!(queue.push(&[4], Change::Absent));
+        assert!(!queue.push(&[9], Change::Absent));
+        let keys: Vec<_> = all(&queue).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [[1], [2], [3], [4]]);
+        assert_eq!((queue.issued(), queue.applied(), queue.waiting()), (5, 5, 0));
+    }
+
+    #[test]
+    fn only_one_applies_at_a_time() {
+        let queue = Queue::new(4);
+        assert!(queue.push(b"key", Change::Absent));
+        let outcome = queue.apply(9, |_, _| assert_eq!(queue.apply(9, |_, _| ()), None));
+        assert_eq!(outcome, Some(1));
+    }
+
+    #[test]
+    fn nothing_is_lost_or_turned_around_between_writers_and_appliers() {
+        let queue = Queue::new(16);
+        let (writers, each) = (3_u64, 20_000_u64);
+        let last = Mutex::new(BTreeMap::new());
+        let apply = || {
+            queue.apply(7, |key, change| {
+                let Change::Present(number) = change else { panic!("{change:?}") };
+                let before = last.lock().unwrap().insert(key.to_vec(), number);
+                assert_eq!(number, before.map_or(0, |before| before + 1), "out of order");
+            })
+        };
+        std::thread::scope(|scope| {
+            for writer in 0..writers {
+                let (queue, apply) = (&queue, &apply);
+                scope.spawn(move || {
+                    // Some fit their slot, some do not.
+                    let key = vec![writer as u8; 30 + 10 * writer as usize];
+                    for number in 0..each {
+                        while !queue.push(&key, Change::Present(number)) {
+                            apply();
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+        while apply() != Some(0) {}
+        let last = last.into_inner().unwrap();
+        assert_eq!(last.len() as u64, writers);
+        assert!(last.values().all(|number| *number == each - 1));
+    }
+}

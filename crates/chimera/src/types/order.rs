@@ -1,0 +1,29 @@
+//! [`OrderStats`]: what an ordered index says of itself.
+
+use serde::Serialize;
+
+/// What the ordered index of a store says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OrderStats {
+    /// Keys in the tree; changes that wait are not in it yet.
+    pub keys: u64,
+    /// Nodes from the root to a leaf.
+    pub height: u32,
+    /// Leaves of the tree.
+    pub leaves: u64,
+    /// Nodes above them.
+    pub inner_nodes: u64,
+    /// DRAM of tree and queues.
+    pub dram_bytes: u64,
+    /// Changes that were queued since the store was opened.
+    pub changes: u64,
+    /// Changes that wait to be applied.
+    pub waiting: u64,
+    /// Changes that scans, and writers that found a queue full, have applied themselves.
+    pub helped: u64,
+    /// Queues of changes; 0 where the tree is changed at once.
+    pub queues: usize,
+    /// Background threads that apply changes.
+    pub threads: usize,
+}
