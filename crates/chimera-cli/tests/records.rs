@@ -122,6 +122,24 @@ fn ranges_are_scanned_in_order_and_deleted() {
     assert!(place.run(["check"]).ok().ends_with("sound\n"));
 }
 
+/// The lines about order in the README, on the file that is in the repository.
+#[test]
+fn the_readme_scans_and_deletes_ranges_of_its_file() {
+    let place = Place::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/elements.tsv");
+    for line in std::fs::read_to_string(file).expect("the file").lines() {
+        let (key, value) = line.split_once('\t').expect("a tab");
+        place.run(["put", key, value]).ok();
+    }
+    let first = place.run(["scan", "--prefix", "element:", "--values", "--limit", "3"]).ok();
+    assert_eq!(first, "element:001\tH Hydrogen\nelement:002\tHe Helium\nelement:003\tLi Lithium\n");
+    let range = place.run(["scan", "--from", "element:010", "--to", "element:013"]).ok();
+    assert_eq!(range, "element:010\nelement:011\nelement:012\n");
+    let deleted = place.run(["delete", "--from", "element:002", "--to", "element:036"]).ok();
+    assert_eq!(deleted, "34 deleted\n");
+    assert_eq!(place.run(["scan", "--reverse", "--limit", "1"]).ok(), "kelvin:373\n");
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let place = Place::new();

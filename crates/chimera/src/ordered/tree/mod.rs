@@ -79,9 +79,9 @@ mod page;
 mod scan;
 mod shape;
 mod split;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod verify;
 
 use std::fmt;
