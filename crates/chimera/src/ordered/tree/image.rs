@@ -30,13 +30,7 @@ impl<'a> Image<'a> {
         high: Option<&Arc<[u8]>>,
     ) -> Self {
         let layout = context.layout;
-        let prefix = match (low, high) {
-            (Some(low), Some(high)) => {
-                let length = common(low, high).min(layout.prefix_max as usize);
-                &low[..length]
-            }
-            _ => &[],
-        };
+        let prefix = prefix_of(layout, low.map(|low| &**low), high.map(|high| &**high));
         let mut image = Self {
             words: vec![0; layout.words as usize],
             header: Header { level, heap: layout.units(), ..Header::default() },
@@ -197,6 +191,21 @@ impl Drop for Image<'_> {
             self.context.long_keys.remove(number);
         }
     }
+}
+
+/// What all keys between two fences have in common, as far as it is stored once.
+fn prefix_of<'k>(layout: Layout, low: Option<&'k [u8]>, high: Option<&[u8]>) -> &'k [u8] {
+    let (Some(low), Some(high)) = (low, high) else { return &[] };
+    &low[..common(low, high).min(layout.prefix_max as usize)]
+}
+
+/// Bytes of the prefix of a node with these fences, and all units that it has without entries.
+pub(super) fn frame_units(layout: Layout, low: Option<&[u8]>, high: Option<&[u8]>) -> (u32, u32) {
+    let prefix = prefix_of(layout, low, high).len() as u32;
+    let fence = |fence: Option<&[u8]>| {
+        fence.map_or(0, |fence| layout.fence_units(fence.len() as u32 - prefix))
+    };
+    (prefix, HEADER_UNITS + prefix.div_ceil(UNIT) + fence(low) + fence(high))
 }
 
 fn put(words: &mut [u64], unit: u32, value: u32) {

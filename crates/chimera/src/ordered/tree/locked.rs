@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use chimera_pmem::Environment;
+
 use super::format::{Header, Place, Slot, unit_of};
 use super::node::Node;
 use super::shape::{HEAD, HEADER_UNITS, HEADER_WORDS, Layout, SLOT_UNITS, UNIT, tail_units};
@@ -59,6 +61,11 @@ impl<'a> LockedNode<'a> {
     #[inline(always)]
     pub(super) fn new(node: Node<'a>, guard: VersionGuard<'a>) -> Self {
         Self { node, _guard: guard }
+    }
+
+    /// Locks the node, which nothing else is locked beside.
+    pub(super) fn wait(node: Node<'a>, environment: &dyn Environment) -> Self {
+        Self::new(node, node.lock_word().lock(environment))
     }
 
     #[inline(always)]

@@ -6,8 +6,7 @@ use super::Tree;
 use super::descent::{Attempts, Path, Seen, Toward};
 use super::locked::LockedNode;
 use super::neighbours::Neighbours;
-use super::node::Sought;
-use super::split::add_child;
+use super::share::{lock_child, share};
 
 /// A merged node has at least one of so many units free, so that it is not split again soon.
 const FREE_SHARE: u32 = 8;
@@ -58,13 +57,11 @@ impl Tree {
         if header.count == 1 {
             return Joined::Alone;
         }
-        let at = parent.upper_bound(header, Sought::new(key, header)) - 1;
+        let at = parent.child_toward(key);
         // The number of the right one of the two.
         let second = at.max(1);
-        let other = parent.child(if at == 0 { 1 } else { at - 1 });
-        let other = self.nodes.get(other).expect("a child is a node");
-        let Some(guard) = other.lock_word().try_lock() else { return Joined::Changed };
-        let other = LockedNode::new(other, guard);
+        let other = if at == 0 { 1 } else { at - 1 };
+        let Some(other) = lock_child(&self.nodes, &parent, other) else { return Joined::Changed };
         if at == 0 {
             self.merge_or_share(&parent, second, node, other)
         } else {
@@ -84,7 +81,10 @@ impl Tree {
         let merged = all.merged();
         let Some(image) = merged.filter(|image| image.free() * FREE_SHARE >= left.layout().units())
         else {
-            share(&all, parent, second, &left, &right);
+            let least = if left.header().level == 0 { 1 } else { 2 };
+            if all.count() >= 2 * least {
+                share(&all, all.middle(least), (parent, second), &left, &right);
+            }
             return Joined::Done;
         };
         image.replace(&left);
@@ -105,9 +105,7 @@ impl Tree {
             if header.level == 0 || header.count > 1 {
                 return Joined::Done;
             }
-            let child = self.nodes.get(root.child(0)).expect("a child is a node");
-            let Some(guard) = child.lock_word().try_lock() else { return Joined::Changed };
-            let child = LockedNode::new(child, guard);
+            let Some(child) = lock_child(&self.nodes, &root, 0) else { return Joined::Changed };
             // Neither has fences, and the root has no key. So this moves the long keys, too.
             for number in 1..root.layout().words {
                 root.store(number, child.load(number));
@@ -118,31 +116,4 @@ impl Tree {
             self.nodes.give_back(id, header.level - 1);
         }
     }
-}
-
-/// Divides the entries of two neighbours anew. `false`, with nothing changed, if they do not fit so or the
-/// parent has no room for the new separator.
-pub(super) fn share(
-    all: &Neighbours<'_>,
-    parent: &LockedNode<'_>,
-    second: u32,
-    left: &LockedNode<'_>,
-    right: &LockedNode<'_>,
-) -> bool {
-    let header = parent.header();
-    let least = if header.level == 1 { 1 } else { 2 };
-    if all.count() < 2 * least {
-        return false;
-    }
-    let Some(halves) = all.halves(all.middle(least), &[]) else { return false };
-    let freed = parent.units_of(header.level, parent.slot(second));
-    let demand = parent.demand(header, &halves.separator);
-    if !parent.has_room(demand.saturating_sub(freed)) {
-        return false;
-    }
-    halves.left.replace(left);
-    halves.right.replace(right);
-    parent.remove(second);
-    add_child(parent, &halves.separator, right.id);
-    true
 }

@@ -63,6 +63,7 @@
 //! | lookup, insert, removal | the lines of one leaf that a binary search reads, about six; inner nodes stay in the caches |
 //! | memory | (8 for the slot + payload + key without prefix and head, rounded to 4) over the fill, 0.69 on average |
 
+mod build;
 mod change;
 mod descent;
 mod figures;
@@ -72,12 +73,15 @@ mod key_count;
 mod locked;
 mod long_keys;
 mod merge;
+#[cfg(all(test, loom))]
+mod models;
 mod neighbours;
 mod node;
 mod nodes;
 mod page;
 mod scan;
 mod shape;
+mod share;
 mod split;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::format::{Header, separator};
-use super::image::Image;
+use super::image::{Image, frame_units};
 use super::locked::LockedNode;
 use super::node::Node;
+use super::shape::SLOT_UNITS;
 
 /// Nodes whose locks are held, as one sequence of entries.
 pub(super) struct Neighbours<'a> {
@@ -94,8 +95,53 @@ impl<'a> Neighbours<'a> {
         separator(&before, &after).into()
     }
 
+    /// Bytes that an entry has behind a prefix, in a node that begins with the entry `first`; more than any node
+    /// keeps if its key is a long one.
+    fn length(&self, at: u32, first: u32, prefix: u32) -> u32 {
+        let (node, header, number) = self.entry(at);
+        if header.level > 0 && at == first {
+            return 0;
+        }
+        if header.level > 0 && number == 0 {
+            return self.key(at).len() as u32 - prefix;
+        }
+        let length = node.slot(number).place.length();
+        length.map_or(u32::MAX, |length| header.prefix + length - prefix)
+    }
+
+    /// Whether entries fit a node between two fences.
+    fn fit(&self, low: Option<&[u8]>, high: Option<&[u8]>, entries: Range<u32>) -> bool {
+        let Some((node, _)) = self.nodes[0] else { return false };
+        let layout = node.layout();
+        let (prefix, frame) = frame_units(layout, low, high);
+        let first = entries.start;
+        let units =
+            |at| SLOT_UNITS + layout.entry_units(self.level, self.length(at, first, prefix));
+        frame + entries.map(units).sum::<u32>() <= layout.units()
+    }
+
+    /// How many entries fit the left node at most, if the right one keeps at least one. A guess, if entries do
+    /// not become larger the more there are.
+    pub(super) fn most_on_the_left(&self) -> u32 {
+        let (mut fits, mut fails) = (0, self.count());
+        while fits + 1 < fails {
+            let middle = fits.midpoint(fails);
+            let separator = self.separator(middle, &[]);
+            if self.fit(self.low.as_deref(), Some(&separator), 0..middle) {
+                fits = middle;
+            } else {
+                fails = middle;
+            }
+        }
+        fits
+    }
+
     /// One node with all entries, if they fit.
     pub(super) fn merged(&self) -> Option<Image<'a>> {
+        let fits = self.fit(self.low.as_deref(), self.high.as_deref(), 0..self.count());
+        if !fits {
+            return None;
+        }
         self.image(self.low.as_ref(), self.high.as_ref(), 0..self.count())
     }
 

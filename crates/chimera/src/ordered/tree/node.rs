@@ -197,6 +197,13 @@ impl<'a> Node<'a> {
         (length as usize).cmp(&sought.rest.len())
     }
 
+    /// Which child of an inner node a key belongs to.
+    #[inline(always)]
+    pub(super) fn child_toward(self, key: &[u8]) -> u32 {
+        let header = self.header();
+        self.upper_bound(header, Sought::new(key, header)).saturating_sub(1)
+    }
+
     /// The number of a child.
     #[inline(always)]
     pub(super) fn child(self, at: u32) -> u32 {
@@ -215,28 +222,39 @@ impl<'a> Node<'a> {
 
     /// Appends a whole key.
     pub(super) fn append_key(self, header: Header, slot: Slot, into: &mut Vec<u8>) {
-        let start = slot.place.offset + self.layout().payload_units(header.level);
-        let Some(length) = slot.place.length() else {
-            return self.context.long_keys.append(self.unit(start), into);
-        };
+        if let Some(number) = self.long_key(header.level, slot) {
+            return self.context.long_keys.append(number, into);
+        }
         self.append_prefix(header, into);
-        let length = length.min(self.layout().rest_max);
+        self.append_rest(header.level, slot, into);
+    }
+
+    /// Appends what a key that is not a long one has behind the prefix.
+    #[inline(always)]
+    pub(super) fn append_rest(self, level: u32, slot: Slot, into: &mut Vec<u8>) {
+        let length = slot.place.length().unwrap_or_default().min(self.layout().rest_max);
+        let start = slot.place.offset + self.layout().payload_units(level);
         let end = into.len() + length as usize;
         into.extend_from_slice(&slot.head.to_be_bytes());
         self.append_units(start, tail_units(length), into);
         into.truncate(end);
     }
 
-    fn append_prefix(self, header: Header, into: &mut Vec<u8>) {
+    /// Appends the prefix.
+    pub(super) fn append_prefix(self, header: Header, into: &mut Vec<u8>) {
         let end = into.len() + header.prefix as usize;
         let units = header.prefix.div_ceil(UNIT);
         self.append_units(self.layout().units().saturating_sub(units), units, into);
         into.truncate(end);
     }
 
+    #[inline(always)]
     fn append_units(self, start: u32, units: u32, into: &mut Vec<u8>) {
-        for unit in start..start + units {
-            into.extend_from_slice(&self.unit(unit).to_be_bytes());
+        let at = into.len();
+        into.resize(at + (units * UNIT) as usize, 0);
+        let parts = into[at..].chunks_exact_mut(UNIT as usize);
+        for (part, unit) in parts.zip(start..) {
+            part.copy_from_slice(&self.unit(unit).to_be_bytes());
         }
     }
 

@@ -128,6 +128,13 @@ impl Nodes {
         supply.inner -= u32::from(level > 0);
     }
 
+    /// Frees a node that nothing has led to yet, with its long keys.
+    pub(super) fn discard(&self, id: u32, level: u32) {
+        let node = self.get(id).expect("a node that was taken");
+        node.for_each_long_key(|number| self.context.long_keys.remove(number));
+        self.give_back(id, level);
+    }
+
     /// Notes that a node has become an inner one, or a leaf, in place.
     pub(super) fn note_level(&self, was: u32, is: u32) {
         let mut supply = lock(&self.supply);

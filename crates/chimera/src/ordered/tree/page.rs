@@ -10,6 +10,8 @@ pub(crate) struct Page {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     payloads: Vec<u64>,
+    /// While the page is being filled: what its keys begin with.
+    prefix: Vec<u8>,
     /// Where the next page begins.
     resume: Resume,
     resume_key: Vec<u8>,
@@ -95,7 +97,21 @@ impl Page {
         self.resume = Resume::End;
     }
 
+    /// Puts aside the prefix of the keys that follow, which `append` writes.
+    pub(super) fn begin(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        self.prefix.clear();
+        append(&mut self.prefix);
+    }
+
+    /// Appends a key with the prefix, of which `append` writes the rest.
+    #[inline(always)]
+    pub(super) fn push_rest(&mut self, payload: u64, append: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes.extend_from_slice(&self.prefix);
+        self.push(payload, append);
+    }
+
     /// Appends a key, which `append` writes.
+    #[inline(always)]
     pub(super) fn push(&mut self, payload: u64, append: impl FnOnce(&mut Vec<u8>)) {
         append(&mut self.bytes);
         self.ends.push(self.bytes.len() as u32);

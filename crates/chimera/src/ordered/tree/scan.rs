@@ -11,7 +11,6 @@ use chimera_pmem::Environment;
 
 use super::Tree;
 use super::descent::{Attempts, Toward};
-use super::format::Header;
 use super::node::{Node, Sought};
 use super::page::{Page, Resume};
 
@@ -40,7 +39,8 @@ impl Tree {
                 Bound::Unbounded => 0,
             };
             let end = start.saturating_add(most_of(most)).min(header.count);
-            (start..end).for_each(|at| push(node, header, at, page));
+            page.begin(|into| node.append_prefix(header, into));
+            (start..end).for_each(|at| push(node, at, page));
             if end < header.count {
                 return page.resume_behind_last();
             }
@@ -74,7 +74,8 @@ impl Tree {
                 Bound::Unbounded => header.count,
             };
             let start = end.saturating_sub(most_of(most));
-            (start..end).rev().for_each(|at| push(node, header, at, page));
+            page.begin(|into| node.append_prefix(header, into));
+            (start..end).rev().for_each(|at| push(node, at, page));
             if start > 0 {
                 return page.resume_behind_last();
             }
@@ -143,7 +144,11 @@ fn most_of(most: usize) -> u32 {
 }
 
 #[inline]
-fn push(node: Node<'_>, header: Header, at: u32, page: &mut Page) {
+fn push(node: Node<'_>, at: u32, page: &mut Page) {
     let slot = node.slot(at);
-    page.push(node.payload(slot), |into| node.append_key(header, slot, into));
+    let payload = node.payload(slot);
+    match node.long_key(0, slot) {
+        None => page.push_rest(payload, |into| node.append_rest(0, slot, into)),
+        Some(number) => page.push(payload, |into| node.context.long_keys.append(number, into)),
+    }
 }

@@ -7,12 +7,15 @@
 use std::io;
 
 use super::Tree;
-use super::change::compact;
 use super::descent::{Attempts, Toward};
 use super::image::Image;
 use super::locked::LockedNode;
 use super::neighbours::{Halves, Neighbours};
 use super::node::Sought;
+use super::share::{add_child, lock_child, share};
+
+/// A leaf hands over at least one of so many entries.
+const MOVED_SHARE: u32 = 4;
 
 /// What came of an attempt to divide a node.
 enum Divided {
@@ -56,13 +59,16 @@ impl Tree {
         }
     }
 
-    /// Splits a node that has a parent.
+    /// Splits a node that has a parent, unless its neighbour takes entries from it.
     fn split(
         &self,
         parent: &LockedNode<'_>,
         node: &LockedNode<'_>,
         key: &[u8],
     ) -> io::Result<Divided> {
+        if node.header().level == 0 && self.hand_over(parent, node, key) {
+            return Ok(Divided::Done);
+        }
         let Halves { left, right, separator } = divide(node, key);
         let header = parent.header();
         let demand = parent.demand(header, &separator);
@@ -74,6 +80,22 @@ impl Tree {
         left.replace(node);
         add_child(parent, &separator, fresh.id);
         Ok(Divided::Done)
+    }
+
+    /// Moves entries to the left neighbour of a leaf that keys are appended to, if that has room for many: it was
+    /// divided when it had no high fence, so that its prefix was short and its entries were larger.
+    fn hand_over(&self, parent: &LockedNode<'_>, leaf: &LockedNode<'_>, key: &[u8]) -> bool {
+        let header = leaf.header();
+        let (at, _) = leaf.lower_bound(header, Sought::new(key, header));
+        let second = parent.child_toward(key);
+        if at < header.count || second == 0 {
+            return false;
+        }
+        let Some(left) = lock_child(&self.nodes, parent, second - 1) else { return false };
+        let all = Neighbours::of_two(&left, leaf);
+        let border = all.most_on_the_left();
+        let moves_many = border >= left.header().count + header.count / MOVED_SHARE;
+        moves_many && share(&all, border, (parent, second), &left, leaf)
     }
 
     /// Splits the root, which stays the root: both halves become its children.
@@ -110,17 +132,6 @@ fn has_room(node: &LockedNode<'_>, key: &[u8]) -> bool {
         _ => node.layout().separator_units_max(),
     };
     node.has_room(demand)
-}
-
-/// Enters a child in its parent, which has room for it.
-pub(super) fn add_child(parent: &LockedNode<'_>, separator: &[u8], child: u32) {
-    if !parent.has_room_now(parent.demand(parent.header(), separator)) {
-        compact(parent);
-    }
-    let header = parent.header();
-    let at = parent.upper_bound(header, Sought::new(separator, header));
-    let is_done = parent.insert(header, at, separator, u64::from(child));
-    assert!(is_done, "there is room after compaction");
 }
 
 /// Divides a full node in two: in the middle, but near the end if the key that there is no room for belongs

@@ -1,6 +1,7 @@
 //! Tests of the tree by one thread; against a map in `model`, by many threads in `concurrent`, of its size in
 //! `space`.
 
+mod build;
 mod concurrent;
 mod model;
 mod space;

@@ -10,7 +10,7 @@ use super::{Entries, Payload, SIZES, Tree, ascending, descending, mix, random_ke
 
 /// A kind of keys.
 #[derive(Clone, Copy, Debug)]
-enum Keys {
+pub(super) enum Keys {
     /// Of 16 bytes.
     Random,
     /// Of all lengths, with much in common, zeros, and keys that are the start of others.
@@ -22,7 +22,9 @@ enum Keys {
 }
 
 impl Keys {
-    fn key(self, number: u16) -> Vec<u8> {
+    pub(super) const ALL: [Self; 4] = [Self::Random, Self::Alike, Self::Long, Self::Ascending];
+
+    pub(super) fn key(self, number: u16) -> Vec<u8> {
         let random = mix(u64::from(number));
         match self {
             Self::Random => random_key(u64::from(number)).to_vec(),
@@ -206,7 +208,7 @@ proptest! {
 #[test]
 fn keys_of_all_kinds_come_and_go() {
     for node_bytes in SIZES {
-        for keys in [Keys::Random, Keys::Alike, Keys::Long, Keys::Ascending] {
+        for keys in Keys::ALL {
             for order in [0, 1, 2] {
                 let mut pair = Pair::new(node_bytes, Payload::Word);
                 let mut all: Vec<_> = (0..3000).map(|number| keys.key(number)).collect();

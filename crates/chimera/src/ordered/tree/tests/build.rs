@@ -1,0 +1,116 @@
+//! Trees that are built from keys in order.
+
+use std::io;
+use std::ops::Bound;
+
+use chimera_pmem::SteppedEnvironment;
+
+use super::model::Keys;
+use super::{Entries, Payload, SIZES, ascending, descending, mix, random_key, tree};
+
+fn entries(keys: Keys, count: u16) -> Entries {
+    let mut entries: Vec<_> =
+        (0..count).map(|number| (keys.key(number), u64::from(number))).collect();
+    entries.sort();
+    entries.dedup_by(|one, other| one.0 == other.0);
+    entries
+}
+
+#[test]
+fn a_tree_that_is_built_has_the_keys_and_lives_on() {
+    let environment = SteppedEnvironment::in_memory(1);
+    for node_bytes in SIZES {
+        for keys in Keys::ALL {
+            for count in [0, 1, 2, 3, 5, 8, 20, 50, 100, 3000] {
+                let tree = tree(node_bytes, Payload::Word);
+                let mut entries = entries(keys, count);
+                tree.build(&environment, entries.iter().cloned()).unwrap();
+                tree.verify()
+                    .unwrap_or_else(|wrong| panic!("{node_bytes} {keys:?} {count}: {wrong}"));
+                assert_eq!(tree.figures().keys, entries.len() as u64);
+                assert_eq!(ascending(&tree, Bound::Unbounded, 30), entries);
+                for number in 10_000..10_000 + count {
+                    let key = keys.key(number);
+                    if tree.insert(&environment, &key, 7).unwrap() {
+                        entries.push((key, 7));
+                    } else {
+                        assert!(tree.insert(&environment, &key, 7).is_ok());
+                        entries.retain(|(other, _)| *other != key);
+                        entries.push((key, 7));
+                    }
+                }
+                tree.verify().unwrap();
+                entries.sort();
+                entries.reverse();
+                assert_eq!(descending(&tree, Bound::Unbounded, 30), entries);
+                for (key, _) in &entries {
+                    assert!(tree.remove(&environment, key));
+                }
+                tree.verify().unwrap();
+                assert_eq!(tree.figures().long_keys, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_an_empty_tree_is_built() {
+    let environment = SteppedEnvironment::in_memory(1);
+    let tree = tree(256, Payload::Word);
+    let keys = || (0..1000u64).map(|number| (number.to_be_bytes(), number));
+    tree.insert(&environment, b"key", 1).unwrap();
+    let error = tree.build(&environment, keys()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    tree.verify().unwrap();
+    assert_eq!(ascending(&tree, Bound::Unbounded, 30), [(b"key".to_vec(), 1)]);
+    assert!(tree.remove(&environment, b"key"));
+    tree.build(&environment, keys()).unwrap();
+    tree.verify().unwrap();
+    assert_eq!(tree.figures().keys, 1000);
+}
+
+#[test]
+fn keys_out_of_order_are_refused() {
+    let environment = SteppedEnvironment::in_memory(1);
+    for wrong in [999, 998, 0] {
+        let tree = tree(256, Payload::Word);
+        let long = |number: u64| [&number.to_be_bytes()[..], &[7; 300]].concat();
+        let keys = (0..1000).chain([wrong]).map(|number| (long(number), number));
+        let error = tree.build(&environment, keys).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        tree.verify().unwrap();
+        let figures = tree.figures();
+        assert_eq!((figures.keys, figures.leaves, figures.long_keys), (0, 0, 0), "{figures:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_built_for_want_of_memory_leaves_nothing() {
+    let environment = SteppedEnvironment::in_memory(1);
+    for limit in [0, 1, 2, 3, 10, 40] {
+        let tree = tree(256, Payload::Word);
+        tree.nodes.limit(limit);
+        let mut keys: Vec<_> = (0..1000).map(|number| (random_key(number), number)).collect();
+        keys.sort_unstable();
+        let error = tree.build(&environment, keys.iter().copied()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+        tree.verify().unwrap();
+        assert_eq!(tree.figures().keys, 0);
+        tree.nodes.limit(u32::MAX);
+        tree.build(&environment, keys.iter().copied()).unwrap();
+        tree.verify().unwrap();
+    }
+}
+
+#[test]
+fn leaves_that_are_built_are_well_filled() {
+    const KEYS: u64 = 200_000;
+    let environment = SteppedEnvironment::in_memory(1);
+    let tree = tree(2048, Payload::Word);
+    let mut keys: Vec<_> = (0..KEYS).map(|number| (random_key(number), mix(number))).collect();
+    keys.sort_unstable();
+    tree.build(&environment, keys).unwrap();
+    let bytes = tree.figures().bytes as f64 / KEYS as f64;
+    println!("{bytes:.1} bytes for a key");
+    assert!(bytes <= 32.5, "{bytes}");
+}
