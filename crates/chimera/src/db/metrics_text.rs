@@ -111,7 +111,7 @@ fn write_operations(text: &mut Exposition, counts: &OperationStats) {
         ("chimera_multi_get_calls", "Calls that get many keys at once.", counts.multi_gets),
         ("chimera_listings", "Calls that list all records.", counts.listings),
         ("chimera_listed_records", "Records that such calls handed out.", counts.records_listed),
-        ("chimera_scans", "Calls that read keys in their order.", counts.scans),
+        ("chimera_scans", "Reads of keys in their order, of up to 128 at a time.", counts.scans),
         ("chimera_scanned_records", "Records that such calls handed out.", counts.records_scanned),
         ("chimera_value_read_bytes", "Bytes of values handed out.", counts.value_bytes_read),
         ("chimera_value_written_bytes", "Bytes of values written.", counts.value_bytes_written),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::iter::Take;
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use chimera_pmem::{Hardware, Pmem};
@@ -9,7 +10,7 @@ use chimera_pmem::{Hardware, Pmem};
 use super::metered::Metered;
 use super::{Db, Session};
 use crate::ordered::{Cursor, Direction};
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// Records that are read at first, and at a time; and bytes, unless a single record has more.
 const FIRST_RECORDS: usize = 16;
@@ -75,16 +76,20 @@ pub fn prefix_range(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(prefix.to_vec()), behind.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
+type Record = (Vec<u8>, Vec<u8>);
+
 /// The records of a range of keys, in the order of the keys: see [`Db::scan`]. Read from either end.
 #[must_use]
 pub struct Scan<'a, P: Pmem = Hardware> {
     source: Source<'a, P>,
     cursor: Cursor,
     /// What was read and not handed out, of the lower end and of the upper end.
-    front: VecDeque<(Vec<u8>, Vec<u8>)>,
-    back: VecDeque<(Vec<u8>, Vec<u8>)>,
-    /// Records to hand out still.
-    left: usize,
+    front: VecDeque<Record>,
+    back: VecDeque<Record>,
+    /// What went wrong, to be told behind what was read before.
+    failed: Option<Error>,
+    /// Nothing more is read.
+    is_over: bool,
     /// Records to read next.
     batch: usize,
 }
@@ -95,15 +100,17 @@ enum Source<'a, P: Pmem> {
 }
 
 impl<'a, P: Pmem> Scan<'a, P> {
-    fn new(source: Source<'a, P>, range: &impl KeyRange, left: usize) -> Result<Self> {
+    /// Of which so many records are read at first, if there are bytes for them.
+    fn new(source: Source<'a, P>, range: &impl KeyRange, first: usize) -> Result<Self> {
         let (from, to) = range.bounds();
         let mut scan = Self {
             source,
             cursor: Cursor::new(from, to),
             front: VecDeque::new(),
             back: VecDeque::new(),
-            left,
-            batch: FIRST_RECORDS,
+            failed: None,
+            is_over: false,
+            batch: first.clamp(1, BATCH_RECORDS),
         };
         scan.with_client(|client, _| client.begin_scan())?;
         Ok(scan)
@@ -121,8 +128,8 @@ impl<'a, P: Pmem> Scan<'a, P> {
     }
 
     /// Reads the next records from this end of the range.
-    fn fill(&mut self, direction: Direction) -> Result<()> {
-        let most = self.batch.min(self.left);
+    fn fill(&mut self, direction: Direction) {
+        let most = self.batch;
         self.batch = (2 * self.batch).min(BATCH_RECORDS);
         let (mut records, mut bytes) = (VecDeque::new(), 0);
         let take = |key: &[u8], value: &[u8]| {
@@ -130,41 +137,43 @@ impl<'a, P: Pmem> Scan<'a, P> {
             bytes += key.len() + value.len();
             bytes < BATCH_BYTES
         };
-        self.with_client(|client, cursor| client.scan(cursor, direction, most, take))?;
+        match self.with_client(|client, cursor| client.scan(cursor, direction, most, take)) {
+            Ok(is_more) => self.is_over = !is_more,
+            Err(error) => (self.failed, self.is_over) = (Some(error), true),
+        }
         match direction {
             Direction::Ascending => self.front = records,
             Direction::Descending => self.back = records,
         }
-        Ok(())
     }
 
-    fn next_from(&mut self, direction: Direction) -> Option<Result<(Vec<u8>, Vec<u8>)>> {
-        if self.left == 0 {
-            return None;
-        }
+    fn next_from(&mut self, direction: Direction) -> Option<Result<Record>> {
         let near = match direction {
             Direction::Ascending => &self.front,
             Direction::Descending => &self.back,
         };
-        if near.is_empty() {
-            // After an error there is nothing more.
-            if let Err(error) = self.fill(direction) {
-                self.left = 0;
-                return Some(Err(error));
-            }
+        if near.is_empty() && !self.is_over {
+            self.fill(direction);
+        }
+        let (near, far) = match direction {
+            Direction::Ascending => (self.front.pop_front(), &mut self.back),
+            Direction::Descending => (self.back.pop_front(), &mut self.front),
+        };
+        if let Some(record) = near {
+            return Some(Ok(record));
+        }
+        // After an error there is nothing more.
+        if let Some(error) = self.failed.take() {
+            far.clear();
+            return Some(Err(error));
         }
         // Where the range is used up, what the other end has read is left.
-        let next = match direction {
-            Direction::Ascending => self.front.pop_front().or_else(|| self.back.pop_back()),
-            Direction::Descending => self.back.pop_front().or_else(|| self.front.pop_back()),
-        };
-        self.left = if next.is_some() { self.left - 1 } else { 0 };
-        next.map(Ok)
+        far.pop_back().map(Ok)
     }
 }
 
 impl<P: Pmem> Iterator for Scan<'_, P> {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
+    type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_from(Direction::Ascending)
@@ -222,18 +231,18 @@ impl<P: Pmem> Db<P> {
     /// # Cost
     /// First the changes of the key set that wait for the tree, at most what the queues hold. Then a descent of the tree
     /// for each leaf, and a [`get`](Self::get) for each record, of which 16 overlap. Memory for 128 records or 256 KiB of
-    /// them, whichever is less, and a record. Stopping early is free.
+    /// them, whichever is less, a record, and their keys. Stopping early is free.
     #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
     pub fn scan(&self, range: impl KeyRange) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Db(self), &range, usize::MAX)
+        Scan::new(Source::Db(self), &range, FIRST_RECORDS)
     }
 
     /// The records of the first `count` keys from `start` on. As [`scan`](Self::scan), without reading more of them.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
-    pub fn scan_n(&self, start: impl AsRef<[u8]>, count: usize) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Db(self), &(start..), count)
+    pub fn scan_n(&self, start: impl AsRef<[u8]>, count: usize) -> Result<Take<Scan<'_, P>>> {
+        Ok(Scan::new(Source::Db(self), &(start..), count)?.take(count))
     }
 
     /// The records whose keys begin with `prefix`. As [`scan`](Self::scan).
@@ -241,7 +250,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// As [`scan`](Self::scan).
     pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Db(self), &prefix_range(prefix.as_ref()), usize::MAX)
+        Scan::new(Source::Db(self), &prefix_range(prefix.as_ref()), FIRST_RECORDS)
     }
 }
 
@@ -252,15 +261,15 @@ impl<P: Pmem> Session<P> {
     /// As [`Db::scan`].
     #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
     pub fn scan(&mut self, range: impl KeyRange) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Session(self.metered()), &range, usize::MAX)
+        Scan::new(Source::Session(self.metered()), &range, FIRST_RECORDS)
     }
 
     /// The records of the first `count` keys from `start` on. See [`Db::scan_n`].
     ///
     /// # Errors
     /// As [`Db::scan`].
-    pub fn scan_n(&mut self, start: impl AsRef<[u8]>, count: usize) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Session(self.metered()), &(start..), count)
+    pub fn scan_n(&mut self, start: impl AsRef<[u8]>, count: usize) -> Result<Take<Scan<'_, P>>> {
+        Ok(Scan::new(Source::Session(self.metered()), &(start..), count)?.take(count))
     }
 
     /// The records whose keys begin with `prefix`. See [`Db::scan_prefix`].
@@ -268,7 +277,7 @@ impl<P: Pmem> Session<P> {
     /// # Errors
     /// As [`Db::scan`].
     pub fn scan_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Session(self.metered()), &prefix_range(prefix.as_ref()), usize::MAX)
+        Scan::new(Source::Session(self.metered()), &prefix_range(prefix.as_ref()), FIRST_RECORDS)
     }
 
     /// Hands the records of the first `count` keys of a range to `take`, in the order of the keys, until it says
@@ -278,7 +287,7 @@ impl<P: Pmem> Session<P> {
     /// As [`Db::scan`]. Records before the one that fails have been handed out.
     ///
     /// # Cost
-    /// As [`Db::scan`]; an allocation for the session's first scan.
+    /// As [`Db::scan`], with some allocations for the keys of a page and none for records.
     #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
     pub fn scan_with(
         &mut self,

@@ -234,6 +234,15 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()>;
 
+    /// Hands every key to `take`, in any order, while nobody writes: by a listing, unless the engine can do without
+    /// values.
+    fn list_keys(&self, client: &mut Self::Client, mut take: impl FnMut(&[u8])) -> Result<()> {
+        self.list(client, 0, |listed| {
+            take(listed.key);
+            true
+        })
+    }
+
     // ---- the whole store -----------------------------------------------------------------------
 
     /// Live records, roughly while others write.

@@ -20,7 +20,8 @@
 //!    a full queue never waits for somebody who waits for the queue. (A thread that read the store's index to learn what
 //!    a change was would need tickets that are taken before the lock.)
 //! 3. A write that was acknowledged before a scan began is in the tree when the scan reads it.
-//! 4. Nobody waits for a background thread: whoever needs a change applied applies it.
+//! 4. Nobody waits for a background thread to begin: whoever needs a change applied applies it, unless somebody is at
+//!    it just then.
 //!
 //! A scan is no snapshot. A key that is there from its beginning to its end comes exactly once, with a value that it
 //! has meanwhile; one that comes or goes meanwhile may come or not.
@@ -28,6 +29,7 @@
 mod cursor;
 mod options;
 mod queue;
+mod run;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "an engine that keeps positions beside keys needs it")
@@ -43,6 +45,7 @@ use chimera_pmem::environment::{Task, TaskStep};
 
 pub(crate) use cursor::{Cursor, Direction};
 pub use options::{OrderOptions, TreeUpdates};
+pub(crate) use run::KeyRun;
 pub(crate) use tree::Page;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,6 +56,8 @@ use tree::{Payload, Tree, TreeShape};
 
 /// Changes that a background thread applies before it looks whether it is to stop.
 const BATCH: usize = 256;
+/// Changes that a writer applies at a time where its queue is full.
+const HELPED: usize = 8;
 
 /// An index of all keys in their order.
 pub(crate) struct Order {
@@ -67,6 +72,22 @@ pub(crate) struct Order {
     backends: OnceLock<Box<[Backend]>>,
     /// Changes that were applied by others than background threads.
     helped: AtomicU64,
+}
+
+/// Holds up writers until it is dropped.
+struct Barrier<'a>(&'a AtomicU64);
+
+impl<'a> Barrier<'a> {
+    fn raise(barriers: &'a AtomicU64) -> Self {
+        barriers.fetch_add(1, Ordering::AcqRel);
+        Self(barriers)
+    }
+}
+
+impl Drop for Barrier<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// A background thread that applies changes.
@@ -148,9 +169,12 @@ impl Order {
         TaskStep::Wait
     }
 
-    /// Enters a key that the store has, before anybody uses the store.
-    pub(crate) fn add(&self, key: &[u8]) {
-        self.change_tree(key, Change::Present(0));
+    /// Makes the tree of the keys that the store has, before anybody uses the store.
+    pub(crate) fn build(&self, mut keys: KeyRun) {
+        let keys = keys.sorted().map(|key| (key, 0));
+        if let Err(error) = self.tree.build(&*self.environment, keys) {
+            self.lacks_memory(&error);
+        }
     }
 
     /// Queues that `key` has come or gone. The caller holds the key's lock.
@@ -168,10 +192,16 @@ impl Order {
         let number = (xxhash_rust::xxh3::xxh3_64(key) % count as u64) as usize;
         let queue = &self.queues[number];
         let mut attempt = 0;
-        while !queue.push(key, change) {
-            self.help(queue, BATCH, &mut attempt);
-        }
-        if queue.waiting() >= self.options.queue_requests as u64 / 4 {
+        let ticket = loop {
+            match queue.push(key, change) {
+                Some(ticket) => break ticket,
+                // A few: the caller holds locks.
+                None => self.help(queue, HELPED, &mut attempt),
+            }
+        };
+        // Now and then: who applies writes the line that is read here.
+        let quarter = self.options.queue_requests as u64 / 4;
+        if ticket.is_multiple_of(quarter.clamp(1, 64)) && queue.waiting() >= quarter {
             self.wake(number);
         }
     }
@@ -203,20 +233,19 @@ impl Order {
     /// # Errors
     /// When there was no memory for all keys.
     pub(crate) fn catch_up(&self) -> Result<()> {
-        if self.options.barrier {
-            self.barriers.fetch_add(1, Ordering::AcqRel);
-        }
+        let barrier = self.options.barrier.then(|| Barrier::raise(&self.barriers));
         for queue in &self.queues {
             let until = queue.issued();
             let mut attempt = 0;
-            while queue.applied() < until {
-                let most = (until - queue.applied()).min(BATCH as u64);
-                self.help(queue, most as usize, &mut attempt);
+            loop {
+                let left = until.saturating_sub(queue.applied());
+                if left == 0 {
+                    break;
+                }
+                self.help(queue, left.min(BATCH as u64) as usize, &mut attempt);
             }
         }
-        if self.options.barrier {
-            self.barriers.fetch_sub(1, Ordering::AcqRel);
-        }
+        drop(barrier);
         let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
         if is_incomplete { Err(Error::OrderIncomplete) } else { Ok(()) }
     }
@@ -243,16 +272,19 @@ impl Order {
     fn change_tree(&self, key: &[u8], change: Change) {
         match change {
             Change::Present(payload) => {
-                let inserted = self.tree.insert(&*self.environment, key, payload);
-                if let Err(error) = inserted
-                    && !self.is_incomplete.swap(true, Ordering::AcqRel)
-                {
-                    log::error!("no memory for the order of keys, so scans are refused: {error}");
+                if let Err(error) = self.tree.insert(&*self.environment, key, payload) {
+                    self.lacks_memory(&error);
                 }
             }
             Change::Absent => {
                 self.tree.remove(&*self.environment, key);
             }
+        }
+    }
+
+    fn lacks_memory(&self, error: &std::io::Error) {
+        if !self.is_incomplete.swap(true, Ordering::AcqRel) {
+            log::error!("no memory for the order of keys, so scans are refused: {error}");
         }
     }
 

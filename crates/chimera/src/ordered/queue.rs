@@ -52,7 +52,7 @@ pub(super) struct Queue {
     /// Changes with lower tickets were applied.
     applied: Alone<AtomicU64>,
     /// Held by whoever applies; has room for a key.
-    applying: Mutex<Vec<u8>>,
+    applying: Alone<Mutex<Vec<u8>>>,
 }
 
 impl Queue {
@@ -64,7 +64,7 @@ impl Queue {
             long_keys: (0..slots).map(|_| Mutex::default()).collect(),
             issued: Alone::default(),
             applied: Alone::default(),
-            applying: Mutex::default(),
+            applying: Alone::default(),
         }
     }
 
@@ -88,15 +88,15 @@ impl Queue {
         self.issued().saturating_sub(self.applied())
     }
 
-    /// Queues a change of `key`; `false` when the queue is full.
-    pub(super) fn push(&self, key: &[u8], change: Change) -> bool {
+    /// Queues a change of `key`; its ticket. `None` when the queue is full.
+    pub(super) fn push(&self, key: &[u8], change: Change) -> Option<u64> {
         let mut ticket = self.issued.0.load(Ordering::Relaxed);
         let number = loop {
             let number = self.number_of(ticket);
             // Acquire: whoever applied the change before is done with the slot.
             let turn = self.slots[number].turn.load(Ordering::Acquire);
             match turn.cmp(&ticket) {
-                std::cmp::Ordering::Less => return false,
+                std::cmp::Ordering::Less => return None,
                 std::cmp::Ordering::Greater => ticket = self.issued.0.load(Ordering::Relaxed),
                 std::cmp::Ordering::Equal => {
                     let (next, order) = (ticket + 1, (Ordering::AcqRel, Ordering::Relaxed));
@@ -109,7 +109,7 @@ impl Queue {
         };
         self.fill(number, key, change);
         self.slots[number].turn.store(ticket + 1, Ordering::Release);
-        true
+        Some(ticket)
     }
 
     fn fill(&self, number: usize, key: &[u8], change: Change) {
@@ -135,7 +135,7 @@ impl Queue {
 
     /// Hands the oldest changes to `apply`, in order, `most` at the most; how many. `None` when somebody else is at it.
     pub(super) fn apply(&self, most: usize, mut apply: impl FnMut(&[u8], Change)) -> Option<usize> {
-        let mut key = match self.applying.try_lock() {
+        let mut key = match self.applying.0.try_lock() {
             Ok(key) => key,
             Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(std::sync::TryLockError::WouldBlock) => return None,
@@ -178,7 +178,7 @@ impl Queue {
         }
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory, without long keys that wait.
     pub(super) fn bytes(&self) -> u64 {
         (self.slots.len() * (size_of::<Slot>() + size_of::<Mutex<Vec<u8>>>())) as u64
     }
@@ -214,7 +214,8 @@ mod models {
             let writers = [2, 1].map(|count| {
                 let queue = queue.clone();
                 thread::spawn(move || {
-                    let pushed = |number| queue.push(&[2 - count], Change::Present(number));
+                    let pushed =
+                        |number| queue.push(&[2 - count], Change::Present(number)).is_some();
                     (1..=u64::from(count)).take_while(|number| pushed(*number)).count() as u64
                 })
             });
@@ -233,7 +234,7 @@ mod models {
     fn loom_an_applied_ticket_means_that_the_change_was_made() {
         model::check(3, || {
             let (queue, tree) = (Arc::new(Queue::new(2)), Arc::new(AtomicU64::new(0)));
-            assert!(queue.push(b"k", Change::Present(7)));
+            assert!(queue.push(b"k", Change::Present(7)).is_some());
             let applier = thread::spawn({
                 let (queue, tree) = (queue.clone(), tree.clone());
                 move || queue.apply(1, |_, _| tree.store(7, Ordering::Relaxed))
@@ -246,7 +247,8 @@ mod models {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::collections::BTreeMap;
 
@@ -254,7 +256,8 @@ mod tests {
 
     fn all(queue: &Queue) -> Vec<(Vec<u8>, Change)> {
         let mut taken = Vec::new();
-        queue.apply(usize::MAX, |key, change| taken.push((key.to_vec(), change))).unwrap();
+        let applied = queue.apply(usize::MAX, |key, change| taken.push((key.to_vec(), change)));
+        assert_eq!(applied, Some(taken.len()));
         taken
     }
 
@@ -265,8 +268,8 @@ mod tests {
             let keys: Vec<Vec<u8>> =
                 (0..5).map(|number| vec![number + length as u8; length]).collect();
             for key in &keys {
-                assert!(queue.push(key, Change::Present(round)));
-                assert!(queue.push(key, Change::Absent) || queue.waiting() == 8);
+                assert!(queue.push(key, Change::Present(round)).is_some() || queue.waiting() == 8);
+                assert!(queue.push(key, Change::Absent).is_some() || queue.waiting() == 8);
             }
             let taken = all(&queue);
             assert!(taken.iter().all(|(key, _)| keys.contains(key)), "{length}");
@@ -278,12 +281,12 @@ mod tests {
     fn a_full_queue_takes_nothing_until_something_was_applied() {
         let queue = Queue::new(4);
         for number in 0..4 {
-            assert!(queue.push(&[number], Change::Present(0)));
+            assert_eq!(queue.push(&[number], Change::Present(0)), Some(number.into()));
         }
-        assert!(!queue.push(&[9], Change::Absent));
+        assert_eq!(queue.push(&[9], Change::Absent), None);
         assert_eq!(queue.apply(1, |key, _| assert_eq!(key, [0])), Some(1));
-        assert!(queue.push(&[4], Change::Absent));
-        assert!(!queue.push(&[9], Change::Absent));
+        assert_eq!(queue.push(&[4], Change::Absent), Some(4));
+        assert_eq!(queue.push(&[9], Change::Absent), None);
         let keys: Vec<_> = all(&queue).into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [[1], [2], [3], [4]]);
         assert_eq!((queue.issued(), queue.applied(), queue.waiting()), (5, 5, 0));
@@ -292,7 +295,7 @@ mod tests {
     #[test]
     fn only_one_applies_at_a_time() {
         let queue = Queue::new(4);
-        assert!(queue.push(b"key", Change::Absent));
+        assert_eq!(queue.push(b"key", Change::Absent), Some(0));
         let outcome = queue.apply(9, |_, _| assert_eq!(queue.apply(9, |_, _| ()), None));
         assert_eq!(outcome, Some(1));
     }
@@ -305,7 +308,7 @@ mod tests {
         let apply = || {
             queue.apply(7, |key, change| {
                 let Change::Present(number) = change else { panic!("{change:?}") };
-                let before = last.lock().unwrap().insert(key.to_vec(), number);
+                let before = lock(&last).insert(key.to_vec(), number);
                 assert_eq!(number, before.map_or(0, |before| before + 1), "out of order");
             })
         };
@@ -316,7 +319,7 @@ mod tests {
                     // Some fit their slot, some do not.
                     let key = vec![writer as u8; 30 + 10 * writer as usize];
                     for number in 0..each {
-                        while !queue.push(&key, Change::Present(number)) {
+                        while queue.push(&key, Change::Present(number)).is_none() {
                             apply();
                             std::thread::yield_now();
                         }
@@ -325,7 +328,7 @@ mod tests {
             }
         });
         while apply() != Some(0) {}
-        let last = last.into_inner().unwrap();
+        let last = last.into_inner().expect("nobody panicked");
         assert_eq!(last.len() as u64, writers);
         assert!(last.values().all(|number| *number == each - 1));
     }

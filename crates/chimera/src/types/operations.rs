@@ -70,7 +70,7 @@ counts! {
     Listings listings,
     /// Records that such calls handed out.
     RecordsListed records_listed,
-    /// Calls that read keys in their order: pages of iterators, or ranges as a whole.
+    /// Reads of keys in their order, of up to 128 at a time.
     Scans scans,
     /// Records that such calls handed out.
     RecordsScanned records_scanned,

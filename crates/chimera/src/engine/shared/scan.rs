@@ -6,11 +6,13 @@ use chimera_pmem::Pmem;
 
 use super::settle;
 use crate::engine::{Core, Engine};
-use crate::ordered::{Cursor, Direction, Order};
+use crate::ordered::{Cursor, Direction, KeyRun, Order};
 use crate::types::error::{Error, Result};
 
 /// Keys whose cache misses overlap.
 const TOGETHER: usize = 16;
+/// Bytes of a value from which on records are read one by one: they might not be wanted.
+const LARGE_BYTES: usize = 16 << 10;
 
 impl<P: Pmem> Core<P> {
     /// The order of the store's keys.
@@ -25,17 +27,17 @@ impl<P: Pmem> Core<P> {
 /// Enters all keys of a store that nobody uses yet in its order, if it is to have one.
 ///
 /// # Errors
-/// When a record does not match its checksums.
+/// When a key does not match its checksum.
 pub(crate) fn fill_order<P: Pmem, E: Engine<P>>(engine: &E) -> Result<()> {
     let Some(order) = engine.core().changes.order() else { return Ok(()) };
     let mut client = engine.client(0);
-    let listed = engine.list(&mut client, 0, |listed| {
-        order.add(listed.key);
-        true
-    });
+    let mut keys = KeyRun::default();
+    let listed = engine.list_keys(&mut client, |key| keys.push(key));
     engine.end(&mut client);
     engine.core().forget();
-    listed
+    listed?;
+    order.build(keys);
+    Ok(())
 }
 
 /// Hands the records of the next keys of a range to `take`, of `most` keys at the most, until it says `false`: then
@@ -59,19 +61,27 @@ pub(crate) fn next_records<P: Pmem, E: Engine<P>>(
             return Ok(false);
         }
         let (mut done, mut handed, mut goes_on) = (0, false, true);
+        let mut together = TOGETHER;
         while goes_on && done < page.len() {
-            let count = (page.len() - done).min(TOGETHER);
+            let count = (page.len() - done).min(together);
             let mut keys = [&[][..]; TOGETHER];
             for (number, key) in keys[..count].iter_mut().enumerate() {
                 *key = page.key(done + number);
             }
             let mut taken = 0;
-            settle::multi_get_with(engine, client, &keys[..count], |number, value| {
+            let read = settle::multi_get_with(engine, client, &keys[..count], |number, value| {
                 if let (true, Some(value)) = (goes_on, value) {
                     (handed, taken) = (true, number + 1);
                     goes_on = take(keys[number], value);
+                    if value.len() > LARGE_BYTES {
+                        together = 1;
+                    }
                 }
-            })?;
+            });
+            // What lies behind the last record that is wanted is nobody's concern.
+            if goes_on {
+                read?;
+            }
             done += if goes_on { count } else { taken };
         }
         if done < page.len() {

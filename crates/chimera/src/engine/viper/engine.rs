@@ -130,6 +130,10 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.list(client, from, take)
     }
 
+    fn list_keys(&self, _: &mut Client, take: impl FnMut(&[u8])) -> Result<()> {
+        self.list_keys(take)
+    }
+
     fn records(&self) -> u64 {
         self.index.len()
     }

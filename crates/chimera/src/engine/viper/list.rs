@@ -14,6 +14,9 @@ use crate::pool::Location;
 use crate::records::vpage::Pages;
 use crate::types::error::Result;
 
+/// Records whose loads are started before a key is read.
+const AHEAD: usize = 8;
+
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
     /// there all the time exactly once, with a value that they have at that moment. Ends early when
@@ -47,6 +50,28 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 };
                 if !goes_on {
                     return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands every key to `take`, in no order, while nobody writes. Values are not read.
+    pub(crate) fn list_keys(&self, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let (mut batch, mut key) = (Vec::new(), Vec::new());
+        let mut next = Some(0);
+        while let Some(from) = next {
+            batch.clear();
+            next = self.index.list(from, &mut batch);
+            for (number, (hash, location)) in batch.iter().enumerate() {
+                if let Some((_, ahead)) = batch.get(number + AHEAD) {
+                    let place = self.pages.place_of(*ahead);
+                    let pool = &self.core.pool;
+                    pool.pmem.prefetch(self.pages.head(pool, &place, key.len()));
+                }
+                match self.read_listed_key(*hash, *location, &mut key) {
+                    Probe::Found(()) => take(&key),
+                    _ => self.is_gone(*hash, *location)?,
                 }
             }
         }

@@ -79,6 +79,9 @@ pub(super) enum Descent<'a> {
     Changed,
 }
 
+/// Reads of a node that are tried without its lock.
+const READS_MAX: u32 = 8;
+
 /// Attempts of an operation, between which others get on.
 pub(super) struct Attempts<'e> {
     pub(super) environment: &'e dyn Environment,
@@ -89,6 +92,11 @@ impl<'e> Attempts<'e> {
     #[inline(always)]
     pub(super) fn new(environment: &'e dyn Environment) -> Self {
         Self { environment, failed: 0 }
+    }
+
+    /// Whether so many were in vain that a reader does better to lock what it reads.
+    pub(super) fn are_many(&self) -> bool {
+        self.failed >= READS_MAX
     }
 
     /// After an attempt that was in vain.

@@ -83,9 +83,11 @@ mod scan;
 mod shape;
 mod share;
 mod split;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod verify;
 
 use std::fmt;

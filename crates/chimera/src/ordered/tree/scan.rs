@@ -130,9 +130,17 @@ impl Tree {
         loop {
             page.clear();
             let Some(path) = self.find(toward, 0, &mut attempts) else { return };
-            fill(path.node.node, page);
-            if path.node.is_valid() {
-                return;
+            if attempts.are_many() {
+                // A leaf that changes faster than it is read: its writers wait once.
+                if let Some(_locked) = path.node.lock() {
+                    fill(path.node.node, page);
+                    return;
+                }
+            } else {
+                fill(path.node.node, page);
+                if path.node.is_valid() {
+                    return;
+                }
             }
             attempts.relax();
         }
