@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use loom::thread;
 
+use super::image::Image;
 use super::{Page, Payload, Tree, TreeShape};
 use crate::sync::under_loom::model;
 
 /// Keys that fill a leaf without fences.
 const FULL: [u8; 5] = *b"bdfhj";
+
+/// Nodes that there is room for.
+const NODES: u32 = 4;
 
 /// A key of which the tail lies in the heap.
 fn key(letter: u8) -> [u8; 8] {
@@ -40,6 +44,10 @@ fn assert_has(tree: &Tree, letters: &[u8]) {
 fn tree(letters: &[u8]) -> Arc<Tree> {
     let shape = TreeShape { node_bytes: 128, payload: Payload::Word, huge_pages: false };
     let tree = Tree::new(shape);
+    // All nodes are there from the start: the real arena lets nobody see one that is not, which the one for
+    // models leaves to its users.
+    let nodes: Vec<_> = (0..NODES).map(|_| tree.nodes.take(0).expect("room").id).collect();
+    nodes.into_iter().rev().for_each(|id| tree.nodes.give_back(id, 0));
     for letter in letters {
         insert(&tree, *letter);
     }
@@ -77,8 +85,33 @@ fn loom_keys_are_found_while_the_root_is_split() {
     model::check(1, || {
         let tree = tree(&FULL);
         let writer = |tree: &Tree| insert(tree, b'e');
-        beside(&tree, writer, |tree| assert_has(tree, b"jb"), b"bdefhj");
+        beside(&tree, writer, |tree| assert_has(tree, b"j"), b"bdefhj");
         assert_eq!(tree.figures().height, 2);
+    });
+}
+
+/// The root with two leaves: b, d, e and f, and h, j, k, l and m, with which it is full.
+fn two_leaves() -> Arc<Tree> {
+    tree(b"bdfhjeklm")
+}
+
+#[test]
+fn loom_keys_are_found_while_a_leaf_is_split() {
+    model::check(1, || {
+        let tree = two_leaves();
+        assert_eq!(tree.figures().leaves, 2);
+        let writer = |tree: &Tree| insert(tree, b'i');
+        beside(&tree, writer, |tree| assert_has(tree, b"m"), b"bdefhijklm");
+        assert_eq!(tree.figures().leaves, 3);
+    });
+}
+
+/// Whoever has come to a leaf that is split then must not change it.
+#[test]
+fn loom_an_insert_beside_a_split_is_kept() {
+    model::check(1, || {
+        let tree = tree(&FULL);
+        beside(&tree, |tree| insert(tree, b'e'), |tree| insert(tree, b'k'), b"bdefhjk");
     });
 }
 
@@ -92,5 +125,53 @@ fn loom_keys_are_found_while_the_root_falls() {
         let writer = |tree: &Tree| remove(tree, b'h');
         beside(&tree, writer, |tree| assert_has(tree, b"jb"), b"bj");
         assert_eq!(tree.figures().height, 1);
+    });
+}
+
+/// A node that is freed, and used again for other keys, while it is on the way of a lookup.
+#[test]
+fn loom_keys_are_found_while_a_node_is_freed_and_used_again() {
+    model::check(1, || {
+        let tree = two_leaves();
+        for letter in *b"efkjl" {
+            remove(&tree, letter);
+        }
+        assert_eq!(tree.figures().leaves, 2);
+        let writer = |tree: &Tree| {
+            remove(tree, b'd');
+            assert_eq!(tree.figures().free_nodes, 3, "both leaves are free");
+            let nodes = [(); 3].map(|()| tree.nodes.take(0).expect("a free node"));
+            for node in &nodes {
+                let mut image = Image::new(&tree.nodes.context, 0, None, None);
+                assert!(image.push(&key(b'x'), 7));
+                image.fill(node);
+            }
+            for id in nodes.map(|node| node.id) {
+                tree.nodes.give_back(id, 0);
+            }
+        };
+        beside(&tree, writer, |tree| assert_has(tree, b"m"), b"bhm");
+    });
+}
+
+/// Every key that stays is read once, in order.
+#[test]
+fn loom_a_scan_beside_a_split_has_all_keys_once() {
+    model::check(1, || {
+        let tree = tree(&FULL);
+        let scan = |tree: &Tree| {
+            let environment = model::environment();
+            let mut page = Page::default();
+            let mut seen = Vec::new();
+            tree.read_ascending(&*environment, Bound::Included(&key(b'h')), 10, &mut page);
+            loop {
+                seen.extend((0..page.len()).map(|at| page.key(at)[0]));
+                if !tree.read_on_ascending(&*environment, 10, &mut page) {
+                    break;
+                }
+            }
+            assert_eq!(seen, b"hj");
+        };
+        beside(&tree, |tree| insert(tree, b'e'), scan, b"bdefhj");
     });
 }
