@@ -54,7 +54,7 @@ mod types;
 pub use db::{CloseError, Db, Iter, Keys, Session, TypedDb, TypedSession};
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
-    FillHistogram, IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange,
+    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange,
     ViperInspect, ViperOptions, ViperStats, sites,
 };
 pub use pool::Location;

@@ -8,6 +8,7 @@ use chimera_pmem::Medium;
 
 use super::EngineKind;
 use super::changes::TellChange;
+use super::hikv::HikvOptions;
 use super::viper::ViperOptions;
 use crate::pool::PoolOptions;
 use crate::types::durability::Durability;
@@ -28,6 +29,7 @@ pub struct Options {
     pub(crate) engine: Option<EngineKind>,
     pub(crate) pool: PoolOptions,
     pub(crate) viper: ViperOptions,
+    pub(crate) hikv: HikvOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
@@ -50,6 +52,7 @@ impl Default for Options {
             engine: None,
             pool: PoolOptions::default(),
             viper: ViperOptions::default(),
+            hikv: HikvOptions::default(),
             sizes: None,
             segment_bytes: None,
             flush: true,
@@ -75,6 +78,7 @@ impl fmt::Debug for Options {
             .field("sizes", &self.sizes)
             .field("pool", &self.pool)
             .field("viper", &self.viper)
+            .field("hikv", &self.hikv)
             .finish_non_exhaustive()
     }
 }
@@ -131,6 +135,13 @@ impl Options {
     /// effect on stores of other engines.
     pub fn viper(mut self, change: impl FnOnce(ViperOptions) -> ViperOptions) -> Self {
         self.viper = change(self.viper);
+        self
+    }
+
+    /// Options of HiKV alone, changed by `change`: `options.hikv(|hikv| hikv.layout(..))`. They have no effect on
+    /// stores of other engines.
+    pub fn hikv(mut self, change: impl FnOnce(HikvOptions) -> HikvOptions) -> Self {
+        self.hikv = change(self.hikv);
         self
     }
 

@@ -24,6 +24,9 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("viper-any-size", EngineKind::Viper, small_any, 120 * 512),
     Configuration::new("viper-published", EngineKind::Viper, small_published, 60 * 512)
         .without_checksums(),
+    Configuration::new("hikv", EngineKind::Hikv, small_hikv, 60 * 1024),
+    Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
+        .without_checksums(),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -31,6 +34,17 @@ pub(crate) const ALL: &[Configuration] = &[
 #[cfg(feature = "teaching-engine")]
 fn small_runs() -> Options {
     Options::new().segment_bytes(32 << 10).populate_ahead_bytes(0).reclaim_percent(0)
+}
+
+/// Segments of the index of 56 entries, four runs of items to a segment of the pool.
+fn small_hikv() -> Options {
+    Options::new().segment_bytes(32 << 10).populate_ahead_bytes(0).reclaim_percent(0).hikv(|hikv| {
+        hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096)
+    })
+}
+
+fn small_hikv_published() -> Options {
+    small_hikv().hikv(|hikv| hikv.layout(RecordLayout::Published))
 }
 
 fn small_published() -> Options {
