@@ -28,12 +28,13 @@ pub(crate) struct HikvShape {
 impl StoreShape for HikvShape {
     fn random(chance: &mut Chance) -> Self {
         // A segment of the pool has 16 blocks of 256 bytes.
+        let keys_most = if chance.below(2) == 0 { 7 } else { 24 };
         Self {
             published_layout: chance.below(6) == 0,
             partitions: 1 << chance.below(2),
             index_segment_bytes: 256 << u32::from(chance.below(4) == 0),
             heap_run_bytes: 256 << chance.below(3),
-            keys: 2 + chance.below(if chance.below(2) == 0 { 7 } else { 24 }),
+            keys: 2 + chance.below(keys_most),
             capacity_bytes: Some(256 * (12 + chance.below(37))),
             segment_bytes: 8192,
         }

@@ -51,6 +51,9 @@ impl<P: Pmem> Hikv<P> {
                 *hash = self.core.hash.of(key.as_ref());
                 self.index.prefetch(*hash);
             }
+            for at in hashes[..group.len()].iter().filter_map(|hash| self.index.peek(*hash)) {
+                self.heap.prefetch(at);
+            }
             for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
                 let found = self.get_in_turn(client, *hash, key.as_ref())?;
                 take(group_number * GROUP + number, found.then_some(&client.value));

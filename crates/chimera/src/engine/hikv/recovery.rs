@@ -61,7 +61,7 @@ impl<P: Pmem> Hikv<P> {
             self.core.poison.poison("a part of the index is missing");
         } else if !pool.read_only {
             let _booked = self.core.book(Operation::Recovery, 0);
-            self.heap.remove_empty().into_iter().try_for_each(|run| pool.free_run(run))?;
+            self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
         }
         Ok(RecoveryStats {
             blocks_scanned: blocks,

@@ -31,9 +31,13 @@ impl<P: Pmem> ItemHeap<P> {
         lock(&self.space).condemn(at);
     }
 
-    /// Takes the runs without items out of the heap, for the engine to free.
-    pub(crate) fn remove_empty(&self) -> Vec<Run> {
-        lock(&self.space).remove_empty()
+    /// Ends recovery: all items that are reached are marked. Takes the runs without items out of the heap, for the engine
+    /// to free.
+    pub(crate) fn end_recovery(&self) -> Vec<Run> {
+        let mut space = lock(&self.space);
+        // A process that was killed may have been about to free what lay there.
+        space.each_free(|at, bytes| self.pool.pmem.withdrawn(self.pool.extent(at, bytes)));
+        space.remove_empty()
     }
 
     /// Runs, bytes of their units, and bytes of units that are taken.

@@ -114,6 +114,15 @@ impl Space {
         }
     }
 
+    /// Hands out the free places of all runs: offset and bytes.
+    pub(super) fn each_free(&self, mut take: impl FnMut(u64, u64)) {
+        for (start, run) in &self.runs {
+            run.units.each_free(|first, count| {
+                take(start + u64::from(first) * UNIT_BYTES, u64::from(count) * UNIT_BYTES);
+            });
+        }
+    }
+
     /// Removes the runs in which nothing is taken.
     pub(super) fn remove_empty(&mut self) -> Vec<Run> {
         let is_empty = |(start, run): (&u64, &HeapRun)| (run.units.used() == 0).then_some(*start);

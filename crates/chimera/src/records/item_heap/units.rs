@@ -52,6 +52,16 @@ impl Units {
         None
     }
 
+    /// Hands out the free units, those in a row together: the first one, and how many.
+    pub(super) fn each_free(&self, mut take: impl FnMut(u32, u32)) {
+        let mut first = self.next_with(0, u64::MAX);
+        while first < self.count {
+            let end = self.next_with(first, 0);
+            take(first, end - first);
+            first = self.next_with(end, u64::MAX);
+        }
+    }
+
     /// The first unit from `from` on that is taken, where `flip` is 0, or free, where it is all ones.
     fn next_with(&self, from: u32, flip: u64) -> u32 {
         let mut word = (from / u64::BITS) as usize;

@@ -40,12 +40,12 @@ impl<P: Pmem> ItemHeap<P> {
         let (pool, bytes) = (&self.pool, span(self.layout, key_bytes, value_bytes));
         let need = (bytes.next_multiple_of(UNIT_BYTES) + CACHE_LINE).div_ceil(pool.map.block_bytes);
         let usual = (need as u32).max(self.run_blocks);
-        let mut taken = pool.take_run(self.kind, usual, |_| ());
+        let mut taken = pool.take_bare_run(self.kind, usual);
         if taken.is_err() {
             if let Some(at) = lock(&self.space).take(units(bytes), Search::Everywhere) {
                 return Ok(self.taken(at, bytes));
             }
-            taken = pool.take_run(self.kind, need as u32, |_| ());
+            taken = pool.take_bare_run(self.kind, need as u32);
         }
         let run = taken?;
         let place = pool.run_bytes(&run);
