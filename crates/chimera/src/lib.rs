@@ -54,8 +54,8 @@ mod types;
 pub use db::{CloseError, Db, Iter, Keys, Session, TypedDb, TypedSession};
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
-    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange,
-    ViperInspect, ViperOptions, ViperStats, sites,
+    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
+    Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
 };
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};

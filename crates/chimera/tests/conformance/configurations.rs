@@ -38,9 +38,11 @@ fn small_runs() -> Options {
 
 /// Segments of the index of 56 entries, four runs of items to a segment of the pool.
 fn small_hikv() -> Options {
-    Options::new().segment_bytes(32 << 10).populate_ahead_bytes(0).reclaim_percent(0).hikv(|hikv| {
-        hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096)
-    })
+    Options::new()
+        .segment_bytes(32 << 10)
+        .populate_ahead_bytes(0)
+        .reclaim_percent(0)
+        .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096))
 }
 
 fn small_hikv_published() -> Options {

@@ -80,8 +80,10 @@ impl StoreShape for HikvShape {
     fn options(&self) -> Options {
         let layout =
             if self.published_layout { RecordLayout::Published } else { RecordLayout::Checked };
-        let options =
-            Options::new().engine(EngineKind::Hikv).segment_bytes(self.segment_bytes).hikv(|hikv| {
+        let options = Options::new()
+            .engine(EngineKind::Hikv)
+            .segment_bytes(self.segment_bytes)
+            .hikv(|hikv| {
                 hikv.layout(layout)
                     .partitions(self.partitions)
                     .index_segment_bytes(self.index_segment_bytes)

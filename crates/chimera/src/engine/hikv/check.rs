@@ -52,8 +52,8 @@ impl<P: Pmem> Hikv<P> {
         for at in positions {
             report.index_entries += 1;
             let item = self.heap.decode(at).filter(|item| self.is_of(item, hash));
-            let sound = item
-                .filter(|item| self.read_item(item, hash, &mut client.value, true).is_ok());
+            let sound =
+                item.filter(|item| self.read_item(item, hash, &mut client.value, true).is_ok());
             match sound {
                 Some(item) => {
                     report.records += 1;

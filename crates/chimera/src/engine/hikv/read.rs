@@ -90,7 +90,10 @@ impl<P: Pmem> Hikv<P> {
         let mut probe = |at| self.probe_value(at, hash, key, value, sum);
         for attempt in 0..ATTEMPTS {
             if let Some(outcome) = self.index.find_once(hash, &mut probe) {
-                return outcome?.transpose().map_err(Unsound::into_error).map(|found| found.is_some());
+                return outcome?
+                    .transpose()
+                    .map_err(Unsound::into_error)
+                    .map(|found| found.is_some());
             }
             self.core.pool.pmem.operation_rereads();
             self.core.environment().relax(attempt);

@@ -42,7 +42,8 @@ impl<P: Pmem> ItemHeap<P> {
     /// Where the used blocks end.
     fn used_end(&self) -> u64 {
         let used = self.pool.used_blocks();
-        used.checked_sub(1).map_or(0, |last| self.pool.map.block_at(last) + self.pool.map.block_bytes)
+        used.checked_sub(1)
+            .map_or(0, |last| self.pool.map.block_at(last) + self.pool.map.block_bytes)
     }
 
     /// All of an item.
