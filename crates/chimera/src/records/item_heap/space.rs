@@ -96,10 +96,12 @@ impl Space {
         let is_aligned = (at - start).is_multiple_of(UNIT_BYTES);
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES));
         let (Ok(first), Ok(units)) = (u32::try_from(first), units) else { return false };
-        let take = |run: &mut HeapRun| match run.is_condemned {
-            // All of its units are taken already.
-            true => first.checked_add(units).is_some_and(|end| end <= run.units.count()),
-            false => run.units.take_exactly(first, units),
+        let take = |run: &mut HeapRun| {
+            if run.is_condemned {
+                // All of its units are taken already.
+                return first.checked_add(units).is_some_and(|end| end <= run.units.count());
+            }
+            run.units.take_exactly(first, units)
         };
         is_aligned && self.change(start, take) == Some(true)
     }

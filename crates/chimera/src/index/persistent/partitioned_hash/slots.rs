@@ -56,7 +56,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     #[inline(always)]
     fn home(&self, hash: u64) -> u32 {
         // The low half: the leading bits of all hashes in a segment are the same.
-        ((hash & u64::from(u32::MAX)) * u64::from(self.buckets) >> 32) as u32
+        (((hash & u64::from(u32::MAX)) * u64::from(self.buckets)) >> 32) as u32
     }
 
     /// Whether an entry of this hash may lie in a slot.
