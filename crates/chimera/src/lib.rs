@@ -58,8 +58,8 @@ pub use db::{
 };
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
-    FillHistogram, IndexReport, InspectReport, KeyChange, Options, PageCounts, Stats, TellChange,
-    ViperInspect, ViperOptions, ViperStats, sites,
+    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
+    Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
 };
 pub use ordered::{OrderOptions, TreeUpdates};
 pub use pool::Location;

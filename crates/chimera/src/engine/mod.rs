@@ -20,6 +20,7 @@ mod changes;
 mod core;
 mod demand;
 mod dispatch;
+mod hikv;
 mod options;
 mod report;
 pub(crate) mod shared;
@@ -45,6 +46,7 @@ pub use capabilities::Capabilities;
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
+pub use hikv::{HikvInspect, HikvOptions, HikvStats};
 pub use options::Options;
 pub use report::{InspectReport, Stats};
 pub use viper::{
@@ -61,6 +63,10 @@ table::engines! { ($)
     /// Viper (PVLDB'21): pages of records in persistent memory, an extendible hash table in DRAM
     #[cfg(all())]
     Viper = 1, "viper", viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
+
+    /// HiKV (ATC'17): items and a partitioned hash table in persistent memory
+    #[cfg(all())]
+    Hikv = 2, "hikv", hikv { Hikv: Hikv }
 
     /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock
     #[cfg(feature = "teaching-engine")]

@@ -8,6 +8,7 @@ use chimera_pmem::Medium;
 
 use super::EngineKind;
 use super::changes::TellChange;
+use super::hikv::HikvOptions;
 use super::viper::ViperOptions;
 use crate::ordered::OrderOptions;
 use crate::pool::PoolOptions;
@@ -31,6 +32,7 @@ pub struct Options {
     pub(crate) viper: ViperOptions,
     pub(crate) ordered: bool,
     pub(crate) order: OrderOptions,
+    pub(crate) hikv: HikvOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
@@ -55,6 +57,7 @@ impl Default for Options {
             viper: ViperOptions::default(),
             ordered: false,
             order: OrderOptions::default(),
+            hikv: HikvOptions::default(),
             sizes: None,
             segment_bytes: None,
             flush: true,
@@ -80,6 +83,7 @@ impl fmt::Debug for Options {
             .field("sizes", &self.sizes)
             .field("pool", &self.pool)
             .field("viper", &self.viper)
+            .field("hikv", &self.hikv)
             .finish_non_exhaustive()
     }
 }
@@ -151,6 +155,13 @@ impl Options {
     /// unless the store is [`ordered`](Self::ordered).
     pub fn order(mut self, change: impl FnOnce(OrderOptions) -> OrderOptions) -> Self {
         self.order = change(self.order);
+        self
+    }
+
+    /// Options of HiKV alone, changed by `change`: `options.hikv(|hikv| hikv.layout(..))`. They have no effect on
+    /// stores of other engines.
+    pub fn hikv(mut self, change: impl FnOnce(HikvOptions) -> HikvOptions) -> Self {
+        self.hikv = change(self.hikv);
         self
     }
 

@@ -7,10 +7,14 @@
 //!
 //! # Rooms
 //! - `volatile/`: indexes in DRAM, rebuilt when a store is opened.
+//! - `persistent/`: indexes in persistent memory, which are there when a store is opened.
+//! - `directory`: from a part of a hash to a segment, in DRAM, for both.
 //!
 //! # What is deliberately absent
-//! Nothing here depends on a record format, on an engine or on the layout of a pool.
+//! Nothing here depends on a record format or on an engine. `volatile` does not depend on the layout of a pool either.
 
+mod directory;
+pub(crate) mod persistent;
 pub mod volatile;
 
 /// What a verification closure answers for a location that an index proposes.

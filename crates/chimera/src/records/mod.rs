@@ -8,12 +8,14 @@
 //!   key and value), [`chunks`] (values that are too large to lie beside their keys).
 //! - [`vpage`]: Viper's pages of records.
 //! - [`block_flags`]: what is said of a whole block of pages.
+//! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
 //! - `storage_log`: a log of records in runs of blocks. Only in builds with an engine that keeps one.
 
 pub(crate) mod block_flags;
 pub(crate) mod checksum;
 pub(crate) mod chunks;
 pub(crate) mod header;
+pub(crate) mod item_heap;
 pub(crate) mod key_hash;
 pub(crate) mod lengths;
 pub(crate) mod limits;

@@ -25,6 +25,10 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("viper-published", EngineKind::Viper, small_published, 60 * 512)
         .without_checksums(),
     Configuration::new("viper-ordered", EngineKind::Viper, small_ordered, 120 * 512),
+    Configuration::new("hikv-ordered", EngineKind::Hikv, small_hikv_ordered, 60 * 1024),
+    Configuration::new("hikv", EngineKind::Hikv, small_hikv, 60 * 1024),
+    Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
+        .without_checksums(),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -36,6 +40,23 @@ fn small_runs() -> Options {
 
 fn small_ordered() -> Options {
     small_any().ordered(true).order(|order| order.node_bytes(512).queue_requests(16))
+}
+
+fn small_hikv_ordered() -> Options {
+    small_hikv().ordered(true).order(|order| order.node_bytes(512).queue_requests(16))
+}
+
+/// Segments of the index of 56 entries, four runs of items to a segment of the pool.
+fn small_hikv() -> Options {
+    Options::new()
+        .segment_bytes(32 << 10)
+        .populate_ahead_bytes(0)
+        .reclaim_percent(0)
+        .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096))
+}
+
+fn small_hikv_published() -> Options {
+    small_hikv().hikv(|hikv| hikv.layout(RecordLayout::Published))
 }
 
 fn small_published() -> Options {

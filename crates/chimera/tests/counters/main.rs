@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fixed;
+mod hikv;
 mod large;
 mod lines;
 mod reclaim;

@@ -1,5 +1,6 @@
 //! [`EngineShape`]: a store of any engine, written down. Adding an engine adds one row here and one file.
 
+mod hikv;
 mod store_shape;
 mod teaching;
 mod viper;
@@ -83,6 +84,7 @@ macro_rules! engines {
 
 engines! {
     Viper(viper::ViperShape);
+    Hikv(hikv::HikvShape);
     Teaching(teaching::TeachingShape);
 }
 

@@ -102,6 +102,9 @@ pub(crate) enum FoundRun {
     Damaged(Range<u64>),
 }
 
+/// What stores into a run, before it is taken, what a walk must find there.
+type Prepare<'a> = Option<&'a dyn Fn(Extent)>;
+
 /// What came of looking for fresh blocks.
 enum Fresh {
     Taken(Run),
@@ -134,6 +137,25 @@ impl<P: Pmem> Pool<P> {
         blocks: u32,
         prepare: impl Fn(Extent),
     ) -> Result<Run> {
+        self.take(kind, blocks, Some(&prepare))
+    }
+
+    /// As [`take_run`](Self::take_run), with nothing prepared: for bytes that mean nothing before something durable leads
+    /// to them.
+    ///
+    /// # Errors
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Durability
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Cost
+    /// As [`take_run`](Self::take_run); 1 fence for a free run of this length.
+    pub(crate) fn take_bare_run(&self, kind: BlockKind, blocks: u32) -> Result<Run> {
+        self.take(kind, blocks, None)
+    }
+
+    fn take(&self, kind: BlockKind, blocks: u32, prepare: Prepare<'_>) -> Result<Run> {
         assert!(blocks > 0, "a run has at least one block");
         let most = self.run_blocks_max();
         if blocks > most {
@@ -148,7 +170,7 @@ impl<P: Pmem> Pool<P> {
                 self.take_free(&mut free, found, &run, prepare);
                 return Ok(run);
             }
-            match self.take_fresh(&mut free, run, &prepare)? {
+            match self.take_fresh(&mut free, run, prepare)? {
                 Fresh::Taken(run) => return Ok(run),
                 Fresh::NotReady(end) => {
                     drop(free);
@@ -234,14 +256,18 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Takes a run, which is the first part of a free one, or all of it.
-    fn take_free(&self, free: &mut FreeList, found: FreeRun, run: &Run, prepare: impl Fn(Extent)) {
+    fn take_free(&self, free: &mut FreeList, found: FreeRun, run: &Run, prepare: Prepare<'_>) {
         let rest = (run.first + u64::from(run.blocks), found.1 - run.blocks);
         if rest.1 > 0 {
             // While the word of the first block covers it.
             self.store_block_word(rest.0, free_word(rest.1), sites::RUN_REST);
         }
-        prepare(self.run_bytes(run));
-        self.pmem.fence(sites::RUN_READY);
+        if let Some(prepare) = prepare {
+            prepare(self.run_bytes(run));
+        }
+        if rest.1 > 0 || prepare.is_some() {
+            self.pmem.fence(sites::RUN_READY);
+        }
         self.store_block_word(run.first, BlockWord::run(run.code, run.blocks), sites::RUN_TAKE);
         self.pmem.fence(sites::RUN_TAKE);
         free.remove(found);
@@ -256,7 +282,7 @@ impl<P: Pmem> Pool<P> {
         &self,
         free: &mut FreeList,
         run_at: impl Fn(u64) -> Run,
-        prepare: impl Fn(Extent),
+        prepare: Prepare<'_>,
     ) -> Result<Fresh> {
         let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
         let used = self.used.load(Ordering::Acquire);
@@ -278,7 +304,9 @@ impl<P: Pmem> Pool<P> {
             self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);
         }
         self.store_block_word(run.first, BlockWord::run(run.code, blocks), sites::RUN_FRESH);
-        prepare(self.run_bytes(&run));
+        if let Some(prepare) = prepare {
+            prepare(self.run_bytes(&run));
+        }
         self.pmem.fence(sites::RUN_READY);
         self.store_used(end, sites::RUN_USED);
         self.pmem.fence(sites::RUN_USED);

@@ -107,7 +107,6 @@
 
 mod bucket;
 mod changes;
-mod directory;
 mod displacement;
 mod geometry;
 mod growth;
@@ -127,7 +126,6 @@ use chimera_pmem::Environment;
 
 pub use self::bucket::Found;
 use self::bucket::{Bucket, Line, Slots};
-use self::directory::Directory;
 pub use self::geometry::HashGeometry;
 use self::growth::Growth;
 use self::header::SegmentHeader;
@@ -135,6 +133,7 @@ pub use self::listing::position_of;
 pub use self::lookup::Glance;
 use self::overflow::Overflow;
 use crate::index::OutOfSpace;
+use crate::index::directory::Directory;
 use crate::sync::{Arena, VersionGuard};
 
 /// Lines that small tables have without a system call: 4 KiB. The heap has a whole number of segments.

@@ -1,0 +1,104 @@
+//! [`HikvShape`]: a store of the engine `hikv`.
+
+use chimera::{EngineKind, Options, RecordLayout};
+use serde::{Deserialize, Serialize};
+
+use super::store_shape::{Abilities, StoreShape};
+use crate::chance::Chance;
+use crate::simulated::Mutation;
+
+/// Bytes after the words of a value: so few that a run has several items, and so many that an item needs a run for itself.
+const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
+
+/// A store of the engine `hikv`: all that a test may vary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HikvShape {
+    /// Without checksums.
+    published_layout: bool,
+    partitions: u32,
+    /// 256 bytes are 2 buckets, of 8 entries.
+    index_segment_bytes: u32,
+    heap_run_bytes: u32,
+    keys: u64,
+    /// Most bytes of blocks; none: as many as there is room for.
+    capacity_bytes: Option<u64>,
+    segment_bytes: u64,
+    /// Keys are kept in their order, too.
+    #[serde(default)]
+    ordered: bool,
+}
+
+impl StoreShape for HikvShape {
+    fn random(chance: &mut Chance) -> Self {
+        // A segment of the pool has 16 blocks of 256 bytes.
+        let keys_most = if chance.below(2) == 0 { 7 } else { 24 };
+        Self {
+            published_layout: chance.below(6) == 0,
+            partitions: 1 << chance.below(2),
+            index_segment_bytes: 256 << u32::from(chance.below(4) == 0),
+            heap_run_bytes: 256 << chance.below(3),
+            keys: 2 + chance.below(keys_most),
+            capacity_bytes: Some(256 * (12 + chance.below(37))),
+            segment_bytes: 8192,
+            ordered: chance.below(4) == 0,
+        }
+    }
+
+    fn for_files(number: u64) -> Self {
+        Self {
+            published_layout: number % 4 == 3,
+            partitions: 2,
+            index_segment_bytes: 1024,
+            heap_run_bytes: 8192,
+            keys: 0,
+            capacity_bytes: None,
+            segment_bytes: 64 << 10,
+            ordered: false,
+        }
+    }
+
+    fn equivalent(_mutation: Mutation) -> Option<&'static str> {
+        None
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            in_place: false,
+            reclaim: false,
+            finds_damage: !self.published_layout,
+            ..Abilities::ALL
+        }
+    }
+
+    fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    fn key_bytes(&self, key: u64) -> usize {
+        8 + key as usize % 5 * 7
+    }
+
+    fn extra_bytes(&self) -> &'static [usize] {
+        &EXTRA_BYTES
+    }
+
+    fn options(&self) -> Options {
+        let layout =
+            if self.published_layout { RecordLayout::Published } else { RecordLayout::Checked };
+        let options = Options::new()
+            .engine(EngineKind::Hikv)
+            .segment_bytes(self.segment_bytes)
+            .ordered(self.ordered)
+            .order(|order| order.node_bytes(256).queues(2).queue_requests(2))
+            .hikv(|hikv| {
+                hikv.layout(layout)
+                    .partitions(self.partitions)
+                    .index_segment_bytes(self.index_segment_bytes)
+                    .heap_run_bytes(self.heap_run_bytes)
+            });
+        match self.capacity_bytes {
+            Some(bytes) => options.capacity_bytes(bytes),
+            None => options,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a new store is, by the options; what an existing one is, by its superblock.
+//!
+//! The engine's area of the superblock is three words: bits of a hash that choose a partition, and blocks of a segment of
+//! the index; blocks of a run of items; the layout.
+
+use chimera_pmem::Site;
+
+use super::steps;
+use crate::engine::shared::creation::{agree, plan_of_runs, same};
+use crate::engine::{Capabilities, EngineType, Options, Plan};
+use crate::index::persistent::partitioned_hash::{self, HashShape};
+use crate::pool::{BlockMap, Superblock, runs};
+use crate::records::item_heap;
+use crate::types::error::{Error, Result};
+use crate::types::layout::RecordLayout;
+use crate::types::stream::StreamKind;
+
+/// What is fixed when a store is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parameters {
+    pub(super) hash: HashShape,
+    pub(super) heap_run_blocks: u32,
+    pub(super) layout: RecordLayout,
+}
+
+/// What is known of the engine before a store is open.
+pub(crate) struct Type;
+
+const SEGMENT_BYTES: u64 = 1 << 30;
+const PARTITIONS: u32 = 16;
+const INDEX_SEGMENT_BYTES: u32 = 16 << 10;
+const HEAP_RUN_BYTES: u32 = 256 << 10;
+
+impl EngineType for Type {
+    type Parameters = Parameters;
+
+    const CAPABILITIES: Capabilities =
+        Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
+
+    fn plan(options: &Options) -> Result<Plan> {
+        let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
+        let plan = plan_of_runs(&options.clone().segment_bytes(segment_bytes))?;
+        let block_bytes = plan.geometry.block_bytes;
+        let map = BlockMap::new(0, &plan.geometry);
+        let blocks = map.map_or(0, |map| map.blocks_per_segment).min(u64::from(u32::MAX)) as u32;
+        let hikv = &options.hikv;
+        let partitions = hikv.partitions.unwrap_or(PARTITIONS);
+        let in_blocks = |bytes: u32| bytes.div_ceil(block_bytes);
+        let heap_blocks = in_blocks(hikv.heap_run_bytes.unwrap_or(HEAP_RUN_BYTES));
+        let index_bytes = hikv.index_segment_bytes.unwrap_or(INDEX_SEGMENT_BYTES);
+        let parameters = Parameters {
+            hash: HashShape {
+                partition_bits: partitions.trailing_zeros(),
+                segment_blocks: in_blocks(index_bytes),
+            },
+            heap_run_blocks: heap_blocks.min(blocks / 4).max(1),
+            layout: hikv.layout.unwrap_or_default(),
+        };
+        let is_power = partitions.is_power_of_two();
+        if !is_power || !is_possible(&parameters, u64::from(block_bytes), blocks) {
+            let text = "there is no such index: partitions are a power of two up to 1024, a segment of the index has \
+                        256 bytes to 1 MiB and lies in a segment of the pool";
+            return Err(Error::InvalidOptions(text.to_owned()));
+        }
+        let is_segment_fixed = options.segment_bytes.is_some();
+        Ok(Plan { area: encode(&parameters), is_segment_fixed, ..plan })
+    }
+
+    fn parameters(superblock: &Superblock, options: &Options) -> Result<Parameters> {
+        let geometry = superblock.geometry;
+        let blocks = BlockMap::new(0, &geometry).map_or(0, |map| map.blocks_per_segment);
+        let blocks = blocks.min(u64::from(u32::MAX)) as u32;
+        let parameters = decode(superblock)
+            .filter(|found| is_possible(found, u64::from(geometry.block_bytes), blocks))
+            .ok_or_else(|| Error::corrupted("the superblock's area of HiKV is not valid", 144))?;
+        agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
+        agree_own(&parameters, options, geometry.block_bytes)?;
+        Ok(parameters)
+    }
+
+    fn sites() -> Vec<Site> {
+        let lists = [
+            partitioned_hash::sites::ALL,
+            partitioned_hash::steps::ALL,
+            item_heap::sites::ALL,
+            item_heap::steps::ALL,
+            steps::ALL,
+            runs::sites::ALL,
+        ];
+        lists.concat()
+    }
+}
+
+/// Whether there can be a store like this in segments of so many blocks.
+fn is_possible(parameters: &Parameters, block_bytes: u64, blocks: u32) -> bool {
+    let Parameters { hash, heap_run_blocks, .. } = parameters;
+    let bytes = u64::from(hash.segment_blocks) * block_bytes;
+    let index = partitioned_hash::SEGMENT_BYTES_MIN..=partitioned_hash::SEGMENT_BYTES_MAX;
+    hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
+        && index.contains(&bytes)
+        && hash.segment_blocks <= blocks
+        && (1..=blocks).contains(heap_run_blocks)
+}
+
+fn encode(parameters: &Parameters) -> Vec<u64> {
+    let Parameters { hash, heap_run_blocks, layout } = parameters;
+    vec![
+        u64::from(hash.partition_bits) | u64::from(hash.segment_blocks) << 32,
+        u64::from(*heap_run_blocks),
+        u64::from(layout.code()),
+    ]
+}
+
+fn decode(superblock: &Superblock) -> Option<Parameters> {
+    let [hash, heap, layout] = superblock.area[..] else { return None };
+    let hash = HashShape { partition_bits: hash as u32, segment_blocks: (hash >> 32) as u32 };
+    let heap_run_blocks = u32::try_from(heap).ok()?;
+    Some(Parameters { hash, heap_run_blocks, layout: RecordLayout::from_code(layout)? })
+}
+
+/// Checks that a store is as the options say, where they say anything.
+fn agree_own(parameters: &Parameters, options: &Options, block_bytes: u32) -> Result<()> {
+    let (hikv, found) = (&options.hikv, parameters);
+    if let Some(wanted) = hikv.layout {
+        same("the record layout", format!("{:?}", found.layout), format!("{wanted:?}"))?;
+    }
+    if let Some(wanted) = hikv.partitions {
+        let partitions = 1_u32 << found.hash.partition_bits;
+        same("a number of partitions of", partitions.to_string(), wanted.to_string())?;
+    }
+    if let Some(wanted) = hikv.index_segment_bytes {
+        let (found, wanted) = (found.hash.segment_blocks, wanted.div_ceil(block_bytes));
+        same("blocks in an index segment:", found.to_string(), wanted.to_string())?;
+    }
+    Ok(())
+}

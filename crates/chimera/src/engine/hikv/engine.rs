@@ -1,0 +1,187 @@
+//! HiKV as an [`Engine`]: what the rest of the store calls.
+
+use chimera_pmem::Pmem;
+
+use super::creation::Parameters;
+use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Type};
+use crate::engine::report::EngineFigures;
+use crate::engine::shared::KeyLocks;
+use crate::engine::shared::client::SharedClient;
+use crate::engine::shared::listing::Listed;
+use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
+use crate::index::persistent::partitioned_hash::PartitionedHash;
+use crate::metrics::{Exposition, Kind};
+use crate::records::item_heap::ItemHeap;
+use crate::types::check::CheckReport;
+use crate::types::error::Result;
+use crate::types::layout::RecordLayout;
+use crate::types::progress::Progress;
+use crate::types::stats::RecoveryStats;
+use crate::types::swap::Swap;
+use crate::types::verify_reads::VerifyReads;
+
+impl<P: Pmem> Hikv<P> {
+    fn report(&self) -> HikvStats {
+        let (heap_runs, heap_bytes, item_bytes) = self.heap.counts();
+        HikvStats {
+            layout: self.parameters.layout,
+            partitions: 1 << self.parameters.hash.partition_bits,
+            index_segments: self.index.segments(),
+            index_slots: self.index.segments() * u64::from(self.index.slots_per_segment()),
+            heap_runs,
+            heap_bytes,
+            item_bytes,
+        }
+    }
+}
+
+impl<P: Pmem> Engine<P> for Hikv<P> {
+    type Type = Type;
+    type Client = SharedClient;
+
+    fn takes(_parameters: &Parameters) -> bool {
+        true
+    }
+
+    fn open(
+        core: Core<P>,
+        parameters: Parameters,
+        options: &Options,
+    ) -> Result<(Self, RecoveryStats)> {
+        let (pool, salvages) = (core.pool.clone(), options.pool.salvage);
+        let index = PartitionedHash::new(pool.clone(), HASH, parameters.hash, salvages)?;
+        let heap = ItemHeap::new(pool, HEAP, parameters.layout, parameters.heap_run_blocks);
+        let has_sums = parameters.layout == RecordLayout::Checked;
+        let mut engine = Self {
+            keys: KeyLocks::new(core.environment().clone()),
+            verify_reads: if has_sums { core.verify_reads } else { VerifyReads::Never },
+            limits: heap.limits(),
+            core,
+            parameters,
+            index,
+            heap,
+            salvages,
+        };
+        let recovered = engine.recover(options)?;
+        Ok((engine, recovered))
+    }
+
+    #[inline(always)]
+    fn core(&self) -> &Core<P> {
+        &self.core
+    }
+
+    fn client(&self, number: u32) -> SharedClient {
+        SharedClient::new(number)
+    }
+
+    #[inline(always)]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        self.limits.check_key(key)
+    }
+
+    #[inline(always)]
+    fn check_value(&self, value: &[u8]) -> Result<()> {
+        self.limits.check_value(value)
+    }
+
+    #[inline]
+    fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put_value(client, key, value)
+    }
+
+    #[inline]
+    fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
+        self.get_in_turn(client, hash, key)
+    }
+
+    #[inline]
+    fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
+        self.read_value(client, hash, key, true)
+    }
+
+    fn read_many<K: AsRef<[u8]>>(
+        &self,
+        client: &mut SharedClient,
+        keys: &[K],
+        take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.read_group(client, keys, take)
+    }
+
+    fn replace(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+        _verify: bool,
+    ) -> Result<Swap> {
+        self.replace_value(client, hash, key, expected, new)
+    }
+
+    #[inline]
+    fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
+        self.remove(client, key)
+    }
+
+    fn list(
+        &self,
+        client: &mut SharedClient,
+        from: u64,
+        take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        self.list_from(client, from, take)
+    }
+
+    fn records(&self) -> u64 {
+        self.index.len()
+    }
+
+    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        self.check_step(from, report)
+    }
+
+    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
+        let sizes = self.report();
+        let part = |some: u64, whole: u64| some as f64 / whole.max(1) as f64;
+        EngineInspect::Hikv(Box::new(HikvInspect {
+            index_load: part(self.index.len(), sizes.index_slots),
+            directory_depth: self.index.directory_depth(),
+            heap_load: part(sizes.item_bytes, sizes.heap_bytes),
+            runs: self.core.pool.count_runs(&[HASH, HEAP]),
+            sizes,
+        }))
+    }
+
+    fn stats(&self) -> EngineFigures {
+        EngineFigures {
+            blocks_free: self.core.pool.count_runs(&[HASH, HEAP]).free_blocks,
+            dram_index_bytes: self.index.bytes(),
+            dram_table_bytes: self.heap.bytes() + self.keys.bytes(),
+            details: EngineStats::Hikv(self.report()),
+        }
+    }
+
+    fn write_metrics(&self, text: &mut Exposition) {
+        let help = "How HiKV's items and index lie in persistent memory.";
+        let layout = format!("{:?}", self.parameters.layout).to_lowercase();
+        let partitions = (1_u32 << self.parameters.hash.partition_bits).to_string();
+        text.family("chimera_hikv", Kind::Info, help)
+            .sample(&[("layout", &layout), ("partitions", &partitions)], true);
+    }
+
+    fn options_alike(&self) -> Options {
+        let Parameters { hash, heap_run_blocks, layout } = self.parameters;
+        let map = &self.core.pool.map;
+        let bytes = |blocks: u32| blocks * map.block_bytes as u32;
+        Options::new().segment_bytes(map.segment_bytes).hikv(|hikv| {
+            hikv.layout(layout)
+                .partitions(1 << hash.partition_bits)
+                .index_segment_bytes(bytes(hash.segment_blocks))
+                .heap_run_bytes(bytes(heap_run_blocks))
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Listings: every record, in the order of the hashes of keys, which stays the same for as long as the store lives. A
+//! *position* is a hash.
+
+use chimera_pmem::Pmem;
+
+use super::Hikv;
+use super::read::Unsound;
+use crate::engine::shared::client::SharedClient;
+use crate::engine::shared::listing::Listed;
+use crate::index::persistent::partitioned_hash::Batch;
+use crate::types::error::{Error, Result};
+
+impl<P: Pmem> Hikv<P> {
+    /// See [`Engine::list`](crate::engine::Engine::list). What of a segment was there when the listing came to it is
+    /// read key by key; a key that is gone by then is left out.
+    pub(super) fn list_from(
+        &self,
+        client: &mut SharedClient,
+        from: u64,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        let (mut batch, mut next) = (Batch::default(), Some(from));
+        while let Some(from) = next {
+            self.index.list(from, &mut batch);
+            next = batch.next;
+            if let (Some(at), false) = (batch.damages.first(), self.salvages) {
+                return Err(Error::corrupted("a part of the index is damaged", *at));
+            }
+            for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
+                if !self.list_hash(client, alike[0].0, &mut take)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the records of all keys of a hash to `take`, as long as it says `true`.
+    fn list_hash(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        take: &mut impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<bool> {
+        let mut records = Vec::new();
+        let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
+        let items = self.find_alike(hash)?;
+        for item in &items {
+            let (mut key, mut value) = (Vec::new(), std::mem::take(&mut client.value));
+            self.heap.read_key(item, &mut key);
+            match self.read_item(item, hash, &mut value, true) {
+                Ok(()) => records.push((key, value)),
+                Err(_) if self.salvages => {}
+                Err(unsound) => return Err(Unsound::into_error(unsound)),
+            }
+        }
+        drop(key_lock);
+        let count = records.len();
+        for (number, (key, value)) in records.into_iter().enumerate() {
+            let done_below = hash.saturating_add(u64::from(number + 1 == count));
+            let listed = Listed { key: &key, value: &value, position: hash, done_below };
+            let goes_on = take(&listed);
+            // To be used again.
+            client.value = value;
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

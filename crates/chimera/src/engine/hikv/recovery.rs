@@ -1,0 +1,130 @@
+//! Recovery: the segments of the index are found, each entry is looked at, and the room of its item is marked as taken.
+//!
+//! There is nothing to decide between two items of a key, because an entry leads to one of them. What a crash leaves is a
+//! segment beside the one that it was split off, which is freed, and items that nothing leads to, which are free.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::read::Unsound;
+use super::{HASH, HEAP, Hikv, steps};
+use crate::engine::Options;
+use crate::pool::runs::FoundRun;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
+use crate::types::error::{Error, Result};
+use crate::types::stats::RecoveryStats;
+
+/// What the threads have found together.
+#[derive(Default)]
+struct Findings {
+    damages: u64,
+    /// The first damage by position.
+    first: Option<(u64, &'static str)>,
+}
+
+impl Findings {
+    fn damage(&mut self, at: u64, what: &'static str) {
+        self.damages += 1;
+        if self.first.is_none_or(|(first, _)| at < first) {
+            self.first = Some((at, what));
+        }
+    }
+}
+
+impl<P: Pmem> Hikv<P> {
+    pub(super) fn recover(&mut self, options: &Options) -> Result<RecoveryStats> {
+        let pool = self.core.pool.clone();
+        let (salvage, blocks) = (options.pool.salvage, pool.used_blocks());
+        let threads = self.core.recovery_threads(options.recovery_threads, blocks);
+        self.core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, (): &mut ()| {
+            pool.populate_blocks(chunk);
+        });
+        let lost = self.find_runs(salvage)?;
+        let findings = Mutex::new(Findings::default());
+        let next = AtomicU64::new(0);
+        self.core.environment().run_parallel(threads, &|number| {
+            let _booked = self.core.book(Operation::Recovery, number as u32);
+            loop {
+                let segment = next.fetch_add(1, Ordering::Relaxed);
+                if segment >= self.index.segments() {
+                    return;
+                }
+                self.recover_segment(segment, options.verify_at_open, &findings);
+            }
+        });
+        let findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let (Some((at, what)), false) = (findings.first, salvage) {
+            return Err(Error::corrupted(what, at));
+        }
+        if lost > 0 {
+            // Items that only the missing part leads to look as if they were free.
+            self.core.poison.poison("a part of the index is missing");
+        } else if !pool.read_only {
+            let _booked = self.core.book(Operation::Recovery, 0);
+            self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
+        }
+        Ok(RecoveryStats {
+            blocks_scanned: blocks,
+            records: self.index.len(),
+            records_damaged: findings.damages + lost,
+            threads,
+            ..RecoveryStats::default()
+        })
+    }
+
+    /// Takes over all runs, and puts the segments of the index in force. How many parts of the index are lost.
+    fn find_runs(&mut self, salvage: bool) -> Result<u64> {
+        let _booked = self.core.book(Operation::Recovery, 0);
+        let (pool, mut lost) = (&self.core.pool, 0);
+        pool.recover_runs(&[HASH, HEAP], salvage, |run| {
+            match run {
+                FoundRun::InUse(run) if run.is(HASH) => self.index.adopt(run),
+                FoundRun::InUse(run) => self.heap.adopt(run),
+                FoundRun::Damaged(_) => lost += 1,
+            }
+            Ok(())
+        })?;
+        let arranged = self.index.arrange()?;
+        lost += arranged.damages;
+        if !pool.read_only && lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {
+            arranged.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
+        }
+        Ok(lost)
+    }
+
+    /// Looks at the entries of a segment of the index, and marks the room of their items.
+    fn recover_segment(&self, segment: u64, verify_values: bool, findings: &Mutex<Findings>) {
+        let mut value = Vec::new();
+        self.index.recover_segment(segment, |slot_at, entry| {
+            let Some((hash, at)) = entry else {
+                lock(findings).damage(slot_at, "an entry of the index is damaged");
+                return false;
+            };
+            let recovered = self.recover_item(hash, at, verify_values, &mut value);
+            if let Err(Unsound { at }) = &recovered {
+                lock(findings).damage(*at, "a record does not match its checksum");
+                self.heap.condemn(*at);
+            }
+            recovered.is_ok()
+        });
+    }
+
+    fn recover_item(
+        &self,
+        hash: u64,
+        at: u64,
+        verify_value: bool,
+        value: &mut Vec<u8>,
+    ) -> Result<(), Unsound> {
+        let unsound = || Unsound { at };
+        let item = self.heap.decode(at).filter(|item| self.is_of(item, hash));
+        let item = item.ok_or_else(unsound)?;
+        if verify_value {
+            self.read_item(&item, hash, value, true)?;
+        }
+        if self.core.pool.pmem.skips(steps::MARK_ITEMS) {
+            return Ok(());
+        }
+        self.heap.mark(self.heap.extent(&item)).map_err(|_| unsound())
+    }
+}

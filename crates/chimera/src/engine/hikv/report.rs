@@ -1,0 +1,42 @@
+//! What HiKV says of itself.
+
+use serde::Serialize;
+
+use crate::RunCounts;
+use crate::types::layout::RecordLayout;
+
+/// What HiKV says of its store.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct HikvStats {
+    /// What precedes each item.
+    pub layout: RecordLayout,
+    /// Partitions of the index.
+    pub partitions: u32,
+    /// Segments of the index.
+    pub index_segments: u64,
+    /// Entries that they have room for.
+    pub index_slots: u64,
+    /// Runs of items.
+    pub heap_runs: u64,
+    /// Bytes of these runs.
+    pub heap_bytes: u64,
+    /// Bytes of items.
+    pub item_bytes: u64,
+}
+
+/// What a store of HiKV is made of.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct HikvInspect {
+    /// As [`Stats`](crate::Stats) has them.
+    pub sizes: HikvStats,
+    /// Entries of the index over slots.
+    pub index_load: f64,
+    /// log2 of the entries of the index's directory in DRAM.
+    pub directory_depth: u32,
+    /// Bytes of items over bytes of runs.
+    pub heap_load: f64,
+    /// Runs of blocks.
+    pub runs: RunCounts,
+}

@@ -1,0 +1,146 @@
+//! Puts, updates and deletes. The order of steps is argued in docs/DURABILITY.md.
+
+use chimera_pmem::{Extent, Operation, Pmem};
+
+use super::Hikv;
+use super::read::Unsound;
+use crate::engine::KeyChange;
+use crate::engine::shared::client::{SharedClient, Written};
+use crate::records::item_heap::Item;
+use crate::types::error::{Error, Result};
+use crate::types::swap::Swap;
+
+impl<P: Pmem> Hikv<P> {
+    /// Stores `value` under `key`; tells whether the key is new.
+    pub(super) fn put_value(
+        &self,
+        client: &mut SharedClient,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.limits.check_key(key)?;
+        self.limits.check_value(value)?;
+        self.core.poison.check()?;
+        let booked = self.core.book(Operation::Insert, client.number);
+        let hash = self.core.hash.of(key);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let old = self.find_locked(hash, key)?;
+        if old.is_some() {
+            booked.is(Operation::Overwrite);
+        }
+        self.write(client.number, hash, key, value, old)?;
+        Ok(old.is_none())
+    }
+
+    /// Writes an item of `key`, whose lock the caller holds, in place of the old one, if there is one.
+    ///
+    /// # Durability
+    /// The new item is durable on return, and the old one is durably gone.
+    ///
+    /// # Cost
+    /// The lines of the item and 1 more, 2 fences.
+    fn write(
+        &self,
+        number: u32,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        old: Option<Item>,
+    ) -> Result<()> {
+        let room = self.room_for(number, key.len(), value.len())?;
+        let version = old.map_or(0, |old| self.heap.version(&old)) + 1;
+        self.heap.write(room, hash, version, key, value);
+        let Some(old) = old else {
+            self.core.changes.tell(key, KeyChange::Inserted);
+            return self.enter(number, hash, room).inspect_err(|_| {
+                self.core.changes.tell(key, KeyChange::Removed);
+                self.free(number, room);
+            });
+        };
+        if !self.index.swap(hash, old.at, room) {
+            self.free(number, room);
+            return Err(lost_entry(&old));
+        }
+        self.core.changes.tell(key, KeyChange::Replaced);
+        self.free(number, self.heap.extent(&old));
+        Ok(())
+    }
+
+    /// Room for an item.
+    fn room_for(&self, number: u32, key_bytes: usize, value_bytes: usize) -> Result<Extent> {
+        if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
+            return Ok(room);
+        }
+        let _booked = self.core.book(Operation::BlockHandOut, number);
+        self.heap.grow(key_bytes, value_bytes)
+    }
+
+    /// Makes the entry of a new key.
+    ///
+    /// # Errors
+    /// When the index cannot grow; there is no entry.
+    fn enter(&self, number: u32, hash: u64, room: Extent) -> Result<()> {
+        while !self.index.insert(hash, room) {
+            let _booked = self.core.book(Operation::BlockHandOut, number);
+            self.index.make_room(hash)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the room of an item that nothing leads to, and gives back the run that it was the last one of.
+    fn free(&self, number: u32, room: Extent) {
+        let Some(run) = self.heap.free(room) else { return };
+        let _booked = self.core.book(Operation::BlockHandOut, number);
+        if let Err(error) = self.core.pool.free_run(run) {
+            // What was asked for is done. The run stays in use.
+            log::warn!("a run without records is not given back: {error}");
+        }
+    }
+
+    /// See [`Engine::replace`](crate::engine::Engine::replace).
+    pub(super) fn replace_value(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        let _booked = self.core.book(Operation::Update, client.number);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let Some(old) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        self.read_item(&old, hash, &mut client.value, true).map_err(Unsound::into_error)?;
+        if client.value != expected {
+            return Ok(Swap::Different);
+        }
+        client.written = if new == expected { Written::Nothing } else { Written::Anew };
+        if new != expected {
+            self.write(client.number, hash, key, new, Some(old))?;
+        }
+        Ok(Swap::Swapped)
+    }
+
+    /// Removes `key`; tells whether it was there.
+    pub(super) fn remove(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
+        self.limits.check_key(key)?;
+        let _booked = self.core.book(Operation::Delete, client.number);
+        let hash = self.core.hash.of(key);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let Some(old) = self.find_locked(hash, key)? else { return Ok(false) };
+        if !self.index.remove(hash, old.at) {
+            return Err(lost_entry(&old));
+        }
+        self.core.changes.tell(key, KeyChange::Removed);
+        self.free(client.number, self.heap.extent(&old));
+        Ok(true)
+    }
+}
+
+/// The entry of a key was changed while the key was locked: by nobody.
+#[cold]
+fn lost_entry(old: &Item) -> Error {
+    Error::corrupted("the entry of the index that led to a record has changed", old.at)
+}

@@ -1,0 +1,5 @@
+//! Indexes in persistent memory. Each owns its layout there and its crash protocol, growth included.
+//!
+//! What stays in DRAM is rebuilt from a few words when a store is opened; no record is read for it.
+
+pub(crate) mod partitioned_hash;

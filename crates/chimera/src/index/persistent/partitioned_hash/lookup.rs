@@ -1,0 +1,117 @@
+//! Lookups: without a lock, validated by the version of a segment.
+
+use chimera_pmem::Pmem;
+
+use super::PartitionedHash;
+use super::segment::Segment;
+use super::slots::Slot;
+use crate::index::Probe;
+use crate::types::error::{Error, Result};
+
+/// What probing a window has found.
+enum Probed<T> {
+    Found(T),
+    Nothing,
+    /// The closure saw something that is not stable.
+    Unstable,
+    /// Nothing, and a slot at this offset is damaged.
+    Damaged(u64),
+}
+
+impl<P: Pmem> PartitionedHash<P> {
+    /// Starts loading the home bucket of a hash.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Some(segment) = self.segment_of(hash) {
+            let slots = self.slots(segment);
+            let home = slots.window(hash).next().unwrap_or_default();
+            self.pool.pmem.prefetch(self.pool.extent(slots.offset(home), 8));
+        }
+    }
+
+    /// Where the record of a hash probably lies, to start loading it. Proves nothing: nothing is validated.
+    #[inline]
+    pub(crate) fn peek(&self, hash: u64) -> Option<u64> {
+        let slots = self.slots(self.segment_of(hash)?);
+        slots.window(hash).find_map(|slot| match slots.read(slot) {
+            Slot::Entry { signature, at } if signature == hash => Some(at),
+            _ => None,
+        })
+    }
+
+    /// Looks an entry up: `probe` is asked about the positions of this hash, one after the other, until it has found its
+    /// record. What it answers is taken only if nobody has changed the segment meanwhile; otherwise it is asked again.
+    ///
+    /// # Errors
+    /// `Corrupted` when nothing is found, and a slot in which the entry may have been is damaged.
+    ///
+    /// # Cost
+    /// 1 to 4 lines.
+    pub(crate) fn find<T>(
+        &self,
+        hash: u64,
+        mut probe: impl FnMut(u64) -> Probe<T>,
+    ) -> Result<Option<T>> {
+        let mut attempt = 0;
+        loop {
+            if let Some(outcome) = self.find_once(hash, &mut probe) {
+                return outcome;
+            }
+            self.pool.pmem.operation_rereads();
+            self.pool.environment.relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// As [`find`](Self::find), in one attempt. `None` when somebody has changed the segment meanwhile.
+    #[inline]
+    pub(crate) fn find_once<T>(
+        &self,
+        hash: u64,
+        probe: &mut impl FnMut(u64) -> Probe<T>,
+    ) -> Option<Result<Option<T>>> {
+        let Some(segment) = self.segment_of(hash) else { return Some(Ok(None)) };
+        let version = segment.lock.read_begin()?;
+        if !segment.prefix().covers(hash) {
+            return None;
+        }
+        let probed = self.probe(segment, hash, probe);
+        if !segment.lock.read_is_valid(version) {
+            return None;
+        }
+        match probed {
+            Probed::Found(found) => Some(Ok(Some(found))),
+            Probed::Nothing => Some(Ok(None)),
+            Probed::Unstable => None,
+            Probed::Damaged(_) if self.salvages => Some(Ok(None)),
+            Probed::Damaged(at) => Some(Err(damaged_slot(at))),
+        }
+    }
+
+    #[inline(always)]
+    fn probe<T>(
+        &self,
+        segment: &Segment,
+        hash: u64,
+        probe: &mut impl FnMut(u64) -> Probe<T>,
+    ) -> Probed<T> {
+        let (slots, mut damaged) = (self.slots(segment), None);
+        for slot in slots.window(hash) {
+            match slots.read(slot) {
+                Slot::Entry { signature, at } if signature == hash => match probe(at) {
+                    Probe::Found(found) => return Probed::Found(found),
+                    Probe::NotThis => {}
+                    Probe::Retry => return Probed::Unstable,
+                },
+                Slot::Damaged => damaged = Some(slots.offset(slot)),
+                Slot::Empty | Slot::Entry { .. } => {}
+            }
+        }
+        damaged.map_or(Probed::Nothing, Probed::Damaged)
+    }
+}
+
+#[cold]
+pub(super) fn damaged_slot(at: u64) -> Error {
+    Error::corrupted("an entry of the index is damaged", at)
+}

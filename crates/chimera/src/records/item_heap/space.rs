@@ -1,0 +1,172 @@
+//! [`Space`]: the runs of the heap, and which of them have room. In DRAM alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::layout::UNIT_BYTES;
+use super::units::Units;
+use crate::pool::runs::Run;
+
+/// Runs are sorted by how many eighths of them are free.
+const CLASSES: usize = 9;
+/// A run that is less free is looked at only when the pool has no other.
+const CLASS_USUAL_MIN: usize = 2;
+/// Runs that are looked at before a fresh one is taken: room may be free, and not in a row.
+const TRIES: usize = 4;
+
+/// The runs of the heap.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    /// By the offset of their first unit.
+    runs: BTreeMap<u64, HeapRun>,
+    by_class: [BTreeSet<u64>; CLASSES],
+    /// The run that room is taken in.
+    current: Option<u64>,
+}
+
+#[derive(Debug)]
+struct HeapRun {
+    run: Run,
+    units: Units,
+    /// Damaged items lie in it: nothing in it is used again.
+    is_condemned: bool,
+}
+
+impl HeapRun {
+    fn class(&self) -> usize {
+        let free = u64::from(self.units.count() - self.units.used());
+        (free * (CLASSES as u64 - 1) / u64::from(self.units.count())) as usize
+    }
+}
+
+/// Whether room is looked for everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// Where it will be found soon.
+    Usual,
+    Everywhere,
+}
+
+impl Space {
+    /// Adds a run of so many bytes from `start` on.
+    pub(super) fn add(&mut self, start: u64, bytes: u64, run: Run) {
+        let units = Units::new((bytes / UNIT_BYTES) as u32);
+        let run = HeapRun { run, units, is_condemned: false };
+        self.by_class[run.class()].insert(start);
+        self.runs.insert(start, run);
+    }
+
+    /// Takes so many units in a row in a run that was added, and from now on in this run. The offset.
+    pub(super) fn take_in(&mut self, start: u64, need: u32) -> Option<u64> {
+        let taken = self.change(start, |run| run.units.take(need))??;
+        self.current = Some(start);
+        Some(start + u64::from(taken) * UNIT_BYTES)
+    }
+
+    /// Takes so many units in a row. The offset.
+    pub(super) fn take(&mut self, need: u32, search: Search) -> Option<u64> {
+        if let Some(taken) = self.current.and_then(|start| self.take_in(start, need)) {
+            return Some(taken);
+        }
+        let (least, tries) = match search {
+            Search::Usual => (CLASS_USUAL_MIN, TRIES),
+            Search::Everywhere => (0, usize::MAX),
+        };
+        let classes = self.by_class[least..].iter().rev();
+        let starts: Vec<u64> = classes.flatten().copied().take(tries).collect();
+        starts.into_iter().find_map(|start| self.take_in(start, need))
+    }
+
+    /// Frees so many bytes at `at`. Returns the run when nothing is left in it, unless room is taken in it.
+    pub(super) fn free(&mut self, at: u64, bytes: u64) -> Option<Run> {
+        let start = self.start_of(at)?;
+        let is_empty = self.change(start, |run| {
+            if !run.is_condemned {
+                let first = ((at - start) / UNIT_BYTES) as u32;
+                run.units.free(first, bytes.div_ceil(UNIT_BYTES) as u32);
+            }
+            run.units.used() == 0
+        })?;
+        (is_empty && self.current != Some(start)).then(|| self.remove(start)).flatten()
+    }
+
+    /// Marks so many bytes at `at` as taken. `false` when they do not lie in one run, or one of them is taken.
+    pub(super) fn mark(&mut self, at: u64, bytes: u64) -> bool {
+        let Some(start) = self.start_of(at) else { return false };
+        let first = (at - start) / UNIT_BYTES;
+        let is_aligned = (at - start).is_multiple_of(UNIT_BYTES);
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES));
+        let (Ok(first), Ok(units)) = (u32::try_from(first), units) else { return false };
+        let take = |run: &mut HeapRun| {
+            if run.is_condemned {
+                // All of its units are taken already.
+                return first.checked_add(units).is_some_and(|end| end <= run.units.count());
+            }
+            run.units.take_exactly(first, units)
+        };
+        is_aligned && self.change(start, take) == Some(true)
+    }
+
+    /// Makes sure that the run around `at` is never used again, if there is one.
+    pub(super) fn condemn(&mut self, at: u64) {
+        if let Some(start) = self.start_of(at) {
+            self.change(start, |run| {
+                run.is_condemned = true;
+                run.units.take_all();
+            });
+        }
+    }
+
+    /// Hands out the free places of all runs: offset and bytes.
+    pub(super) fn each_free(&self, mut take: impl FnMut(u64, u64)) {
+        for (start, run) in &self.runs {
+            run.units.each_free(|first, count| {
+                take(start + u64::from(first) * UNIT_BYTES, u64::from(count) * UNIT_BYTES);
+            });
+        }
+    }
+
+    /// Removes the runs in which nothing is taken.
+    pub(super) fn remove_empty(&mut self) -> Vec<Run> {
+        let is_empty = |(start, run): (&u64, &HeapRun)| (run.units.used() == 0).then_some(*start);
+        let empty: Vec<u64> = self.runs.iter().filter_map(is_empty).collect();
+        empty.into_iter().filter_map(|start| self.remove(start)).collect()
+    }
+
+    /// Runs, units of all, and units that are taken.
+    pub(super) fn counts(&self) -> (u64, u64, u64) {
+        let units = self.runs.values().map(|run| u64::from(run.units.count())).sum();
+        let used = self.runs.values().map(|run| u64::from(run.units.used())).sum();
+        (self.runs.len() as u64, units, used)
+    }
+
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> u64 {
+        self.runs.values().map(|run| run.units.bytes()).sum()
+    }
+
+    fn start_of(&self, at: u64) -> Option<u64> {
+        self.runs.range(..=at).next_back().map(|(start, _)| *start)
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Run> {
+        let run = self.runs.remove(&start)?;
+        self.by_class[run.class()].remove(&start);
+        if self.current == Some(start) {
+            self.current = None;
+        }
+        Some(run.run)
+    }
+
+    /// Changes a run, which may change its class.
+    fn change<T>(&mut self, start: u64, change: impl FnOnce(&mut HeapRun) -> T) -> Option<T> {
+        let run = self.runs.get_mut(&start)?;
+        let before = run.class();
+        let changed = change(run);
+        let after = run.class();
+        if before != after {
+            self.by_class[before].remove(&start);
+            self.by_class[after].insert(start);
+        }
+        Some(changed)
+    }
+}

@@ -1,0 +1,103 @@
+//! Writing items, and room for them.
+
+use chimera_pmem::{CACHE_LINE, Extent, Pmem};
+
+use super::layout::{UNIT_BYTES, encode, key_at, span, value_at};
+use super::space::Search;
+use super::{ItemHeap, sites};
+use crate::pool::runs::Run;
+use crate::records::checksum::{Summed, value_checksum};
+use crate::records::header::{RecordHeader, VERSION_MAX};
+use crate::records::lengths::HEADER_AT;
+use crate::records::unchecked_word::UncheckedWord;
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::lock;
+use crate::types::error::Result;
+use crate::types::layout::RecordLayout;
+
+impl<P: Pmem> ItemHeap<P> {
+    /// Takes room for an item with these lengths, in the runs that there are. `None` when they have none, or it would
+    /// take long to find: [`grow`](Self::grow) helps.
+    ///
+    /// # Cost
+    /// Some 50 ns under a lock that all share. No persistent memory is touched.
+    #[inline]
+    pub(crate) fn allocate(&self, key_bytes: usize, value_bytes: usize) -> Option<Extent> {
+        let bytes = span(self.layout, key_bytes, value_bytes);
+        let at = lock(&self.space).take(units(bytes), Search::Usual);
+        at.map(|at| self.taken(at, bytes))
+    }
+
+    /// Takes room for an item with these lengths, in a fresh run; where there is none wherever there is room.
+    ///
+    /// # Errors
+    /// `PoolFull` with nothing changed.
+    ///
+    /// # Cost
+    /// What a run costs.
+    #[cold]
+    pub(crate) fn grow(&self, key_bytes: usize, value_bytes: usize) -> Result<Extent> {
+        let (pool, bytes) = (&self.pool, span(self.layout, key_bytes, value_bytes));
+        let need = (bytes.next_multiple_of(UNIT_BYTES) + CACHE_LINE).div_ceil(pool.map.block_bytes);
+        let usual = (need as u32).max(self.run_blocks);
+        let mut taken = pool.take_bare_run(self.kind, usual);
+        if taken.is_err() {
+            if let Some(at) = lock(&self.space).take(units(bytes), Search::Everywhere) {
+                return Ok(self.taken(at, bytes));
+            }
+            taken = pool.take_bare_run(self.kind, need as u32);
+        }
+        let run = taken?;
+        let place = pool.run_bytes(&run);
+        let mut space = lock(&self.space);
+        space.add(place.offset(), place.length(), run);
+        let at = space.take_in(place.offset(), units(bytes)).expect("a run with room for it");
+        Ok(self.taken(at, bytes))
+    }
+
+    fn taken(&self, at: u64, bytes: u64) -> Extent {
+        // Whoever sees what is stored there from now on sees that its last item was gone.
+        fence(Ordering::Release);
+        self.pool.extent(at, bytes)
+    }
+
+    /// Frees the room of an item that nothing durable leads to. Returns the run that it was the last one of: to be freed.
+    #[inline]
+    pub(crate) fn free(&self, room: Extent) -> Option<Run> {
+        self.pool.pmem.withdrawn(room);
+        lock(&self.space).free(room.offset(), room.length())
+    }
+
+    /// Writes an item of `key`, which has this hash, into its room.
+    ///
+    /// # Durability
+    /// Durable on return. Nothing leads to it.
+    ///
+    /// # Cost
+    /// The lines of the item, 1 fence.
+    #[inline]
+    pub(crate) fn write(&self, room: Extent, hash: u64, version: u64, key: &[u8], value: &[u8]) {
+        let (pool, pmem, at) = (&self.pool, &self.pool.pmem, room.offset());
+        let key_to = pool.extent(at + key_at(self.layout), key.len() as u64);
+        let value_to = pool.extent(at + value_at(self.layout, key.len()), value.len() as u64);
+        pmem.store_u64(at, encode(self.layout, key.len(), value.len()), sites::ITEM);
+        pmem.copy(key_to, key, sites::ITEM);
+        match self.layout {
+            RecordLayout::Published => pmem.copy(value_to, value, sites::ITEM),
+            RecordLayout::Checked => {
+                let sum = pmem.copy_sum(value_to, value, sites::ITEM);
+                let checksum = value_checksum(at, Summed { bytes: value, sum });
+                let version = version.min(VERSION_MAX);
+                let header = RecordHeader::new(at, hash, version, UncheckedWord::NONE, checksum);
+                header.store(pmem, at + HEADER_AT, sites::ITEM);
+            }
+        }
+        pmem.flush(room, sites::ITEM);
+        pmem.fence(sites::ITEM);
+    }
+}
+
+/// Units for so many bytes. A run has fewer than 2^32.
+fn units(bytes: u64) -> u32 {
+    bytes.div_ceil(UNIT_BYTES) as u32
+}
