@@ -254,6 +254,11 @@ fn a_segment_beside_the_one_it_was_split_off_is_an_orphan() {
     assert_eq!((orphans, again.segments()), (1, segments));
     let found: Vec<_> = model.keys().filter(|hash| positions(&again, **hash).len() == 1).collect();
     assert_eq!(found.len(), model.len(), "the copies that moved are not needed");
+    // That is why recovery frees it before anybody splits the other one again.
+    let mut numbers = (10_000..).filter(|number| prefix.covers(hash_of(*number)));
+    let full = numbers.find(|number| !again.insert(hash_of(*number), record(*number)));
+    again.make_room(hash_of(full.expect("a window is full"))).unwrap();
+    assert!(matches!(recovered(&pool, false), Err(Error::Corrupted { .. })), "two of one prefix");
 }
 
 #[test]
