@@ -3,6 +3,7 @@
 mod directories;
 mod engines;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chimera_pmem::Medium;
@@ -114,6 +115,24 @@ fn ycsb_runs_every_workload_and_verifies() {
     assert!(fences("c") < 1e-9);
     assert!((1.3..1.7).contains(&fences("a")) && (1.3..1.7).contains(&fences("f")));
     assert!((2.5..2.9).contains(&fences("10:90")));
+}
+
+#[test]
+fn ordered_stores_are_scanned() {
+    let report = run_line(&format!("ycsb --workload all {TINY} --any-size --order synchronous"))
+        .expect("runs");
+    assert!(report.rows.iter().any(|row| row.operation == "e"), "{:?}", report.rows);
+    let line =
+        format!("core {TINY} --engine viper,hikv --any-size --order asynchronous,synchronous");
+    let report = run_line(&line).expect("runs");
+    let names: BTreeSet<_> = report.rows.iter().map(|row| row.engine.as_str()).collect();
+    let expected =
+        ["hikv-ordered", "hikv-ordered-synchronous", "viper-ordered", "viper-ordered-synchronous"];
+    assert!(names.iter().eq(&expected), "{names:?}");
+    assert_eq!(report.rows.iter().filter(|row| row.operation == "scan").count(), expected.len());
+    // Beside stores without order nothing is scanned.
+    let report = run_line(&format!("core {TINY} --order none,asynchronous")).expect("runs");
+    assert!(report.rows.iter().all(|row| row.operation != "scan"));
 }
 
 #[test]
@@ -290,6 +309,9 @@ fn senseless_arguments_are_refused() {
         "core --duration 0",
         "floor --duration 1",
         "recovery --recovery-threads 0",
+        "ycsb --workload e",
+        "ycsb --workload e --order none,asynchronous",
+        "core --order asynchronous,asynchronous",
     ] {
         let outcome = run_line(line);
         assert!(matches!(outcome, Err(BenchError::Arguments(_))), "{line}: {outcome:?}");
@@ -301,7 +323,8 @@ fn senseless_arguments_are_refused() {
         "core --profile slow",
         "core --index tape",
         "core --populate --growing",
-        "ycsb --workload e",
+        "core --order sorted",
+        "ycsb --workload g",
     ] {
         let words = std::iter::once("bench").chain(line.split_whitespace());
         assert!(Line::try_parse_from(words).is_err(), "{line}");

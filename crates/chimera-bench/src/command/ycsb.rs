@@ -25,7 +25,8 @@ pub struct YcsbArguments {
     #[command(flatten)]
     pub common: Common,
     /// Workloads, separated by commas: load, a, b, c, d, e, f, 50:50, 10:90, or all [default:
-    /// load,a,b,c,d,f]. Workload e scans, and needs --order
+    /// load,a,b,c,d,f]. Workload e scans: it needs
+    /// --order, and is one of all only with it
     #[arg(long, value_delimiter = ',', help_heading = "Work")]
     pub workload: Vec<WorkloadChoice>,
     /// Which records are asked for [default: zipfian, latest in workload d]
@@ -41,7 +42,7 @@ pub struct YcsbArguments {
 pub enum WorkloadChoice {
     /// This one.
     One(Workload),
-    /// Every one there is.
+    /// Every one that the stores can do.
     All,
 }
 
@@ -57,9 +58,11 @@ impl YcsbArguments {
         if self.workload.is_empty() {
             return Workload::STANDARD.to_vec();
         }
+        let is_ordered = self.common.order.iter().all(|order| *order != OrderChoice::None);
+        let possible = Workload::ALL.into_iter().filter(|one| *one != Workload::E || is_ordered);
         let chosen = self.workload.iter().flat_map(|choice| match choice {
             WorkloadChoice::One(workload) => vec![*workload],
-            WorkloadChoice::All => Workload::ALL.to_vec(),
+            WorkloadChoice::All => possible.clone().collect(),
         });
         let mut workloads = Vec::new();
         for workload in chosen {

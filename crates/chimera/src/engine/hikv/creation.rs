@@ -99,6 +99,8 @@ fn is_possible(parameters: &Parameters, block_bytes: u64, blocks: u32) -> bool {
     hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
         && index.contains(&bytes)
         && hash.segment_blocks <= blocks
+        // A run of one block has room for an item.
+        && block_bytes >= 128
         && (1..=blocks).contains(heap_run_blocks)
 }
 

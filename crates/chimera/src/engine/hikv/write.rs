@@ -83,7 +83,11 @@ impl<P: Pmem> Hikv<P> {
     fn enter(&self, number: u32, hash: u64, room: Extent) -> Result<()> {
         while !self.index.insert(hash, room) {
             let _booked = self.core.book(Operation::BlockHandOut, number);
-            self.index.make_room(hash)?;
+            let made = self.index.make_room(hash);
+            // A run that is kept for items may be what the index needs.
+            if made.is_err() && !self.heap.give_back_current() {
+                return made;
+            }
         }
         Ok(())
     }

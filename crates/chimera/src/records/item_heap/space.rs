@@ -110,8 +110,9 @@ impl Space {
     pub(super) fn condemn(&mut self, at: u64) {
         if let Some(start) = self.start_of(at) {
             self.change(start, |run| {
-                run.is_condemned = true;
-                run.units.take_all();
+                if !std::mem::replace(&mut run.is_condemned, true) {
+                    run.units.take_all();
+                }
             });
         }
     }
@@ -123,6 +124,13 @@ impl Space {
                 take(start + u64::from(first) * UNIT_BYTES, u64::from(count) * UNIT_BYTES);
             });
         }
+    }
+
+    /// Removes the run that room is taken in, if it is empty: because it is too small for what is needed.
+    pub(super) fn remove_current(&mut self) -> Option<Run> {
+        let current = self.current?;
+        let is_empty = self.runs.get(&current).is_some_and(|run| run.units.used() == 0);
+        is_empty.then(|| self.remove(current)).flatten()
     }
 
     /// Removes the runs in which nothing is taken.

@@ -40,6 +40,7 @@ impl<P: Pmem> ItemHeap<P> {
         let (pool, bytes) = (&self.pool, span(self.layout, key_bytes, value_bytes));
         let need = (bytes.next_multiple_of(UNIT_BYTES) + CACHE_LINE).div_ceil(pool.map.block_bytes);
         let usual = (need as u32).max(self.run_blocks);
+        self.give_back_current();
         let mut taken = pool.take_bare_run(self.kind, usual);
         if taken.is_err() {
             if let Some(at) = lock(&self.space).take(units(bytes), Search::Everywhere) {
@@ -53,6 +54,18 @@ impl<P: Pmem> ItemHeap<P> {
         space.add(place.offset(), place.length(), run);
         let at = space.take_in(place.offset(), units(bytes)).expect("a run with room for it");
         Ok(self.taken(at, bytes))
+    }
+
+    /// Gives back the run that room is taken in, if nothing is in it. `false` when something is.
+    ///
+    /// # Cost
+    /// What freeing a run costs.
+    pub(crate) fn give_back_current(&self) -> bool {
+        let Some(run) = lock(&self.space).remove_current() else { return false };
+        if let Err(error) = self.pool.free_run(run) {
+            log::warn!("a run without records is not given back: {error}");
+        }
+        true
     }
 
     fn taken(&self, at: u64, bytes: u64) -> Extent {

@@ -59,15 +59,17 @@ impl<P: Pmem> PartitionedHash<P> {
         let (slots, upper) = (self.slots(old.segment), prefix.half(1));
         let (mut bytes, mut moved) = (vec![0; self.slots_bytes()], 0);
         for slot in 0..slots.count() {
-            if let Slot::Entry { signature, .. } = slots.read(slot)
-                && upper.covers(signature)
-            {
-                let slot_at = slots.offset(slot);
-                let place = 16 * slot as usize;
-                let words = [signature, self.pool.pmem.load_u64(slot_at + 8)];
-                for (bytes, word) in bytes[place..place + 16].chunks_mut(8).zip(words) {
-                    bytes.copy_from_slice(&word.to_le_bytes());
+            let is_entry = match slots.read(slot) {
+                Slot::Entry { signature, .. } => upper.covers(signature),
+                Slot::Empty => false,
+                // Whose key it had is not known: in both halves it says that one is missing.
+                Slot::Damaged => {
+                    self.copy_slot(slots.offset(slot), slot, &mut bytes);
+                    false
                 }
+            };
+            if is_entry {
+                self.copy_slot(slots.offset(slot), slot, &mut bytes);
                 moved += 1;
             }
         }
@@ -83,6 +85,15 @@ impl<P: Pmem> PartitionedHash<P> {
         old.segment.set_prefix(lower);
         old.segment.set_entries(old.segment.entries().saturating_sub(moved));
         Ok(())
+    }
+
+    /// Copies the words of a slot to its place among the bytes of all slots.
+    fn copy_slot(&self, at: u64, slot: u32, bytes: &mut [u8]) {
+        let place = 16 * slot as usize;
+        for (word, bytes) in bytes[place..place + 16].chunks_mut(8).enumerate() {
+            let word = self.pool.pmem.load_u64(at + 8 * word as u64);
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
     }
 
     /// Bytes of the buckets of a segment.

@@ -21,12 +21,13 @@ impl<P: Pmem> PartitionedHash<P> {
     /// The entries of the segment that covers `from`, from there on.
     ///
     /// # Cost
-    /// Reads a segment, with its lock held.
+    /// Reads a segment, with its lock held. Where there is none, a look at an entry of the directory.
     pub(crate) fn list(&self, from: u64, batch: &mut Batch) {
         batch.entries.clear();
         batch.damages.clear();
         let Some(locked) = self.lock(from) else {
-            let depth = self.shape.partition_bits;
+            // Nothing begun here, or in a salvaged store nothing left: one entry of the directory.
+            let depth = self.directory.depth();
             let prefix = from.checked_shr(u64::BITS - depth).unwrap_or(0);
             batch.next = Prefix { prefix, depth }.range().1.checked_add(1);
             return;
