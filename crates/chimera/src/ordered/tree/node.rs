@@ -226,36 +226,47 @@ impl<'a> Node<'a> {
             return self.context.long_keys.append(number, into);
         }
         self.append_prefix(header, into);
-        self.append_rest(header.level, slot, into);
+        let (length, room) = self.rest_length(slot);
+        let start = into.len();
+        into.resize(start + room, 0);
+        self.read_rest(header.level, slot, &mut into[start..]);
+        into.truncate(start + length);
     }
 
-    /// Appends what a key that is not a long one has behind the prefix.
+    /// Bytes that a key that is not a long one has behind the prefix, and bytes to read it to.
     #[inline(always)]
-    pub(super) fn append_rest(self, level: u32, slot: Slot, into: &mut Vec<u8>) {
+    pub(super) fn rest_length(self, slot: Slot) -> (usize, usize) {
         let length = slot.place.length().unwrap_or_default().min(self.layout().rest_max);
-        let start = slot.place.offset + self.layout().payload_units(level);
-        let end = into.len() + length as usize;
-        into.extend_from_slice(&slot.head.to_be_bytes());
-        self.append_units(start, tail_units(length), into);
-        into.truncate(end);
+        (length as usize, (HEAD + UNIT * tail_units(length)) as usize)
+    }
+
+    /// Reads what a key that is not a long one has behind the prefix.
+    #[inline(always)]
+    pub(super) fn read_rest(self, level: u32, slot: Slot, into: &mut [u8]) {
+        let Some((head, tail)) = into.split_first_chunk_mut::<4>() else { return };
+        *head = slot.head.to_be_bytes();
+        self.read_units(slot.place.offset + self.layout().payload_units(level), tail);
+    }
+
+    #[inline(always)]
+    fn read_units(self, start: u32, into: &mut [u8]) {
+        let parts = into.chunks_exact_mut(UNIT as usize);
+        for (part, unit) in parts.zip(start..) {
+            part.copy_from_slice(&self.unit(unit).to_be_bytes());
+        }
     }
 
     /// Appends the prefix.
     pub(super) fn append_prefix(self, header: Header, into: &mut Vec<u8>) {
-        let end = into.len() + header.prefix as usize;
-        let units = header.prefix.div_ceil(UNIT);
-        self.append_units(self.layout().units().saturating_sub(units), units, into);
-        into.truncate(end);
+        let start = self.layout().units().saturating_sub(header.prefix.div_ceil(UNIT));
+        self.append_bytes(start, header.prefix, into);
     }
 
-    #[inline(always)]
-    fn append_units(self, start: u32, units: u32, into: &mut Vec<u8>) {
+    fn append_bytes(self, start: u32, length: u32, into: &mut Vec<u8>) {
         let at = into.len();
-        into.resize(at + (units * UNIT) as usize, 0);
-        let parts = into[at..].chunks_exact_mut(UNIT as usize);
-        for (part, unit) in parts.zip(start..) {
-            part.copy_from_slice(&self.unit(unit).to_be_bytes());
-        }
+        into.resize(at + length.next_multiple_of(UNIT) as usize, 0);
+        self.read_units(start, &mut into[at..]);
+        into.truncate(at + length as usize);
     }
 
     /// Appends a whole fence. `false` if the node has none.
@@ -265,10 +276,7 @@ impl<'a> Node<'a> {
         }
         if let Some(length) = place.length() {
             self.append_prefix(header, into);
-            let length = length.min(self.layout().rest_max);
-            let end = into.len() + length as usize;
-            self.append_units(place.offset, length.div_ceil(UNIT), into);
-            into.truncate(end);
+            self.append_bytes(place.offset, length.min(self.layout().rest_max), into);
         } else {
             self.context.long_keys.append(self.unit(place.offset), into);
         }
@@ -317,7 +325,18 @@ impl<'a> Node<'a> {
     /// Starts loading the words that a search reads first.
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        for number in (0..self.layout().words_of_slots).step_by(8) {
+        self.prefetch_words(0, self.layout().words_of_slots);
+    }
+
+    /// Starts loading the words that are read when all keys are.
+    #[inline(always)]
+    pub(super) fn prefetch_heap(self, header: Header) {
+        self.prefetch_words(header.heap / 2, self.layout().words);
+    }
+
+    #[inline(always)]
+    fn prefetch_words(self, start: u32, end: u32) {
+        for number in (start..end).step_by(8) {
             if let Some(word) = self.word(number) {
                 prefetch_read(word);
             }

@@ -130,7 +130,9 @@ impl Tree {
         loop {
             page.clear();
             let Some(path) = self.find(toward, 0, &mut attempts) else { return };
-            fill(path.node.node, page);
+            let node = path.node.node;
+            node.prefetch_heap(node.header());
+            fill(node, page);
             if path.node.is_valid() {
                 return;
             }
@@ -148,7 +150,10 @@ fn push(node: Node<'_>, at: u32, page: &mut Page) {
     let slot = node.slot(at);
     let payload = node.payload(slot);
     match node.long_key(0, slot) {
-        None => page.push_rest(payload, |into| node.append_rest(0, slot, into)),
+        None => {
+            let length = node.rest_length(slot);
+            page.push_rest(payload, length, |into| node.read_rest(0, slot, into));
+        }
         Some(number) => page.push(payload, |into| node.context.long_keys.append(number, into)),
     }
 }
