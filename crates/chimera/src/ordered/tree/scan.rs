@@ -11,8 +11,9 @@ use chimera_pmem::Environment;
 
 use super::Tree;
 use super::descent::{Attempts, Toward};
-use super::node::{Node, Sought};
+use super::node::Node;
 use super::page::{Page, Resume};
+use super::search::Sought;
 
 impl Tree {
     /// Reads keys from `from` on, ascending: at most `most`, and at least 1 unless the rest of a leaf is empty.
@@ -91,7 +92,7 @@ impl Tree {
         most: usize,
         page: &mut Page,
     ) -> bool {
-        self.read_on(page, |from, page| self.read_ascending(environment, from, most, page))
+        read_on(page, |from, page| self.read_ascending(environment, from, most, page))
     }
 
     /// Reads the next page descending. `false`, with nothing changed, when there is none.
@@ -101,20 +102,7 @@ impl Tree {
         most: usize,
         page: &mut Page,
     ) -> bool {
-        self.read_on(page, |to, page| self.read_descending(environment, to, most, page))
-    }
-
-    fn read_on(&self, page: &mut Page, read: impl FnOnce(Bound<&[u8]>, &mut Page)) -> bool {
-        let _ = self;
-        let resume = page.turn();
-        let from = take(&mut page.from);
-        let bound = resume.bound(&from);
-        let is_there = bound.is_some();
-        if let Some(bound) = bound {
-            read(bound, page);
-        }
-        page.from = from;
-        is_there
+        read_on(page, |to, page| self.read_descending(environment, to, most, page))
     }
 
     /// Fills the page with what `fill` reads of a leaf, until nothing has changed meanwhile.
@@ -139,6 +127,19 @@ impl Tree {
             attempts.relax();
         }
     }
+}
+
+/// Reads from where the page ends. `false` when that is the end of all keys.
+fn read_on(page: &mut Page, read: impl FnOnce(Bound<&[u8]>, &mut Page)) -> bool {
+    let resume = page.turn();
+    let from = take(&mut page.from);
+    let bound = resume.bound(&from);
+    let is_more = bound.is_some();
+    if let Some(bound) = bound {
+        read(bound, page);
+    }
+    page.from = from;
+    is_more
 }
 
 fn most_of(most: usize) -> u32 {

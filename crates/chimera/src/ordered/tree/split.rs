@@ -11,7 +11,7 @@ use super::descent::{Attempts, Toward};
 use super::image::Image;
 use super::locked::LockedNode;
 use super::neighbours::{Halves, Neighbours};
-use super::node::Sought;
+use super::search::Sought;
 use super::share::{add_child, lock_child, share};
 
 /// A leaf hands over at least one of so many entries.

@@ -246,7 +246,7 @@ fn readers_bear_any_words() {
             let header = node.header();
             let key = random_key(round);
             for sought in [&key[..], &[], &[0; 300]] {
-                let sought = node::Sought::new(sought, header);
+                let sought = search::Sought::new(sought, header);
                 assert!(node.lower_bound(header, sought).0 <= header.count);
                 assert!(node.upper_bound(header, sought) <= header.count);
             }
