@@ -8,7 +8,7 @@ use super::Tree;
 use super::descent::{Attempts, Toward};
 use super::image::Image;
 use super::locked::LockedNode;
-use super::node::Sought;
+use super::search::Sought;
 
 /// What came of an insert into a leaf.
 enum Inserted {

@@ -10,7 +10,8 @@ use chimera_pmem::Environment;
 use super::Tree;
 use super::format::Header;
 use super::locked::LockedNode;
-use super::node::{Node, Sought};
+use super::node::Node;
+use super::search::Sought;
 
 /// A node, and its version.
 #[derive(Clone, Copy)]

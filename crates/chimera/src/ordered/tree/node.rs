@@ -18,22 +18,13 @@
 //! unchanged: a count is bounded by what a node can have, an offset that leads out of the node reads as 0, a
 //! length is bounded by what is kept in a node. Nothing panics, and every loop ends.
 
-use std::cmp::Ordering as Compared;
-use std::sync::Arc;
-
 use chimera_pmem::prefetch_read;
 
-use super::format::{Header, Place, Slot, unit_of};
+use super::format::{Header, Place, Slot};
 use super::long_keys::LongKeys;
-use super::shape::{HEAD, HEADER_WORDS, Layout, SLOT_UNITS, UNIT, tail_units};
+use super::shape::{HEADER_WORDS, Layout, SLOT_UNITS};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{ArenaRange, VersionWord};
-
-/// One of two numbers, without a branch.
-#[inline(always)]
-fn select(condition: bool, yes: u32, no: u32) -> u32 {
-    std::hint::select_unpredictable(condition, yes, no)
-}
 
 /// What all nodes of a tree share.
 #[derive(Debug)]
@@ -49,23 +40,6 @@ pub(super) struct Node<'a> {
     pub(super) id: u32,
     words: ArenaRange<'a, AtomicU64>,
     pub(super) context: &'a Context,
-}
-
-/// A key that is looked for among those of a node.
-#[derive(Clone, Copy)]
-pub(super) struct Sought<'k> {
-    key: &'k [u8],
-    /// Behind the prefix of the node, which the key has as well because it belongs there.
-    rest: &'k [u8],
-    head: u32,
-}
-
-impl<'k> Sought<'k> {
-    #[inline(always)]
-    pub(super) fn new(key: &'k [u8], header: Header) -> Self {
-        let rest = key.get(header.prefix as usize..).unwrap_or_default();
-        Self { key, rest, head: unit_of(rest, 0) }
-    }
 }
 
 impl<'a> Node<'a> {
@@ -118,92 +92,6 @@ impl<'a> Node<'a> {
         [Place::of((word >> 32) as u32), Place::of(word as u32)]
     }
 
-    /// How many of the keys are below `sought`, and whether the next one is equal.
-    #[inline(always)]
-    pub(super) fn lower_bound(self, header: Header, sought: Sought<'_>) -> (u32, bool) {
-        let (mut from, mut to) = self.alike(header, sought.head);
-        let mut found = false;
-        while from < to {
-            let middle = from.midpoint(to);
-            match self.compare_tail(header.level, self.slot(middle), sought) {
-                Compared::Less => from = middle + 1,
-                order => {
-                    found = order.is_eq();
-                    to = middle;
-                }
-            }
-        }
-        (from, found)
-    }
-
-    /// How many of the keys are not above `sought`.
-    #[inline(always)]
-    pub(super) fn upper_bound(self, header: Header, sought: Sought<'_>) -> u32 {
-        let (mut from, mut to) = self.alike(header, sought.head);
-        while from < to {
-            let middle = from.midpoint(to);
-            if self.compare_tail(header.level, self.slot(middle), sought).is_le() {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        from
-    }
-
-    /// The first slot whose head is not below `head`, and the first one whose head is above it: mostly the
-    /// same, or the next.
-    #[inline(always)]
-    fn alike(self, header: Header, head: u32) -> (u32, u32) {
-        let from = self.first_where(0, header.count, |other| other >= head);
-        let is_alike = |at| at < header.count && self.slot(at).head == head;
-        if !is_alike(from) {
-            return (from, from);
-        }
-        if !is_alike(from + 1) {
-            return (from, from + 1);
-        }
-        (from, self.first_where(from + 2, header.count, |other| other > head))
-    }
-
-    /// The first slot of a range for whose head something holds that holds for all larger ones, too. Nothing
-    /// depends on a guess which way the search goes.
-    #[inline(always)]
-    fn first_where(self, start: u32, end: u32, holds: impl Fn(u32) -> bool) -> u32 {
-        let (mut from, mut length) = (start, end.saturating_sub(start));
-        while length > 0 {
-            let half = length / 2;
-            let is_before = !holds(self.slot(from + half).head);
-            from = select(is_before, from + half + 1, from);
-            length = select(is_before, length - half - 1, half);
-        }
-        from
-    }
-
-    /// How the key of a slot compares with the one that is looked for, if the heads are equal.
-    #[inline]
-    fn compare_tail(self, level: u32, slot: Slot, sought: Sought<'_>) -> Compared {
-        let start = slot.place.offset + self.layout().payload_units(level);
-        let Some(length) = slot.place.length() else {
-            return self.context.long_keys.compare(self.unit(start), sought.key);
-        };
-        for unit in 0..tail_units(length.min(self.layout().rest_max)) {
-            let order = self.unit(start + unit).cmp(&unit_of(sought.rest, HEAD + unit * UNIT));
-            if order.is_ne() {
-                return order;
-            }
-        }
-        // Zeros stand behind the shorter one.
-        (length as usize).cmp(&sought.rest.len())
-    }
-
-    /// Which child of an inner node a key belongs to.
-    #[inline(always)]
-    pub(super) fn child_toward(self, key: &[u8]) -> u32 {
-        let header = self.header();
-        self.upper_bound(header, Sought::new(key, header)).saturating_sub(1)
-    }
-
     /// The number of a child.
     #[inline(always)]
     pub(super) fn child(self, at: u32) -> u32 {
@@ -218,73 +106,6 @@ impl<'a> Node<'a> {
         }
         let offset = slot.place.offset;
         u64::from(self.unit(offset)) << 32 | u64::from(self.unit(offset + 1))
-    }
-
-    /// Appends a whole key.
-    pub(super) fn append_key(self, header: Header, slot: Slot, into: &mut Vec<u8>) {
-        if let Some(number) = self.long_key(header.level, slot) {
-            return self.context.long_keys.append(number, into);
-        }
-        self.append_prefix(header, into);
-        self.append_rest(header.level, slot, into);
-    }
-
-    /// Appends what a key that is not a long one has behind the prefix.
-    #[inline(always)]
-    pub(super) fn append_rest(self, level: u32, slot: Slot, into: &mut Vec<u8>) {
-        let length = slot.place.length().unwrap_or_default().min(self.layout().rest_max);
-        let start = slot.place.offset + self.layout().payload_units(level);
-        let end = into.len() + length as usize;
-        into.extend_from_slice(&slot.head.to_be_bytes());
-        self.append_units(start, tail_units(length), into);
-        into.truncate(end);
-    }
-
-    /// Appends the prefix.
-    pub(super) fn append_prefix(self, header: Header, into: &mut Vec<u8>) {
-        let end = into.len() + header.prefix as usize;
-        let units = header.prefix.div_ceil(UNIT);
-        self.append_units(self.layout().units().saturating_sub(units), units, into);
-        into.truncate(end);
-    }
-
-    #[inline(always)]
-    fn append_units(self, start: u32, units: u32, into: &mut Vec<u8>) {
-        let at = into.len();
-        into.resize(at + (units * UNIT) as usize, 0);
-        let parts = into[at..].chunks_exact_mut(UNIT as usize);
-        for (part, unit) in parts.zip(start..) {
-            part.copy_from_slice(&self.unit(unit).to_be_bytes());
-        }
-    }
-
-    /// Appends a whole fence. `false` if the node has none.
-    pub(super) fn append_fence(self, header: Header, place: Place, into: &mut Vec<u8>) -> bool {
-        if place.is_absent() {
-            return false;
-        }
-        if let Some(length) = place.length() {
-            self.append_prefix(header, into);
-            let length = length.min(self.layout().rest_max);
-            let end = into.len() + length as usize;
-            self.append_units(place.offset, length.div_ceil(UNIT), into);
-            into.truncate(end);
-        } else {
-            self.context.long_keys.append(self.unit(place.offset), into);
-        }
-        true
-    }
-
-    /// The low and the high fence. Only with the lock held.
-    pub(super) fn whole_fences(self) -> [Option<Arc<[u8]>>; 2] {
-        let header = self.header();
-        self.fences().map(|place| {
-            if !place.is_absent() && place.length().is_none() {
-                return self.context.long_keys.get(self.unit(place.offset));
-            }
-            let mut fence = Vec::new();
-            self.append_fence(header, place, &mut fence).then(|| fence.into())
-        })
     }
 
     /// The number of the long key of an entry.
@@ -317,7 +138,18 @@ impl<'a> Node<'a> {
     /// Starts loading the words that a search reads first.
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        for number in (0..self.layout().words_of_slots).step_by(8) {
+        self.prefetch_words(0, self.layout().words_of_slots);
+    }
+
+    /// Starts loading the words that are read when all keys are.
+    #[inline(always)]
+    pub(super) fn prefetch_heap(self, header: Header) {
+        self.prefetch_words(header.heap / 2, self.layout().words);
+    }
+
+    #[inline(always)]
+    fn prefetch_words(self, start: u32, end: u32) {
+        for number in (start..end).step_by(8) {
             if let Some(word) = self.word(number) {
                 prefetch_read(word);
             }

@@ -7,7 +7,10 @@ use std::ops::Bound;
 /// it has grown.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
+    /// All keys, and room for more, which is not cleared again and again.
     bytes: Vec<u8>,
+    /// Where the last key ends.
+    end: usize,
     ends: Vec<u32>,
     payloads: Vec<u64>,
     /// While the page is being filled: what its keys begin with.
@@ -56,7 +59,7 @@ impl Page {
     pub(crate) fn truncate(&mut self, count: usize) {
         self.ends.truncate(count);
         self.payloads.truncate(count);
-        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+        self.end = self.ends.last().map_or(0, |&end| end as usize);
     }
 
     /// The key with this number.
@@ -91,7 +94,7 @@ impl Page {
 
     /// Forgets all keys, and where to go on.
     pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
+        self.end = 0;
         self.ends.clear();
         self.payloads.clear();
         self.resume = Resume::End;
@@ -103,18 +106,34 @@ impl Page {
         append(&mut self.prefix);
     }
 
-    /// Appends a key with the prefix, of which `append` writes the rest.
+    /// Appends a key with the prefix, and behind it `length` bytes, which `read` reads to `room` bytes.
     #[inline(always)]
-    pub(super) fn push_rest(&mut self, payload: u64, append: impl FnOnce(&mut Vec<u8>)) {
-        self.bytes.extend_from_slice(&self.prefix);
-        self.push(payload, append);
+    pub(super) fn push_rest(
+        &mut self,
+        payload: u64,
+        (length, room): (usize, usize),
+        read: impl FnOnce(&mut [u8]),
+    ) {
+        let start = self.end + self.prefix.len();
+        if self.bytes.len() < start + room {
+            self.bytes.resize((start + room) * 2, 0);
+        }
+        self.bytes[self.end..start].copy_from_slice(&self.prefix);
+        read(&mut self.bytes[start..start + room]);
+        self.end_key(start + length, payload);
     }
 
     /// Appends a key, which `append` writes.
-    #[inline(always)]
     pub(super) fn push(&mut self, payload: u64, append: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes.truncate(self.end);
         append(&mut self.bytes);
-        self.ends.push(self.bytes.len() as u32);
+        self.end_key(self.bytes.len(), payload);
+    }
+
+    #[inline(always)]
+    fn end_key(&mut self, end: usize, payload: u64) {
+        self.end = end;
+        self.ends.push(end as u32);
         self.payloads.push(payload);
     }
 
@@ -122,7 +141,7 @@ impl Page {
     pub(super) fn resume_behind_last(&mut self) {
         let start = if let [.., before, _] = self.ends[..] { before } else { 0 };
         self.resume_key.clear();
-        self.resume_key.extend_from_slice(&self.bytes[start as usize..]);
+        self.resume_key.extend_from_slice(&self.bytes[start as usize..self.end]);
         self.resume = Resume::Behind;
     }
 

@@ -11,8 +11,9 @@ use chimera_pmem::Environment;
 
 use super::Tree;
 use super::descent::{Attempts, Toward};
-use super::node::{Node, Sought};
+use super::node::Node;
 use super::page::{Page, Resume};
+use super::search::Sought;
 
 impl Tree {
     /// Reads keys from `from` on, ascending: at most `most`, and at least 1 unless the rest of a leaf is empty.
@@ -91,7 +92,7 @@ impl Tree {
         most: usize,
         page: &mut Page,
     ) -> bool {
-        self.read_on(page, |from, page| self.read_ascending(environment, from, most, page))
+        read_on(page, |from, page| self.read_ascending(environment, from, most, page))
     }
 
     /// Reads the next page descending. `false`, with nothing changed, when there is none.
@@ -101,20 +102,7 @@ impl Tree {
         most: usize,
         page: &mut Page,
     ) -> bool {
-        self.read_on(page, |to, page| self.read_descending(environment, to, most, page))
-    }
-
-    fn read_on(&self, page: &mut Page, read: impl FnOnce(Bound<&[u8]>, &mut Page)) -> bool {
-        let _ = self;
-        let resume = page.turn();
-        let from = take(&mut page.from);
-        let bound = resume.bound(&from);
-        let is_there = bound.is_some();
-        if let Some(bound) = bound {
-            read(bound, page);
-        }
-        page.from = from;
-        is_there
+        read_on(page, |to, page| self.read_descending(environment, to, most, page))
     }
 
     /// Fills the page with what `fill` reads of a leaf, until nothing has changed meanwhile.
@@ -130,14 +118,16 @@ impl Tree {
         loop {
             page.clear();
             let Some(path) = self.find(toward, 0, &mut attempts) else { return };
+            let node = path.node.node;
+            node.prefetch_heap(node.header());
             if attempts.are_many() {
                 // A leaf that changes faster than it is read: its writers wait once.
                 if let Some(_locked) = path.node.lock() {
-                    fill(path.node.node, page);
+                    fill(node, page);
                     return;
                 }
             } else {
-                fill(path.node.node, page);
+                fill(node, page);
                 if path.node.is_valid() {
                     return;
                 }
@@ -145,6 +135,19 @@ impl Tree {
             attempts.relax();
         }
     }
+}
+
+/// Reads from where the page ends. `false` when that is the end of all keys.
+fn read_on(page: &mut Page, read: impl FnOnce(Bound<&[u8]>, &mut Page)) -> bool {
+    let resume = page.turn();
+    let from = take(&mut page.from);
+    let bound = resume.bound(&from);
+    let is_more = bound.is_some();
+    if let Some(bound) = bound {
+        read(bound, page);
+    }
+    page.from = from;
+    is_more
 }
 
 fn most_of(most: usize) -> u32 {
@@ -156,7 +159,10 @@ fn push(node: Node<'_>, at: u32, page: &mut Page) {
     let slot = node.slot(at);
     let payload = node.payload(slot);
     match node.long_key(0, slot) {
-        None => page.push_rest(payload, |into| node.append_rest(0, slot, into)),
+        None => {
+            let length = node.rest_length(slot);
+            page.push_rest(payload, length, |into| node.read_rest(0, slot, into));
+        }
         Some(number) => page.push(payload, |into| node.context.long_keys.append(number, into)),
     }
 }

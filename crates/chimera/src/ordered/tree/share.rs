@@ -3,8 +3,8 @@
 use super::change::compact;
 use super::locked::LockedNode;
 use super::neighbours::Neighbours;
-use super::node::Sought;
 use super::nodes::Nodes;
+use super::search::Sought;
 
 /// Locks a child of a node that is locked, unless somebody else holds its lock.
 pub(super) fn lock_child<'a>(

@@ -11,7 +11,7 @@ use super::descent::{Attempts, Toward};
 use super::image::Image;
 use super::locked::LockedNode;
 use super::neighbours::{Halves, Neighbours};
-use super::node::Sought;
+use super::search::Sought;
 use super::share::{add_child, lock_child, share};
 
 /// A leaf hands over at least one of so many entries.
@@ -87,6 +87,7 @@ impl Tree {
     fn hand_over(&self, parent: &LockedNode<'_>, leaf: &LockedNode<'_>, key: &[u8]) -> bool {
         let header = leaf.header();
         let (at, _) = leaf.lower_bound(header, Sought::new(key, header));
+        // The leaf is the right one of the two.
         let second = parent.child_toward(key);
         if at < header.count || second == 0 {
             return false;
@@ -124,14 +125,15 @@ impl Tree {
     }
 }
 
-/// Whether a node has room for a key, or an inner node for any separator.
+/// Whether a leaf has room for a key, or an inner node for any separator. A key that is there by now needs none;
+/// and no separator could be found between it and itself.
 fn has_room(node: &LockedNode<'_>, key: &[u8]) -> bool {
     let header = node.header();
-    let demand = match header.level {
-        0 => node.demand(header, key),
-        _ => node.layout().separator_units_max(),
-    };
-    node.has_room(demand)
+    if header.level > 0 {
+        return node.has_room(node.layout().separator_units_max());
+    }
+    let (_, is_there) = node.lower_bound(header, Sought::new(key, header));
+    is_there || node.has_room(node.demand(header, key))
 }
 
 /// Divides a full node in two: in the middle, but near the end if the key that there is no room for belongs

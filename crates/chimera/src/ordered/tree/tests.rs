@@ -195,6 +195,36 @@ fn out_of_memory_changes_nothing() {
     }
 }
 
+/// Two threads that insert one key both make room for it; the second one finds it there, perhaps in a leaf that is
+/// full again, of which it is the first one possible.
+#[test]
+fn no_room_is_made_for_a_key_that_is_there() {
+    let environment = SteppedEnvironment::in_memory(1);
+    let tree = tree(128, Payload::Word);
+    for number in 0..2000u16 {
+        let key = number.to_be_bytes();
+        tree.insert(&environment, &key, 0).unwrap();
+        for other in number.saturating_sub(8)..=number {
+            let mut attempts = descent::Attempts::new(&environment);
+            tree.make_room(&mut attempts, &other.to_be_bytes(), 0).unwrap();
+        }
+    }
+    tree.verify().unwrap();
+}
+
+#[test]
+fn separators_are_as_short_as_they_can_be() {
+    for (before, after, between) in [
+        (&b"abc"[..], &b"abd"[..], &b"abd"[..]),
+        (b"abc", b"bcd", b"b"),
+        (b"ab", b"abcd", b"abc"),
+        (b"ab", b"ab\0", b"ab\0"),
+        (b"a\xff\xff", b"b\0\0", b"b"),
+    ] {
+        assert_eq!(format::separator(before, after), between);
+    }
+}
+
 #[test]
 #[should_panic(expected = "TreeShape")]
 fn nodes_have_a_size_there_can_be() {
@@ -216,7 +246,7 @@ fn readers_bear_any_words() {
             let header = node.header();
             let key = random_key(round);
             for sought in [&key[..], &[], &[0; 300]] {
-                let sought = node::Sought::new(sought, header);
+                let sought = search::Sought::new(sought, header);
                 assert!(node.lower_bound(header, sought).0 <= header.count);
                 assert!(node.upper_bound(header, sought) <= header.count);
             }
