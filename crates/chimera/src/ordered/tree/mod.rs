@@ -89,7 +89,6 @@ mod split;
 #[cfg(not(loom))]
 mod tests;
 #[cfg(test)]
-#[cfg(not(loom))]
 mod verify;
 
 use std::fmt;
