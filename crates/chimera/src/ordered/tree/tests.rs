@@ -244,6 +244,7 @@ fn readers_bear_any_words() {
                 node.store(word, if round % 3 == 0 && word > 1 { random >> 40 } else { random });
             }
             let header = node.header();
+            assert!(header.count < node_bytes / 8, "{header:?}");
             let key = random_key(round);
             for sought in [&key[..], &[], &[0; 300]] {
                 let sought = search::Sought::new(sought, header);

@@ -67,6 +67,7 @@ fn memory_follows_the_keys_down() {
     }
     let after = tree.figures();
     assert!(after.leaves * 8 < before.leaves, "{after:?}");
+    assert!(after.inner_nodes * 5 < before.inner_nodes, "{before:?} {after:?}");
     assert_eq!(ascending(&tree, Bound::Unbounded, 1000).len(), KEYS as usize / 100);
     tree.verify().unwrap();
     fill(&tree, (0..KEYS / 5).filter(|number| number % 20 != 0), random_key);
