@@ -136,6 +136,10 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.list_from(client, from, take)
     }
 
+    fn list_keys(&self, _: &mut SharedClient, take: impl FnMut(&[u8])) -> Result<()> {
+        self.list_all_keys(take)
+    }
+
     fn records(&self) -> u64 {
         self.index.len()
     }

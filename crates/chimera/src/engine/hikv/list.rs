@@ -10,6 +10,9 @@ use crate::engine::shared::listing::Listed;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::error::{Error, Result};
 
+/// Items whose loads are started before a key is read.
+const AHEAD: usize = 8;
+
 impl<P: Pmem> Hikv<P> {
     /// See [`Engine::list`](crate::engine::Engine::list). What of a segment was there when the listing came to it is
     /// read key by key; a key that is gone by then is left out.
@@ -29,6 +32,32 @@ impl<P: Pmem> Hikv<P> {
             for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
                 if !self.list_hash(client, alike[0].0, &mut take)? {
                     return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands every key to `take`, in no order, while nobody writes. Values are not read.
+    pub(super) fn list_all_keys(&self, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let (mut batch, mut key, mut next) = (Batch::default(), Vec::new(), Some(0));
+        while let Some(from) = next {
+            self.index.list(from, &mut batch);
+            next = batch.next;
+            if let (Some(at), false) = (batch.damages.first(), self.salvages) {
+                return Err(Error::corrupted("a part of the index is damaged", *at));
+            }
+            for (number, (hash, at)) in batch.entries.iter().enumerate() {
+                if let Some((_, ahead)) = batch.entries.get(number + AHEAD) {
+                    self.heap.prefetch(*ahead);
+                }
+                match self.heap.decode(*at).filter(|item| self.is_of(item, *hash)) {
+                    Some(item) => {
+                        self.heap.read_key(&item, &mut key);
+                        take(&key);
+                    }
+                    None if self.salvages => {}
+                    None => return Err(Unsound { at: *at }.into_error()),
                 }
             }
         }

@@ -119,12 +119,13 @@ impl<P: Pmem> Hikv<P> {
         let unsound = || Unsound { at };
         let item = self.heap.decode(at).filter(|item| self.is_of(item, hash));
         let item = item.ok_or_else(unsound)?;
+        // First: of forged items that overlap no byte is read twice.
+        if !self.core.pool.pmem.skips(steps::MARK_ITEMS) {
+            self.heap.mark(self.heap.extent(&item)).map_err(|_| unsound())?;
+        }
         if verify_value {
             self.read_item(&item, hash, value, true)?;
         }
-        if self.core.pool.pmem.skips(steps::MARK_ITEMS) {
-            return Ok(());
-        }
-        self.heap.mark(self.heap.extent(&item)).map_err(|_| unsound())
+        Ok(())
     }
 }

@@ -85,7 +85,8 @@ impl<P: Pmem> Hikv<P> {
             let _booked = self.core.book(Operation::BlockHandOut, number);
             let made = self.index.make_room(hash);
             // A run that is kept for items may be what the index needs.
-            if made.is_err() && !self.heap.give_back_current() {
+            let is_full = matches!(made, Err(Error::PoolFull { .. }));
+            if made.is_err() && !(is_full && self.heap.give_back_empty()) {
                 return made;
             }
         }
@@ -96,10 +97,7 @@ impl<P: Pmem> Hikv<P> {
     fn free(&self, number: u32, room: Extent) {
         let Some(run) = self.heap.free(room) else { return };
         let _booked = self.core.book(Operation::BlockHandOut, number);
-        if let Err(error) = self.core.pool.free_run(run) {
-            // What was asked for is done. The run stays in use.
-            log::warn!("a run without records is not given back: {error}");
-        }
+        self.heap.give_back(run);
     }
 
     /// See [`Engine::replace`](crate::engine::Engine::replace).

@@ -82,7 +82,8 @@ impl Space {
         let is_empty = self.change(start, |run| {
             if !run.is_condemned {
                 let first = ((at - start) / UNIT_BYTES) as u32;
-                run.units.free(first, bytes.div_ceil(UNIT_BYTES) as u32);
+                run.units
+                    .free(first, u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX));
             }
             run.units.used() == 0
         })?;
@@ -126,17 +127,10 @@ impl Space {
         }
     }
 
-    /// Removes the run that room is taken in, if it is empty: because it is too small for what is needed.
-    pub(super) fn remove_current(&mut self) -> Option<Run> {
-        let current = self.current?;
-        let is_empty = self.runs.get(&current).is_some_and(|run| run.units.used() == 0);
-        is_empty.then(|| self.remove(current)).flatten()
-    }
-
     /// Removes the runs in which nothing is taken.
     pub(super) fn remove_empty(&mut self) -> Vec<Run> {
-        let is_empty = |(start, run): (&u64, &HeapRun)| (run.units.used() == 0).then_some(*start);
-        let empty: Vec<u64> = self.runs.iter().filter_map(is_empty).collect();
+        // The last class has these alone.
+        let empty = self.by_class[CLASSES - 1].clone();
         empty.into_iter().filter_map(|start| self.remove(start)).collect()
     }
 
@@ -152,8 +146,10 @@ impl Space {
         self.runs.values().map(|run| run.units.bytes()).sum()
     }
 
+    /// Where the run begins that `at` lies in.
     fn start_of(&self, at: u64) -> Option<u64> {
-        self.runs.range(..=at).next_back().map(|(start, _)| *start)
+        let (start, run) = self.runs.range(..=at).next_back()?;
+        (at - start < u64::from(run.units.count()) * UNIT_BYTES).then_some(*start)
     }
 
     fn remove(&mut self, start: u64) -> Option<Run> {

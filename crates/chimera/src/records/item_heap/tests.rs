@@ -157,6 +157,33 @@ fn a_run_whose_last_item_is_freed_is_given_back() {
     assert_eq!((runs, used), (1, 0));
 }
 
+/// Each item is larger than the run that the one before it has left empty.
+#[test]
+fn runs_that_are_empty_and_too_small_are_given_back() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    for blocks in 5..48 {
+        let room = write(&heap, b"a key", &vec![3; 256 * blocks - 200]).unwrap();
+        if let Some(run) = heap.free(room) {
+            heap.give_back(run);
+        }
+        assert_eq!(heap.counts().0, 1, "runs with room for {blocks} blocks");
+    }
+    // Two in turn, the smaller one in a run that room was taken in before.
+    for _ in 0..50 {
+        for bytes in [3000, 9000] {
+            let room = write(&heap, b"a key", &vec![3; bytes]).unwrap();
+            if let Some(run) = heap.free(room) {
+                heap.give_back(run);
+            }
+        }
+    }
+    assert!(heap.counts().0 <= 2, "{:?}", heap.counts());
+    assert!(heap.give_back_empty() && !heap.give_back_empty());
+    assert_eq!(heap.counts(), (0, 0, 0));
+    assert_eq!(pool.count_runs(&[HEAP]).free_blocks, pool.used_blocks());
+}
+
 #[test]
 fn a_full_pool_is_an_error_and_room_that_is_freed_is_found() {
     let pool = new_pool(48 << 10);

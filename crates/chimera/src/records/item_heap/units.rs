@@ -1,9 +1,11 @@
-//! [`Units`]: which units of a run are taken.
+//! [`Units`]: which units of a run are taken, and where an item begins.
 
-/// Which units of a run are taken: a bitmap, and the place where the next search begins.
+/// Which units of a run are taken, and which are the first of an item: bitmaps; and the place where the next search begins.
 #[derive(Debug)]
 pub(super) struct Units {
     words: Vec<u64>,
+    /// What is freed by a damaged length must not be a neighbour.
+    firsts: Vec<u64>,
     count: u32,
     used: u32,
     next: u32,
@@ -12,7 +14,8 @@ pub(super) struct Units {
 impl Units {
     /// None of `count` is taken.
     pub(super) fn new(count: u32) -> Self {
-        Self { words: vec![0; count.div_ceil(u64::BITS) as usize], count, used: 0, next: 0 }
+        let words = vec![0; count.div_ceil(u64::BITS) as usize];
+        Self { firsts: words.clone(), words, count, used: 0, next: 0 }
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -25,7 +28,7 @@ impl Units {
 
     /// Bytes of DRAM.
     pub(super) fn bytes(&self) -> u64 {
-        (size_of::<Self>() + size_of_val(&*self.words)) as u64
+        (size_of::<Self>() + 2 * size_of_val(&*self.words)) as u64
     }
 
     /// Takes `need` units in a row, and tells which is the first.
@@ -41,45 +44,37 @@ impl Units {
 
     /// Where `need` free units begin, from `from` on.
     fn search(&self, from: u32, need: u32) -> Option<u32> {
-        let mut first = self.next_with(from, u64::MAX);
+        let mut first = self.next_with(from, self.count, u64::MAX);
         while first.checked_add(need)? <= self.count {
-            let end = self.next_with(first, 0);
+            let end = self.next_with(first, first + need, 0);
             if end - first >= need {
                 return Some(first);
             }
-            first = self.next_with(end, u64::MAX);
+            first = self.next_with(end, self.count, u64::MAX);
         }
         None
     }
 
     /// Hands out the free units, those in a row together: the first one, and how many.
     pub(super) fn each_free(&self, mut take: impl FnMut(u32, u32)) {
-        let mut first = self.next_with(0, u64::MAX);
+        let mut first = self.next_with(0, self.count, u64::MAX);
         while first < self.count {
-            let end = self.next_with(first, 0);
+            let end = self.next_with(first, self.count, 0);
             take(first, end - first);
-            first = self.next_with(end, u64::MAX);
+            first = self.next_with(end, self.count, u64::MAX);
         }
     }
 
-    /// The first unit from `from` on that is taken, where `flip` is 0, or free, where it is all ones.
-    fn next_with(&self, from: u32, flip: u64) -> u32 {
-        let mut word = (from / u64::BITS) as usize;
-        let mut mask = u64::MAX << (from % u64::BITS);
-        while let Some(bits) = self.words.get(word) {
-            let wanted = (bits ^ flip) & mask;
-            if wanted != 0 {
-                return (word as u32 * u64::BITS + wanted.trailing_zeros()).min(self.count);
-            }
-            (word, mask) = (word + 1, u64::MAX);
-        }
-        self.count
+    /// The first unit from `from` on that is taken, where `flip` is 0, or free, where it is all ones; `end` if there is
+    /// none before it.
+    fn next_with(&self, from: u32, end: u32, flip: u64) -> u32 {
+        next_of(&self.words, from, end, flip)
     }
 
     /// Takes these units. `false`, with nothing changed, when one of them is taken or is not there.
     pub(super) fn take_exactly(&mut self, first: u32, count: u32) -> bool {
-        let is_free = first.checked_add(count).is_some_and(|end| end <= self.count)
-            && self.next_with(first, 0) >= first + count;
+        let end = first.checked_add(count).filter(|end| *end <= self.count);
+        let is_free = end.is_some_and(|end| self.next_with(first, end, 0) == end);
         if is_free {
             self.set(first, count);
         }
@@ -91,20 +86,42 @@ impl Units {
         self.set(0, self.count);
     }
 
-    /// Frees units, those of them that are taken.
+    /// Frees the units of an item, as many as it has if it has fewer than `count`: never those of another one.
     pub(super) fn free(&mut self, first: u32, count: u32) {
-        each_word(first, count.min(self.count.saturating_sub(first)), |word, mask| {
+        let end = first.saturating_add(count).min(self.count);
+        let end = next_of(&self.firsts, (first + 1).min(end), end, 0);
+        each_word(first, end.saturating_sub(first), |word, mask| {
             self.used -= (self.words[word] & mask).count_ones();
             self.words[word] &= !mask;
+            self.firsts[word] &= !mask;
         });
     }
 
     fn set(&mut self, first: u32, count: u32) {
+        if let Some(word) = self.firsts.get_mut((first / u64::BITS) as usize) {
+            *word |= 1 << (first % u64::BITS);
+        }
         each_word(first, count, |word, mask| {
             self.used += (!self.words[word] & mask).count_ones();
             self.words[word] |= mask;
         });
     }
+}
+
+/// The first bit from `from` on that is set, where `flip` is 0, or not set, where it is all ones; `end` if there is none
+/// before it.
+fn next_of(words: &[u64], from: u32, end: u32, flip: u64) -> u32 {
+    let mut word = (from / u64::BITS) as usize;
+    let mut mask = u64::MAX << (from % u64::BITS);
+    while (word as u64) * u64::from(u64::BITS) < u64::from(end) {
+        let Some(bits) = words.get(word) else { break };
+        let wanted = (bits ^ flip) & mask;
+        if wanted != 0 {
+            return (word as u32 * u64::BITS + wanted.trailing_zeros()).min(end);
+        }
+        (word, mask) = (word + 1, u64::MAX);
+    }
+    end
 }
 
 /// Calls `change` for each word that has some of these bits, with a mask of them.
@@ -147,6 +164,23 @@ mod tests {
             }
             assert_eq!((units.used(), units.take(count)), (0, Some(0)));
             assert_eq!(units.take(1), None);
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_too_large_frees_no_neighbour() {
+        for (first, count) in [(0, 3), (60, 10), (63, 1), (64, 64)] {
+            let mut units = Units::new(200);
+            assert!(units.take_exactly(first, count));
+            assert!(units.take_exactly(first + count, 5));
+            for claimed in [count, count + 1, 100, u32::MAX] {
+                units.free(first, claimed);
+                assert_eq!(units.used(), 5, "{claimed} units from {first} on");
+                assert!(units.take_exactly(first, count));
+            }
+            units.free(first, count);
+            units.free(first + count, 5);
+            assert_eq!(units.used(), 0);
         }
     }
 

@@ -40,7 +40,8 @@ impl<P: Pmem> ItemHeap<P> {
         let (pool, bytes) = (&self.pool, span(self.layout, key_bytes, value_bytes));
         let need = (bytes.next_multiple_of(UNIT_BYTES) + CACHE_LINE).div_ceil(pool.map.block_bytes);
         let usual = (need as u32).max(self.run_blocks);
-        self.give_back_current();
+        // Runs without items that are too small for this one: they may be room for its run.
+        self.give_back_empty();
         let mut taken = pool.take_bare_run(self.kind, usual);
         if taken.is_err() {
             if let Some(at) = lock(&self.space).take(units(bytes), Search::Everywhere) {
@@ -56,16 +57,25 @@ impl<P: Pmem> ItemHeap<P> {
         Ok(self.taken(at, bytes))
     }
 
-    /// Gives back the run that room is taken in, if nothing is in it. `false` when something is.
+    /// Gives back the runs without items. `false` when there are none.
     ///
     /// # Cost
-    /// What freeing a run costs.
-    pub(crate) fn give_back_current(&self) -> bool {
-        let Some(run) = lock(&self.space).remove_current() else { return false };
+    /// What freeing them costs.
+    pub(crate) fn give_back_empty(&self) -> bool {
+        let empty = lock(&self.space).remove_empty();
+        let is_any = !empty.is_empty();
+        for run in empty {
+            self.give_back(run);
+        }
+        is_any
+    }
+
+    /// Gives back a run that the heap does not have any more.
+    pub(crate) fn give_back(&self, run: Run) {
         if let Err(error) = self.pool.free_run(run) {
+            // What was asked for is done. The run stays in use until the store is opened again.
             log::warn!("a run without records is not given back: {error}");
         }
-        true
     }
 
     fn taken(&self, at: u64, bytes: u64) -> Extent {

@@ -231,6 +231,57 @@ fn a_damaged_slot_or_header_is_said_and_never_silent() {
     assert_eq!(positions(&index, hash), [record(17).offset()]);
 }
 
+/// All hashes that a listing gives.
+fn listed(index: &PartitionedHash<Hardware>) -> Vec<u64> {
+    let (mut hashes, mut batch, mut next) = (Vec::new(), Batch::default(), Some(0));
+    while let Some(from) = next {
+        index.list(from, &mut batch);
+        hashes.extend(batch.entries.iter().map(|(hash, _)| *hash));
+        next = batch.next;
+    }
+    hashes
+}
+
+#[test]
+fn a_listing_of_what_was_salvaged_goes_on_behind_a_gap() {
+    let pool = new_pool(1 << 20);
+    let index = new_index(&pool, false);
+    let mut hashes: Vec<u64> = (0..300).map(hash_of).collect();
+    (0..300).for_each(|number| insert(&index, hash_of(number), number).unwrap());
+    hashes.sort_unstable();
+    assert_eq!(listed(&index), hashes);
+    for lost in hashes.iter().step_by(40) {
+        let segment = index.segment_of(*lost).unwrap();
+        let (at, prefix) = (segment.at(), segment.prefix());
+        let word = pool.pmem.load_u64(at);
+        pool.pmem.store_u64(at, word ^ 1, SITE);
+        let (salvaged, _, damages) = recovered(&pool, true).unwrap();
+        let kept: Vec<u64> = hashes.iter().copied().filter(|hash| !prefix.covers(*hash)).collect();
+        assert!(damages > 0 && kept.len() < hashes.len());
+        assert_eq!(listed(&salvaged), kept, "all but those of {prefix:?}");
+        pool.pmem.store_u64(at, word, SITE);
+    }
+}
+
+#[test]
+fn a_damaged_slot_is_noticed_also_after_its_segment_was_split() {
+    for victim in 0..12 {
+        let pool = new_pool(1 << 20);
+        let index = new_index(&pool, false);
+        (0..12).for_each(|number| insert(&index, hash_of(number), number).unwrap());
+        let hash = hash_of(victim);
+        let slots = index.slots(index.segment_of(hash).unwrap());
+        let at = slots.offset(slots.find(hash, record(victim).offset()).unwrap());
+        pool.pmem.store_u64(at + 8, pool.pmem.load_u64(at + 8) ^ 1 << 20, SITE);
+        for number in 100..500 {
+            insert(&index, hash_of(number), number).unwrap();
+            let found = index.find(hash, |_| Probe::<()>::NotThis);
+            assert!(found.is_err(), "{victim} seems to be gone in {} segments", index.segments());
+        }
+        assert!(index.segments() > 20);
+    }
+}
+
 /// What a crash leaves between the run of a split and the word that publishes it.
 #[test]
 fn a_segment_beside_the_one_it_was_split_off_is_an_orphan() {
