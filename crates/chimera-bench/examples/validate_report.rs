@@ -84,12 +84,13 @@ fn row_faults(row: &Row, counts: bool) -> Vec<String> {
     let counters = row.counters.unwrap_or_default();
     // Means of exact counts are exact, but for the last bit of the division.
     let is = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
-    let fences = match row.operation.as_str() {
+    let engine = row.engine.split('-').next().unwrap_or_default();
+    let fences = match (engine, row.operation.as_str()) {
         _ if !counts => true,
-        "insert" | "load" => is(counters.fences, 2.0),
-        "overwrite" => is(counters.fences, 3.0),
-        "update" | "delete" => is(counters.fences, 1.0) && is(counters.lines_flushed, 1.0),
-        "get" => is(counters.fences, 0.0) && is(counters.lines_flushed, 0.0),
+        (_, "insert" | "load") | ("hikv", "overwrite" | "update") => is(counters.fences, 2.0),
+        (_, "overwrite") => is(counters.fences, 3.0),
+        (_, "update" | "delete") => is(counters.fences, 1.0) && is(counters.lines_flushed, 1.0),
+        (_, "get" | "scan") => is(counters.fences, 0.0) && is(counters.lines_flushed, 0.0),
         _ => true,
     };
     let checks = [

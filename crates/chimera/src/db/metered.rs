@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 
 use crate::engine::shared::client::Written;
 use crate::engine::shared::listing::Listed;
-use crate::engine::shared::{scan, settle};
+use crate::engine::shared::{puts, scan, settle};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
@@ -54,6 +54,28 @@ impl<P: Pmem> Metered<P> {
             Err(error) => self.meter.failed(error),
         }
         outcome
+    }
+
+    /// Returns how many keys are new. Waits once, for all.
+    pub(super) fn multi_put<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        records: &[(K, V)],
+    ) -> Result<u64> {
+        let started = self.meter.begin();
+        let (mut inserted, mut overwritten, mut bytes) = (0, 0, 0);
+        let done = |is_new: bool, value_bytes: usize| {
+            inserted += u64::from(is_new);
+            overwritten += u64::from(!is_new);
+            bytes += value_bytes as u64;
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(puts::put_many(&**engine, client, records, done))
+        });
+        self.meter.count_many(Count::Inserts, inserted);
+        self.meter.count_many(Count::Overwrites, overwritten);
+        self.meter.count_many(Count::ValueBytesWritten, bytes);
+        self.ended(started, &outcome, Count::MultiPuts, Some(Timed::MultiPut));
+        outcome.map(|()| inserted)
     }
 
     #[inline]

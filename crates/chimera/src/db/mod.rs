@@ -163,6 +163,14 @@ impl<P: Pmem> Db<P> {
         self.with_client(|client| client.put(key, value))
     }
 
+    /// Stores many records. See [`Session::multi_put`].
+    ///
+    /// # Errors
+    /// As [`Session::multi_put`].
+    pub fn multi_put<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, records: &[(K, V)]) -> Result<u64> {
+        self.with_client(|client| client.multi_put(records))
+    }
+
     /// The value of `key`. See [`Session::get`].
     ///
     /// # Errors

@@ -58,6 +58,38 @@ impl<P: Pmem> Session<P> {
         self.client.put(key, value)
     }
 
+    /// Stores many records, in order; returns how many keys are new. Of a key that comes twice the last value stays.
+    ///
+    /// Each record is a [`put`](Self::put) of its own: others may see some of them before the call returns. It is not all
+    /// or nothing.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put). Where a key or a value has no possible length, nothing was stored; after any other error
+    /// the records before the one that failed were, and are durable as soon as the next write of the store is.
+    ///
+    /// # Durability
+    /// All are durable when the call returns, as [`put`](Self::put) says. If the machine stops before, each key has its
+    /// old value or its new one, whole.
+    ///
+    /// # Cost
+    /// As that many [`put`](Self::put)s, but the cache misses of 16 keys in the index overlap; and on plain files with
+    /// immediate durability the call waits for one sync, instead of one for each record.
+    ///
+    /// ```
+    /// # use chimera::{Db, Options};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// assert_eq!(session.multi_put(&[("apples", "red"), ("pears", "green")])?, 2);
+    /// assert_eq!(session.multi_get(&["pears", "plums"])?, [Some(b"green".to_vec()), None]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_put<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, records: &[(K, V)]) -> Result<u64> {
+        self.client.multi_put(records)
+    }
+
     /// A copy of the value of `key`.
     ///
     /// # Errors

@@ -172,6 +172,11 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// When the store takes no such value.
     fn check_value(&self, value: &[u8]) -> Result<()>;
 
+    /// Starts loading what of the index a put of a key with this hash needs, if that can be told.
+    fn prefetch_to_put(&self, hash: u64) {
+        let _ = hash;
+    }
+
     /// Stores `value` under `key`; tells whether the key is new.
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<bool>;
 

@@ -48,6 +48,8 @@ counts! {
     MultiGetHits multi_get_hits,
     /// Keys in such calls that were not there.
     MultiGetMisses multi_get_misses,
+    /// Calls that put many records at once. Each record is counted as a put, too.
+    MultiPuts multi_puts,
     /// Puts of a key that was not there.
     Inserts inserts,
     /// Puts of a key that was there.
@@ -114,11 +116,12 @@ pub(crate) enum Timed {
     UpdateInPlace,
     Update,
     Delete,
+    MultiPut,
 }
 
 impl Timed {
     /// Each, in order of its number.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Get,
         Self::MultiGet,
         Self::Insert,
@@ -126,6 +129,7 @@ impl Timed {
         Self::UpdateInPlace,
         Self::Update,
         Self::Delete,
+        Self::MultiPut,
     ];
 
     /// Its name in metrics.
@@ -138,6 +142,7 @@ impl Timed {
             Self::UpdateInPlace => "update_in_place",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::MultiPut => "multi_put",
         }
     }
 }
@@ -161,6 +166,8 @@ pub struct Latencies {
     pub update: LatencyStats,
     /// Deletes, of keys that were there or not.
     pub delete: LatencyStats,
+    /// Calls that put many records at once, each as a whole.
+    pub multi_put: LatencyStats,
 }
 
 impl Latencies {
@@ -174,6 +181,7 @@ impl Latencies {
             update_in_place: of(Timed::UpdateInPlace),
             update: of(Timed::Update),
             delete: of(Timed::Delete),
+            multi_put: of(Timed::MultiPut),
         }
     }
 }

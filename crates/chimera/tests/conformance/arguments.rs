@@ -36,6 +36,7 @@ fn wrong_key(db: &Db, session: &mut Session, key: &[u8], value: &[u8]) {
     refused(session.contains_key(key));
     refused(session.get_with(key, <[u8]>::len));
     refused(session.multi_get(&[key]));
+    refused(session.multi_put(&[(key, value)]));
     refused(session.update(key, |_| unreachable!("there is no such key")));
     refused(session.fetch_add_u64(key, 0, 1));
     refused(session.fetch_add_u64(key, 3, 1));
@@ -43,6 +44,7 @@ fn wrong_key(db: &Db, session: &mut Session, key: &[u8], value: &[u8]) {
     refused(session.compare_and_swap(key, value, value));
     refused(session.delete(key));
     refused(db.put(key, value));
+    refused(db.multi_put(&[(key, value)]));
     refused(db.get(key));
     refused(db.contains_key(key));
     refused(db.update(key, |_| unreachable!("there is no such key")));
@@ -61,8 +63,10 @@ fn keys_that_cannot_be_are_refused_by_every_call(configuration: &Configuration) 
     }
     let (good, empty) = (configuration.key(1), Vec::new());
     refused(session.multi_get(&[&good, &empty]));
+    let changed = configuration.value(1, 2);
+    refused(session.multi_put(&[(&good, &changed), (&empty, &changed)]));
     assert_holds(&db, &records);
-    assert_eq!(session.stats().errors_argument, 1 + 2 * 11);
+    assert_eq!(session.stats().errors_argument, 2 + 2 * 12);
 }
 
 fn values_that_cannot_be_are_refused_by_every_call(configuration: &Configuration) {
@@ -76,6 +80,7 @@ fn values_that_cannot_be_are_refused_by_every_call(configuration: &Configuration
     for number in [1, RECORDS] {
         let key = configuration.key(number);
         refused(session.put(&key, &wrong));
+        refused(session.multi_put(&[(&key, &configuration.value(number, 2)), (&key, &wrong)]));
         refused(session.compare_and_swap(&key, &wrong, &good));
         refused(session.compare_and_swap(&key, &good, &wrong));
         refused(db.put(&key, &wrong));

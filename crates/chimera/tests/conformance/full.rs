@@ -60,6 +60,15 @@ fn a_full_store_refuses_writes_and_loses_nothing(configuration: &Configuration) 
         }
     }
     assert!(refused > 0, "there was room for everything");
+    // Of records that are put together, those before the first one without room are there.
+    let key = configuration.key(0);
+    session.delete(&key).expect("it is there");
+    let puts: Vec<_> =
+        (0..count).map(|number| (configuration.key(count + number), new.clone())).collect();
+    assert_fails(session.multi_put(&puts), &["the pool is full"]);
+    records.remove(&key);
+    let there = |(key, _): &&(Vec<u8>, Vec<u8>)| session.contains_key(key).expect("get");
+    records.extend(puts.iter().take_while(there).cloned());
     assert_holds(&db, &records);
 }
 

@@ -152,6 +152,7 @@ impl<'a> Run<'a> {
                 let expected: Vec<_> = keys.iter().map(|it| self.model.get(it).cloned()).collect();
                 assert_eq!(self.session().multi_get(&keys).expect("multi_get"), expected);
             }
+            Operation::MultiPut(numbers, version) => self.multi_put(numbers, *version),
             Operation::PutMany(from, version) => {
                 (*from..KEYS).for_each(|number| self.put(number, version + number));
             }
@@ -164,6 +165,20 @@ impl<'a> Run<'a> {
             Operation::Compact => self.compact(),
             Operation::Reopen(end) => self.reopen(*end),
         }
+    }
+
+    /// Keys may come twice: the last value stays.
+    fn multi_put(&mut self, numbers: &[u64], version: u64) {
+        let versions = (version..).zip(numbers);
+        let records: Vec<_> =
+            versions.map(|(version, number)| (self.key(*number), self.value(version))).collect();
+        let before = self.model.len();
+        self.model.extend(records.iter().cloned());
+        let inserted = match self.by {
+            By::Session => self.session().multi_put(&records),
+            By::Store => self.db().multi_put(&records),
+        };
+        assert_eq!(inserted.expect("multi_put"), (self.model.len() - before) as u64);
     }
 
     fn get(&mut self, number: u64) {

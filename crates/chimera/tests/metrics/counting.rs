@@ -37,6 +37,10 @@ fn script(session: &mut chimera::Session) -> OperationStats {
     assert!(matches!(session.get(b"short"), Err(Error::KeySize { .. })));
     let far = session.fetch_add_u64(&key(1), VALUE_BYTES, 1);
     assert!(matches!(far, Err(Error::FieldOutOfRange { .. })));
+    // One key is there, and one comes twice.
+    let records = [(key(1), value(1, 5)), (key(2), value(2, 5)), (key(2), value(2, 6))];
+    assert_eq!(session.multi_put(&records).unwrap(), 1);
+    assert!(session.delete(&key(2)).unwrap());
     assert!(session.delete(&key(1)).unwrap());
     session.stats()
 }
@@ -51,18 +55,19 @@ fn assert_script(stats: &OperationStats, times: u64) {
         ("multi gets", stats.multi_gets, 1),
         ("multi get hits", stats.multi_get_hits, 2),
         ("multi get misses", stats.multi_get_misses, 1),
-        ("inserts", stats.inserts, 2),
-        ("overwrites", stats.overwrites, 1),
+        ("multi puts", stats.multi_puts, 1),
+        ("inserts", stats.inserts, 3),
+        ("overwrites", stats.overwrites, 3),
         ("updates in place", stats.updates_in_place, 2),
         ("updates", stats.updates, 4),
         ("updates unchanged", stats.updates_unchanged, 2),
         ("update misses", stats.update_misses, 3),
         ("swaps refused", stats.swaps_refused, 1),
-        ("deletes", stats.deletes, 2),
+        ("deletes", stats.deletes, 3),
         ("delete misses", stats.delete_misses, 1),
         ("listings", stats.listings, 0),
         ("bytes read", stats.value_bytes_read, 4 * bytes),
-        ("bytes written", stats.value_bytes_written, (3 + 4) * bytes + 2 * 8),
+        ("bytes written", stats.value_bytes_written, (3 + 3 + 4) * bytes + 2 * 8),
         ("argument errors", stats.errors_argument, 3),
         ("errors", stats.errors(), 3),
     ];
@@ -98,7 +103,8 @@ fn counts_are_exact_over_sessions_that_are_open_and_that_have_ended() {
         (latency.overwrite.samples, 1),
         (latency.update_in_place.samples, 2),
         (latency.update.samples, 10),
-        (latency.delete.samples, 3),
+        (latency.delete.samples, 4),
+        (latency.multi_put.samples, 1),
     ];
     assert!(samples.iter().all(|(found, each)| *found == each * 3), "{latency:?}");
 }

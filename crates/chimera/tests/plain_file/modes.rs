@@ -4,7 +4,9 @@ use chimera::Error;
 use chimera::pmem::environment::{MemoryFiles, RealFiles};
 
 use super::*;
-use crate::tools::{assert_fails, bytes_of, contents, copy_store, fill, restore, scratch_on_disk};
+use crate::tools::{
+    assert_fails, bytes_of, contents, copy_store, fill, key, restore, scratch_on_disk, value,
+};
 
 #[test]
 fn the_default_on_a_plain_file_is_group() {
@@ -151,4 +153,32 @@ fn a_journal_changes_its_size_when_nobody_misses_it() {
     for wrong in [0, 4096, (16 << 10) + 1, 2 << 30] {
         assert_fails(open(wrong).map(|_| ()), &["a journal must have", "16 KiB to 1 GiB"]);
     }
+}
+
+#[test]
+fn records_that_are_put_together_wait_for_one_sync() {
+    let directory = scratch_on_disk();
+    let options = options(Durability::Immediate);
+    let (db, _) = open_at(1, Arc::new(RealFiles), directory.path(), &options).expect("opens");
+    if !is_plain(&db) {
+        return;
+    }
+    let syncs = || db.stats().journal.expect("a plain file has one").syncs;
+    let mut session = db.session();
+    let record = |number| (key(number), value(number, 1));
+    // The first put takes a block.
+    assert!(session.put(&key(0), &value(0, 1)).expect("put"));
+    let before = syncs();
+    let records: Vec<_> = (1..11).map(record).collect();
+    for (key, value) in &records {
+        session.put(key, value).expect("put");
+    }
+    assert_eq!(syncs() - before, 10);
+    let records: Vec<_> = (11..21).map(record).collect();
+    assert_eq!(session.multi_put(&records).expect("puts"), 10);
+    assert_eq!(syncs() - before, 11);
+    // More than the journal holds.
+    let records: Vec<_> = (21..400).map(record).collect();
+    assert_eq!(session.multi_put(&records).expect("puts"), 379);
+    assert_eq!(contents(&db).len(), 400);
 }

@@ -87,6 +87,11 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     }
 
     #[inline]
+    fn prefetch_to_put(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    #[inline]
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
     }

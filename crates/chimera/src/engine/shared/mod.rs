@@ -6,6 +6,7 @@
 //! - `booking`: which operation counters book persistence steps under.
 //! - `settle`: waiting, where there is a journal, until an operation may be acknowledged.
 //! - `creation`: agreement of a store with the options.
+//! - `puts`: many records put together.
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: records as listings give them, and their positions.
 //! - `maintenance`: steps of work in the background, and their pace.
@@ -20,6 +21,7 @@ mod keys;
 pub(crate) mod listing;
 pub(crate) mod maintenance;
 mod poison;
+pub(crate) mod puts;
 pub(crate) mod recovery;
 pub(crate) mod scan;
 pub(crate) mod scrub;

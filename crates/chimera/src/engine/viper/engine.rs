@@ -70,6 +70,11 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     }
 
     #[inline]
+    fn prefetch_to_put(&self, hash: u64) {
+        self.index.prefetch_to_change(hash);
+    }
+
+    #[inline]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put(client, key, value)
     }

@@ -22,6 +22,7 @@ pub(super) enum Operation {
     Swap(u64, u64, bool),
     SwapWord(u64, usize, u64, bool),
     MultiGet(Vec<u64>),
+    MultiPut(Vec<u64>, u64),
     PutMany(u64, u64),
     DeleteMany(u64),
     Iterate,
@@ -51,6 +52,8 @@ pub(super) fn operation() -> impl Strategy<Value = Operation> {
         3 => (key.clone(), position(), any::<u64>(), any::<bool>())
             .prop_map(|(key, at, new, right)| Operation::SwapWord(key, at, new, right)),
         1 => prop::collection::vec(key.clone(), 0..40).prop_map(Operation::MultiGet),
+        2 => (prop::collection::vec(key.clone(), 0..40), version.clone())
+            .prop_map(|(keys, value)| Operation::MultiPut(keys, value)),
         2 => (key.clone(), version).prop_map(|(key, value)| Operation::PutMany(key, value)),
         1 => key.prop_map(Operation::DeleteMany),
         1 => Just(Operation::Iterate),
