@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = tests![
     a_damaged_value_is_noticed_by_gets_as_chosen: needs checksums,
     a_damaged_value_is_noticed_by_whatever_is_no_get: needs checksums,
     a_damaged_key_or_header_is_noticed_by_each_get: needs checksums,
+    a_scan_hands_out_what_lies_in_front_of_damage: needs checksums ordered,
     a_scrub_goes_on_behind_damage: needs checksums,
     a_scrub_beside_writers_finds_no_damage,
     a_scrub_in_the_background_ends_in_time_and_repeats,
@@ -163,6 +164,52 @@ fn a_damaged_key_or_header_is_noticed_by_each_get(configuration: &Configuration)
             assert!(db.scrub(None).damages > 0, "{mode}, byte {offset}");
         }
     }
+}
+
+fn a_scan_hands_out_what_lies_in_front_of_damage(configuration: &Configuration) {
+    let directory = scratch();
+    let ordered = options(configuration, VerifyReads::Always).ordered(true);
+    let db = open(directory.path(), &ordered);
+    let mut session = db.session();
+    let record = |number| (configuration.key(number), value(configuration, number));
+    let mut expected: Vec<_> = (0..RECORDS).map(record).collect();
+    session.multi_put(&expected).expect("room");
+    expected.sort();
+    let victim = configuration.key(VICTIM);
+    flip(configuration, directory.path(), VICTIM, 9);
+    let at = expected.iter().position(|(key, _)| *key == victim).expect("it is there");
+    let (front, back) = (&expected[..at], &expected[at + 1..]);
+    // From either end, first the sound records, then the damage, then nothing.
+    let mut scan = session.scan(..).expect("ordered");
+    let found: Vec<_> = scan.by_ref().map_while(Result::ok).collect();
+    assert!(found == front, "{} instead of {at} records", found.len());
+    assert!(scan.next().is_none() && scan.next_back().is_none());
+    let mut scan = session.scan(..).expect("ordered");
+    let found: Vec<_> = scan.by_ref().rev().map_while(Result::ok).collect();
+    assert!(found.iter().eq(back.iter().rev()), "{} records from the end", found.len());
+    assert_damaged("a scan", session.scan(..).expect("ordered").collect::<Result<Vec<_>, _>>());
+    // Without copies, too; and who stops in front of the damage does not hear of it.
+    let mut handed = 0;
+    let count = |session: &mut chimera::Session, most, handed: &mut usize| {
+        session.scan_with(.., most, |_, _| {
+            *handed += 1;
+            true
+        })
+    };
+    assert_damaged("scan_with", count(&mut session, usize::MAX, &mut handed));
+    assert_eq!(handed, at);
+    assert_eq!(count(&mut session, at, &mut handed).expect("sound"), at);
+    let mut left = at;
+    let stopped = session.scan_with(.., usize::MAX, |_, _| {
+        left -= 1;
+        left > 0
+    });
+    assert_eq!(stopped.expect("sound"), at);
+    // Behind the damage scans go on.
+    let found = session.scan(victim[..].to_vec()..).expect("ordered").count();
+    assert_eq!(found, 1, "the damage, and nothing behind it");
+    let behind = session.scan((std::ops::Bound::Excluded(victim), std::ops::Bound::Unbounded));
+    assert_eq!(behind.expect("ordered").map_while(Result::ok).count(), back.len());
 }
 
 fn a_scrub_goes_on_behind_damage(configuration: &Configuration) {
