@@ -255,3 +255,19 @@ fn compaction_gives_space_back() {
     assert_eq!(place.run(["get", "large 4"]).ok().len(), 40_001);
     place.run(["compact", "--free-percent", "0"]).expect(2);
 }
+
+#[test]
+fn a_new_store_has_the_engine_that_is_asked_for() {
+    let place = Place::new();
+    let unknown = place.run(["put", "--engine", "leveldb", "a", "b"]).expect(2);
+    assert!(unknown.err.contains("viper") && unknown.err.contains("hikv"), "{unknown:?}");
+    place.run(["put", "--engine", "hikv", "a", "b"]).ok();
+    assert_eq!(place.run(["put", "--engine", "hikv", "a", "c"]).ok(), "replaced\n");
+    let other = place.run(["put", "--engine", "viper", "a", "d"]).expect(3);
+    assert!(other.err.contains("hikv"), "{other:?}");
+    assert_eq!(place.run(["get", "a"]).ok(), "c\n");
+    let stats = place.run(["stats"]).ok();
+    assert!(stats.contains("hikv") && stats.contains("runs of items         1"), "{stats}");
+    let inspected = place.run(["inspect"]).ok();
+    assert!(inspected.contains("partitions of the index 16"), "{inspected}");
+}

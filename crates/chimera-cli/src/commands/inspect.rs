@@ -1,6 +1,6 @@
 //! `chimera inspect`.
 
-use chimera::{InspectReport, ViperInspect};
+use chimera::{HikvInspect, InspectReport, ViperInspect};
 use clap::Args;
 use serde::Serialize;
 
@@ -45,6 +45,7 @@ impl Inspect {
         }
         let mut rows = common_rows(&report);
         rows.extend(report.viper().map(viper_rows).unwrap_or_default());
+        rows.extend(report.hikv().map(hikv_rows).unwrap_or_default());
         for (name, value) in rows {
             context.output.line(format!("{name:24}{value}"))?;
         }
@@ -94,6 +95,22 @@ fn viper_rows(viper: &ViperInspect) -> Vec<Row> {
         ("  bytes of DRAM", size(index.bytes)),
     ]);
     rows
+}
+
+/// What HiKV is made of beside that.
+fn hikv_rows(hikv: &HikvInspect) -> Vec<Row> {
+    let HikvInspect { sizes, runs, .. } = hikv;
+    vec![
+        ("free blocks", count(runs.free_blocks)),
+        ("runs of items", count(sizes.heap_runs)),
+        ("  bytes", size(sizes.heap_bytes)),
+        ("  of them items", format!("{:.1} %", 100.0 * hikv.heap_load)),
+        ("partitions of the index", count(sizes.partitions.into())),
+        ("  segments", count(sizes.index_segments)),
+        ("  slots", count(sizes.index_slots)),
+        ("  load", format!("{:.1} %", 100.0 * hikv.index_load)),
+        ("  depth of directory", hikv.directory_depth.to_string()),
+    ]
 }
 
 /// Blocks by the part of them that live records take.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 
-use chimera::{Db, Durability, Error};
+use chimera::{Db, Durability, EngineKind, Error};
 use clap::Args;
 use serde_json::json;
 
@@ -34,6 +34,7 @@ Examples:
   printf '%s' \"$text\" | chimera put note -         every byte of standard input is stored
   chimera put --hex 6b6579 0xc0ffee
   chimera put --path users --key-size 8 --value-size 64 alice 'alice@example.org'
+  chimera put --path pages --engine hikv index.html - <index.html
 
 A store takes storage as records come: a new one occupies some 40 KiB, and on a plain
 file system 256 KiB for its journal, although its segment file looks as large as --segment-size.";
@@ -49,6 +50,9 @@ pub(crate) struct Put {
     value: OsString,
     #[command(flatten)]
     write: WriteArguments,
+    /// Engine, when the store is created: viper, hikv [default: viper]
+    #[arg(long)]
+    engine: Option<EngineKind>,
     /// Bytes of every key, when the store is created [default: any; 16 with --value-size]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=4096))]
     key_size: Option<u32>,
@@ -112,6 +116,9 @@ impl Put {
         let path = &self.write.store.place.path;
         let mut options =
             store::options_to_write(&self.write).create(true).journal_bytes(JOURNAL_BYTES);
+        if let Some(engine) = self.engine {
+            options = options.engine(engine);
+        }
         if self.key_size.is_some() || self.value_size.is_some() {
             let key_size = self.key_size.unwrap_or(DEFAULT_SIZES.0);
             let value_size = self.value_size.unwrap_or(DEFAULT_SIZES.1);
@@ -131,6 +138,9 @@ impl Put {
     /// Opens an existing store, which must be as the arguments say.
     fn open(&self) -> Result<Db, Failure> {
         let mut options = store::options_to_write(&self.write);
+        if let Some(engine) = self.engine {
+            options = options.engine(engine);
+        }
         if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chimera::ViperStats;
+use chimera::{HikvStats, ViperStats};
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -27,8 +27,8 @@ pub(super) fn show(
     if context.json {
         return context.output.json(&Report { path, stats });
     }
-    let own = stats.viper().map(viper_rows).unwrap_or_default();
-    for (name, value) in common_rows(path, &stats).into_iter().chain(own) {
+    let own = stats.viper().map(viper_rows).or_else(|| stats.hikv().map(hikv_rows));
+    for (name, value) in common_rows(path, &stats).into_iter().chain(own.unwrap_or_default()) {
         context.output.line(format!("{name:22}{value}"))?;
     }
     Ok(())
@@ -84,6 +84,19 @@ fn viper_rows(viper: &ViperStats) -> Vec<Row> {
         rows.push(("records per block", count(viper.records_per_block.into())));
     }
     rows
+}
+
+/// What HiKV says beside that.
+fn hikv_rows(hikv: &HikvStats) -> Vec<Row> {
+    vec![
+        ("record layout", format!("{:?}", hikv.layout).to_lowercase()),
+        ("partitions", count(hikv.partitions.into())),
+        ("index segments", count(hikv.index_segments)),
+        ("index slots", count(hikv.index_slots)),
+        ("runs of items", count(hikv.heap_runs)),
+        ("bytes of runs", size(hikv.heap_bytes)),
+        ("of them items", size(hikv.item_bytes)),
+    ]
 }
 
 fn yes_or_no(is_so: bool) -> String {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::RunCounts;
+use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
 use crate::types::layout::RecordLayout;
 
 /// What HiKV says of its store.
@@ -23,6 +24,26 @@ pub struct HikvStats {
     pub heap_bytes: u64,
     /// Bytes of items.
     pub item_bytes: u64,
+}
+
+impl Stats {
+    /// What HiKV says, if that is the engine.
+    pub fn hikv(&self) -> Option<&HikvStats> {
+        match &self.details {
+            EngineStats::Hikv(hikv) => Some(hikv),
+            _ => None,
+        }
+    }
+}
+
+impl InspectReport {
+    /// What HiKV says, if that is the engine.
+    pub fn hikv(&self) -> Option<&HikvInspect> {
+        match &self.details {
+            EngineInspect::Hikv(hikv) => Some(hikv),
+            _ => None,
+        }
+    }
 }
 
 /// What a store of HiKV is made of.
