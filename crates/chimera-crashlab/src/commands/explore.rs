@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use chimera::EngineKind;
+
 use super::common::{Common, Outcome, progress_bar};
 use super::found::{describe, save};
 use crate::chance::Chance;
-use crate::explore::{Campaign, shrink};
+use crate::explore::{Campaign, Windows, shrink};
 use crate::plain_file::{self, Findings, Plan};
 use crate::report::Report;
 use crate::schedules::CrashCampaign;
@@ -74,6 +76,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         .figure("epochs_cut_in_recovery", summary.counts.nested)
         .figure("kills", summary.counts.kills)
         .figure("crash_points", summary.counts.points)
+        .figure("crash_points_by_window", windows(&summary.windows, engine))
         .figure("media_errors", summary.counts.damages)
         .figure("stores", summary.stores)
         .figure("states_per_second", (summary.counts.states as f64 / seconds).round())
@@ -103,6 +106,16 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         report.problem(describe(&found, &arguments.save));
     }
     Ok(report)
+}
+
+/// Crash points by window, the rarest first: with 0 for sites of the engine at which no crash was tried.
+fn windows(windows: &Windows, engine: EngineKind) -> Vec<String> {
+    let sites = chimera::sites(engine).into_iter().filter(|site| !site.is_step());
+    let mut all: Windows = sites.map(|site| (site.name(), 0)).collect();
+    all.extend(windows);
+    let mut sorted: Vec<_> = all.into_iter().collect();
+    sorted.sort_by_key(|(name, points)| (*points, *name));
+    sorted.into_iter().map(|(name, points)| format!("{points:>12}  {name}")).collect()
 }
 
 /// Stores on plain files that lose unsynced pages, each checked against its own promise.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::case::Case;
-use super::lab::{Counts, Lab, Violation};
+use super::lab::{Counts, Lab, Violation, Windows};
 use super::run::{explore, rerun};
 use crate::chance::Chance;
 use crate::linter::Lint;
@@ -41,6 +41,8 @@ pub(crate) struct Found {
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) counts: Counts,
+    /// Crash points by the stores that may be lost there.
+    pub(crate) windows: Windows,
     pub(crate) stores: u64,
     pub(crate) lints: BTreeSet<Lint>,
     /// Steps that were made: what, and its site.
@@ -112,6 +114,9 @@ impl SubjectVisitor for One<'_> {
         let (epochs, violation) = explore(&mut lab, self.seed, EPOCHS_PER_STORE);
         let mut summary = self.summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         summary.counts.add(lab.counts);
+        for (name, points) in &lab.windows {
+            *summary.windows.entry(name).or_default() += points;
+        }
         summary.stores += 1;
         summary.lints.extend(lab.lints.iter().cloned());
         summary.seen.extend(lab.working.state().seen.iter());

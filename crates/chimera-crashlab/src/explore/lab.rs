@@ -1,6 +1,6 @@
 //! [`Lab`]: two machines, one that runs and one that is put into every state a crash can leave.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use chimera_pmem::{Environment, SteppedEnvironment};
@@ -71,6 +71,13 @@ impl Counts {
     }
 }
 
+/// Crash points by window: the name of a site, while a store from there may be lost or before a fence there; or
+/// [`OPENING`].
+pub(crate) type Windows = BTreeMap<&'static str, u64>;
+
+/// The window in which a process opens the store.
+const OPENING: &str = "opening";
+
 /// Where a run goes on: what a crash left.
 pub(crate) struct Snapshot {
     words: Vec<u64>,
@@ -87,6 +94,7 @@ pub(crate) struct Lab<'a, S: Subject> {
     recovery_environment: Arc<dyn Environment>,
     seen: HashSet<u64>,
     pub(crate) counts: Counts,
+    pub(crate) windows: Windows,
     pub(crate) lints: Vec<Lint>,
     /// Whether redundant flushes and fences are errors: not while a step is made wrong.
     counts_flushes: bool,
@@ -114,6 +122,7 @@ impl<'a, S: Subject> Lab<'a, S> {
             durable,
             seen: HashSet::new(),
             counts: Counts::default(),
+            windows: Windows::new(),
             lints: Vec::new(),
             counts_flushes: mutation.is_none(),
         }
@@ -181,6 +190,7 @@ impl<'a, S: Subject> Lab<'a, S> {
             // After a violation only the linter goes on.
             if violation.is_none() && (event.is_crash_point() && is_tried() || is_chosen) {
                 self.counts.points += 1;
+                self.count_windows(&media, event, is_opening);
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
                 let states = self.point(&media, &now, event, &mut chance.clone());
                 let states = states.unwrap_or_else(|found| {
@@ -211,6 +221,21 @@ impl<'a, S: Subject> Lab<'a, S> {
         match violation {
             Some(violation) => Err(violation),
             None => Ok(snapshot.expect("the chosen point is one of the trace")),
+        }
+    }
+
+    /// Counts a crash point, before `event`, in each window that it lies in.
+    fn count_windows(&mut self, media: &Media, event: &Event, is_opening: bool) {
+        let stores = media.lines.iter().flat_map(|line| &line.stores);
+        let mut names: Vec<_> = stores.map(|store| store.site.name()).collect();
+        if let Event::Fence { site, .. } = event {
+            names.push(site.name());
+        }
+        names.extend(is_opening.then_some(OPENING));
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            *self.windows.entry(name).or_default() += 1;
         }
     }
 

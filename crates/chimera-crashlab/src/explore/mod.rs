@@ -20,6 +20,7 @@ mod verify;
 
 pub(crate) use campaign::{Campaign, Found, Summary, replay};
 pub(crate) use case::Case;
+pub(crate) use lab::Windows;
 pub(crate) use lint::lint;
 pub(crate) use shrink::shrink;
 pub(crate) use staged_read::staged_read;
