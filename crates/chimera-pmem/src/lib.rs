@@ -18,6 +18,7 @@
 //!   stepped one.
 //! - [`bus_error`]: what a SIGBUS in a mapped pool means, said before the process ends.
 //! - `sum`: what checksums are made of, taken while bytes are copied.
+//! - `transaction`: hardware transactions on DRAM, where the machine has them.
 //! - `arena`, `prefetch`: never-moving DRAM tables for indexes, and starting to load their elements.
 //!
 //! This is the only crate of the workspace that contains `unsafe` code.
@@ -39,6 +40,7 @@ mod prefetch;
 mod seam;
 mod site;
 mod sum;
+mod transaction;
 
 pub use arch::FlushInstruction;
 pub use arena::Arena;
@@ -51,3 +53,4 @@ pub use prefetch::prefetch_read;
 pub use seam::{Operation, PersistenceCounts, Pmem};
 pub use site::Site;
 pub use sum::{sum, term};
+pub use transaction::{transactions_commit, try_transaction};

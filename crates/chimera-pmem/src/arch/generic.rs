@@ -61,6 +61,25 @@ pub(crate) unsafe fn cas_u128(_at: *mut u8, _current: u128, _new: u128) -> u128 
     panic!("this architecture has no 16-byte compare and swap");
 }
 
+/// What [`begin_transaction`] would return in a transaction.
+pub(crate) const TRANSACTION_BEGUN: u32 = u32::MAX;
+
+pub(crate) fn has_transactions() -> bool {
+    false
+}
+
+/// # Safety
+/// Never to be called: [`has_transactions`] says no.
+pub(crate) unsafe fn begin_transaction() -> u32 {
+    panic!("this architecture has no transactions");
+}
+
+/// # Safety
+/// Never to be called: [`has_transactions`] says no.
+pub(crate) unsafe fn end_transaction() {
+    panic!("this architecture has no transactions");
+}
+
 #[inline(always)]
 pub(crate) fn prefetch_line(_line: *const u8) {}
 

@@ -22,8 +22,9 @@ mod tests;
 use std::fmt;
 
 pub(crate) use native::{
-    cas_u128, copy_nt_line, copy_sum, fence, flush_line, has_cas_u128, has_copy_sum, prefetch_line,
-    prefetch_line_write, timestamp,
+    TRANSACTION_BEGUN, begin_transaction, cas_u128, copy_nt_line, copy_sum, end_transaction, fence,
+    flush_line, has_cas_u128, has_copy_sum, has_transactions, prefetch_line, prefetch_line_write,
+    timestamp,
 };
 
 #[cfg(target_endian = "big")]

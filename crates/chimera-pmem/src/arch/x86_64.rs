@@ -185,6 +185,38 @@ pub(crate) unsafe fn cas_u128(at: *mut u8, current: u128, new: u128) -> u128 {
     u128::from(found_high) << 64 | u128::from(found_low)
 }
 
+/// What [`begin_transaction`] returns in a transaction. No reason of an abort has all bits set.
+pub(crate) const TRANSACTION_BEGUN: u32 = u32::MAX;
+
+pub(crate) fn has_transactions() -> bool {
+    std::arch::is_x86_feature_detected!("rtm")
+}
+
+/// Begins a transaction: [`TRANSACTION_BEGUN`]. Where it is aborted later, this returns once more, with the reason, and
+/// nothing that was done since has happened.
+///
+/// # Safety
+/// [`has_transactions`].
+#[inline(always)]
+pub(crate) unsafe fn begin_transaction() -> u32 {
+    let mut status = TRANSACTION_BEGUN;
+    // SAFETY: the machine has the instruction, as the caller promises. An abort restores all registers but EAX, and all
+    // memory, the stack included, to what they were here. So to the compiler this is one instruction that sets a
+    // register. The label is the next instruction, so both ways go on behind the block.
+    unsafe { asm!("xbegin 2f", "2:", inout("eax") status, options(nostack)) }
+    status
+}
+
+/// Makes what was done since [`begin_transaction`] happen, all of it at one moment.
+///
+/// # Safety
+/// In a transaction.
+#[inline(always)]
+pub(crate) unsafe fn end_transaction() {
+    // SAFETY: the thread is in a transaction, as the caller promises; elsewhere the instruction is a fault.
+    unsafe { asm!("xend", options(nostack)) }
+}
+
 /// Starts loading a line for reading. A hint: never faults.
 #[inline(always)]
 pub(crate) fn prefetch_line(line: *const u8) {

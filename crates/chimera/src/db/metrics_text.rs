@@ -249,7 +249,14 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
     for (name, help, value) in gauges {
         text.single(name, Gauge, help, value);
     }
+    let help = "Whether leaves of the ordered index are changed in hardware transactions.";
+    text.single("chimera_order_transactions", Gauge, help, order.transactions);
     let counters = [
+        (
+            "chimera_order_aborted_transactions",
+            "Hardware transactions that were aborted, and whose work was done without.",
+            order.transactions_aborted,
+        ),
         ("chimera_order_changes", "Changes queued for the ordered index.", order.changes),
         (
             "chimera_order_helped_changes",

@@ -107,8 +107,12 @@ impl Order {
             TreeUpdates::Asynchronous => options.queues,
             TreeUpdates::Synchronous => 0,
         };
-        let shape =
-            TreeShape { node_bytes: options.node_bytes, payload: Payload::None, huge_pages };
+        let shape = TreeShape {
+            node_bytes: options.node_bytes,
+            payload: Payload::None,
+            huge_pages,
+            transactions: options.transactions,
+        };
         Self {
             tree: Tree::new(shape),
             queues: (0..queues).map(|_| Queue::new(options.queue_requests)).collect(),
@@ -312,6 +316,8 @@ impl Order {
             helped: self.helped.load(Ordering::Relaxed),
             queues: self.queues.len(),
             threads: self.backends().len(),
+            transactions: tree.transactions,
+            transactions_aborted: tree.transactions_aborted,
         }
     }
 }

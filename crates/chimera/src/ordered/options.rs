@@ -22,6 +22,7 @@ pub struct OrderOptions {
     pub(super) queue_requests: usize,
     pub(super) threads: usize,
     pub(super) barrier: bool,
+    pub(super) transactions: bool,
     pub(super) node_bytes: u32,
 }
 
@@ -33,6 +34,7 @@ impl Default for OrderOptions {
             queue_requests: 4096,
             threads: 1,
             barrier: false,
+            transactions: true,
             node_bytes: 2048,
         }
     }
@@ -70,6 +72,14 @@ impl OrderOptions {
     /// Default false: a scan waits for the changes that were queued before it, and holds up nobody.
     pub fn barrier(mut self, barrier: bool) -> Self {
         self.barrier = barrier;
+        self
+    }
+
+    /// Whether leaves of the tree are changed in hardware transactions where the machine has them and they commit, which
+    /// is tried (HiKV, section 3.3). Default true. Everywhere else the leaf's lock alone is used.
+    /// [`OrderStats::transactions`](crate::OrderStats::transactions) says which is in force.
+    pub fn hardware_transactions(mut self, transactions: bool) -> Self {
+        self.transactions = transactions;
         self
     }
 

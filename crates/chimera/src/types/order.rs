@@ -26,4 +26,9 @@ pub struct OrderStats {
     pub queues: usize,
     /// Background threads that apply changes.
     pub threads: usize,
+    /// Whether leaves of the tree are changed in hardware transactions: where the machine has them, they commit, and the
+    /// options do not say otherwise.
+    pub transactions: bool,
+    /// Transactions that were aborted. What they were for was done without.
+    pub transactions_aborted: u64,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use chimera_pmem::{Environment, FlushInstruction, RealEnvironment};
+use chimera_pmem::{Environment, FlushInstruction, RealEnvironment, transactions_commit};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub(super) struct Machine {
     pub(super) cores: usize,
     /// Flush instructions of the processor, best first.
     pub(super) flush_instructions: Vec<FlushInstruction>,
+    /// Whether hardware transactions commit, which ordered stores use then.
+    pub(super) transactions: bool,
     /// Persistent-memory regions and what the platform saves of them at a power loss.
     pub(super) regions: Vec<Region>,
     /// Whether caches survive a power loss; unknown without regions that say so.
@@ -62,6 +64,7 @@ impl Machine {
             kernel: read("/proc/sys/kernel/osrelease"),
             cores: RealEnvironment::new().parallelism(),
             flush_instructions: FlushInstruction::ALL.into_iter().filter(is_available).collect(),
+            transactions: transactions_commit(),
             eadr: eadr(&regions),
             regions,
             dax_devices: names("/sys/bus/dax/devices", "dax"),

@@ -154,6 +154,10 @@ fn machine_rows(machine: &Machine) -> Rows {
         ("cores", machine.cores.to_string()),
         ("kernel", machine.kernel.clone().unwrap_or_else(unknown)),
         ("memory", machine.memory_bytes.map_or_else(unknown, rounded_size)),
+        (
+            "transactions",
+            if machine.transactions { "commit" } else { "none that commit" }.to_owned(),
+        ),
         ("available", machine.memory_available_bytes.map_or_else(unknown, rounded_size)),
     ];
     for region in &machine.regions {

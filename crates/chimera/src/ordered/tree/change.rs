@@ -17,6 +17,12 @@ enum Inserted {
     Full,
 }
 
+/// What came of a removal from a leaf.
+enum Removed {
+    Absent,
+    Done { is_sparse: bool },
+}
+
 impl Tree {
     /// Inserts a key, or replaces its payload. `true` when the key is new.
     ///
@@ -40,19 +46,22 @@ impl Tree {
                     .make_root(|root| Image::new(&self.nodes.context, 0, None, None).fill(root))?;
                 continue;
             };
-            let Some(leaf) = path.node.lock() else {
-                attempts.relax();
-                continue;
-            };
-            match insert_into(&leaf, key, payload) {
-                Inserted::New => {
-                    self.keys.add(leaf.id, 1);
+            let inserted = self.elision.run(|| {
+                let leaf = path.node.lock()?;
+                Some(insert_into(&leaf, key, payload))
+            });
+            match inserted {
+                None => {
+                    attempts.relax();
+                    continue;
+                }
+                Some(Inserted::New) => {
+                    self.keys.add(path.node.node.id, 1);
                     return Ok(true);
                 }
-                Inserted::Replaced => return Ok(false),
-                Inserted::Full => {}
+                Some(Inserted::Replaced) => return Ok(false),
+                Some(Inserted::Full) => {}
             }
-            drop(leaf);
             self.make_room(&mut attempts, key, 0)?;
         }
     }
@@ -65,23 +74,18 @@ impl Tree {
         let mut attempts = Attempts::new(environment);
         loop {
             let Some(path) = self.find(Toward::At(key), 0, &mut attempts) else { return false };
-            let Some(leaf) = path.node.lock() else {
-                attempts.relax();
-                continue;
-            };
-            let header = leaf.header();
-            let (at, is_there) = leaf.lower_bound(header, Sought::new(key, header));
-            if !is_there {
-                return false;
+            let removed = self.elision.run(|| Some(remove_from(&path.node.lock()?, key)));
+            match removed {
+                None => attempts.relax(),
+                Some(Removed::Absent) => return false,
+                Some(Removed::Done { is_sparse }) => {
+                    self.keys.add(path.node.node.id, -1);
+                    if is_sparse && path.parent.is_some() {
+                        self.fill_up(&mut attempts, key, 0);
+                    }
+                    return true;
+                }
             }
-            leaf.remove(at);
-            self.keys.add(leaf.id, -1);
-            let is_sparse = path.parent.is_some() && leaf.is_sparse();
-            drop(leaf);
-            if is_sparse {
-                self.fill_up(&mut attempts, key, 0);
-            }
-            return true;
         }
     }
 
@@ -122,6 +126,17 @@ fn insert_into(leaf: &LockedNode<'_>, key: &[u8], payload: u64) -> Inserted {
     let is_done = leaf.insert(leaf.header(), at, key, payload);
     assert!(is_done, "there is room after compaction");
     Inserted::New
+}
+
+#[inline]
+fn remove_from(leaf: &LockedNode<'_>, key: &[u8]) -> Removed {
+    let header = leaf.header();
+    let (at, is_there) = leaf.lower_bound(header, Sought::new(key, header));
+    if !is_there {
+        return Removed::Absent;
+    }
+    leaf.remove(at);
+    Removed::Done { is_sparse: leaf.is_sparse() }
 }
 
 /// Builds a node anew without garbage.

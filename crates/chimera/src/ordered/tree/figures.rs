@@ -19,6 +19,10 @@ pub(crate) struct TreeFigures {
     pub(crate) bytes: u64,
     /// Keys, separators and fences that are too long for a node.
     pub(crate) long_keys: u64,
+    /// Leaves are changed in hardware transactions.
+    pub(crate) transactions: bool,
+    /// Of those, aborted ones.
+    pub(crate) transactions_aborted: u64,
 }
 
 impl Tree {
@@ -37,6 +41,8 @@ impl Tree {
             height: self.nodes.root().map_or(0, |root| root.header().level + 1),
             bytes: self.nodes.bytes(),
             long_keys: self.nodes.context.long_keys.count(),
+            transactions: self.elision.is_in_force(),
+            transactions_aborted: self.elision.aborted(),
         }
     }
 }

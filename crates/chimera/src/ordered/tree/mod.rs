@@ -3,8 +3,8 @@
 //!
 //! Keys have from 1 byte to 64 KiB and are compared as bytes. With each goes a word, or nothing. The tree must
 //! take little memory for a key, let writers of different leaves go on beside each other, and stay out of the
-//! way of readers. The paper uses the processor's transactions; here readers compare versions (optimistic lock
-//! coupling), which every machine can do.
+//! way of readers. Readers compare versions (optimistic lock coupling), which every machine can do. Where the machine has
+//! transactions, as in the paper, writers of leaves [use them](elision) beside.
 //!
 //! # Structure
 //! ```text
@@ -66,6 +66,7 @@
 mod build;
 mod change;
 mod descent;
+mod elision;
 mod figures;
 mod format;
 mod image;
@@ -93,6 +94,7 @@ mod verify;
 
 use std::fmt;
 
+use self::elision::Elision;
 use self::key_count::KeyCount;
 use self::long_keys::LongKeys;
 use self::node::Context;
@@ -105,6 +107,7 @@ pub(crate) use self::shape::{Payload, TreeShape};
 pub(crate) struct Tree {
     nodes: Nodes,
     keys: KeyCount,
+    elision: Elision,
 }
 
 impl Tree {
@@ -117,7 +120,11 @@ impl Tree {
     /// 1 KiB; nodes are allocated with the first key.
     pub(crate) fn new(shape: TreeShape) -> Self {
         let context = Context { layout: Layout::new(shape), long_keys: LongKeys::default() };
-        Self { nodes: Nodes::new(context, shape.huge_pages), keys: KeyCount::default() }
+        Self {
+            nodes: Nodes::new(context, shape.huge_pages),
+            keys: KeyCount::default(),
+            elision: Elision::new(shape.transactions),
+        }
     }
 }
 

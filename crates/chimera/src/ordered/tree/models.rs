@@ -42,7 +42,7 @@ fn assert_has(tree: &Tree, letters: &[u8]) {
 }
 
 fn tree(letters: &[u8]) -> Arc<Tree> {
-    let shape = TreeShape { node_bytes: 128, payload: Payload::Word, huge_pages: false };
+    let shape = TreeShape { node_bytes: 128, ..TreeShape::default() };
     let tree = Tree::new(shape);
     // All nodes are there from the start: the real arena lets nobody see one that is not, which the one for
     // models leaves to its users.

@@ -35,11 +35,13 @@ pub(crate) struct TreeShape {
     /// Asks the system for 2 MiB pages: fewer address-translation misses, for up to 2 MiB of memory not
     /// needed yet.
     pub(crate) huge_pages: bool,
+    /// Changes leaves in hardware transactions, where they commit.
+    pub(crate) transactions: bool,
 }
 
 impl Default for TreeShape {
     fn default() -> Self {
-        Self { node_bytes: 2048, payload: Payload::Word, huge_pages: false }
+        Self { node_bytes: 2048, payload: Payload::Word, huge_pages: false, transactions: true }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn random_key(number: u64) -> [u8; 16] {
 }
 
 pub(super) fn tree(node_bytes: u32, payload: Payload) -> Tree {
-    Tree::new(TreeShape { node_bytes, payload, huge_pages: false })
+    Tree::new(TreeShape { node_bytes, payload, ..TreeShape::default() })
 }
 
 pub(super) type Entries = Vec<(Vec<u8>, u64)>;
