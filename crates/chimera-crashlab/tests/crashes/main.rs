@@ -11,6 +11,7 @@ mod backup;
 mod device;
 mod growth;
 mod operations;
+mod ordering;
 mod reclaim;
 mod sizes;
 mod staged;

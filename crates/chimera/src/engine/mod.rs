@@ -29,6 +29,8 @@ mod table;
 mod teaching;
 mod viper;
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::{Pmem, Site};
 
 use crate::metrics::Exposition;
@@ -240,12 +242,20 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()>;
 
-    /// Hands every key to `take`, in any order, while nobody writes: by a listing, unless the engine can do without
-    /// values.
-    fn list_keys(&self, client: &mut Self::Client, mut take: impl FnMut(&[u8])) -> Result<()> {
-        self.list(client, 0, |listed| {
-            take(listed.key);
-            true
+    /// Hands every key at these positions to `take`, in any order. Others may write: a key that is there all the time
+    /// comes, and what comes was there at some moment meanwhile. By a listing, unless the engine can do without values.
+    fn list_keys(
+        &self,
+        client: &mut Self::Client,
+        positions: RangeInclusive<u64>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.list(client, *positions.start(), |listed| {
+            let is_inside = positions.contains(&listed.position);
+            if is_inside {
+                take(listed.key);
+            }
+            is_inside
         })
     }
 

@@ -22,6 +22,8 @@ pub struct OrderOptions {
     pub(super) queue_requests: usize,
     pub(super) threads: usize,
     pub(super) barrier: bool,
+    pub(super) wait: bool,
+    pub(super) part_keys: u64,
     pub(super) node_bytes: u32,
 }
 
@@ -33,6 +35,8 @@ impl Default for OrderOptions {
             queue_requests: 4096,
             threads: 1,
             barrier: false,
+            wait: true,
+            part_keys: 16 << 10,
             node_bytes: 2048,
         }
     }
@@ -70,6 +74,20 @@ impl OrderOptions {
     /// Default false: a scan waits for the changes that were queued before it, and holds up nobody.
     pub fn barrier(mut self, barrier: bool) -> Self {
         self.barrier = barrier;
+        self
+    }
+
+    /// Whether a scan that comes before the tree of a store that was opened is made helps to make it, and waits. Default
+    /// true. With false it fails with [`NotYetOrdered`](crate::Error::NotYetOrdered), which says how far the tree is.
+    pub fn wait(mut self, wait: bool) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Keys that are gathered at a time when the tree is made.
+    #[doc(hidden)]
+    pub fn part_keys(mut self, keys: u64) -> Self {
+        self.part_keys = keys;
         self
     }
 

@@ -96,7 +96,7 @@ impl StoreShape for HikvShape {
             .engine(EngineKind::Hikv)
             .segment_bytes(self.segment_bytes)
             .ordered(self.ordered)
-            .order(|order| order.node_bytes(256).queues(2).queue_requests(2))
+            .order(|order| order.node_bytes(256).queues(2).queue_requests(2).part_keys(8))
             .hikv(|hikv| {
                 hikv.layout(layout)
                     .partitions(self.partitions)

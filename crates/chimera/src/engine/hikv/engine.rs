@@ -1,5 +1,7 @@
 //! HiKV as an [`Engine`]: what the rest of the store calls.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
@@ -136,8 +138,13 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.list_from(client, from, take)
     }
 
-    fn list_keys(&self, _: &mut SharedClient, take: impl FnMut(&[u8])) -> Result<()> {
-        self.list_all_keys(take)
+    fn list_keys(
+        &self,
+        _: &mut SharedClient,
+        positions: RangeInclusive<u64>,
+        take: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.list_keys_at(&positions, take)
     }
 
     fn records(&self) -> u64 {
