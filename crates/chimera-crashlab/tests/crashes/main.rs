@@ -9,6 +9,7 @@ mod tools;
 
 mod backup;
 mod device;
+mod dump;
 mod growth;
 mod operations;
 mod ordering;

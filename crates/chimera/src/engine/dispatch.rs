@@ -130,7 +130,10 @@ impl<P: Pmem> AnyEngine<P> {
         core.pool.stop_background();
         match core.poison.failure() {
             Some(_) => Ok(()),
-            None => core.pool.close(),
+            None => {
+                let saved = each_engine!(self, engine => Engine::save_order(&**engine));
+                core.pool.close_with(saved)
+            }
         }
     }
 }

@@ -34,7 +34,8 @@ use std::ops::RangeInclusive;
 use chimera_pmem::{Pmem, Site};
 
 use crate::metrics::Exposition;
-use crate::pool::{PoolGeometry, Superblock};
+use crate::ordered::Order;
+use crate::pool::{CLOSED_WORDS, PoolGeometry, Superblock};
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -278,6 +279,21 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
 
     /// Gives back the blocks that reclamation holds.
     fn end_reclaim(&self) {}
+
+    /// Makes the order of keys, which nobody uses yet, of what [`save_order`](Self::save_order) wrote. `false` where it
+    /// cannot: then keys are gathered. Called at each open, also without an order, to free what was written.
+    ///
+    /// # Errors
+    /// When what was written cannot be freed.
+    fn load_order(&self, order: Option<&Order>) -> Result<bool> {
+        let _ = order;
+        Ok(false)
+    }
+
+    /// Writes the order of keys for the next open, if it is worth while. What the superblock is to say of it.
+    fn save_order(&self) -> [u64; CLOSED_WORDS] {
+        [0; CLOSED_WORDS]
+    }
 
     /// The work that reclamation has done, and the work that is left.
     fn reclaim_stats(&self) -> ReclaimStats {

@@ -40,6 +40,7 @@
 //! has meanwhile; one that comes or goes meanwhile may come or not.
 
 mod cursor;
+pub(crate) mod dump;
 mod options;
 mod overlay;
 mod queue;
@@ -88,6 +89,8 @@ pub(crate) struct Order {
     barriers: AtomicU64,
     /// The tree lacks changes: there was no memory for them.
     is_incomplete: AtomicBool,
+    /// The tree was made of a dump.
+    is_loaded: AtomicBool,
     backends: OnceLock<Box<[Backend]>>,
     /// Changes that were applied by others than background threads.
     helped: AtomicU64,
@@ -137,6 +140,7 @@ impl Order {
             options,
             barriers: AtomicU64::new(0),
             is_incomplete: AtomicBool::new(false),
+            is_loaded: AtomicBool::new(false),
             backends: OnceLock::new(),
             helped: AtomicU64::new(0),
         }
@@ -197,6 +201,23 @@ impl Order {
         if keys == 0 {
             self.close_overlay();
         }
+    }
+
+    /// Makes the tree of keys in strictly ascending order, before anybody uses the store. `false` when they are not, or
+    /// there is no memory: then they are to be gathered.
+    pub(crate) fn load<K: AsRef<[u8]>>(&self, keys: impl Iterator<Item = K>) -> bool {
+        let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        if built.is_ok() {
+            self.is_loaded.store(true, Ordering::Relaxed);
+            self.close_overlay();
+        }
+        built.is_ok()
+    }
+
+    /// Whether the tree has all keys, once it has caught up.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
+        self.is_ready() && !is_incomplete && self.rebuild.damage().is_none()
     }
 
     /// Parts into which the keys are divided, to be gathered side by side.
@@ -397,9 +418,9 @@ impl Order {
     /// What there is to say of it.
     pub(crate) fn stats(&self) -> OrderStats {
         let tree = self.tree.figures();
-        let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
         OrderStats {
-            is_ready: self.is_ready() && !is_incomplete && self.rebuild.damage().is_none(),
+            is_ready: self.is_complete(),
+            is_loaded: self.is_loaded.load(Ordering::Relaxed),
             keys_gathered: self.rebuild.progress().0,
             keys: tree.keys,
             height: tree.height,

@@ -24,6 +24,7 @@ pub struct OrderOptions {
     pub(super) barrier: bool,
     pub(super) wait: bool,
     pub(super) part_keys: u64,
+    pub(super) dump_bytes: u32,
     pub(super) node_bytes: u32,
 }
 
@@ -37,6 +38,7 @@ impl Default for OrderOptions {
             barrier: false,
             wait: true,
             part_keys: 16 << 10,
+            dump_bytes: 1 << 20,
             node_bytes: 2048,
         }
     }
@@ -88,6 +90,13 @@ impl OrderOptions {
     #[doc(hidden)]
     pub fn part_keys(mut self, keys: u64) -> Self {
         self.part_keys = keys;
+        self
+    }
+
+    /// Most bytes of a run of blocks that keys are written to when the store is closed.
+    #[doc(hidden)]
+    pub fn dump_bytes(mut self, bytes: u32) -> Self {
+        self.dump_bytes = bytes;
         self
     }
 

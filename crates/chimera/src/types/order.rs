@@ -8,6 +8,8 @@ use serde::Serialize;
 pub struct OrderStats {
     /// Whether the tree has all keys: it is made in the background when a store is opened.
     pub is_ready: bool,
+    /// Whether it was made of what the store had written when it was closed.
+    pub is_loaded: bool,
     /// Keys that were gathered for it so far.
     pub keys_gathered: u64,
     /// Keys in the tree; changes that wait are not in it yet.

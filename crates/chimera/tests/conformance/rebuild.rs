@@ -32,6 +32,14 @@ fn ordered(configuration: &Configuration) -> Options {
     configuration.options().ordered(true).order(small)
 }
 
+/// A closed store with version 1 of keys `0..count`, which knows nothing of their order; what it holds.
+fn filled_store(configuration: &Configuration, path: &Path, count: u64) -> Records {
+    let db = open(path, &configuration.options().ordered(false));
+    configuration.fill(&mut db.session(), 0..count, 1);
+    db.close().expect("nobody else has it");
+    configuration.records(0..count, 1)
+}
+
 /// Opens a store in which nothing goes on by itself.
 fn open_stepped(path: &Path, options: &Options) -> (Db, Arc<SteppedEnvironment>) {
     let environment = Arc::new(SteppedEnvironment::new(1));
@@ -80,7 +88,7 @@ fn write(
 fn beside_the_rebuild(configuration: &Configuration, options: &Options) {
     for seed in 0..12 {
         let (directory, mut chance) = (scratch(), Chance::new(seed));
-        let mut records = configuration.filled_store(directory.path(), 300);
+        let mut records = filled_store(configuration, directory.path(), 300);
         let (db, environment) = open_stepped(directory.path(), options);
         let mut gathered = 0;
         assert!(!is_ready(&db), "nobody made it");
@@ -119,7 +127,7 @@ fn the_same_with_a_tree_that_is_changed_at_once(configuration: &Configuration) {
 
 fn a_scan_makes_the_order_itself(configuration: &Configuration) {
     let directory = scratch();
-    let mut records = configuration.filled_store(directory.path(), 300);
+    let mut records = filled_store(configuration, directory.path(), 300);
     let (db, environment) = open_stepped(directory.path(), &ordered(configuration));
     let first = records.pop_first().expect("a record").0;
     assert!(db.delete(&first).expect("delete"));
@@ -132,7 +140,7 @@ fn a_scan_makes_the_order_itself(configuration: &Configuration) {
 
 fn a_scan_need_not_wait(configuration: &Configuration) {
     let directory = scratch();
-    let mut records = configuration.filled_store(directory.path(), 300);
+    let mut records = filled_store(configuration, directory.path(), 300);
     let options = ordered(configuration).order(|order| order.wait(false));
     let (db, environment) = open_stepped(directory.path(), &options);
     environment.step_tasks();
@@ -156,7 +164,7 @@ fn a_scan_need_not_wait(configuration: &Configuration) {
 /// Keys that come and go again and again, applied before, between and after the parts that they are in.
 fn a_change_that_is_kept_is_the_last_one(configuration: &Configuration) {
     let directory = scratch();
-    let mut records = configuration.filled_store(directory.path(), 300);
+    let mut records = filled_store(configuration, directory.path(), 300);
     let (db, environment) = open_stepped(directory.path(), &ordered(configuration));
     let mut round = 0;
     while !is_ready(&db) {
@@ -180,7 +188,7 @@ fn a_change_that_is_kept_is_the_last_one(configuration: &Configuration) {
 
 fn a_store_closes_before_its_order_is_made(configuration: &Configuration) {
     let directory = scratch();
-    let mut records = configuration.filled_store(directory.path(), 300);
+    let mut records = filled_store(configuration, directory.path(), 300);
     for steps in [0, 1, 5] {
         let (db, environment) = open_stepped(directory.path(), &ordered(configuration));
         let (key, value) = records.pop_first().expect("a record");
@@ -195,6 +203,7 @@ fn a_store_closes_before_its_order_is_made(configuration: &Configuration) {
         assert!(!environment.step_tasks(), "a task is left");
     }
     for _ in 0..10 {
+        drop(open(directory.path(), &configuration.options().ordered(false)));
         let db = open(directory.path(), &ordered(configuration).recovery_threads(3));
         db.close().expect("nobody else has it");
     }
@@ -215,7 +224,7 @@ fn a_store_without_keys_is_ready(configuration: &Configuration) {
 
 fn a_reader_has_all_keys_from_the_start(configuration: &Configuration) {
     let directory = scratch();
-    let records = configuration.filled_store(directory.path(), 300);
+    let records = filled_store(configuration, directory.path(), 300);
     let options = ordered(configuration).read_only(true).recovery_threads(3);
     let db = open(directory.path(), &options.order(|order| order.wait(false)));
     assert!(is_ready(&db));
@@ -239,9 +248,11 @@ impl Drop for End<'_> {
 
 fn threads_write_and_scan_while_the_order_is_made(configuration: &Configuration) {
     let directory = scratch();
-    configuration.filled_store(directory.path(), HOT.end);
+    filled_store(configuration, directory.path(), HOT.end);
     for round in 0..8 {
         let options = ordered(configuration).recovery_threads(2).order(|order| order.part_keys(4));
+        // It forgets an order that was written when it was closed.
+        drop(open(directory.path(), &options.clone().ordered(false)));
         let db = open(directory.path(), &options);
         let is_over = AtomicBool::new(false);
         at_once(3, |thread| match thread {

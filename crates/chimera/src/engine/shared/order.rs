@@ -30,7 +30,12 @@ impl<P: Pmem> Core<P> {
 /// When a key does not match its checksum.
 pub(crate) fn begin<P: Pmem, E: Engine<P>>(engine: &E, threads: usize) -> Result<()> {
     let core = engine.core();
-    let Some(order) = core.changes.order() else { return Ok(()) };
+    let order = core.changes.order();
+    let is_loaded = engine.load_order(order.map(|order| &**order))?;
+    let Some(order) = order else { return Ok(()) };
+    if is_loaded {
+        return Ok(());
+    }
     order.begin_rebuild(engine.records());
     if !core.pool.read_only {
         return Ok(());

@@ -89,12 +89,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Hands all keys of a hash to `take`, of which one was listed at a location where it is not any more.
     #[cold]
-    fn list_moved(
-        &self,
-        hash: u64,
-        listed: Location,
-        take: &mut impl FnMut(&[u8]),
-    ) -> Result<()> {
+    fn list_moved(&self, hash: u64, listed: Location, take: &mut impl FnMut(&[u8])) -> Result<()> {
         let (mut keys, mut key) = (Vec::<Vec<u8>>::new(), Vec::new());
         // When nothing is found there was, at some moment, no key of this hash that has not come.
         let mut find_other = || {
