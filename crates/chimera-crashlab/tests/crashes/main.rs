@@ -9,8 +9,10 @@ mod tools;
 
 mod backup;
 mod device;
+mod dump;
 mod growth;
 mod operations;
+mod ordering;
 mod reclaim;
 mod sizes;
 mod staged;

@@ -35,6 +35,8 @@ impl<P: Pmem> Lease<P> {
         }
         inner.engine.end_reclaim();
         if let Some(order) = inner.engine.core().changes.order() {
+            order.stop_rebuild();
+            inner.ordering.get().into_iter().flatten().for_each(|task| task.stop());
             order.stop();
         }
         if let Some(publisher) = self.publisher.take() {

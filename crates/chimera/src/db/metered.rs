@@ -3,9 +3,9 @@
 
 use chimera_pmem::Pmem;
 
-use crate::engine::shared::client::Written;
+use crate::engine::shared::client::{Client, Written};
 use crate::engine::shared::listing::Listed;
-use crate::engine::shared::{puts, scan, settle};
+use crate::engine::shared::{order, puts, scan, settle};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
@@ -246,8 +246,8 @@ impl<P: Pmem> Metered<P> {
 
     /// Makes sure that a scan sees what was acknowledged before.
     pub(super) fn begin_scan(&mut self) -> Result<()> {
-        let outcome = each_session!(&mut self.session, engine, _client => {
-            engine.core().order().and_then(|order| order.catch_up())
+        let outcome = each_session!(&mut self.session, engine, client => {
+            order::begin_scan(&**engine, client.shared_ref().number)
         });
         outcome.inspect_err(|error| self.meter.failed(error))
     }

@@ -244,6 +244,8 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
     let gauges = [
         ("chimera_order_keys", "Keys in the ordered index.", order.keys),
         ("chimera_order_waiting_changes", "Changes that it has not seen yet.", order.waiting),
+        ("chimera_order_ready", "Whether it has all keys.", order.is_ready.into()),
+        ("chimera_order_gathered_keys", "Keys that were gathered for it.", order.keys_gathered),
         ("chimera_order_dram_bytes", "DRAM of the ordered index and its queues.", order.dram_bytes),
     ];
     for (name, help, value) in gauges {

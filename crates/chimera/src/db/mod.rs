@@ -87,6 +87,8 @@ pub(crate) struct Inner<P: Pmem> {
     engine: AnyEngine<P>,
     /// Reclaims space in the background.
     reclaim: OnceLock<Box<dyn Task>>,
+    /// Make the order of all keys.
+    ordering: OnceLock<Box<[Box<dyn Task>]>>,
     /// Verifies everything in the background.
     scrubbing: OnceLock<Box<dyn Task>>,
     scrub: Scrub,
@@ -426,8 +428,9 @@ impl<P: Pmem> Inner<P> {
 
     /// Processor time of space reclamation and of the scrub in the background.
     fn tasks_ns(&self) -> u64 {
-        let tasks = [&self.reclaim, &self.scrubbing];
-        let times = tasks.into_iter().filter_map(|task| task.get()?.processor_time());
+        let tasks = [&self.reclaim, &self.scrubbing].into_iter().filter_map(|task| task.get());
+        let ordering = self.ordering.get().into_iter().flatten();
+        let times = tasks.chain(ordering).filter_map(|task| task.processor_time());
         times.sum::<Duration>().as_nanos() as u64
     }
 }

@@ -13,6 +13,7 @@ use super::{Db, HardwareFacts, Inner};
 use crate::engine::shared::maintenance::Pace;
 use crate::engine::{Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
+use crate::ordered::RebuildStep;
 use crate::pool::{Closing, NewPool, Pool, Superblock};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU32;
@@ -66,7 +67,7 @@ pub(super) fn on<P: Pmem>(
     }
     pool.mark_open()?;
     let (engine, recovered) = kind.open(Core::new(pool.clone(), options), options)?;
-    engine.fill_order()?;
+    engine.begin_order(options.recovery_threads)?;
     pool.mark_recovered();
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
@@ -84,6 +85,7 @@ pub(super) fn on<P: Pmem>(
         kind,
         engine,
         reclaim: OnceLock::new(),
+        ordering: OnceLock::new(),
         scrubbing: OnceLock::new(),
         scrub: Scrub::default(),
         compaction: Mutex::default(),
@@ -103,11 +105,37 @@ pub(super) fn on<P: Pmem>(
     if let Some(order) = inner.engine.core().changes.order().filter(|_| !options.pool.read_only) {
         order.start().map_err(Error::io("start a thread for", path))?;
     }
+    start_ordering(&inner, options.recovery_threads)
+        .map_err(Error::io("start a thread for", path))?;
     start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;
     if let Some(every) = options.scrub_every {
         scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
     }
     Ok(Db { inner, lease: Arc::new(lease) })
+}
+
+/// Starts the tasks that make the order of keys, if it is not made.
+fn start_ordering<P: Pmem>(inner: &Arc<Inner<P>>, threads: usize) -> std::io::Result<()> {
+    let core = inner.engine.core();
+    if core.changes.order().is_none_or(|order| order.is_ready()) {
+        return Ok(());
+    }
+    let mut tasks = Vec::new();
+    for number in 0..core.order_threads(threads) {
+        let ordering = Arc::downgrade(inner);
+        let step = move || {
+            let Some(inner) = ordering.upgrade() else { return TaskStep::Done };
+            match inner.engine.order_step(number as u32) {
+                Ok(RebuildStep::Again) => TaskStep::Again,
+                // Whoever is at the last part makes the rest. An error is told by scans.
+                Ok(RebuildStep::Busy | RebuildStep::Done) | Err(_) => TaskStep::Done,
+            }
+        };
+        tasks.push(core.environment().spawn("chimera-ordering", Box::new(step))?);
+    }
+    // Only ever started once.
+    inner.ordering.get_or_init(|| tasks.into());
+    Ok(())
 }
 
 /// Starts the task that reclaims space, if there is to be one.

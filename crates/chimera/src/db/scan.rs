@@ -225,11 +225,14 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// [`NotOrdered`](crate::Error::NotOrdered) when the store was opened without order;
-    /// [`OrderIncomplete`](crate::Error::OrderIncomplete) when there was no memory for all keys. Items are
+    /// [`NotYetOrdered`](crate::Error::NotYetOrdered) while the order of a store that was opened is being made, if
+    /// scans are not to [wait](crate::OrderOptions::wait); [`OrderIncomplete`](crate::Error::OrderIncomplete) when there
+    /// was no memory for all keys; [`Corrupted`](crate::Error::Corrupted) when one could not be read. Items are
     /// [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums.
     ///
     /// # Cost
-    /// First the changes of the key set that wait for the tree, at most what the queues hold. Then a descent of the tree
+    /// Soon after the store was opened, what is left of making the order. Then the changes of the key set that wait for
+    /// the tree, at most what the queues hold. Then a descent of the tree
     /// for each leaf, and a [`get`](Self::get) for each record, of which 16 overlap. Memory for 128 records or 256 KiB of
     /// them, whichever is less, a record, and their keys. Stopping early is free.
     #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]

@@ -7,12 +7,13 @@ use chimera_pmem::Pmem;
 use super::report::EngineFigures;
 use super::shared::client::{Client, SharedClient};
 use super::shared::maintenance::Step;
-use super::shared::scan;
+use super::shared::order;
 use super::shared::scrub::{self, Point, Scrubbed};
 use super::{
     AnyEngine, AnySession, Core, Engine, InspectReport, Options, each_engine, each_session,
 };
 use crate::metrics::Exposition;
+use crate::ordered::RebuildStep;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -113,9 +114,14 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => Engine::reclaim_stats(&**engine))
     }
 
-    /// Enters all keys in their order, if there is to be one.
-    pub(crate) fn fill_order(&self) -> Result<()> {
-        each_engine!(self, engine => scan::fill_order(&**engine))
+    /// Begins to make the order of all keys, if there is to be one.
+    pub(crate) fn begin_order(&self, threads: usize) -> Result<()> {
+        each_engine!(self, engine => order::begin(&**engine, threads))
+    }
+
+    /// One step of making it, by a thread in the background.
+    pub(crate) fn order_step(&self, number: u32) -> Result<RebuildStep> {
+        each_engine!(self, engine => order::step(&**engine, number))
     }
 
     /// Closes the pool in order. A poisoned store stays marked as open.
@@ -124,7 +130,10 @@ impl<P: Pmem> AnyEngine<P> {
         core.pool.stop_background();
         match core.poison.failure() {
             Some(_) => Ok(()),
-            None => core.pool.close(),
+            None => {
+                let saved = each_engine!(self, engine => Engine::save_order(&**engine));
+                core.pool.close_with(saved)
+            }
         }
     }
 }

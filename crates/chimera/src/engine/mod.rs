@@ -29,10 +29,13 @@ mod table;
 mod teaching;
 mod viper;
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::{Pmem, Site};
 
 use crate::metrics::Exposition;
-use crate::pool::{PoolGeometry, Superblock};
+use crate::ordered::Order;
+use crate::pool::{CLOSED_WORDS, PoolGeometry, Superblock};
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -245,12 +248,20 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()>;
 
-    /// Hands every key to `take`, in any order, while nobody writes: by a listing, unless the engine can do without
-    /// values.
-    fn list_keys(&self, client: &mut Self::Client, mut take: impl FnMut(&[u8])) -> Result<()> {
-        self.list(client, 0, |listed| {
-            take(listed.key);
-            true
+    /// Hands every key at these positions to `take`, in any order. Others may write: a key that is there all the time
+    /// comes, and what comes was there at some moment meanwhile. By a listing, unless the engine can do without values.
+    fn list_keys(
+        &self,
+        client: &mut Self::Client,
+        positions: RangeInclusive<u64>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.list(client, *positions.start(), |listed| {
+            let is_inside = positions.contains(&listed.position);
+            if is_inside {
+                take(listed.key);
+            }
+            is_inside
         })
     }
 
@@ -273,6 +284,21 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
 
     /// Gives back the blocks that reclamation holds.
     fn end_reclaim(&self) {}
+
+    /// Makes the order of keys, which nobody uses yet, of what [`save_order`](Self::save_order) wrote. `false` where it
+    /// cannot: then keys are gathered. Called at each open, also without an order, to free what was written.
+    ///
+    /// # Errors
+    /// When what was written cannot be freed.
+    fn load_order(&self, order: Option<&Order>) -> Result<bool> {
+        let _ = order;
+        Ok(false)
+    }
+
+    /// Writes the order of keys for the next open, if it is worth while. What the superblock is to say of it.
+    fn save_order(&self) -> [u64; CLOSED_WORDS] {
+        [0; CLOSED_WORDS]
+    }
 
     /// The work that reclamation has done, and the work that is left.
     fn reclaim_stats(&self) -> ReclaimStats {

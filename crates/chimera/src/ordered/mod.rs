@@ -9,6 +9,18 @@
 //! acknowledged. The change goes into one of several [queues](queue), which one depends on the key. It is applied to the
 //! tree later: by a thread in the background, by a writer that finds the queue full, or by a scan.
 //!
+//! # A store that is opened
+//! The tree is made while the store is used. What changes meanwhile is applied to an [overlay](overlay), and all keys of
+//! the store are gathered beside writers, in parts, by threads in the background and by scans that come too early: see
+//! [`rebuild`]. Then the tree is built, and the last change of each key is made to it.
+//!
+//! *Proof* that the tree has the right keys. The overlay is open before the first write. Of a key that is in the overlay
+//! when it is closed the last change that was applied decides, whatever was gathered, and later ones are made to the tree.
+//! A key that is not there had no change applied yet. If one is queued, it will be made to the tree, and decides. If none
+//! is, the key has been there all the time, or never; a listing gives the first and not the second. ∎ A scan begins when
+//! the overlay is closed, and catches up then, so it misses no acknowledged write either.
+//!
+//! # Scans
 //! A scan begins by [catching up](Order::catch_up): it notes which tickets each queue has given out, and waits until these
 //! were applied. It applies them itself where nobody else does. Then it reads the tree leaf by leaf. Writers go on
 //! meanwhile, and wait for nothing.
@@ -16,19 +28,23 @@
 //! # Invariants
 //! 1. Changes of a key are applied in the order in which they were made: they are queued under the key's lock, in one
 //!    queue, and a queue is applied in its order by one thread at a time.
-//! 2. Who applies changes takes no lock but the nodes' own. So a writer that holds the lock of a key may apply them, and
-//!    a full queue never waits for somebody who waits for the queue. (A thread that read the store's index to learn what
+//! 2. Who applies changes takes no lock but the nodes' own, and that of the overlay, whose holder waits for nobody. So a
+//!    writer that holds the lock of a key may apply them, and a full queue never waits for somebody who waits for the
+//!    queue. (A thread that read the store's index to learn what
 //!    a change was would need tickets that are taken before the lock.)
 //! 3. A write that was acknowledged before a scan began is in the tree when the scan reads it.
 //! 4. Nobody waits for a background thread to begin: whoever needs a change applied applies it, unless somebody is at
-//!    it just then.
+//!    it just then. So is the tree made.
 //!
 //! A scan is no snapshot. A key that is there from its beginning to its end comes exactly once, with a value that it
 //! has meanwhile; one that comes or goes meanwhile may come or not.
 
 mod cursor;
+pub(crate) mod dump;
 mod options;
+mod overlay;
 mod queue;
+mod rebuild;
 mod run;
 #[cfg_attr(
     not(test),
@@ -37,7 +53,7 @@ mod run;
 mod tree;
 
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::Environment;
@@ -45,6 +61,7 @@ use chimera_pmem::environment::{Task, TaskStep};
 
 pub(crate) use cursor::{Cursor, Direction};
 pub use options::{OrderOptions, TreeUpdates};
+pub(crate) use rebuild::RebuildStep;
 pub(crate) use run::KeyRun;
 pub(crate) use tree::Page;
 
@@ -52,6 +69,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::error::{Error, Result};
 use crate::types::order::OrderStats;
 use queue::{Change, Queue};
+use rebuild::Rebuild;
 use tree::{Payload, Tree, TreeShape};
 
 /// Changes that a background thread applies before it looks whether it is to stop.
@@ -62,6 +80,8 @@ const HELPED: usize = 8;
 /// An index of all keys in their order.
 pub(crate) struct Order {
     tree: Tree,
+    /// How the tree is made when the store is opened.
+    rebuild: Rebuild,
     queues: Box<[Queue]>,
     environment: Arc<dyn Environment>,
     options: OrderOptions,
@@ -69,6 +89,8 @@ pub(crate) struct Order {
     barriers: AtomicU64,
     /// The tree lacks changes: there was no memory for them.
     is_incomplete: AtomicBool,
+    /// The tree was made of a dump.
+    is_loaded: AtomicBool,
     backends: OnceLock<Box<[Backend]>>,
     /// Changes that were applied by others than background threads.
     helped: AtomicU64,
@@ -97,7 +119,8 @@ struct Backend {
 }
 
 impl Order {
-    /// An empty one. Applies nothing in the background until it is [started](Self::start).
+    /// One that is still to be [made](Self::begin_rebuild). Applies nothing in the background until it is
+    /// [started](Self::start).
     pub(crate) fn new(
         environment: Arc<dyn Environment>,
         options: OrderOptions,
@@ -115,11 +138,13 @@ impl Order {
         };
         Self {
             tree: Tree::new(shape),
+            rebuild: Rebuild::new(),
             queues: (0..queues).map(|_| Queue::new(options.queue_requests)).collect(),
             environment,
             options,
             barriers: AtomicU64::new(0),
             is_incomplete: AtomicBool::new(false),
+            is_loaded: AtomicBool::new(false),
             backends: OnceLock::new(),
             helped: AtomicU64::new(0),
         }
@@ -173,12 +198,94 @@ impl Order {
         TaskStep::Wait
     }
 
-    /// Makes the tree of the keys that the store has, before anybody uses the store.
-    pub(crate) fn build(&self, mut keys: KeyRun) {
-        let keys = keys.sorted().map(|key| (key, 0));
-        if let Err(error) = self.tree.build(&*self.environment, keys) {
+    /// Says how many keys the store has, before anybody uses it: all are to be gathered. Where there are none, the tree is
+    /// made.
+    pub(crate) fn begin_rebuild(&self, keys: u64) {
+        self.rebuild.begin(keys, self.options.part_keys);
+        if keys == 0 {
+            self.close_overlay();
+        }
+    }
+
+    /// Makes the tree of keys in strictly ascending order, before anybody uses the store. `false` when they are not, or
+    /// there is no memory: then they are to be gathered.
+    pub(crate) fn load<K: AsRef<[u8]>>(&self, keys: impl Iterator<Item = K>) -> bool {
+        let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        if built.is_ok() {
+            self.is_loaded.store(true, Ordering::Relaxed);
+            self.close_overlay();
+        }
+        built.is_ok()
+    }
+
+    /// Whether the tree has all keys, once it has caught up.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
+        self.is_ready() && !is_incomplete && self.rebuild.damage().is_none()
+    }
+
+    /// Parts into which the keys are divided, to be gathered side by side.
+    pub(crate) fn parts(&self) -> u64 {
+        self.rebuild.parts()
+    }
+
+    /// Whether the tree was made: then scans may begin, or are refused for good.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.rebuild.overlay.is_open()
+    }
+
+    /// # Errors
+    /// `NotYetOrdered` when the tree is not made, and scans are not to wait for it.
+    pub(crate) fn check_ready(&self) -> Result<()> {
+        if self.options.wait || self.is_ready() {
+            return Ok(());
+        }
+        let (done, total) = self.rebuild.progress();
+        Err(Error::NotYetOrdered { done, total })
+    }
+
+    /// One step of making the tree: a part of the keys, which `gather` finds at these positions; or the tree, of all
+    /// keys. Others may do the same, and may write.
+    ///
+    /// # Errors
+    /// As `gather`; scans are refused from then on.
+    pub(crate) fn rebuild_step(
+        &self,
+        gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
+    ) -> Result<RebuildStep> {
+        let rebuild = &self.rebuild;
+        if self.is_ready() || rebuild.is_stopped() {
+            return Ok(RebuildStep::Done);
+        }
+        if let Some(part) = rebuild.claim() {
+            // Without all keys there is nothing to wait for.
+            rebuild.gather(part, gather).inspect_err(|_| self.close_overlay())?;
+            return Ok(RebuildStep::Again);
+        }
+        let Some(runs) = rebuild.claim_runs() else { return Ok(RebuildStep::Busy) };
+        let keys = run::merged(&runs).take_while(|_| !rebuild.is_stopped());
+        let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        if rebuild.is_stopped() {
+            return Ok(RebuildStep::Done);
+        }
+        if let Err(error) = built {
             self.lacks_memory(&error);
         }
+        drop(runs);
+        self.close_overlay();
+        Ok(RebuildStep::Done)
+    }
+
+    /// From here on changes are made to the tree.
+    fn close_overlay(&self) {
+        let make = |key: &[u8], change| self.change_tree(key, change);
+        self.rebuild.overlay.close(&*self.environment, make);
+    }
+
+    /// The tree is not made any more, if it is not yet; scans would wait for ever.
+    pub(crate) fn stop_rebuild(&self) {
+        self.rebuild.stop();
     }
 
     /// Queues that `key` has come or gone. The caller holds the key's lock.
@@ -190,7 +297,7 @@ impl Order {
         let change = if is_there { Change::Present(0) } else { Change::Absent };
         let count = self.queues.len();
         if count == 0 {
-            return self.change_tree(key, change);
+            return self.make(key, change);
         }
         self.pass_barrier();
         let number = (xxhash_rust::xxh3::xxh3_64(key) % count as u64) as usize;
@@ -232,10 +339,10 @@ impl Order {
         }
     }
 
-    /// Waits until everything that was queued before is in the tree; applies it where nobody else does.
+    /// Waits until everything that was queued before is in the tree, which was made; applies it where nobody else does.
     ///
     /// # Errors
-    /// When there was no memory for all keys.
+    /// When there was no memory for all keys, or some could not be read.
     pub(crate) fn catch_up(&self) -> Result<()> {
         let barrier = self.options.barrier.then(|| Barrier::raise(&self.barriers));
         for queue in &self.queues {
@@ -250,6 +357,9 @@ impl Order {
             }
         }
         drop(barrier);
+        if let Some(damage) = self.rebuild.damage() {
+            return Err(damage);
+        }
         let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
         if is_incomplete { Err(Error::OrderIncomplete) } else { Ok(()) }
     }
@@ -270,7 +380,14 @@ impl Order {
     }
 
     fn apply(&self, queue: &Queue, most: usize) -> Option<usize> {
-        queue.apply(most, |key, change| self.change_tree(key, change))
+        queue.apply(most, |key, change| self.make(key, change))
+    }
+
+    /// Makes a change to the tree, or keeps it until there is one.
+    fn make(&self, key: &[u8], change: Change) {
+        if !self.rebuild.overlay.keep(&*self.environment, key, change) {
+            self.change_tree(key, change);
+        }
     }
 
     fn change_tree(&self, key: &[u8], change: Change) {
@@ -306,6 +423,9 @@ impl Order {
     pub(crate) fn stats(&self) -> OrderStats {
         let tree = self.tree.figures();
         OrderStats {
+            is_ready: self.is_complete(),
+            is_loaded: self.is_loaded.load(Ordering::Relaxed),
+            keys_gathered: self.rebuild.progress().0,
             keys: tree.keys,
             height: tree.height,
             leaves: tree.leaves,

@@ -23,6 +23,9 @@ pub struct OrderOptions {
     pub(super) threads: usize,
     pub(super) barrier: bool,
     pub(super) transactions: bool,
+    pub(super) wait: bool,
+    pub(super) part_keys: u64,
+    pub(super) dump_bytes: u32,
     pub(super) node_bytes: u32,
 }
 
@@ -35,6 +38,9 @@ impl Default for OrderOptions {
             threads: 1,
             barrier: false,
             transactions: true,
+            wait: true,
+            part_keys: 16 << 10,
+            dump_bytes: 1 << 20,
             node_bytes: 2048,
         }
     }
@@ -80,6 +86,27 @@ impl OrderOptions {
     /// [`OrderStats::transactions`](crate::OrderStats::transactions) says which is in force.
     pub fn hardware_transactions(mut self, transactions: bool) -> Self {
         self.transactions = transactions;
+        self
+    }
+
+    /// Whether a scan that comes before the tree of a store that was opened is made helps to make it, and waits. Default
+    /// true. With false it fails with [`NotYetOrdered`](crate::Error::NotYetOrdered), which says how far the tree is.
+    pub fn wait(mut self, wait: bool) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Keys that are gathered at a time when the tree is made.
+    #[doc(hidden)]
+    pub fn part_keys(mut self, keys: u64) -> Self {
+        self.part_keys = keys;
+        self
+    }
+
+    /// Most bytes of a run of blocks that keys are written to when the store is closed.
+    #[doc(hidden)]
+    pub fn dump_bytes(mut self, bytes: u32) -> Self {
+        self.dump_bytes = bytes;
         self
     }
 

@@ -1,6 +1,8 @@
 //! [`KeyRun`]: keys that are gathered in any order and read in theirs, to make a tree of.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// Keys that are gathered in any order.
 #[derive(Debug, Default)]
@@ -17,6 +19,13 @@ struct Gathered {
     length: u32,
 }
 
+impl Gathered {
+    fn key(self, bytes: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        &bytes[start..start + self.length as usize]
+    }
+}
+
 impl KeyRun {
     /// Adds a key.
     pub(crate) fn push(&mut self, key: &[u8]) {
@@ -29,23 +38,72 @@ impl KeyRun {
         self.keys.push(Gathered { head, start, length: key.len() as u32 });
     }
 
-    /// The keys in ascending order, each once.
-    ///
-    /// # Cost
-    /// Sorts in place.
-    pub(super) fn sorted(&mut self) -> impl Iterator<Item = &[u8]> {
+    /// Keys that were gathered.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Puts the keys in ascending order, in place.
+    pub(super) fn sort(&mut self) {
         let Self { bytes, keys } = self;
-        let key = |gathered: &Gathered| {
-            let start = gathered.start as usize;
-            &bytes[start..start + gathered.length as usize]
-        };
         keys.sort_unstable_by(|one, other| match one.head.cmp(&other.head) {
-            Ordering::Equal => key(one).cmp(key(other)),
+            Ordering::Equal => one.key(bytes).cmp(other.key(bytes)),
             order => order,
         });
-        keys.dedup_by(|one, other| key(one) == key(other));
-        keys.iter().map(key)
     }
+
+    fn front(&self, at: usize) -> Option<Front<'_>> {
+        let gathered = self.keys.get(at)?;
+        Some(Front { head: gathered.head, key: gathered.key(&self.bytes), run: self, next: at + 1 })
+    }
+}
+
+/// The first key of what is left of a sorted run.
+struct Front<'r> {
+    head: u64,
+    key: &'r [u8],
+    run: &'r KeyRun,
+    next: usize,
+}
+
+impl Ord for Front<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key))
+    }
+}
+
+impl PartialOrd for Front<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Front<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Front<'_> {}
+
+/// The keys of sorted runs in ascending order, each once.
+pub(super) fn merged(runs: &[KeyRun]) -> impl Iterator<Item = &[u8]> {
+    let mut fronts: BinaryHeap<_> =
+        runs.iter().filter_map(|run| run.front(0)).map(Reverse).collect();
+    let mut last = None;
+    std::iter::from_fn(move || {
+        loop {
+            let mut lowest = fronts.peek_mut()?;
+            let Front { key, run, next, .. } = lowest.0;
+            match run.front(next) {
+                Some(front) => lowest.0 = front,
+                None => drop(PeekMut::pop(lowest)),
+            }
+            if last.replace(key) != Some(key) {
+                return Some(key);
+            }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -59,13 +117,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_come_in_order_and_once(keys in prop::collection::vec(prop::collection::vec(0_u8..3, 1..12), 0..200)) {
-            let mut run = KeyRun::default();
-            for key in &keys {
-                run.push(key);
+        fn keys_come_in_order_and_once(
+            keys in prop::collection::vec(prop::collection::vec(0_u8..3, 1..12), 0..200),
+            count in 1_usize..6,
+        ) {
+            let mut runs: Vec<KeyRun> = (0..count).map(|_| KeyRun::default()).collect();
+            for (number, key) in keys.iter().enumerate() {
+                runs[number % 7 % count].push(key);
             }
+            runs.iter_mut().for_each(KeyRun::sort);
             let expected: BTreeSet<_> = keys.into_iter().collect();
-            prop_assert!(run.sorted().eq(expected.iter().map(Vec::as_slice)));
+            prop_assert!(merged(&runs).eq(expected.iter().map(Vec::as_slice)));
         }
     }
 }

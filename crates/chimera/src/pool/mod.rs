@@ -57,6 +57,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
+pub(crate) use superblock::CLOSED_WORDS;
 use superblock::ROOTS;
 
 /// The sites of the pool.
@@ -120,6 +121,8 @@ pub(crate) struct Pool<P: Pmem> {
     keeps_storage: bool,
     /// It had been closed in order.
     was_clean: bool,
+    /// What it said of itself then.
+    closed_words: [u64; CLOSED_WORDS],
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -140,6 +143,11 @@ impl<P: Pmem> Pool<P> {
     /// The directory of the pool's files; none on a device and in anonymous memory.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.files.is_in_directory().then_some(&*self.files.path)
+    }
+
+    /// Whether nobody can open it again.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.files.is_without_files()
     }
 
     /// Blocks handed out so far.
@@ -183,6 +191,11 @@ impl<P: Pmem> Pool<P> {
         store_superblock(&self.pmem, &superblock);
     }
 
+    /// What the engine said of the store when it was closed in order; zeros otherwise.
+    pub(crate) fn closed_words(&self) -> [u64; CLOSED_WORDS] {
+        self.closed_words
+    }
+
     /// Replaces roots of the engine atomically: with what `change` makes of them. What they lead to must be
     /// durable. Both copies of the superblock say so on return, so that either one alone is enough.
     ///
@@ -217,7 +230,13 @@ impl<P: Pmem> Pool<P> {
     ///
     /// # Errors
     /// When the medium fails; the pool then stays marked as open.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for engines with nothing to say"))]
     pub(crate) fn close(&self) -> Result<()> {
+        self.close_with([0; CLOSED_WORDS])
+    }
+
+    /// As [`close`](Self::close), with words that are in force until the pool is opened again.
+    pub(crate) fn close_with(&self, closed_words: [u64; CLOSED_WORDS]) -> Result<()> {
         if self.read_only {
             return Ok(());
         }
@@ -236,6 +255,7 @@ impl<P: Pmem> Pool<P> {
         self.change_superblock(|superblock| {
             superblock.segments = needed;
             superblock.closing = Closing::Clean;
+            superblock.set_closed_words(closed_words);
         });
         self.sync()?;
         if closing == Closing::Incomplete || needed < segments {

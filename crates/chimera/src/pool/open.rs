@@ -15,8 +15,8 @@ use super::segment::{self, Section};
 use super::storage::{self, Mapped};
 use super::superblock::FILE_BYTES;
 use super::{
-    BlockMap, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT, checked_word,
-    copy_of, sites, steps, store_superblock,
+    BlockMap, CLOSED_WORDS, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT,
+    checked_word, copy_of, sites, steps, store_superblock,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -73,13 +73,15 @@ impl<P: Pmem> Pool<P> {
             }
         }
         let clean = superblock.closing == Closing::Clean;
+        let closed_words = superblock.closed_words();
         power_lost(&superblock, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
         storage::ensure_used(&pmem, &files, &map, &segments, used)?;
-        let parts = Parts { files, superblock, map, segments, used, was_clean: clean };
+        let parts =
+            Parts { files, superblock, map, segments, used, was_clean: clean, closed_words };
         Ok((Self::assemble(pmem, environment, options, parts), Opened { created, clean }))
     }
 
@@ -90,7 +92,7 @@ impl<P: Pmem> Pool<P> {
         options: &PoolOptions,
         parts: Parts,
     ) -> Self {
-        let Parts { files, superblock, map, segments, used, was_clean } = parts;
+        let Parts { files, superblock, map, segments, used, was_clean, closed_words } = parts;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
@@ -114,6 +116,7 @@ impl<P: Pmem> Pool<P> {
             ahead_blocks,
             keeps_storage: options.populate_at_open,
             was_clean,
+            closed_words,
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
@@ -134,6 +137,7 @@ impl<P: Pmem> Pool<P> {
         self.write_back_found();
         let boot_id = self.environment.boot_id();
         self.change_superblock(|superblock| {
+            superblock.set_closed_words([0; CLOSED_WORDS]);
             if superblock.closing != Closing::Open {
                 superblock.boot_id = boot_id;
                 superblock.closing = self.open_state();
@@ -192,6 +196,7 @@ struct Parts {
     /// Blocks in use.
     used: u64,
     was_clean: bool,
+    closed_words: [u64; CLOSED_WORDS],
 }
 
 /// Where blocks lie in a pool of these sizes; what is wrong with them, where there can be no such pool.

@@ -27,6 +27,8 @@ pub(crate) const COPY_STRIDE: u64 = 4096;
 pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
 /// Roots that an engine has.
 pub(crate) const ROOTS: usize = 4;
+/// The last roots of these say something of a store only while it is closed in order.
+pub(crate) const CLOSED_WORDS: usize = 2;
 
 /// Where in a copy the words lie that are more than one number's.
 const ROOTS_AT: usize = 10;
@@ -155,6 +157,16 @@ impl Superblock {
     /// The words of a copy that are in use.
     pub(crate) fn words_used(&self) -> usize {
         AREA_AT + self.area.len()
+    }
+
+    /// The roots that are there only while the store is closed in order.
+    pub(crate) fn closed_words(&self) -> [u64; CLOSED_WORDS] {
+        let [.., number, keys] = self.roots;
+        if self.closing == Closing::Clean { [number, keys] } else { [0; CLOSED_WORDS] }
+    }
+
+    pub(crate) fn set_closed_words(&mut self, words: [u64; CLOSED_WORDS]) {
+        self.roots[ROOTS - CLOSED_WORDS..].copy_from_slice(&words);
     }
 
     /// As the words of a copy; those that are not in use are 0.

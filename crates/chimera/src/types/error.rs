@@ -119,6 +119,18 @@ pub enum Error {
          it again"
     )]
     OrderIncomplete,
+    /// A scan of a store that was opened a moment ago, with [`OrderOptions::wait`](crate::OrderOptions::wait) switched
+    /// off.
+    #[error(
+        "the order of this store's keys is still being made, of {done} of {total} keys: scan it again later, or leave \
+         `OrderOptions::wait` on"
+    )]
+    NotYetOrdered {
+        /// Keys that were gathered so far.
+        done: u64,
+        /// Keys that the store had when it was opened.
+        total: u64,
+    },
     /// A position inside a value that is not inside.
     #[error(
         "8 bytes at {at} do not lie in a value of {value_bytes} bytes: give a position that leaves \
@@ -258,6 +270,8 @@ pub enum ErrorKind {
     AlreadyExists,
     /// Somebody else holds the store, or a part of this program does.
     InUse,
+    /// The store is still being made ready for it: to be tried again later.
+    NotReady,
     /// A key, value, position or option that cannot be; the caller's mistake. Nothing was changed.
     InvalidArgument,
     /// The store, or a stream, is another one than was expected.
@@ -287,6 +301,7 @@ impl Error {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::AlreadyExists { .. } => ErrorKind::AlreadyExists,
             Self::Locked { .. } | Self::StillInUse { .. } => ErrorKind::InUse,
+            Self::NotYetOrdered { .. } => ErrorKind::NotReady,
             Self::InvalidOptions(_)
             | Self::KeySize { .. }
             | Self::ValueSize { .. }

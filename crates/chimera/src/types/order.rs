@@ -6,6 +6,12 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OrderStats {
+    /// Whether the tree has all keys: it is made in the background when a store is opened.
+    pub is_ready: bool,
+    /// Whether it was made of what the store had written when it was closed.
+    pub is_loaded: bool,
+    /// Keys that were gathered for it so far.
+    pub keys_gathered: u64,
     /// Keys in the tree; changes that wait are not in it yet.
     pub keys: u64,
     /// Nodes from the root to a leaf.

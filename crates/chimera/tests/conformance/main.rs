@@ -24,6 +24,7 @@ mod model;
 mod opening;
 mod ordered;
 mod read_only;
+mod rebuild;
 mod reclamation;
 mod reopening;
 mod reports;
@@ -53,6 +54,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "fixed_size", tests: fixed_size::TESTS },
     Theme { name: "in_place", tests: in_place::TESTS },
     Theme { name: "ordered", tests: ordered::TESTS },
+    Theme { name: "rebuild", tests: rebuild::TESTS },
     Theme { name: "atomic_batch", tests: &[] },
     Theme { name: "snapshots", tests: &[] },
 ];

@@ -9,6 +9,7 @@ use super::steps;
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::partitioned_hash::{self, HashShape};
+use crate::ordered::dump;
 use crate::pool::{BlockMap, Superblock, runs};
 use crate::records::item_heap;
 use crate::types::error::{Error, Result};
@@ -85,6 +86,7 @@ impl EngineType for Type {
             item_heap::sites::ALL,
             item_heap::steps::ALL,
             steps::ALL,
+            dump::sites::ALL,
             runs::sites::ALL,
         ];
         lists.concat()

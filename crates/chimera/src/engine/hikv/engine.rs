@@ -1,9 +1,11 @@
 //! HiKV as an [`Engine`]: what the rest of the store calls.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
-use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Type};
+use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, KINDS, Type};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::KeyLocks;
 use crate::engine::shared::client::SharedClient;
@@ -12,7 +14,10 @@ use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::metrics::{Exposition, Kind};
+use crate::ordered::Order;
+use crate::pool::CLOSED_WORDS;
 use crate::records::item_heap::ItemHeap;
+use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::layout::RecordLayout;
@@ -61,6 +66,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             parameters,
             index,
             heap,
+            dumped: Mutex::default(),
             salvages,
         };
         let recovered = engine.recover(options)?;
@@ -141,12 +147,25 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.list_from(client, from, take)
     }
 
-    fn list_keys(&self, _: &mut SharedClient, take: impl FnMut(&[u8])) -> Result<()> {
-        self.list_all_keys(take)
+    fn list_keys(
+        &self,
+        _: &mut SharedClient,
+        positions: RangeInclusive<u64>,
+        take: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.list_keys_at(&positions, take)
     }
 
     fn records(&self) -> u64 {
         self.index.len()
+    }
+
+    fn load_order(&self, order: Option<&Order>) -> Result<bool> {
+        self.load_dump(order)
+    }
+
+    fn save_order(&self) -> [u64; CLOSED_WORDS] {
+        self.save_dump()
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
@@ -160,14 +179,14 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             index_load: part(self.index.len(), sizes.index_slots),
             directory_depth: self.index.directory_depth(),
             heap_load: part(sizes.item_bytes, sizes.heap_bytes),
-            runs: self.core.pool.count_runs(&[HASH, HEAP]),
+            runs: self.core.pool.count_runs(&KINDS),
             sizes,
         }))
     }
 
     fn stats(&self) -> EngineFigures {
         EngineFigures {
-            blocks_free: self.core.pool.count_runs(&[HASH, HEAP]).free_blocks,
+            blocks_free: self.core.pool.count_runs(&KINDS).free_blocks,
             dram_index_bytes: self.index.bytes(),
             dram_table_bytes: self.heap.bytes() + self.keys.bytes(),
             details: EngineStats::Hikv(self.report()),

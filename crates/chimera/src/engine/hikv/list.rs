@@ -1,12 +1,15 @@
 //! Listings: every record, in the order of the hashes of keys, which stays the same for as long as the store lives. A
 //! *position* is a hash.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::Pmem;
 
 use super::Hikv;
-use super::read::Unsound;
+use super::read::{ATTEMPTS, Unsound};
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
+use crate::index::Probe;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::error::{Error, Result};
 
@@ -38,30 +41,65 @@ impl<P: Pmem> Hikv<P> {
         Ok(())
     }
 
-    /// Hands every key to `take`, in no order, while nobody writes. Values are not read.
-    pub(super) fn list_all_keys(&self, mut take: impl FnMut(&[u8])) -> Result<()> {
-        let (mut batch, mut key, mut next) = (Batch::default(), Vec::new(), Some(0));
-        while let Some(from) = next {
+    /// Hands every key at these positions to `take`, in the order of positions. Values are not read. Others may write: a
+    /// key that is there all the time comes, because its hash is in the index when the listing comes to its segment, and
+    /// then all keys of this hash are read as they are at one moment.
+    pub(super) fn list_keys_at(
+        &self,
+        positions: &RangeInclusive<u64>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        let (mut batch, mut keys, mut next) =
+            (Batch::default(), Vec::new(), Some(*positions.start()));
+        while let Some(from) = next.filter(|next| positions.contains(next)) {
             self.index.list(from, &mut batch);
             next = batch.next;
             if let (Some(at), false) = (batch.damages.first(), self.salvages) {
                 return Err(Error::corrupted("a part of the index is damaged", *at));
             }
-            for (number, (hash, at)) in batch.entries.iter().enumerate() {
+            batch.entries.retain(|(hash, _)| positions.contains(hash));
+            batch.entries.dedup_by_key(|(hash, _)| *hash);
+            for (number, (hash, _)) in batch.entries.iter().enumerate() {
                 if let Some((_, ahead)) = batch.entries.get(number + AHEAD) {
                     self.heap.prefetch(*ahead);
                 }
-                match self.heap.decode(*at).filter(|item| self.is_of(item, *hash)) {
-                    Some(item) => {
-                        self.heap.read_key(&item, &mut key);
-                        take(&key);
-                    }
-                    None if self.salvages => {}
-                    None => return Err(Unsound { at: *at }.into_error()),
-                }
+                let count = self.read_keys(*hash, &mut keys)?;
+                keys[..count].iter().for_each(|key: &Vec<u8>| take(key));
             }
         }
         Ok(())
+    }
+
+    /// Reads all keys of this hash, as they are at one moment, into the first so many of `keys`.
+    fn read_keys(&self, hash: u64, keys: &mut Vec<Vec<u8>>) -> Result<usize> {
+        for attempt in 0..ATTEMPTS {
+            let mut count = 0;
+            // Each entry is looked at: what is taken is what the whole window had when nobody changed it.
+            let outcome = self.index.find_once(hash, &mut |at| {
+                if keys.len() == count {
+                    keys.push(Vec::new());
+                }
+                match self.heap.decode(at) {
+                    Some(item) if self.read_key(&item, hash, &mut keys[count]) => {
+                        count += 1;
+                        Probe::NotThis
+                    }
+                    _ => self.judge::<()>(Err(Unsound { at })),
+                }
+            });
+            if let Some(outcome) = outcome {
+                let found = outcome?.transpose().map_err(Unsound::into_error);
+                return found.map(|_| count);
+            }
+            self.core.environment().relax(attempt);
+        }
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let items = self.find_alike(hash)?;
+        keys.resize_with(keys.len().max(items.len()), Vec::new);
+        for (item, key) in items.iter().zip(keys) {
+            self.heap.read_key(item, key);
+        }
+        Ok(items.len())
     }
 
     /// Hands the records of all keys of a hash to `take`, as long as it says `true`.

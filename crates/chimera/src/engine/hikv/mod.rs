@@ -30,6 +30,7 @@ mod creation;
 mod engine;
 mod list;
 mod options;
+mod order;
 mod read;
 mod recovery;
 mod report;
@@ -41,8 +42,10 @@ use crate::engine::Core;
 use crate::engine::shared::KeyLocks;
 use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::pool::BlockKind;
+use crate::pool::runs::Run;
 use crate::records::item_heap::ItemHeap;
 use crate::records::limits::Limits;
+use crate::sync::Mutex;
 use crate::types::verify_reads::VerifyReads;
 use creation::Parameters;
 pub(crate) use creation::Type;
@@ -63,6 +66,8 @@ mod steps {
 /// The kinds of runs.
 const HASH: BlockKind = BlockKind::new(1, "hikv.hash");
 const HEAP: BlockKind = BlockKind::new(2, "hikv.heap");
+const ORDER: BlockKind = BlockKind::new(3, "hikv.order");
+const KINDS: [BlockKind; 3] = [HASH, HEAP, ORDER];
 
 /// The engine: one open store.
 pub(crate) struct Hikv<P: Pmem> {
@@ -74,6 +79,8 @@ pub(crate) struct Hikv<P: Pmem> {
     keys: KeyLocks,
     /// Whether gets verify the sums of values: never where there are none.
     verify_reads: VerifyReads,
+    /// Runs that the last life wrote keys to, in their order. None any more once the store takes writes.
+    dumped: Mutex<Vec<Run>>,
     /// What is damaged is passed over.
     salvages: bool,
 }

@@ -21,7 +21,7 @@ use crate::types::error::{Error, Result};
 use crate::types::verify_reads::VerifyReads;
 
 /// Attempts without a lock.
-const ATTEMPTS: u32 = 8;
+pub(super) const ATTEMPTS: u32 = 8;
 /// Keys of a `multi_get` whose misses overlap.
 const GROUP: usize = 16;
 
@@ -154,7 +154,7 @@ impl<P: Pmem> Hikv<P> {
 
     /// What a lookup makes of an item that was found, or is damaged.
     #[inline(always)]
-    fn judge<T>(&self, outcome: Result<T, Unsound>) -> Probe<Result<T, Unsound>> {
+    pub(super) fn judge<T>(&self, outcome: Result<T, Unsound>) -> Probe<Result<T, Unsound>> {
         if outcome.is_err() && self.salvages { Probe::NotThis } else { Probe::Found(outcome) }
     }
 
@@ -168,9 +168,13 @@ impl<P: Pmem> Hikv<P> {
 
     /// Whether an item has a key of this hash, as it was written.
     pub(super) fn is_of(&self, item: &Item, hash: u64) -> bool {
-        let mut key = Vec::new();
-        self.heap.read_key(item, &mut key);
-        self.core.hash.of(&key) == hash && self.heap.is_sound(item, hash, None)
+        self.read_key(item, hash, &mut Vec::new())
+    }
+
+    /// Reads the key of an item. Whether it has this hash, as it was written.
+    pub(super) fn read_key(&self, item: &Item, hash: u64, key: &mut Vec<u8>) -> bool {
+        self.heap.read_key(item, key);
+        self.core.hash.of(key) == hash && self.heap.is_sound(item, hash, None)
     }
 
     /// Finds the item of `key`, whose lock the caller holds.

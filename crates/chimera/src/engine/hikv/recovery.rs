@@ -6,7 +6,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::read::Unsound;
-use super::{HASH, HEAP, Hikv, steps};
+use super::{HASH, Hikv, KINDS, ORDER, steps};
 use crate::engine::Options;
 use crate::pool::runs::FoundRun;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -76,14 +76,17 @@ impl<P: Pmem> Hikv<P> {
     fn find_runs(&mut self, salvage: bool) -> Result<u64> {
         let _booked = self.core.book(Operation::Recovery, 0);
         let (pool, mut lost) = (&self.core.pool, 0);
-        pool.recover_runs(&[HASH, HEAP], salvage, |run| {
+        let mut dumped = Vec::new();
+        pool.recover_runs(&KINDS, salvage, |run| {
             match run {
                 FoundRun::InUse(run) if run.is(HASH) => self.index.adopt(run),
+                FoundRun::InUse(run) if run.is(ORDER) => dumped.push(run),
                 FoundRun::InUse(run) => self.heap.adopt(run),
                 FoundRun::Damaged(_) => lost += 1,
             }
             Ok(())
         })?;
+        *lock(&self.dumped) = dumped;
         let arranged = self.index.arrange()?;
         lost += arranged.damages;
         if !pool.read_only && lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {

@@ -10,6 +10,7 @@
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: records as listings give them, and their positions.
 //! - `maintenance`: steps of work in the background, and their pace.
+//! - `order`: making the order of the keys of a store that is opened.
 //! - `scan`: records in the order of their keys.
 //! - `scrub`: verifying a store, step by step.
 //! - `recovery`: work on many blocks by several threads.
@@ -20,6 +21,7 @@ pub(crate) mod creation;
 mod keys;
 pub(crate) mod listing;
 pub(crate) mod maintenance;
+pub(crate) mod order;
 mod poison;
 pub(crate) mod puts;
 pub(crate) mod recovery;

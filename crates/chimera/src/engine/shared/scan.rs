@@ -1,44 +1,16 @@
-//! Scans: the records of keys that an [`Order`] has, and making one for a store that is opened.
-
-use std::sync::Arc;
+//! Scans: the records of keys that the order of a store has.
 
 use chimera_pmem::Pmem;
 
 use super::settle;
-use crate::engine::{Core, Engine};
-use crate::ordered::{Cursor, Direction, KeyRun, Order};
-use crate::types::error::{Error, Result};
+use crate::engine::Engine;
+use crate::ordered::{Cursor, Direction};
+use crate::types::error::Result;
 
 /// Keys whose cache misses overlap.
 const TOGETHER: usize = 16;
 /// Bytes of a value from which on records are read one by one: they might not be wanted.
 const LARGE_BYTES: usize = 16 << 10;
-
-impl<P: Pmem> Core<P> {
-    /// The order of the store's keys.
-    ///
-    /// # Errors
-    /// `NotOrdered` when the store was opened without.
-    pub(crate) fn order(&self) -> Result<&Arc<Order>> {
-        self.changes.order().ok_or(Error::NotOrdered)
-    }
-}
-
-/// Enters all keys of a store that nobody uses yet in its order, if it is to have one.
-///
-/// # Errors
-/// When a key does not match its checksum.
-pub(crate) fn fill_order<P: Pmem, E: Engine<P>>(engine: &E) -> Result<()> {
-    let Some(order) = engine.core().changes.order() else { return Ok(()) };
-    let mut client = engine.client(0);
-    let mut keys = KeyRun::default();
-    let listed = engine.list_keys(&mut client, |key| keys.push(key));
-    engine.end(&mut client);
-    engine.core().forget();
-    listed?;
-    order.build(keys);
-    Ok(())
-}
 
 /// Hands the records of the next keys of a range to `take`, of `most` keys at the most, until it says `false`: then
 /// the keys behind stay in the range. Leaves out keys that are not there any more. `false` when there are no keys left.

@@ -1,5 +1,7 @@
 //! Viper as an [`Engine`]: what the rest of the store calls.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::Pmem;
 
 use super::{Client, Stats, Type, Viper};
@@ -135,8 +137,13 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.list(client, from, take)
     }
 
-    fn list_keys(&self, _: &mut Client, take: impl FnMut(&[u8])) -> Result<()> {
-        self.list_keys(take)
+    fn list_keys(
+        &self,
+        _: &mut Client,
+        positions: RangeInclusive<u64>,
+        take: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {

@@ -3,6 +3,8 @@
 //! The order is that of the index, which follows from the keys' hashes and so from the superblock's seed.
 //! A *position* is a place in it; each key has one, and hardly ever two keys the same.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::Pmem;
 
 use super::read::Unsound;
@@ -56,13 +58,20 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(())
     }
 
-    /// Hands every key to `take`, in no order, while nobody writes. Values are not read.
-    pub(crate) fn list_keys(&self, mut take: impl FnMut(&[u8])) -> Result<()> {
+    /// Hands every key at these positions to `take`, in no order. Values are not read. Others may write: a key that is
+    /// there all the time comes, because its entry is in the index when the listing comes to its segment, and it is found
+    /// at the entry's location, or has moved and is looked up by its hash.
+    pub(crate) fn list_keys(
+        &self,
+        positions: &RangeInclusive<u64>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<()> {
         let (mut batch, mut key) = (Vec::new(), Vec::new());
-        let mut next = Some(0);
-        while let Some(from) = next {
+        let mut next = Some(*positions.start());
+        while let Some(from) = next.filter(|next| positions.contains(next)) {
             batch.clear();
             next = self.index.list(from, &mut batch);
+            batch.retain(|(hash, _)| positions.contains(&position_of(*hash)));
             for (number, (hash, location)) in batch.iter().enumerate() {
                 if let Some((_, ahead)) = batch.get(number + AHEAD) {
                     let place = self.pages.place_of(*ahead);
@@ -71,11 +80,32 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 }
                 match self.read_listed_key(*hash, *location, &mut key) {
                     Probe::Found(()) => take(&key),
-                    _ => self.is_gone(*hash, *location)?,
+                    _ => self.list_moved(*hash, *location, &mut take)?,
                 }
             }
         }
         Ok(())
+    }
+
+    /// Hands all keys of a hash to `take`, of which one was listed at a location where it is not any more.
+    #[cold]
+    fn list_moved(&self, hash: u64, listed: Location, take: &mut impl FnMut(&[u8])) -> Result<()> {
+        let (mut keys, mut key) = (Vec::<Vec<u8>>::new(), Vec::new());
+        // When nothing is found there was, at some moment, no key of this hash that has not come.
+        let mut find_other = || {
+            let found = self.index.find(hash, |found| {
+                match self.read_listed_key(hash, found.location, &mut key) {
+                    Probe::Found(()) if keys.contains(&key) => Probe::NotThis,
+                    probe => probe,
+                }
+            });
+            found.map(|()| {
+                take(&key);
+                keys.push(key.clone());
+            })
+        };
+        while find_other().is_some() {}
+        self.is_gone(hash, listed)
     }
 
     /// Reads the record that the index listed at `location`, or wherever it has moved since. `false`

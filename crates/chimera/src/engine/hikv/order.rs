@@ -1,0 +1,52 @@
+//! The order of keys, written when the store is closed and read when it is opened again. See [`dump`].
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::{Hikv, ORDER};
+use crate::ordered::Order;
+use crate::ordered::dump::{self, Dump};
+use crate::pool::CLOSED_WORDS;
+use crate::sync::lock;
+use crate::types::error::Result;
+
+impl<P: Pmem> Hikv<P> {
+    /// Makes the order of the keys of a dump, if it is whole and has as many keys as the index; frees all dumps.
+    pub(super) fn load_dump(&self, order: Option<&Order>) -> Result<bool> {
+        let pool = &self.core.pool;
+        let _booked = self.core.book(Operation::Recovery, 0);
+        let runs = std::mem::take(&mut *lock(&self.dumped));
+        let dump = Dump::from_words(pool.closed_words())
+            .filter(|dump| !self.salvages && dump.keys() == self.index.len());
+        let is_loaded = order.zip(dump).is_some_and(|(order, dump)| {
+            let is_key = |key: &[u8]| self.limits.check_key(key).is_ok();
+            let parts = dump::read(pool, &runs, dump, is_key);
+            parts.is_some_and(|parts| order.load(parts.iter().flat_map(|part| dump::entries(part))))
+        });
+        // A store that lacks a part changes nothing.
+        if !pool.read_only && self.core.poison.failure().is_none() {
+            runs.into_iter().try_for_each(|run| pool.free_run(run))?;
+            self.core.forget();
+        }
+        Ok(is_loaded)
+    }
+
+    /// Writes a dump, where the order has all keys and the pool has room for it.
+    pub(super) fn save_dump(&self) -> [u64; CLOSED_WORDS] {
+        let pool = &self.core.pool;
+        let Some(order) = self.core.changes.order() else { return [0; CLOSED_WORDS] };
+        let is_last = pool.read_only || pool.is_anonymous();
+        if is_last || self.salvages || !order.is_ready() || order.catch_up().is_err() {
+            return [0; CLOSED_WORDS];
+        }
+        let _booked = self.core.book(Operation::Recovery, 0);
+        let written = dump::write(pool, ORDER, order);
+        self.core.forget();
+        match written {
+            Ok(dump) => dump.to_words(),
+            Err(error) => {
+                log::info!("the next open gathers the order of keys anew: {error}");
+                [0; CLOSED_WORDS]
+            }
+        }
+    }
+}
