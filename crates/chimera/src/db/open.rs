@@ -10,7 +10,7 @@ use super::close::Lease;
 use super::publish::publisher;
 use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner};
-use crate::engine::shared::maintenance::Pace;
+use crate::engine::shared::maintenance::{Pace, Step};
 use crate::engine::{Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
 use crate::pool::{Closing, NewPool, Pool, Superblock};
@@ -83,6 +83,7 @@ pub(super) fn on<P: Pmem>(
     let inner = Arc::new(Inner {
         kind,
         engine,
+        rebuilding: OnceLock::new(),
         reclaim: OnceLock::new(),
         scrubbing: OnceLock::new(),
         scrub: Scrub::default(),
@@ -103,11 +104,31 @@ pub(super) fn on<P: Pmem>(
     if let Some(order) = inner.engine.core().changes.order().filter(|_| !options.pool.read_only) {
         order.start().map_err(Error::io("start a thread for", path))?;
     }
+    start_rebuild(&inner).map_err(Error::io("start a thread for", path))?;
     start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;
     if let Some(every) = options.scrub_every {
         scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
     }
     Ok(Db { inner, lease: Arc::new(lease) })
+}
+
+/// Starts the task that ends what opening left to be done, if there is something.
+fn start_rebuild<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
+    if !inner.engine.is_rebuilding() {
+        return Ok(());
+    }
+    let rebuilding = Arc::downgrade(inner);
+    let step = move || {
+        let Some(inner) = rebuilding.upgrade() else { return TaskStep::Done };
+        match inner.engine.rebuild_step() {
+            Step::More { .. } => TaskStep::Again,
+            Step::Done => TaskStep::Done,
+        }
+    };
+    let task = inner.engine.core().environment().spawn("chimera-rebuild", Box::new(step))?;
+    // Only ever started once.
+    inner.rebuilding.get_or_init(|| task);
+    Ok(())
 }
 
 /// Starts the task that reclaims space, if there is to be one.

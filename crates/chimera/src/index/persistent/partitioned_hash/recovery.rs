@@ -1,8 +1,11 @@
 //! Recovery: the segments in force are found from the headers of all runs, and the directory is built.
 
+use std::ops::Range;
+
 use chimera_pmem::{CACHE_LINE, Pmem};
 
 use super::layout::Prefix;
+use super::segment::Segment;
 use super::slots::Slot;
 use super::{PartitionedHash, no_memory, sites, steps};
 use crate::pool::runs::Run;
@@ -139,7 +142,7 @@ impl<P: Pmem> PartitionedHash<P> {
             self.directory.ensure_depth(depth).map_err(no_memory)?;
         }
         for (number, candidate) in candidates.iter().enumerate() {
-            self.segment(number as u64).begin(candidate.at, candidate.prefix, 0);
+            self.segment(number as u64).begin(candidate.at, candidate.prefix, 0, 0);
             self.publish(candidate.prefix, number as u64);
         }
         Ok(())
@@ -153,9 +156,22 @@ impl<P: Pmem> PartitionedHash<P> {
         mut take: impl FnMut(u64, Option<(u64, u64)>) -> bool,
     ) {
         let segment = self.segment(number);
+        let (count, mut entries) = (self.slots(segment).count(), 0);
+        self.each_found(segment, 0..count, |slot_at, found| {
+            entries += u32::from(take(slot_at, found));
+        });
+        segment.set_entries(entries);
+    }
+
+    /// Hands the entries in some slots of a segment to `take`, and the slots that are damaged.
+    pub(super) fn each_found(
+        &self,
+        segment: &Segment,
+        range: Range<u32>,
+        mut take: impl FnMut(u64, Option<(u64, u64)>),
+    ) {
         let (slots, prefix) = (self.slots(segment), segment.prefix());
-        let mut entries = 0;
-        for slot in 0..slots.count() {
+        for slot in range {
             let found = match slots.read(slot) {
                 Slot::Empty => continue,
                 Slot::Entry { signature, .. }
@@ -168,8 +184,7 @@ impl<P: Pmem> PartitionedHash<P> {
                 }
                 Slot::Entry { .. } | Slot::Damaged => None,
             };
-            entries += u32::from(take(slots.offset(slot), found));
+            take(slots.offset(slot), found);
         }
-        segment.set_entries(entries);
     }
 }
