@@ -86,3 +86,49 @@ fn a_damaged_entry_is_refused_when_the_store_is_opened() {
     }
     assert!(refused > 3, "{refused} refused");
 }
+
+/// The position of a slot, as docs/FORMAT.md has it.
+fn position(signature: u64, at: u64) -> u64 {
+    let mixed = signature
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(at.wrapping_mul(0xd6e8_feb8_6659_fd93));
+    at | mixed >> 49 << 48 | 1 << 63
+}
+
+/// Offsets in `bytes` of the slots with an entry, its signature and where it leads to.
+fn entries(bytes: &[u8]) -> Vec<(usize, u64, u64)> {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let entry = |at: usize| {
+        let (signature, found) = (word(at), word(at + 8));
+        let leads_to = found & ((1 << 48) - 1);
+        (leads_to > 0 && found == position(signature, leads_to))
+            .then_some((at, signature, leads_to))
+    };
+    (0..bytes.len() / 16).filter_map(|slot| entry(16 * slot)).collect()
+}
+
+#[test]
+fn an_entry_that_leads_to_no_place_of_an_item_is_refused_when_the_store_is_opened() {
+    let directory = scratch();
+    let path = directory.path();
+    fill(path, &options(), 400);
+    let files = bytes_of(path);
+    let (name, all) = files
+        .iter()
+        .map(|(name, bytes)| (name, entries(bytes)))
+        .max_by_key(|(_, all)| all.len())
+        .expect("a file");
+    assert!(all.len() > 100, "{} entries", all.len());
+    let first = all.iter().map(|(_, _, leads_to)| *leads_to).min().expect("an entry");
+    for (at, signature, leads_to) in all.iter().step_by(40) {
+        // Between two units, before the first run of items, behind the last one.
+        for forged in [leads_to + 8, first - first % 2048 - 32, 1 << 30] {
+            restore(path, &files);
+            let word = position(*signature, forged).to_le_bytes();
+            change(path, &name.to_string_lossy(), |bytes| {
+                bytes[at + 8..at + 16].copy_from_slice(&word)
+            });
+            assert!(is_damage(&Db::open(path, &options())), "leads to {forged}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use chimera_pmem::{CACHE_LINE, Pmem};
+use chimera_pmem::Pmem;
 
 use super::layout::Prefix;
 use super::segment::Segment;
@@ -29,8 +29,17 @@ struct Candidate {
 }
 
 impl<P: Pmem> PartitionedHash<P> {
-    /// Takes over a run that the pool found.
+    /// Takes over a run that the pool found, while the pool walks its runs.
+    ///
+    /// # Durability
+    /// Where a process was killed, what the run holds is durable with the pool's next fence, which ends its walk.
+    ///
+    /// # Cost
+    /// After a kill all of its lines.
     pub(crate) fn adopt(&mut self, run: Run) {
+        if self.pool.may_hold_undurable() {
+            self.pool.pmem.flush(self.pool.run_bytes(&run), sites::FOUND);
+        }
         self.found.push(run);
     }
 
@@ -40,11 +49,8 @@ impl<P: Pmem> PartitionedHash<P> {
     /// # Errors
     /// `Corrupted` for damage; with salvage it is counted.
     ///
-    /// # Durability
-    /// Where a process was killed, what its segments hold is durable on return.
-    ///
     /// # Cost
-    /// A line of each segment; after a kill all lines, and 1 fence.
+    /// A line of each segment.
     pub(crate) fn arrange(&mut self) -> Result<Arranged> {
         let (mut arranged, mut candidates) = (Arranged::default(), Vec::new());
         for run in std::mem::take(&mut self.found) {
@@ -52,13 +58,6 @@ impl<P: Pmem> PartitionedHash<P> {
                 Ok(candidate) => candidates.push(candidate),
                 Err(error) => self.pass_over(error, &mut arranged)?,
             }
-        }
-        if self.pool.may_hold_undurable() && !candidates.is_empty() {
-            for candidate in &candidates {
-                let bytes = CACHE_LINE + u64::from(self.buckets) * CACHE_LINE;
-                self.pool.pmem.flush(self.pool.extent(candidate.at, bytes), sites::FOUND);
-            }
-            self.pool.pmem.fence(sites::FOUND);
         }
         candidates.sort_by_key(|candidate| (candidate.prefix.range().0, candidate.prefix.depth));
         self.arrange_sorted(candidates, &mut arranged)?;
