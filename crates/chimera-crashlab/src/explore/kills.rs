@@ -37,7 +37,7 @@ fn run(actions: &[Action], mutation: Option<Mutation>) -> (Arc<Machine>, Recordi
     let environment: Arc<dyn Environment> = Arc::new(SteppedEnvironment::with_files(1, files));
     let model = Model::new(SUBJECT.keys());
     let nothing = Expectation::certain(model, SUBJECT.loss(End::PowerLoss));
-    let recording = record(&SUBJECT, &machine, &environment, &nothing, actions);
+    let recording = record(&SUBJECT, &machine, &environment, &nothing, actions, &|| ());
     assert_eq!(recording.failure, None);
     (machine, recording)
 }

@@ -144,7 +144,13 @@ impl<'a, S: Subject> Lab<'a, S> {
         self.counts.epochs += 1;
         self.environment.reboot();
         let environment: Arc<dyn Environment> = self.environment.clone();
-        let recording = record(self.subject, &self.working, &environment, expectation, actions);
+        let between = || {
+            if self.subject.steps_tasks() {
+                self.environment.step_tasks();
+            }
+        };
+        let (subject, working) = (self.subject, &self.working);
+        let recording = record(subject, working, &environment, expectation, actions, &between);
         let working = self.working.clone();
         let trace = working.state();
         let snapshot = self.crashes(expectation, &recording, &trace, crash, points, seed)?;

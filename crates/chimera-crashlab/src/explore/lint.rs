@@ -26,7 +26,7 @@ pub(crate) fn lint<S: Subject>(subject: &S, seed: u64) -> Vec<Lint> {
     let nothing = Expectation::certain(Model::new(subject.keys()), subject.loss(End::PowerLoss));
     let mut chance = Chance::new(seed);
     let actions: Vec<_> = (0..ACTIONS).map(|_| Action::random(&mut chance, subject)).collect();
-    record(subject, &machine, &environment, &nothing, &actions);
+    record(subject, &machine, &environment, &nothing, &actions, &|| ());
     let mut media = Media::new(Machine::new(subject.image_bytes()));
     let mut linter = Linter::new(false);
     let trace = machine.state();

@@ -28,13 +28,14 @@ pub(crate) struct Recording {
 /// Seam calls that a process may make.
 const STEPS_MAX: u64 = 10_000_000;
 
-/// Opens the store on `machine` and does `actions`. The trace is left in the machine.
+/// Opens the store on `machine` and does `actions`, with `between` after each. The trace is left in the machine.
 pub(crate) fn record<S: Subject>(
     subject: &S,
     machine: &Arc<Machine>,
     environment: &Arc<dyn Environment>,
     expectation: &Expectation,
     actions: &[Action],
+    between: &dyn Fn(),
 ) -> Recording {
     machine.start(STEPS_MAX);
     machine.clear_trace();
@@ -43,6 +44,7 @@ pub(crate) fn record<S: Subject>(
         subject,
         machine,
         environment,
+        between,
         model: expectation.model().clone(),
         expectation: expectation.clone(),
         recording: Recording::default(),
@@ -60,6 +62,8 @@ struct Run<'a, S: Subject> {
     subject: &'a S,
     machine: &'a Arc<Machine>,
     environment: &'a Arc<dyn Environment>,
+    /// Done after each action.
+    between: &'a dyn Fn(),
     /// What the open store holds.
     model: Model,
     /// What the next process may find when this one is killed; at first, what the power loss left.
@@ -82,6 +86,7 @@ impl<S: Subject> Run<'_, S> {
                 store = Some(self.open(&mut actions)?);
             } else {
                 self.act(&mut store, number, action)?;
+                (self.between)();
             }
         }
         // The power goes off before anything is closed.

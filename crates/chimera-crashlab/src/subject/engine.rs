@@ -59,6 +59,10 @@ impl Subject for Engine {
         self.shape.abilities()
     }
 
+    fn steps_tasks(&self) -> bool {
+        self.shape.steps_tasks()
+    }
+
     fn loss(&self, end: End) -> Loss {
         self.shape.loss(end)
     }
@@ -124,6 +128,21 @@ impl EngineStore {
             return Err(Failure::Wrong(what));
         }
         Ok(())
+    }
+
+    /// Whether nothing is in use but what the records need. What a task was to find out is found out first.
+    fn check_structure(&self) -> Result<(), Failure> {
+        if self.shape.steps_tasks() {
+            self.db.compact(1, None).map_err(failure)?;
+        }
+        let mut records = Vec::new();
+        let listed = self.db.for_each(|key, value| {
+            records.push((key.len(), value.len()));
+            true
+        });
+        listed.map_err(failure)?;
+        let found = self.db.inspect(None).details;
+        self.shape.verify_structure(&found, &records).map_err(Failure::Wrong)
     }
 
     /// The bytes of a key.
@@ -231,7 +250,8 @@ impl Store for EngineStore {
                 report.records, report.index_entries
             )));
         }
-        self.check_order(records)
+        self.check_order(records)?;
+        self.check_structure()
     }
 
     fn close(mut self) -> Result<(), Failure> {

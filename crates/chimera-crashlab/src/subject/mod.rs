@@ -70,6 +70,11 @@ pub(crate) trait Subject: Send + Sync {
     /// What can be asked of it.
     fn abilities(&self) -> Abilities;
 
+    /// Whether its tasks are stepped, once after each action.
+    fn steps_tasks(&self) -> bool {
+        false
+    }
+
     /// Which acknowledged writes may be missing after an end.
     fn loss(&self, _end: End) -> Loss {
         Loss::Nothing

@@ -30,9 +30,8 @@ impl<P: Pmem> Lease<P> {
             return Ok(());
         }
         let inner = &self.inner;
-        for task in [&inner.reclaim, &inner.scrubbing].into_iter().filter_map(|task| task.get()) {
-            task.stop();
-        }
+        let tasks = [&inner.rebuilding, &inner.reclaim, &inner.scrubbing];
+        tasks.into_iter().filter_map(|task| task.get()).for_each(|task| task.stop());
         inner.engine.end_reclaim();
         if let Some(order) = inner.engine.core().changes.order() {
             order.stop_rebuild();

@@ -85,6 +85,8 @@ pub struct Db<P: Pmem = Hardware> {
 pub(crate) struct Inner<P: Pmem> {
     kind: EngineKind,
     engine: AnyEngine<P>,
+    /// Ends in the background what opening left to be done.
+    rebuilding: OnceLock<Box<dyn Task>>,
     /// Reclaims space in the background.
     reclaim: OnceLock<Box<dyn Task>>,
     /// Make the order of all keys.
@@ -428,7 +430,8 @@ impl<P: Pmem> Inner<P> {
 
     /// Processor time of space reclamation and of the scrub in the background.
     fn tasks_ns(&self) -> u64 {
-        let tasks = [&self.reclaim, &self.scrubbing].into_iter().filter_map(|task| task.get());
+        let tasks = [&self.rebuilding, &self.reclaim, &self.scrubbing];
+        let tasks = tasks.into_iter().filter_map(|task| task.get());
         let ordering = self.ordering.get().into_iter().flatten();
         let times = tasks.chain(ordering).filter_map(|task| task.processor_time());
         times.sum::<Duration>().as_nanos() as u64

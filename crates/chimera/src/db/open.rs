@@ -10,7 +10,7 @@ use super::close::Lease;
 use super::publish::publisher;
 use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner};
-use crate::engine::shared::maintenance::Pace;
+use crate::engine::shared::maintenance::{Pace, Step};
 use crate::engine::{Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
 use crate::ordered::RebuildStep;
@@ -84,6 +84,7 @@ pub(super) fn on<P: Pmem>(
     let inner = Arc::new(Inner {
         kind,
         engine,
+        rebuilding: OnceLock::new(),
         reclaim: OnceLock::new(),
         ordering: OnceLock::new(),
         scrubbing: OnceLock::new(),
@@ -107,6 +108,7 @@ pub(super) fn on<P: Pmem>(
     }
     start_ordering(&inner, options.recovery_threads)
         .map_err(Error::io("start a thread for", path))?;
+    start_rebuild(&inner).map_err(Error::io("start a thread for", path))?;
     start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;
     if let Some(every) = options.scrub_every {
         scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
@@ -135,6 +137,25 @@ fn start_ordering<P: Pmem>(inner: &Arc<Inner<P>>, threads: usize) -> std::io::Re
     }
     // Only ever started once.
     inner.ordering.get_or_init(|| tasks.into());
+    Ok(())
+}
+
+/// Starts the task that ends what opening left to be done, if there is something.
+fn start_rebuild<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
+    if !inner.engine.is_rebuilding() {
+        return Ok(());
+    }
+    let rebuilding = Arc::downgrade(inner);
+    let step = move || {
+        let Some(inner) = rebuilding.upgrade() else { return TaskStep::Done };
+        match inner.engine.rebuild_step() {
+            Step::More { .. } => TaskStep::Again,
+            Step::Done => TaskStep::Done,
+        }
+    };
+    let task = inner.engine.core().environment().spawn("chimera-rebuild", Box::new(step))?;
+    // Only ever started once.
+    inner.rebuilding.get_or_init(|| task);
     Ok(())
 }
 

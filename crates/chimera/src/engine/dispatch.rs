@@ -106,6 +106,17 @@ impl<P: Pmem> AnyEngine<P> {
         step
     }
 
+    pub(crate) fn is_rebuilding(&self) -> bool {
+        each_engine!(self, engine => Engine::is_rebuilding(&**engine))
+    }
+
+    /// One step of what opening left to be done.
+    pub(crate) fn rebuild_step(&self) -> Step {
+        let step = each_engine!(self, engine => Engine::rebuild_step(&**engine));
+        self.core().forget();
+        step
+    }
+
     pub(crate) fn end_reclaim(&self) {
         each_engine!(self, engine => Engine::end_reclaim(&**engine));
     }

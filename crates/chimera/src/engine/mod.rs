@@ -305,6 +305,16 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         ReclaimStats::default()
     }
 
+    /// Whether opening left work that is done beside sessions, in [steps](Self::rebuild_step): none, unless said otherwise.
+    fn is_rebuilding(&self) -> bool {
+        false
+    }
+
+    /// One short step of that work.
+    fn rebuild_step(&self) -> Step {
+        Step::Done
+    }
+
     /// One step of a pass that verifies everything: a block, or some records, from `from` on. Adds what it found to
     /// `report`. Other sessions may go on, and no damage is reported that is none. By a listing, unless the engine
     /// knows better.

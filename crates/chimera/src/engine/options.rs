@@ -242,7 +242,8 @@ impl Options {
     }
 
     /// Verify the values' checksums while recovering. Default true: about 15 ns per 200 bytes. Keys
-    /// and versions are always verified.
+    /// and versions are always verified, but for stores of HiKV: without this, these are opened for writing when the index
+    /// was read, and records are looked at in the background. Damage of a record is found then, or when it is read.
     pub fn verify_at_open(mut self, verify: bool) -> Self {
         self.verify_at_open = verify;
         self

@@ -1,6 +1,6 @@
 //! [`HikvShape`]: a store of the engine `hikv`.
 
-use chimera::{EngineKind, Options, RecordLayout};
+use chimera::{EngineInspect, EngineKind, Options, RecordLayout};
 use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
@@ -26,6 +26,9 @@ pub(crate) struct HikvShape {
     /// Keys are kept in their order, too.
     #[serde(default)]
     ordered: bool,
+    /// Items are not looked at when the store is opened, but by a task beside the operations.
+    #[serde(default)]
+    looks_later: bool,
 }
 
 impl StoreShape for HikvShape {
@@ -46,6 +49,7 @@ impl StoreShape for HikvShape {
             capacity_bytes: Some(256 * (12 + chance.below(37))),
             segment_bytes: 8192,
             ordered: chance.below(4) == 0,
+            looks_later: chance.below(2) == 0,
         }
     }
 
@@ -59,6 +63,7 @@ impl StoreShape for HikvShape {
             capacity_bytes: None,
             segment_bytes: 64 << 10,
             ordered: false,
+            looks_later: number % 2 == 1,
         }
     }
 
@@ -83,6 +88,36 @@ impl StoreShape for HikvShape {
         }
     }
 
+    fn steps_tasks(&self) -> bool {
+        self.looks_later
+    }
+
+    /// Everything that the index leads to is in use, and nothing else.
+    fn verify_structure(
+        &self,
+        found: &EngineInspect,
+        records: &[(usize, usize)],
+    ) -> Result<(), String> {
+        let EngineInspect::Hikv(found) = found else { return Err("another engine".to_owned()) };
+        let header = if self.published_layout { 8 } else { 24 };
+        let item = |(key, value): &(usize, usize)| {
+            (header + key.next_multiple_of(8) + value.next_multiple_of(8)).next_multiple_of(32)
+        };
+        let item_bytes = records.iter().map(item).sum::<usize>() as u64;
+        let runs = |kind: &str| {
+            let of_kind = found.runs.kinds.iter().find(|runs| runs.kind == kind);
+            of_kind.map_or(0, |runs| runs.runs)
+        };
+        let sizes = &found.sizes;
+        let reached = (item_bytes, sizes.index_segments, sizes.heap_runs);
+        let in_use = (sizes.item_bytes, runs("hikv.hash"), runs("hikv.heap"));
+        if reached != in_use {
+            let what = "bytes of items, segments of the index, runs of items";
+            return Err(format!("{what}: {reached:?} are reached, and {in_use:?} in use"));
+        }
+        Ok(())
+    }
+
     fn keys(&self) -> u64 {
         self.keys
     }
@@ -105,6 +140,7 @@ impl StoreShape for HikvShape {
             .order(|order| {
                 order.node_bytes(256).queues(2).queue_requests(2).part_keys(8).dump_bytes(512)
             })
+            .verify_at_open(!self.looks_later)
             .hikv(|hikv| {
                 hikv.layout(layout)
                     .partitions(self.partitions)

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use chimera::Options;
+use chimera::{EngineInspect, Options};
 
 use crate::chance::Chance;
 use crate::durability::{End, Loss};
@@ -47,6 +47,23 @@ pub(crate) trait StoreShape: Debug {
 
     /// What can be asked of it.
     fn abilities(&self) -> Abilities;
+
+    /// Whether the store's tasks are stepped: once after each action. Else what they do is left to the operations.
+    fn steps_tasks(&self) -> bool {
+        false
+    }
+
+    /// Verifies what of the pool is in use, by the lengths of the key and of the value of each record.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn verify_structure(
+        &self,
+        _found: &EngineInspect,
+        _records: &[(usize, usize)],
+    ) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Which acknowledged writes may be missing after an end, on persistent memory.
     fn loss(&self, _end: End) -> Loss {

@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
-use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, KINDS, Type};
+use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, KINDS, Rebuild, Type};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::KeyLocks;
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
+use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::index::persistent::partitioned_hash::PartitionedHash;
@@ -28,15 +29,21 @@ use crate::types::verify_reads::VerifyReads;
 
 impl<P: Pmem> Hikv<P> {
     fn report(&self) -> HikvStats {
+        let is_rebuilt = !self.rebuild.is_pending();
         let (heap_runs, heap_bytes, item_bytes) = self.heap.counts();
+        let index_segments = self.index.segments();
+        let (walked, damages) = self.rebuild.progress();
         HikvStats {
             layout: self.parameters.layout,
             partitions: 1 << self.parameters.hash.partition_bits,
-            index_segments: self.index.segments(),
-            index_slots: self.index.segments() * u64::from(self.index.slots_per_segment()),
+            index_segments,
+            index_slots: index_segments * u64::from(self.index.slots_per_segment()),
             heap_runs,
             heap_bytes,
             item_bytes,
+            space_is_rebuilt: is_rebuilt,
+            space_segments_walked: if is_rebuilt { index_segments } else { walked },
+            space_damages: damages,
         }
     }
 }
@@ -67,6 +74,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             index,
             heap,
             dumped: Mutex::default(),
+            rebuild: Rebuild::default(),
             salvages,
         };
         let recovered = engine.recover(options)?;
@@ -168,6 +176,19 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.save_dump()
     }
 
+    fn is_rebuilding(&self) -> bool {
+        self.rebuild.is_pending()
+    }
+
+    fn rebuild_step(&self) -> Step {
+        self.rebuild_some()
+    }
+
+    /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
+    fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
+        Ok(self.rebuild_some())
+    }
+
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         self.check_step(from, report)
     }
@@ -199,6 +220,14 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         let partitions = (1_u32 << self.parameters.hash.partition_bits).to_string();
         text.family("chimera_hikv", Kind::Info, help)
             .sample(&[("layout", &layout), ("partitions", &partitions)], true);
+        let HikvStats { space_is_rebuilt, space_segments_walked, space_damages, .. } =
+            self.report();
+        let help = "Whether it is known which space is free.";
+        text.single("chimera_hikv_space_rebuilt", Kind::Gauge, help, space_is_rebuilt);
+        let help = "Segments of the index walked to find out which space is free.";
+        text.single("chimera_hikv_space_walked_segments", Kind::Gauge, help, space_segments_walked);
+        let help = "Damage that was found meanwhile.";
+        text.single("chimera_hikv_space_damages", Kind::Gauge, help, space_damages);
     }
 
     fn options_alike(&self) -> Options {

@@ -13,7 +13,8 @@
 //! - **growth**: where a window of the index is full, its segment is split; where the heap has no room, it takes a run; a
 //!   run without items is given back. Counters book these apart from the operation that they happen in.
 //! - **recovery**: the headers of the index's segments say which are in force. Each entry is looked at, its item
-//!   verified, and the item's room marked as taken. What is not reached is free.
+//!   verified, and the item's room marked as taken. What is not reached is free. If the options leave out verifying at
+//!   open, items are looked at beside sessions, as [`rebuild`] says.
 //!
 //! # Invariants
 //! 1. An item is durable before an entry leads to it, and an entry is durable before anybody sees it.
@@ -32,6 +33,7 @@ mod list;
 mod options;
 mod order;
 mod read;
+mod rebuild;
 mod recovery;
 mod report;
 mod write;
@@ -50,6 +52,7 @@ use crate::types::verify_reads::VerifyReads;
 use creation::Parameters;
 pub(crate) use creation::Type;
 pub use options::HikvOptions;
+use rebuild::Rebuild;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
 
@@ -76,6 +79,7 @@ pub(crate) struct Hikv<P: Pmem> {
     limits: Limits,
     index: PartitionedHash<P>,
     heap: ItemHeap<P>,
+    rebuild: Rebuild,
     keys: KeyLocks,
     /// Whether gets verify the sums of values: never where there are none.
     verify_reads: VerifyReads,

@@ -1,4 +1,5 @@
 //! Recovery: the segments of the index are found, each entry is looked at, and the room of its item is marked as taken.
+//! The last step may be left to be done beside sessions: see [`rebuild`](super::rebuild).
 //!
 //! There is nothing to decide between two items of a key, because an entry leads to one of them. What a crash leaves is a
 //! segment beside the one that it was split off, which is freed, and items that nothing leads to, which are free.
@@ -9,6 +10,7 @@ use super::read::Unsound;
 use super::{HASH, Hikv, KINDS, ORDER, steps};
 use crate::engine::Options;
 use crate::pool::runs::FoundRun;
+use crate::records::item_heap::Places;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -16,14 +18,14 @@ use crate::types::stats::RecoveryStats;
 
 /// What the threads have found together.
 #[derive(Default)]
-struct Findings {
-    damages: u64,
+pub(super) struct Findings {
+    pub(super) damages: u64,
     /// The first damage by position.
-    first: Option<(u64, &'static str)>,
+    pub(super) first: Option<(u64, &'static str)>,
 }
 
 impl Findings {
-    fn damage(&mut self, at: u64, what: &'static str) {
+    pub(super) fn damage(&mut self, at: u64, what: &'static str) {
         self.damages += 1;
         if self.first.is_none_or(|(first, _)| at < first) {
             self.first = Some((at, what));
@@ -41,6 +43,8 @@ impl<P: Pmem> Hikv<P> {
         });
         let lost = self.find_runs(salvage)?;
         let findings = Mutex::new(Findings::default());
+        let is_later = !options.verify_at_open && !salvage && !pool.read_only;
+        let places = is_later.then(|| self.heap.places());
         let next = AtomicU64::new(0);
         self.core.environment().run_parallel(threads, &|number| {
             let _booked = self.core.book(Operation::Recovery, number as u32);
@@ -49,7 +53,10 @@ impl<P: Pmem> Hikv<P> {
                 if segment >= self.index.segments() {
                     return;
                 }
-                self.recover_segment(segment, options.verify_at_open, &findings);
+                match &places {
+                    Some(places) => self.count_segment(segment, places, &findings),
+                    None => self.recover_segment(segment, options.verify_at_open, &findings),
+                }
             }
         });
         let findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -59,6 +66,8 @@ impl<P: Pmem> Hikv<P> {
         if lost > 0 {
             // Items that only the missing part leads to look as if they were free.
             self.core.poison.poison("a part of the index is missing");
+        } else if is_later && self.index.segments() > 0 {
+            self.rebuild.begin();
         } else if !pool.read_only {
             let _booked = self.core.book(Operation::Recovery, 0);
             self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
@@ -112,7 +121,18 @@ impl<P: Pmem> Hikv<P> {
         });
     }
 
-    fn recover_item(
+    /// Counts the entries of a segment of the index, and verifies that each leads to where an item can be.
+    fn count_segment(&self, segment: u64, places: &Places, findings: &Mutex<Findings>) {
+        self.index.recover_segment(segment, |slot_at, entry| {
+            let is_placed = entry.is_some_and(|(_, at)| places.has(at));
+            if !is_placed {
+                lock(findings).damage(slot_at, "an entry of the index is damaged");
+            }
+            is_placed
+        });
+    }
+
+    pub(super) fn recover_item(
         &self,
         hash: u64,
         at: u64,

@@ -22,8 +22,14 @@ pub struct HikvStats {
     pub heap_runs: u64,
     /// Bytes of these runs.
     pub heap_bytes: u64,
-    /// Bytes of items.
+    /// Bytes of items; while space is rebuilt, of those that are known.
     pub item_bytes: u64,
+    /// Whether it is known which space is free. Until then new items go to fresh space.
+    pub space_is_rebuilt: bool,
+    /// Segments of the index that were walked to find out.
+    pub space_segments_walked: u64,
+    /// Damage that was found meanwhile, since the store was opened. Nothing in a damaged record's run is used again.
+    pub space_damages: u64,
 }
 
 impl Stats {

@@ -72,8 +72,25 @@ impl<P: Pmem> Hikv<P> {
         if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
             return Ok(room);
         }
-        let _booked = self.core.book(Operation::BlockHandOut, number);
-        self.heap.grow(key_bytes, value_bytes)
+        self.with_space(number, || self.heap.grow(key_bytes, value_bytes))
+    }
+
+    /// Does `work`, which takes space of the pool. If the pool is full and it was not known what is free, it does so again
+    /// when it is.
+    #[cold]
+    fn with_space<T>(&self, number: u32, work: impl Fn() -> Result<T>) -> Result<T> {
+        let was_rebuilding = self.rebuild.is_pending();
+        let work = || {
+            let _booked = self.core.book(Operation::BlockHandOut, number);
+            work()
+        };
+        match work() {
+            Err(Error::PoolFull { .. }) if was_rebuilding => {
+                self.rebuild_all();
+                work()
+            }
+            done => done,
+        }
     }
 
     /// Makes the entry of a new key.
@@ -82,13 +99,11 @@ impl<P: Pmem> Hikv<P> {
     /// When the index cannot grow; there is no entry.
     fn enter(&self, number: u32, hash: u64, room: Extent) -> Result<()> {
         while !self.index.insert(hash, room) {
-            let _booked = self.core.book(Operation::BlockHandOut, number);
-            let made = self.index.make_room(hash);
-            // A run that is kept for items may be what the index needs.
-            let is_full = matches!(made, Err(Error::PoolFull { .. }));
-            if made.is_err() && !(is_full && self.heap.give_back_empty()) {
-                return made;
-            }
+            self.with_space(number, || match self.index.make_room(hash) {
+                // A run that is kept for items may be what the index needs.
+                Err(Error::PoolFull { .. }) if self.heap.give_back_empty() => Ok(()),
+                made => made,
+            })?;
         }
         Ok(())
     }

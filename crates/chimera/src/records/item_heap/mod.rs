@@ -47,6 +47,7 @@ use crate::pool::{BlockKind, Pool};
 use crate::sync::Mutex;
 use crate::types::layout::RecordLayout;
 pub(crate) use read::Item;
+pub(crate) use recovery::Places;
 use space::Space;
 
 /// Where the heap stores, flushes and fences.

@@ -1,6 +1,7 @@
 //! [`Space`]: the runs of the heap, and which of them have room. In DRAM alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::layout::UNIT_BYTES;
 use super::units::Units;
@@ -27,6 +28,8 @@ pub(super) struct Space {
 struct HeapRun {
     run: Run,
     units: Units,
+    /// Found when the store was opened, and it is not known yet which of it is free. It is in no class.
+    is_found: bool,
     /// Damaged items lie in it: nothing in it is used again.
     is_condemned: bool,
 }
@@ -47,12 +50,37 @@ pub(super) enum Search {
 }
 
 impl Space {
-    /// Adds a run of so many bytes from `start` on.
+    /// Adds a fresh run of so many bytes from `start` on, in which nothing is taken.
     pub(super) fn add(&mut self, start: u64, bytes: u64, run: Run) {
         let units = Units::new((bytes / UNIT_BYTES) as u32);
-        let run = HeapRun { run, units, is_condemned: false };
+        let run = HeapRun { run, units, is_found: false, is_condemned: false };
         self.by_class[run.class()].insert(start);
         self.runs.insert(start, run);
+    }
+
+    /// Adds a run that was found. Nothing is taken in it until it is [opened](Self::open).
+    pub(super) fn add_found(&mut self, start: u64, bytes: u64, run: Run) {
+        let units = Units::new((bytes / UNIT_BYTES) as u32);
+        self.runs.insert(start, HeapRun { run, units, is_found: true, is_condemned: false });
+    }
+
+    /// The first run from `from` on that was found and is not opened: where it begins, and what is free in it, as offsets
+    /// and bytes.
+    pub(super) fn next_found(&self, from: u64) -> Option<(u64, Vec<(u64, u64)>)> {
+        let (start, run) = self.runs.range(from..).find(|(_, run)| run.is_found)?;
+        let mut free = Vec::new();
+        run.units.each_free(|first, count| {
+            free.push((start + u64::from(first) * UNIT_BYTES, u64::from(count) * UNIT_BYTES));
+        });
+        Some((*start, free))
+    }
+
+    /// All items in a run that was found are marked: what else there is in it can be taken.
+    pub(super) fn open(&mut self, start: u64) {
+        if let Some(run) = self.runs.get_mut(&start) {
+            run.is_found = false;
+            self.by_class[run.class()].insert(start);
+        }
     }
 
     /// Takes so many units in a row in a run that was added, and from now on in this run. The offset.
@@ -76,7 +104,8 @@ impl Space {
         starts.into_iter().find_map(|start| self.take_in(start, need))
     }
 
-    /// Frees so many bytes at `at`. Returns the run when nothing is left in it, unless room is taken in it.
+    /// Frees so many bytes at `at`, unless no item begins there. Returns the run when nothing is left in it, unless room
+    /// is taken in it.
     pub(super) fn free(&mut self, at: u64, bytes: u64) -> Option<Run> {
         let start = self.start_of(at)?;
         let is_empty = self.change(start, |run| {
@@ -85,12 +114,13 @@ impl Space {
                 run.units
                     .free(first, u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX));
             }
-            run.units.used() == 0
+            !run.is_found && run.units.used() == 0
         })?;
         (is_empty && self.current != Some(start)).then(|| self.remove(start)).flatten()
     }
 
-    /// Marks so many bytes at `at` as taken. `false` when they do not lie in one run, or one of them is taken.
+    /// Marks so many bytes at `at` as taken: in a run that was found. In a fresh one they are. `false` when they do not
+    /// lie in one run, or one of them is taken already.
     pub(super) fn mark(&mut self, at: u64, bytes: u64) -> bool {
         let Some(start) = self.start_of(at) else { return false };
         let first = (at - start) / UNIT_BYTES;
@@ -102,7 +132,11 @@ impl Space {
                 // All of its units are taken already.
                 return first.checked_add(units).is_some_and(|end| end <= run.units.count());
             }
-            run.units.take_exactly(first, units)
+            if run.is_found {
+                run.units.take_exactly(first, units)
+            } else {
+                run.units.is_first(first)
+            }
         };
         is_aligned && self.change(start, take) == Some(true)
     }
@@ -118,12 +152,11 @@ impl Space {
         }
     }
 
-    /// Hands out the free places of all runs: offset and bytes.
-    pub(super) fn each_free(&self, mut take: impl FnMut(u64, u64)) {
-        for (start, run) in &self.runs {
-            run.units.each_free(|first, count| {
-                take(start + u64::from(first) * UNIT_BYTES, u64::from(count) * UNIT_BYTES);
-            });
+    /// As [`condemn`](Self::condemn), all runs that were found.
+    pub(super) fn condemn_found(&mut self) {
+        for run in self.runs.values_mut().filter(|run| run.is_found) {
+            run.is_condemned = true;
+            run.units.take_all();
         }
     }
 
@@ -132,6 +165,12 @@ impl Space {
         // The last class has these alone.
         let empty = self.by_class[CLASSES - 1].clone();
         empty.into_iter().filter_map(|start| self.remove(start)).collect()
+    }
+
+    /// The units of each run, as ranges of offsets, the first one first.
+    pub(super) fn places(&self) -> impl Iterator<Item = Range<u64>> {
+        let bytes = |run: &HeapRun| u64::from(run.units.count()) * UNIT_BYTES;
+        self.runs.iter().map(move |(start, run)| *start..*start + bytes(run))
     }
 
     /// Runs, units of all, and units that are taken.
@@ -167,7 +206,7 @@ impl Space {
         let before = run.class();
         let changed = change(run);
         let after = run.class();
-        if before != after {
+        if before != after && !run.is_found {
             self.by_class[before].remove(&start);
             self.by_class[after].insert(start);
         }

@@ -106,13 +106,7 @@ fn what_is_marked_is_taken_and_everything_else_is_free() {
     let heap = new_heap(&pool, RecordLayout::Checked);
     let rooms: Vec<_> =
         (0..100).map(|number| write(&heap, &sample(number).0, &[1; 100]).unwrap()).collect();
-    let again = new_heap(&pool, RecordLayout::Checked);
-    pool.recover_runs(&[HEAP], false, |run| {
-        let FoundRun::InUse(run) = run else { panic!("a word of a run is damaged") };
-        again.adopt(run);
-        Ok(())
-    })
-    .unwrap();
+    let again = found(&pool);
     let kept: Vec<_> = rooms.iter().copied().step_by(40).collect();
     for room in &kept {
         again.mark(*room).unwrap();
@@ -136,6 +130,71 @@ fn what_is_marked_is_taken_and_everything_else_is_free() {
     assert_eq!(pool.used_blocks(), before, "there was room in the runs that stayed");
     for (number, room) in (0..100).step_by(40).zip(kept) {
         assert_eq!(read(&again, room.offset()), Some((sample(number).0, vec![1; 100])));
+    }
+}
+
+/// A heap with the runs of `pool`, in which nothing is marked.
+fn found(pool: &Arc<Pool<Hardware>>) -> ItemHeap<Hardware> {
+    let heap = new_heap(pool, RecordLayout::Checked);
+    pool.recover_runs(&[HEAP], false, |run| {
+        let FoundRun::InUse(run) = run else { panic!("a word of a run is damaged") };
+        heap.adopt(run);
+        Ok(())
+    })
+    .unwrap();
+    heap
+}
+
+#[test]
+fn nothing_is_taken_in_runs_that_were_found_until_all_items_are_marked() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..20).map(|_| write(&heap, b"key", &[1; 100]).unwrap()).collect();
+    let again = found(&pool);
+    let (end, units) = (pool.map.block_at(pool.used_blocks()), rooms[0].length().div_ceil(32) * 32);
+    assert!(again.places().has(rooms[3].offset()) && !again.places().has(rooms[3].offset() + 8));
+    assert!(!again.places().has(end) && !again.places().has(0));
+    let fresh: Vec<_> = (0..5).map(|_| write(&again, b"key", &[2; 100]).unwrap()).collect();
+    assert!(fresh.iter().all(|room| room.offset() > end));
+    for room in &fresh {
+        again.mark(*room).expect("it is taken");
+    }
+    // Before it is marked, and after.
+    again.mark(rooms[1]).unwrap();
+    for room in &rooms[..2] {
+        assert_eq!(again.free(*room), None, "its run may have others");
+    }
+    rooms[2..6].iter().for_each(|room| again.mark(*room).unwrap());
+    assert_eq!(again.free(fresh[0]), None);
+    assert!(again.mark(fresh[0]).is_err(), "nothing is there any more");
+    assert_eq!(again.counts().2, 8 * units);
+    assert!(!again.give_back_empty());
+    for run in again.end_recovery() {
+        again.give_back(run);
+    }
+    assert_eq!(again.counts().2, 8 * units);
+    let mut taken: Vec<_> =
+        (0..30).map(|_| write(&again, b"key", &[3; 100]).unwrap().offset()).collect();
+    taken.extend(rooms[2..6].iter().chain(&fresh[1..]).map(|room| room.offset()));
+    taken.sort_unstable();
+    assert!(taken.windows(2).all(|pair| pair[0] + units <= pair[1]), "taken twice");
+    assert!(taken[0] < end, "what is free is used again");
+}
+
+#[test]
+fn nothing_is_used_again_where_it_is_not_known_what_is_reached() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..20).map(|_| write(&heap, b"key", &[1; 100]).unwrap()).collect();
+    let again = found(&pool);
+    again.mark(rooms[0]).unwrap();
+    again.condemn_found();
+    again.mark(rooms[1]).expect("all of it is taken");
+    rooms.iter().for_each(|room| assert_eq!(again.free(*room), None));
+    assert_eq!(again.end_recovery(), []);
+    let end = pool.map.block_at(pool.used_blocks());
+    for _ in 0..30 {
+        assert!(write(&again, b"key", &[2; 100]).unwrap().offset() > end);
     }
 }
 

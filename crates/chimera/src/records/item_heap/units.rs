@@ -86,8 +86,18 @@ impl Units {
         self.set(0, self.count);
     }
 
-    /// Frees the units of an item, as many as it has if it has fewer than `count`: never those of another one.
+    /// Whether an item begins with this unit.
+    pub(super) fn is_first(&self, first: u32) -> bool {
+        let word = self.firsts.get((first / u64::BITS) as usize);
+        word.is_some_and(|word| word >> (first % u64::BITS) & 1 == 1)
+    }
+
+    /// Frees the units of an item, as many as it has if it has fewer than `count`: never those of another one, and none
+    /// where no item begins.
     pub(super) fn free(&mut self, first: u32, count: u32) {
+        if !self.is_first(first) {
+            return;
+        }
         let end = first.saturating_add(count).min(self.count);
         let end = next_of(&self.firsts, (first + 1).min(end), end, 0);
         each_word(first, end.saturating_sub(first), |word, mask| {
@@ -178,6 +188,8 @@ mod tests {
                 assert_eq!(units.used(), 5, "{claimed} units from {first} on");
                 assert!(units.take_exactly(first, count));
             }
+            units.free(first + count + 1, 3);
+            assert_eq!(units.used(), count + 5, "no item begins there");
             units.free(first, count);
             units.free(first + count, 5);
             assert_eq!(units.used(), 0);

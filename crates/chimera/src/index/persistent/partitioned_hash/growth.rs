@@ -49,7 +49,7 @@ impl<P: Pmem> PartitionedHash<P> {
         self.ensure_segment(self.segments() + 1)?;
         let empty = vec![0; self.slots_bytes()];
         let run = self.take_segment(prefix, &empty)?;
-        self.give_out(&run, prefix, 0);
+        self.give_out(&run, prefix, 0, self.buckets);
         Ok(())
     }
 
@@ -80,7 +80,8 @@ impl<P: Pmem> PartitionedHash<P> {
         self.pool.pmem.flush(self.pool.extent(at, 8), sites::SPLIT);
         self.pool.pmem.fence(sites::SPLIT);
         let growth = self.growth.lock(&*self.pool.environment);
-        self.give_out(&run, upper, moved);
+        // An entry stays in its slot: what of the old one was walked is walked in the new one.
+        self.give_out(&run, upper, moved, old.segment.walked());
         drop(growth);
         old.segment.set_prefix(lower);
         old.segment.set_entries(old.segment.entries().saturating_sub(moved));
@@ -115,10 +116,10 @@ impl<P: Pmem> PartitionedHash<P> {
     }
 
     /// Gives a number to a segment in force, and leads the directory there. Under the growth lock.
-    fn give_out(&self, run: &Run, prefix: Prefix, entries: u32) {
+    fn give_out(&self, run: &Run, prefix: Prefix, entries: u32, walked: u32) {
         let number = self.segments();
         let segment = self.segments.get(number).expect("memory that was ensured");
-        segment.begin(self.pool.run_bytes(run).offset(), prefix, entries);
+        segment.begin(self.pool.run_bytes(run).offset(), prefix, entries, walked);
         self.count.store(number + 1, Ordering::Release);
         self.publish(prefix, number);
     }

@@ -76,6 +76,7 @@ mod segment;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::sync::Arc;
 
@@ -91,6 +92,7 @@ use crate::types::error::{Error, Result};
 pub(crate) use listing::Batch;
 use segment::Segment;
 use slots::Slots;
+pub(crate) use walk::{FoundSlot, Walk};
 
 /// Where the index stores, flushes and fences.
 pub(crate) mod sites {

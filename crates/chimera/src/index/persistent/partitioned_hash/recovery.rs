@@ -1,8 +1,11 @@
 //! Recovery: the segments in force are found from the headers of all runs, and the directory is built.
 
-use chimera_pmem::{CACHE_LINE, Pmem};
+use std::ops::Range;
+
+use chimera_pmem::Pmem;
 
 use super::layout::Prefix;
+use super::segment::Segment;
 use super::slots::Slot;
 use super::{PartitionedHash, no_memory, sites, steps};
 use crate::pool::runs::Run;
@@ -26,8 +29,17 @@ struct Candidate {
 }
 
 impl<P: Pmem> PartitionedHash<P> {
-    /// Takes over a run that the pool found.
+    /// Takes over a run that the pool found, while the pool walks its runs.
+    ///
+    /// # Durability
+    /// Where a process was killed, what the run holds is durable with the pool's next fence, which ends its walk.
+    ///
+    /// # Cost
+    /// After a kill all of its lines.
     pub(crate) fn adopt(&mut self, run: Run) {
+        if self.pool.may_hold_undurable() {
+            self.pool.pmem.flush(self.pool.run_bytes(&run), sites::FOUND);
+        }
         self.found.push(run);
     }
 
@@ -37,11 +49,8 @@ impl<P: Pmem> PartitionedHash<P> {
     /// # Errors
     /// `Corrupted` for damage; with salvage it is counted.
     ///
-    /// # Durability
-    /// Where a process was killed, what its segments hold is durable on return.
-    ///
     /// # Cost
-    /// A line of each segment; after a kill all lines, and 1 fence.
+    /// A line of each segment.
     pub(crate) fn arrange(&mut self) -> Result<Arranged> {
         let (mut arranged, mut candidates) = (Arranged::default(), Vec::new());
         for run in std::mem::take(&mut self.found) {
@@ -49,13 +58,6 @@ impl<P: Pmem> PartitionedHash<P> {
                 Ok(candidate) => candidates.push(candidate),
                 Err(error) => self.pass_over(error, &mut arranged)?,
             }
-        }
-        if self.pool.may_hold_undurable() && !candidates.is_empty() {
-            for candidate in &candidates {
-                let bytes = CACHE_LINE + u64::from(self.buckets) * CACHE_LINE;
-                self.pool.pmem.flush(self.pool.extent(candidate.at, bytes), sites::FOUND);
-            }
-            self.pool.pmem.fence(sites::FOUND);
         }
         candidates.sort_by_key(|candidate| (candidate.prefix.range().0, candidate.prefix.depth));
         self.arrange_sorted(candidates, &mut arranged)?;
@@ -139,7 +141,7 @@ impl<P: Pmem> PartitionedHash<P> {
             self.directory.ensure_depth(depth).map_err(no_memory)?;
         }
         for (number, candidate) in candidates.iter().enumerate() {
-            self.segment(number as u64).begin(candidate.at, candidate.prefix, 0);
+            self.segment(number as u64).begin(candidate.at, candidate.prefix, 0, 0);
             self.publish(candidate.prefix, number as u64);
         }
         Ok(())
@@ -153,9 +155,22 @@ impl<P: Pmem> PartitionedHash<P> {
         mut take: impl FnMut(u64, Option<(u64, u64)>) -> bool,
     ) {
         let segment = self.segment(number);
+        let (count, mut entries) = (self.slots(segment).count(), 0);
+        self.each_found(segment, 0..count, |slot_at, found| {
+            entries += u32::from(take(slot_at, found));
+        });
+        segment.set_entries(entries);
+    }
+
+    /// Hands the entries in some slots of a segment to `take`, and the slots that are damaged.
+    pub(super) fn each_found(
+        &self,
+        segment: &Segment,
+        range: Range<u32>,
+        mut take: impl FnMut(u64, Option<(u64, u64)>),
+    ) {
         let (slots, prefix) = (self.slots(segment), segment.prefix());
-        let mut entries = 0;
-        for slot in 0..slots.count() {
+        for slot in range {
             let found = match slots.read(slot) {
                 Slot::Empty => continue,
                 Slot::Entry { signature, .. }
@@ -168,8 +183,7 @@ impl<P: Pmem> PartitionedHash<P> {
                 }
                 Slot::Entry { .. } | Slot::Damaged => None,
             };
-            entries += u32::from(take(slots.offset(slot), found));
+            take(slots.offset(slot), found);
         }
-        segment.set_entries(entries);
     }
 }

@@ -313,6 +313,50 @@ fn a_segment_beside_the_one_it_was_split_off_is_an_orphan() {
 }
 
 #[test]
+fn a_walk_meets_every_entry_that_stays_once_while_segments_are_split() {
+    for (pause, shape) in [(1, SHAPE), (3, HashShape { partition_bits: 1, segment_blocks: 16 })] {
+        let pool = new_pool(2 << 20);
+        let new = PartitionedHash::new(pool.clone(), HASH, shape, false).unwrap();
+        (0..600).for_each(|number| insert(&new, hash_of(number), number).unwrap());
+        let mut index = PartitionedHash::new(pool.clone(), HASH, shape, false).unwrap();
+        pool.recover_runs(&[HASH], false, |run| {
+            let FoundRun::InUse(run) = run else { panic!("a word of a run is damaged") };
+            index.adopt(run);
+            Ok(())
+        })
+        .unwrap();
+        index.arrange().unwrap();
+        (0..index.segments()).for_each(|number| index.recover_segment(number, |_, _| true));
+        let (segments, mut walk) = (index.segments(), Walk::default());
+        let (mut met, mut steps) = (BTreeMap::new(), 0);
+        let mut meet = |found: &[FoundSlot]| {
+            for (_, entry) in found {
+                let (hash, at) = entry.expect("no damage");
+                *met.entry((hash, at)).or_insert(0) += 1;
+                assert!(index.find_once(hash, &mut Probe::Found).is_none(), "it is locked");
+            }
+        };
+        while index.walk(&mut walk, &mut meet) {
+            steps += 1;
+            if steps % pause == 0 && steps < 40 {
+                for number in 60 * steps..60 * steps + 60 {
+                    insert(&index, hash_of(1000 + number), 1000 + number).unwrap();
+                }
+                assert!(index.remove(hash_of(steps), record(steps).offset()));
+            }
+            assert!(walk.segments() <= index.segments());
+        }
+        assert!(!index.walk(&mut walk, |_| panic!("everything was walked")));
+        assert!(index.segments() >= 2 * segments, "{segments}, then {}", index.segments());
+        assert_eq!(walk.segments(), index.segments());
+        assert!(met.values().all(|times| *times == 1), "met twice");
+        for number in steps + 1..600 {
+            assert!(met.contains_key(&(hash_of(number), record(number).offset())), "{number}");
+        }
+    }
+}
+
+#[test]
 fn readers_find_what_is_there_while_segments_are_split() {
     let pool = new_pool(4 << 20);
     let index = new_index(&pool, false);

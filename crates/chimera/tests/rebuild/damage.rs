@@ -1,0 +1,134 @@
+//! Damage that is found after the store was opened.
+
+use std::path::Path;
+
+use chimera::{Db, Error};
+
+use crate::tools::media::change;
+use crate::tools::{bytes_of, restore, scratch};
+use crate::{Stepped, fill, options, put, sizes};
+
+/// The name of the file that holds `bytes`, and where.
+fn find(path: &Path, bytes: &[u8]) -> (String, usize) {
+    let found = bytes_of(path).into_iter().find_map(|(name, all)| {
+        let at = all.windows(bytes.len()).position(|window| window == bytes)?;
+        Some((name.to_string_lossy().into_owned(), at))
+    });
+    found.expect("it is in a file")
+}
+
+fn is_damage<T>(outcome: &Result<T, Error>) -> bool {
+    matches!(outcome, Err(Error::Corrupted { .. }))
+}
+
+#[test]
+fn a_damaged_record_is_counted_and_its_bytes_stay() {
+    let directory = scratch();
+    let path = directory.path();
+    let all = fill(path, &options(), 400);
+    let files = bytes_of(path);
+    for key in all.keys().step_by(all.len() / 4).cloned() {
+        restore(path, &files);
+        let number = u64::from_le_bytes(key[..8].try_into().expect("8 bytes"));
+        let mut model = all.clone();
+        let item = [key.clone(), model[&key].clone()].concat();
+        let (name, at) = find(path, &item);
+        change(path, &name, |bytes| bytes[at + 9] ^= 16);
+        let damaged = bytes_of(path);
+        assert!(is_damage(&Db::open(path, &options().verify_at_open(true))));
+        restore(path, &damaged);
+        let store = Stepped::open(path, &options());
+        assert!(is_damage(&store.db.get(&key)));
+        assert_eq!(sizes(&store.db).space_damages, 0, "nobody was there yet");
+        store.finish();
+        assert_eq!(sizes(&store.db).space_damages, 1);
+        model.remove(&key);
+        let mut session = store.db.session();
+        for version in 2..8 {
+            for other in (0..600).filter(|other| *other != number) {
+                put(&mut session, &mut model, other, version);
+            }
+        }
+        assert!(is_damage(&session.get(&key)));
+        assert!(is_damage(&session.put(&key, b"a value")) && is_damage(&session.delete(&key)));
+        for (key, value) in &model {
+            assert_eq!(session.get(key).expect("sound").as_ref(), Some(value));
+        }
+        drop(session);
+        assert_eq!(store.db.check(None).damages, 1);
+        store.db.close().expect("nobody else has it");
+        let mut damaged = item.clone();
+        damaged[9] ^= 16;
+        assert_eq!(find(path, &damaged), (name, at), "nobody has written there");
+        let salvaged = Db::open(path, &options().salvage(true)).expect("a store");
+        assert_eq!((salvaged.stats().records_damaged, salvaged.len()), (1, model.len() as u64));
+    }
+}
+
+#[test]
+fn a_damaged_entry_is_refused_when_the_store_is_opened() {
+    let directory = scratch();
+    let path = directory.path();
+    fill(path, &options(), 400);
+    let files = bytes_of(path);
+    let mut refused = 0;
+    for (name, bytes) in &files {
+        // Lines of the index: four slots, of which the second words have their highest bits set.
+        let lines = (0..bytes.len() / 64).filter(|line| {
+            let slot = |slot: usize| &bytes[64 * line + 16 * slot..64 * line + 16 * slot + 16];
+            (0..4).all(|number| slot(number)[15] & 0x80 > 0 && slot(number)[8..13] != [0; 5])
+        });
+        for line in lines.step_by(5) {
+            restore(path, &files);
+            change(path, &name.to_string_lossy(), |bytes| bytes[64 * line + 10] ^= 4);
+            refused += u64::from(is_damage(&Db::open(path, &options())));
+        }
+    }
+    assert!(refused > 3, "{refused} refused");
+}
+
+/// The position of a slot, as docs/FORMAT.md has it.
+fn position(signature: u64, at: u64) -> u64 {
+    let mixed = signature
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(at.wrapping_mul(0xd6e8_feb8_6659_fd93));
+    at | mixed >> 49 << 48 | 1 << 63
+}
+
+/// Offsets in `bytes` of the slots with an entry, its signature and where it leads to.
+fn entries(bytes: &[u8]) -> Vec<(usize, u64, u64)> {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let entry = |at: usize| {
+        let (signature, found) = (word(at), word(at + 8));
+        let leads_to = found & ((1 << 48) - 1);
+        (leads_to > 0 && found == position(signature, leads_to))
+            .then_some((at, signature, leads_to))
+    };
+    (0..bytes.len() / 16).filter_map(|slot| entry(16 * slot)).collect()
+}
+
+#[test]
+fn an_entry_that_leads_to_no_place_of_an_item_is_refused_when_the_store_is_opened() {
+    let directory = scratch();
+    let path = directory.path();
+    fill(path, &options(), 400);
+    let files = bytes_of(path);
+    let (name, all) = files
+        .iter()
+        .map(|(name, bytes)| (name, entries(bytes)))
+        .max_by_key(|(_, all)| all.len())
+        .expect("a file");
+    assert!(all.len() > 100, "{} entries", all.len());
+    let first = all.iter().map(|(_, _, leads_to)| *leads_to).min().expect("an entry");
+    for (at, signature, leads_to) in all.iter().step_by(40) {
+        // Between two units, before the first run of items, behind the last one.
+        for forged in [leads_to + 8, first - first % 2048 - 32, 1 << 30] {
+            restore(path, &files);
+            let word = position(*signature, forged).to_le_bytes();
+            change(path, &name.to_string_lossy(), |bytes| {
+                bytes[at + 8..at + 16].copy_from_slice(&word)
+            });
+            assert!(is_damage(&Db::open(path, &options())), "leads to {forged}");
+        }
+    }
+}
