@@ -61,7 +61,7 @@ pub use engine::{
     FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
     Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
 };
-pub use ordered::{OrderOptions, TreeUpdates};
+pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
@@ -69,7 +69,7 @@ pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
-pub use types::order::OrderStats;
+pub use types::order::{OrderStats, OrderWindow};
 pub use types::position::StreamPosition;
 pub use types::progress::Progress;
 pub use types::runs::{RunCounts, RunsOfKind};

@@ -244,6 +244,16 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
         ("chimera_order_keys", "Keys in the ordered index.", order.keys),
         ("chimera_order_waiting_changes", "Changes that it has not seen yet.", order.waiting),
         ("chimera_order_dram_bytes", "DRAM of the ordered index and its queues.", order.dram_bytes),
+        (
+            "chimera_order_working_threads",
+            "Background threads that apply changes, by the last decision.",
+            order.threads_working as u64,
+        ),
+        (
+            "chimera_order_apply_nanoseconds",
+            "Time that a background thread took for a change, in the last sampling window.",
+            order.last_window.apply_ns,
+        ),
     ];
     for (name, help, value) in gauges {
         text.single(name, Gauge, help, value);
@@ -254,6 +264,11 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
             "chimera_order_helped_changes",
             "Changes that scans, and writers that found a queue full, made themselves.",
             order.helped,
+        ),
+        (
+            "chimera_order_decisions",
+            "Decisions how many background threads apply changes.",
+            order.decisions,
         ),
     ];
     for (name, help, count) in counters {

@@ -26,6 +26,7 @@ pub(crate) const ALL: &[Configuration] = &[
         .without_checksums(),
     Configuration::new("viper-ordered", EngineKind::Viper, small_ordered, 120 * 512),
     Configuration::new("hikv-ordered", EngineKind::Hikv, small_hikv_ordered, 60 * 1024),
+    Configuration::new("hikv-par", EngineKind::Hikv, small_hikv_par, 60 * 1024),
     Configuration::new("hikv", EngineKind::Hikv, small_hikv, 60 * 1024),
     Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
         .without_checksums(),
@@ -44,6 +45,11 @@ fn small_ordered() -> Options {
 
 fn small_hikv_ordered() -> Options {
     small_hikv().ordered(true).order(|order| order.node_bytes(512).queue_requests(16))
+}
+
+/// Three trees, of which each has keys: their first bytes are spread.
+fn small_hikv_par() -> Options {
+    small_hikv_ordered().order(|order| order.trees(3).threads(3))
 }
 
 /// Segments of the index of 56 entries, four runs of items to a segment of the pool.

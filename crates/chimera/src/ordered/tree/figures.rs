@@ -21,6 +21,21 @@ pub(crate) struct TreeFigures {
     pub(crate) long_keys: u64,
 }
 
+impl TreeFigures {
+    /// Of two trees together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            leaves: self.leaves + other.leaves,
+            inner_nodes: self.inner_nodes + other.inner_nodes,
+            free_nodes: self.free_nodes + other.free_nodes,
+            height: self.height.max(other.height),
+            bytes: self.bytes + other.bytes,
+            long_keys: self.long_keys + other.long_keys,
+        }
+    }
+}
+
 impl Tree {
     /// How large the tree is.
     ///

@@ -93,6 +93,7 @@ mod verify;
 
 use std::fmt;
 
+pub(super) use self::figures::TreeFigures;
 use self::key_count::KeyCount;
 use self::long_keys::LongKeys;
 use self::node::Context;
