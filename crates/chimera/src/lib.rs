@@ -57,9 +57,10 @@ pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
 };
 pub use engine::{
-    BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
-    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
-    Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
+    BlockCounts, ByteCounts, Capabilities, Consistency, Demand, EngineInspect, EngineKind,
+    EngineStats, FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport,
+    KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats,
+    sites,
 };
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;

@@ -118,6 +118,23 @@ fn ycsb_runs_every_workload_and_verifies() {
 }
 
 #[test]
+fn ordered_writes_and_a_write_ahead_log_take_turns() {
+    let line = format!("core {TINY} --engine hikv,hikv-wal --any-size");
+    let report = run_line(&line).expect("runs");
+    for (operation, fences) in
+        [("insert", 2.0), ("overwrite", 2.0), ("modify", 2.0), ("delete", 1.0)]
+    {
+        for (engine, more) in [("hikv", 0.0), ("hikv-wal", 1.0)] {
+            let is_it = |row: &&Row| row.engine == engine && row.operation == operation;
+            let row = report.rows.iter().find(is_it).expect("was measured");
+            // A run of items now and then.
+            let found = row.counters.expect("counted").fences - more - fences;
+            assert!((0.0..0.5).contains(&found), "{operation} of {engine}: {row:?}");
+        }
+    }
+}
+
+#[test]
 fn ordered_stores_are_scanned() {
     let report = run_line(&format!("ycsb --workload all {TINY} --any-size --order synchronous"))
         .expect("runs");

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Demand, Durability, Options, RecordLayout, TreeUpdates, VerifyReads};
+use chimera::{
+    Consistency, Demand, Durability, EngineKind, Options, RecordLayout, TreeUpdates, VerifyReads,
+};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
@@ -178,6 +180,9 @@ impl Setup {
             .flush(self.flush);
         let options = match self.engine {
             EngineChoice::Store(kind) => options.engine(kind),
+            EngineChoice::HikvWal => options
+                .engine(EngineKind::Hikv)
+                .hikv(|hikv| hikv.consistency(Consistency::WriteAheadLog)),
             EngineChoice::DramMap => options,
         };
         let options = match self.sizing {
@@ -224,7 +229,7 @@ impl Setup {
     #[cfg(test)]
     pub(crate) fn small() -> Self {
         Self {
-            engine: EngineChoice::Store(chimera::EngineKind::Viper),
+            engine: EngineChoice::Store(EngineKind::Viper),
             layout: RecordLayout::Checked,
             key_bytes: 16,
             value_bytes: 200,

@@ -10,6 +10,7 @@ mod tools;
 mod backup;
 mod device;
 mod growth;
+mod hikv_log;
 mod operations;
 mod reclaim;
 mod sizes;

@@ -3,7 +3,7 @@
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
-use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Type};
+use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Type, kinds};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::KeyLocks;
 use crate::engine::shared::client::SharedClient;
@@ -13,6 +13,7 @@ use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::metrics::{Exposition, Kind};
 use crate::records::item_heap::ItemHeap;
+use crate::records::redo_log;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::layout::RecordLayout;
@@ -26,6 +27,7 @@ impl<P: Pmem> Hikv<P> {
         let (heap_runs, heap_bytes, item_bytes) = self.heap.counts();
         HikvStats {
             layout: self.parameters.layout,
+            consistency: self.parameters.consistency(),
             partitions: 1 << self.parameters.hash.partition_bits,
             index_segments: self.index.segments(),
             index_slots: self.index.segments() * u64::from(self.index.slots_per_segment()),
@@ -52,15 +54,20 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         let (pool, salvages) = (core.pool.clone(), options.pool.salvage);
         let index = PartitionedHash::new(pool.clone(), HASH, parameters.hash, salvages)?;
         let heap = ItemHeap::new(pool, HEAP, parameters.layout, parameters.heap_run_blocks);
+        let limits = match parameters.log_area_bytes {
+            Some(area_bytes) => redo_log::limits(heap.limits(), area_bytes),
+            None => heap.limits(),
+        };
         let has_sums = parameters.layout == RecordLayout::Checked;
         let mut engine = Self {
             keys: KeyLocks::new(core.environment().clone()),
             verify_reads: if has_sums { core.verify_reads } else { VerifyReads::Never },
-            limits: heap.limits(),
+            limits,
             core,
             parameters,
             index,
             heap,
+            log: None,
             salvages,
         };
         let recovered = engine.recover(options)?;
@@ -155,14 +162,14 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             index_load: part(self.index.len(), sizes.index_slots),
             directory_depth: self.index.directory_depth(),
             heap_load: part(sizes.item_bytes, sizes.heap_bytes),
-            runs: self.core.pool.count_runs(&[HASH, HEAP]),
+            runs: self.core.pool.count_runs(kinds(&self.parameters)),
             sizes,
         }))
     }
 
     fn stats(&self) -> EngineFigures {
         EngineFigures {
-            blocks_free: self.core.pool.count_runs(&[HASH, HEAP]).free_blocks,
+            blocks_free: self.core.pool.count_runs(kinds(&self.parameters)).free_blocks,
             dram_index_bytes: self.index.bytes(),
             dram_table_bytes: self.heap.bytes() + self.keys.bytes(),
             details: EngineStats::Hikv(self.report()),
@@ -173,16 +180,24 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         let help = "How HiKV's items and index lie in persistent memory.";
         let layout = format!("{:?}", self.parameters.layout).to_lowercase();
         let partitions = (1_u32 << self.parameters.hash.partition_bits).to_string();
-        text.family("chimera_hikv", Kind::Info, help)
-            .sample(&[("layout", &layout), ("partitions", &partitions)], true);
+        let consistency = self.parameters.consistency().to_string();
+        let labels =
+            [("layout", &*layout), ("partitions", &partitions), ("consistency", &consistency)];
+        text.family("chimera_hikv", Kind::Info, help).sample(&labels, true);
     }
 
     fn options_alike(&self) -> Options {
-        let Parameters { hash, heap_run_blocks, layout } = self.parameters;
+        let Parameters { hash, heap_run_blocks, layout, log_area_bytes } = self.parameters;
+        let consistency = self.parameters.consistency();
         let map = &self.core.pool.map;
         let bytes = |blocks: u32| blocks * map.block_bytes as u32;
         Options::new().segment_bytes(map.segment_bytes).hikv(|hikv| {
+            let hikv = match log_area_bytes {
+                Some(bytes) => hikv.log_area_bytes(bytes),
+                None => hikv,
+            };
             hikv.layout(layout)
+                .consistency(consistency)
                 .partitions(1 << hash.partition_bits)
                 .index_segment_bytes(bytes(hash.segment_blocks))
                 .heap_run_bytes(bytes(heap_run_blocks))
