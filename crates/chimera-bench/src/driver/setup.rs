@@ -81,6 +81,8 @@ pub(crate) struct Setup {
     pub(crate) latency_sampling: Option<u32>,
     pub(crate) verify_reads: VerifyReads,
     pub(crate) order: OrderChoice,
+    /// Threads that apply the changes of the order themselves, which has none of its own then.
+    pub(crate) pool: Option<usize>,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
     pub(crate) counters: bool,
@@ -178,6 +180,10 @@ impl Setup {
             .order(|order| order.updates(updates))
             .scrub_every(None)
             .flush(self.flush);
+        let options = match self.pool {
+            Some(threads) => options.order(|order| order.threads(0).queues(threads)),
+            None => options,
+        };
         let options = match self.engine {
             EngineChoice::Store(kind) => options.engine(kind),
             EngineChoice::HikvWal => options
@@ -249,6 +255,7 @@ impl Setup {
             latency_sampling: None,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            pool: None,
             flush: true,
             block_shift_bytes: 0,
             counters: true,

@@ -200,6 +200,12 @@ impl Order {
         TaskStep::Wait
     }
 
+    /// Applies changes of every `count`-th queue from `number` on, in the place of a background thread; how many.
+    pub(crate) fn apply_share(&self, number: usize, count: usize) -> u64 {
+        let queues = self.queues.iter().skip(number).step_by(count.max(1));
+        queues.map(|queue| self.apply(queue, BATCH).unwrap_or(0) as u64).sum()
+    }
+
     /// How many background threads work: at least one, also where there are none.
     fn working(&self) -> usize {
         self.working.load(Ordering::Relaxed) as usize
