@@ -57,11 +57,12 @@ pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
 };
 pub use engine::{
-    BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
-    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
-    Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
+    BlockCounts, ByteCounts, Capabilities, Consistency, Demand, EngineInspect, EngineKind,
+    EngineStats, FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport,
+    KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats,
+    sites,
 };
-pub use ordered::{OrderOptions, TreeUpdates};
+pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
@@ -69,7 +70,7 @@ pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
-pub use types::order::OrderStats;
+pub use types::order::{OrderStats, OrderWindow};
 pub use types::position::StreamPosition;
 pub use types::progress::Progress;
 pub use types::runs::{RunCounts, RunsOfKind};

@@ -25,7 +25,7 @@ const REPETITIONS: usize = 5;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
     /// Engines, separated by commas; several take turns in one run (core and ycsb). `dram-map` is a
-    /// baseline: hash maps in DRAM, without any durability
+    /// baseline: hash maps in DRAM, without any durability; `hikv-wal` is HiKV with a write-ahead log
     #[arg(long, value_delimiter = ',', default_value = "viper", help_heading = "Store")]
     pub engine: Vec<EngineChoice>,
     /// Directory to create the store in; removed at the end
@@ -147,7 +147,9 @@ impl Common {
         for engine in &self.engine {
             // A baseline verifies nothing in any mode.
             let (modes, orders) = match engine {
-                EngineChoice::Store(_) => (&self.verify_reads[..], &self.order[..]),
+                EngineChoice::Store(_) | EngineChoice::HikvWal => {
+                    (&self.verify_reads[..], &self.order[..])
+                }
                 EngineChoice::DramMap => (&[VerifyReads::Always][..], &[OrderChoice::None][..]),
             };
             for (mode, order) in
@@ -165,8 +167,11 @@ impl Common {
     /// # Errors
     /// When the arguments make no sense.
     pub(crate) fn setup(&self, sizes: (u32, u32)) -> Result<Setup> {
-        if let ([engine @ EngineChoice::Store(_)], [verify_reads], [order]) =
-            (&*self.engine, &*self.verify_reads, &*self.order)
+        if let (
+            [engine @ (EngineChoice::Store(_) | EngineChoice::HikvWal)],
+            [verify_reads],
+            [order],
+        ) = (&*self.engine, &*self.verify_reads, &*self.order)
         {
             let setup = self.setup_of(*engine, sizes)?;
             return Ok(Setup { verify_reads: *verify_reads, order: *order, ..setup });
@@ -208,6 +213,7 @@ impl Common {
             latency_sampling: self.latency_sampling,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            pool: None,
             flush: true,
             block_shift_bytes: 0,
             counters: !self.no_counters,

@@ -1,5 +1,6 @@
 //! Arguments, and what each subcommand measures.
 
+mod adaption;
 mod benchmark;
 mod common;
 pub(crate) mod core;
@@ -15,6 +16,7 @@ use std::io::{Write, stdout};
 
 use crate::error::{BenchError, Result};
 use crate::report::{plot, table};
+pub use adaption::AdaptionArguments;
 use benchmark::measure;
 pub use common::Common;
 pub use core::CoreArguments;
@@ -46,6 +48,9 @@ pub enum BenchCommand {
     Reclaim(ReclaimArguments),
     /// The engine against all in DRAM and unaligned pages
     Variants(VariantsArguments),
+    /// A fixed pool of threads that serve or apply changes of the order of keys, divided as HiKV does, against
+    /// fixed divisions
+    Adaption(AdaptionArguments),
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
@@ -63,6 +68,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Memory(arguments) => measure(arguments)?,
         BenchCommand::Reclaim(arguments) => measure(arguments)?,
         BenchCommand::Variants(arguments) => measure(arguments)?,
+        BenchCommand::Adaption(arguments) => measure(arguments)?,
     };
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;

@@ -46,6 +46,7 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::Memory(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Reclaim(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Variants(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Adaption(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
     }?;
     Ok(report)
 }
@@ -115,6 +116,23 @@ fn ycsb_runs_every_workload_and_verifies() {
     assert!(fences("c") < 1e-9);
     assert!((1.3..1.7).contains(&fences("a")) && (1.3..1.7).contains(&fences("f")));
     assert!((2.5..2.9).contains(&fences("10:90")));
+}
+
+#[test]
+fn ordered_writes_and_a_write_ahead_log_take_turns() {
+    let line = format!("core {TINY} --engine hikv,hikv-wal --any-size");
+    let report = run_line(&line).expect("runs");
+    for (operation, fences) in
+        [("insert", 2.0), ("overwrite", 2.0), ("modify", 2.0), ("delete", 1.0)]
+    {
+        for (engine, more) in [("hikv", 0.0), ("hikv-wal", 1.0)] {
+            let is_it = |row: &&Row| row.engine == engine && row.operation == operation;
+            let row = report.rows.iter().find(is_it).expect("was measured");
+            // A run of items now and then.
+            let found = row.counters.expect("counted").fences - more - fences;
+            assert!((0.0..0.5).contains(&found), "{operation} of {engine}: {row:?}");
+        }
+    }
 }
 
 #[test]
@@ -191,6 +209,25 @@ fn growth_compares_two_pools() {
     assert!(growth.time_ratio > 0.0 && growth.p50_ratio > 0.0 && growth.p99_ratio > 0.0);
     assert_eq!(report.rows.len(), 2);
     assert_eq!(report.operations, 3000);
+}
+
+#[test]
+fn adaption_compares_divisions_of_a_pool() {
+    for (pool, engine, divisions) in [(4, "hikv", 3), (2, "viper", 2)] {
+        let line = format!("adaption {TINY} --engine {engine} --any-size --pool {pool}");
+        let report = run_line(&line).expect("runs");
+        let adaption = report.adaption.clone().expect("compared");
+        assert_eq!((adaption.threads, adaption.rows.len()), (pool, 3 * divisions));
+        for row in &adaption.rows {
+            assert!(row.ops_per_second > 0.0, "{row:?}");
+            assert!((1.0..pool as f64).contains(&row.serving_threads), "{row:?}");
+            assert!(row.division == "adaptive" || row.decisions == 0, "{row:?}");
+        }
+        let text = table::text(&report);
+        assert!(text.contains(&format!("a pool of {pool} threads on")), "{text}");
+    }
+    let error = run_line("adaption --order synchronous").expect_err("nothing is applied later");
+    assert!(error.to_string().contains("no --order"), "{error}");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use chimera::{Db, Demand, Session};
+use chimera::{Consistency, Db, Demand, EngineStats, HikvStats, Session};
 use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented, Pmem};
 
 use super::backend::{Backend, open};
+use super::engine::EngineChoice;
 use super::setup::{OrderChoice, Setup, name_of};
 use super::store::{Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
 use crate::error::Result;
@@ -45,8 +46,13 @@ impl<B: Backend> Store for Db<B> {
             0 => OrderChoice::Synchronous,
             _ => OrderChoice::Asynchronous,
         });
+        let has_log = |hikv: &HikvStats| hikv.consistency == Consistency::WriteAheadLog;
+        let engine = match &stats.details {
+            EngineStats::Hikv(hikv) if has_log(hikv) => EngineChoice::HikvWal,
+            _ => EngineChoice::Store(stats.engine),
+        };
         Facts {
-            engine: name_of(stats.engine.name(), stats.verify_reads, order),
+            engine: name_of(&engine.to_string(), stats.verify_reads, order),
             medium: hardware.medium().to_string(),
             durability: self.effective_durability().to_string(),
             flush_instruction: hardware.flush_instruction().to_string(),

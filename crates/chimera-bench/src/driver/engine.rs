@@ -10,6 +10,8 @@ use chimera::EngineKind;
 pub enum EngineChoice {
     /// An engine of the store.
     Store(EngineKind),
+    /// HiKV with a write-ahead log instead of ordered writes.
+    HikvWal,
     /// Hash maps in DRAM, from which nothing survives the end of the process: what a program pays that
     /// keeps its records in the standard library's map.
     DramMap,
@@ -18,12 +20,15 @@ pub enum EngineChoice {
 impl EngineChoice {
     /// The name of [`DramMap`](Self::DramMap).
     pub(crate) const DRAM_MAP: &str = "dram-map";
+    /// The name of [`HikvWal`](Self::HikvWal).
+    pub(crate) const HIKV_WAL: &str = "hikv-wal";
 }
 
 impl fmt::Display for EngineChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(kind) => kind.fmt(f),
+            Self::HikvWal => f.write_str(Self::HIKV_WAL),
             Self::DramMap => f.write_str(Self::DRAM_MAP),
         }
     }
@@ -32,10 +37,13 @@ impl fmt::Display for EngineChoice {
 impl FromStr for EngineChoice {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == Self::DRAM_MAP {
-            return Ok(Self::DramMap);
+        match text {
+            Self::DRAM_MAP => return Ok(Self::DramMap),
+            Self::HIKV_WAL => return Ok(Self::HikvWal),
+            _ => {}
         }
-        let no_baseline = |error| format!("{error}; baselines: {}", Self::DRAM_MAP);
+        let no_baseline =
+            |error| format!("{error}; baselines: {}, {}", Self::HIKV_WAL, Self::DRAM_MAP);
         text.parse().map(Self::Store).map_err(no_baseline)
     }
 }
@@ -46,7 +54,7 @@ mod tests {
 
     #[test]
     fn names_are_understood_and_others_are_not() {
-        for name in ["viper", "dram-map"] {
+        for name in ["viper", "hikv", "hikv-wal", "dram-map"] {
             assert_eq!(name.parse::<EngineChoice>().expect("known").to_string(), name);
         }
         let error = "dram".parse::<EngineChoice>().expect_err("unknown");

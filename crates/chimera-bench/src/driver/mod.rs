@@ -8,6 +8,7 @@
 //! - `worker`: one thread's session and its operations; `phase`: threads doing one kind of work; `ledger`:
 //!   which records a store has then.
 //! - `pass`: a store from its creation through its phases; `turns`: all passes of all engines.
+//! - `pool`: threads that serve, or apply changes of the order of keys, as is decided.
 //! - `counting`: the same phases with exact counters; `verify`: whether everything is still there;
 //!   `recovery`: how long opening takes; `conclusion`: the last two after the last pass.
 //!
@@ -28,6 +29,7 @@ pub(crate) mod ledger;
 mod marked;
 pub(crate) mod pass;
 pub(crate) mod phase;
+pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod recovery;
 pub(crate) mod setup;

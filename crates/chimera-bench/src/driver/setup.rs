@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{Demand, Durability, Options, RecordLayout, TreeUpdates, VerifyReads};
+use chimera::{
+    Consistency, Demand, Durability, EngineKind, Options, RecordLayout, TreeUpdates, VerifyReads,
+};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
@@ -79,6 +81,8 @@ pub(crate) struct Setup {
     pub(crate) latency_sampling: Option<u32>,
     pub(crate) verify_reads: VerifyReads,
     pub(crate) order: OrderChoice,
+    /// Threads that apply the changes of the order themselves, which has none of its own then.
+    pub(crate) pool: Option<usize>,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
     pub(crate) counters: bool,
@@ -176,8 +180,15 @@ impl Setup {
             .order(|order| order.updates(updates))
             .scrub_every(None)
             .flush(self.flush);
+        let options = match self.pool {
+            Some(threads) => options.order(|order| order.threads(0).queues(threads)),
+            None => options,
+        };
         let options = match self.engine {
             EngineChoice::Store(kind) => options.engine(kind),
+            EngineChoice::HikvWal => options
+                .engine(EngineKind::Hikv)
+                .hikv(|hikv| hikv.consistency(Consistency::WriteAheadLog)),
             EngineChoice::DramMap => options,
         };
         let options = match self.sizing {
@@ -224,7 +235,7 @@ impl Setup {
     #[cfg(test)]
     pub(crate) fn small() -> Self {
         Self {
-            engine: EngineChoice::Store(chimera::EngineKind::Viper),
+            engine: EngineChoice::Store(EngineKind::Viper),
             layout: RecordLayout::Checked,
             key_bytes: 16,
             value_bytes: 200,
@@ -244,6 +255,7 @@ impl Setup {
             latency_sampling: None,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            pool: None,
             flush: true,
             block_shift_bytes: 0,
             counters: true,

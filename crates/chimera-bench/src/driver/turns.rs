@@ -96,7 +96,7 @@ impl Contest<'_> {
         for setup in self.setups.iter().filter(|setup| setup.counters) {
             progress.step("counting");
             match setup.engine {
-                EngineChoice::Store(_) => {
+                EngineChoice::Store(_) | EngineChoice::HikvWal => {
                     let all =
                         count::<Db<Instrumented<Hardware>>>(setup, load_name, phases, self.theta)?;
                     results.enter_counted(&setup.name(), &all);
@@ -140,7 +140,7 @@ impl Turn<'_> {
     fn run<B: Backend>(&mut self) -> Result<Option<Conclusion>> {
         let (plan, progress) = (self.plan, self.progress);
         match plan.setup.engine {
-            EngineChoice::Store(_) => {
+            EngineChoice::Store(_) | EngineChoice::HikvWal => {
                 let path = if self.contest.setups.len() == 1 {
                     self.workspace.path().to_owned()
                 } else {

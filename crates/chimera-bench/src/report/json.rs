@@ -78,6 +78,9 @@ pub struct Report {
     /// `memory`: DRAM by the number of records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
+    /// `adaption`: a pool of threads, divided in several ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaption: Option<Adaption>,
 }
 
 /// How much slower the engine is than its floor.
@@ -179,6 +182,36 @@ pub struct MemorySample {
     pub resident_bytes_per_key: Option<f64>,
 }
 
+/// A pool of threads that serve or apply changes of the order of keys, divided in several ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adaption {
+    /// Threads of the pool.
+    pub threads: usize,
+    /// Cores that they share.
+    pub cores: usize,
+    /// One for each mix and division.
+    pub rows: Vec<AdaptionRow>,
+}
+
+/// A mix and a division.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdaptionRow {
+    /// Gets for each insert.
+    pub gets_per_insert: u64,
+    /// `adaptive`, or threads that serve and threads that apply.
+    pub division: String,
+    /// Operations served per second, until all changes were in the tree: the median over repetitions.
+    pub ops_per_second: f64,
+    /// The lowest of them.
+    pub ops_per_second_min: f64,
+    /// The highest of them.
+    pub ops_per_second_max: f64,
+    /// Threads that served, on average over decisions.
+    pub serving_threads: f64,
+    /// How often it was decided.
+    pub decisions: u64,
+}
+
 impl Report {
     /// A report with what is common to all subcommands, of at least one store.
     pub(crate) fn new(
@@ -224,6 +257,7 @@ impl Report {
             growth: None,
             reclamation: None,
             memory: None,
+            adaption: None,
         }
     }
 }

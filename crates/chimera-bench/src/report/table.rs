@@ -24,6 +24,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     growth(out, report)?;
     reclamation(out, report)?;
     memory(out, report)?;
+    adaption(out, report)?;
     if report.command != "memory" {
         writeln!(out)?;
         report.stores.iter().try_for_each(|store| needs(out, report, store))?;
@@ -247,6 +248,33 @@ fn reclamation(out: &mut String, report: &Report) -> std::fmt::Result {
         reclamation.compacted_amplification,
         reclamation.compact_records_per_second / 1e6
     )
+}
+
+fn adaption(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(adaption) = &report.adaption else { return Ok(()) };
+    let mut table = Table::new(&[
+        "gets per insert",
+        "serving/applying",
+        "M ops/s",
+        "lowest",
+        "highest",
+        "serving",
+        "decisions",
+    ]);
+    let millions = |rate: f64| format!("{:.3}", rate / 1e6);
+    for row in &adaption.rows {
+        table.row(vec![
+            row.gets_per_insert.to_string(),
+            row.division.clone(),
+            millions(row.ops_per_second),
+            millions(row.ops_per_second_min),
+            millions(row.ops_per_second_max),
+            format!("{:.1}", row.serving_threads),
+            row.decisions.to_string(),
+        ]);
+    }
+    table.write(out)?;
+    writeln!(out, "\na pool of {} threads on {} cores", adaption.threads, adaption.cores)
 }
 
 fn memory(out: &mut String, report: &Report) -> std::fmt::Result {

@@ -11,6 +11,7 @@ mod backup;
 mod device;
 mod dump;
 mod growth;
+mod hikv_log;
 mod operations;
 mod ordering;
 mod reclaim;

@@ -247,6 +247,16 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
         ("chimera_order_ready", "Whether it has all keys.", order.is_ready.into()),
         ("chimera_order_gathered_keys", "Keys that were gathered for it.", order.keys_gathered),
         ("chimera_order_dram_bytes", "DRAM of the ordered index and its queues.", order.dram_bytes),
+        (
+            "chimera_order_working_threads",
+            "Background threads that apply changes, by the last decision.",
+            order.threads_working as u64,
+        ),
+        (
+            "chimera_order_apply_nanoseconds",
+            "Time that a background thread took for a change, in the last sampling window.",
+            order.last_window.apply_ns,
+        ),
     ];
     for (name, help, value) in gauges {
         text.single(name, Gauge, help, value);
@@ -264,6 +274,11 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
             "chimera_order_helped_changes",
             "Changes that scans, and writers that found a queue full, made themselves.",
             order.helped,
+        ),
+        (
+            "chimera_order_decisions",
+            "Decisions how many background threads apply changes.",
+            order.decisions,
         ),
     ];
     for (name, help, count) in counters {

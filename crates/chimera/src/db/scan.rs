@@ -195,6 +195,18 @@ impl<P: Pmem> fmt::Debug for Scan<'_, P> {
 }
 
 impl<P: Pmem> Db<P> {
+    /// Applies changes that wait for the order of keys, some hundred from each of those queues that fall to thread `number`
+    /// of `count`; how many. For programs that divide threads of their own between serving and this, as
+    /// [`ThreadSplit`](crate::ThreadSplit) says, in stores whose [`OrderOptions::threads`](crate::OrderOptions::threads) are
+    /// 0. 0 when nothing waits, or the store keeps no order.
+    ///
+    /// # Cost
+    /// A change of the tree for each.
+    pub fn apply_changes(&self, number: usize, count: usize) -> u64 {
+        let order = self.inner.engine.core().changes.order();
+        order.map_or(0, |order| order.apply_share(number, count))
+    }
+
     /// The records of a range of keys, in the order of the keys, which are compared as bytes; `rev()` reads them from
     /// the end. For stores that were opened with [`Options::ordered`](crate::Options::ordered).
     ///

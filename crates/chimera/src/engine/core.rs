@@ -38,7 +38,7 @@ impl<P: Pmem> Core<P> {
     pub(crate) fn new(pool: Arc<Pool<P>>, options: &Options) -> Self {
         let order = options.ordered.then(|| {
             let environment = pool.environment.clone();
-            Arc::new(Order::new(environment, options.order, options.huge_pages))
+            Arc::new(Order::new(environment, options.order.clone(), options.huge_pages))
         });
         Self {
             poison: Poison::new(pool.read_only),

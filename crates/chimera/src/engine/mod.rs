@@ -49,7 +49,7 @@ pub use capabilities::Capabilities;
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
-pub use hikv::{HikvInspect, HikvOptions, HikvStats};
+pub use hikv::{Consistency, HikvInspect, HikvOptions, HikvStats};
 pub use options::Options;
 pub use report::{InspectReport, Stats};
 pub use viper::{

@@ -11,8 +11,7 @@
 //! the words that say that the store was closed, and the words that say that it is open take both away. So a dump is in
 //! force only while nobody has the store open, and is used once. docs/DURABILITY.md argues what a crash leaves.
 //!
-//! A dump is used only if it is whole: all runs, sums, lengths and the number of keys are as they must be, and the tree is
-//! built only from keys that ascend. Anything else is no damage: the keys are gathered from the index.
+//! A dump is used only if it is whole: all runs, sums, lengths and the number of keys are as they must be, and keys ascend. Anything else is no damage: the keys are gathered from the index.
 
 use std::ops::Bound;
 
@@ -166,8 +165,8 @@ fn header_sum(words: &[u64; SUMMED_WORDS]) -> u64 {
     xxh3_64_with_seed(zerocopy::IntoBytes::as_bytes(words), 0)
 }
 
-/// The keys of a dump, verified but for their order, in the parts in which they were written. `None` when it is not whole,
-/// or has a key that is none.
+/// The keys of a dump, in the parts in which they were written. `None` when it is not whole, or has a key that is none, or
+/// that is not behind the one before it.
 pub(crate) fn read<P: Pmem>(
     pool: &Pool<P>,
     runs: &[Run],
@@ -196,7 +195,9 @@ pub(crate) fn read<P: Pmem>(
         keys = keys.checked_add(count)?;
         contents.push(part);
     }
-    (keys == dump.keys).then_some(contents)
+    let ascends =
+        contents.iter().flat_map(|part| entries(part)).is_sorted_by(|one, next| one < next);
+    (keys == dump.keys && ascends).then_some(contents)
 }
 
 fn read_header<P: Pmem>(pool: &Pool<P>, place: Extent) -> [u64; HEADER_WORDS] {

@@ -1,8 +1,9 @@
 //! The ordered add-on: an index of all keys in their order, for engines whose own index has none.
 //!
-//! It is a B+-tree in DRAM ([`tree`]), one for the whole store, made anew whenever a store is opened. It has keys only:
-//! what a scan finds in it, the engine reads as any get does. So overwrites, updates and moved records are no matter of
-//! the tree, and a key of the tree whose record is gone is no error: it was deleted a moment ago.
+//! It is a B+-tree in DRAM ([`tree`]), one for the whole store unless [several](trees) are asked for, made anew whenever a
+//! store is opened. It has keys only: what a scan finds in it, the engine reads as any get does. So overwrites, updates and
+//! moved records are no matter of the tree, and a key of the tree whose record is gone is no error: it was deleted a moment
+//! ago.
 //!
 //! # Protocol
 //! A write that makes a key appear or disappear [tells](Order::changed) the order, under the key's lock and before it is
@@ -39,6 +40,7 @@
 //! A scan is no snapshot. A key that is there from its beginning to its end comes exactly once, with a value that it
 //! has meanwhile; one that comes or goes meanwhile may come or not.
 
+mod adaption;
 mod cursor;
 pub(crate) mod dump;
 mod options;
@@ -51,6 +53,7 @@ mod run;
     expect(dead_code, reason = "an engine that keeps positions beside keys needs it")
 )]
 mod tree;
+mod trees;
 
 use std::fmt;
 use std::ops::{Bound, RangeInclusive};
@@ -59,6 +62,8 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::Environment;
 use chimera_pmem::environment::{Task, TaskStep};
 
+use adaption::Sampling;
+pub use adaption::{SampledOperations, ThreadSplit};
 pub(crate) use cursor::{Cursor, Direction};
 pub use options::{OrderOptions, TreeUpdates};
 pub(crate) use rebuild::RebuildStep;
@@ -66,11 +71,13 @@ pub(crate) use run::KeyRun;
 pub(crate) use tree::Page;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::order::OrderStats;
 use queue::{Change, Queue};
 use rebuild::Rebuild;
-use tree::{Payload, Tree, TreeShape};
+use tree::{Payload, TreeShape};
+use trees::Trees;
 
 /// Changes that a background thread applies before it looks whether it is to stop.
 const BATCH: usize = 256;
@@ -79,9 +86,10 @@ const HELPED: usize = 8;
 
 /// An index of all keys in their order.
 pub(crate) struct Order {
-    tree: Tree,
+    tree: Trees,
     /// How the tree is made when the store is opened.
     rebuild: Rebuild,
+    /// Those of a tree have its number modulo the number of trees.
     queues: Box<[Queue]>,
     environment: Arc<dyn Environment>,
     options: OrderOptions,
@@ -92,6 +100,9 @@ pub(crate) struct Order {
     /// The tree was made of a dump.
     is_loaded: AtomicBool,
     backends: OnceLock<Box<[Backend]>>,
+    /// Background threads that work; the others sleep.
+    working: AtomicU64,
+    sampling: Mutex<Sampling>,
     /// Changes that were applied by others than background threads.
     helped: AtomicU64,
 }
@@ -118,6 +129,12 @@ struct Backend {
     is_parked: Arc<AtomicBool>,
 }
 
+impl Backend {
+    fn is_awake(&self) -> bool {
+        !self.is_parked.load(Ordering::Relaxed)
+    }
+}
+
 impl Order {
     /// One that is still to be [made](Self::begin_rebuild). Applies nothing in the background until it is
     /// [started](Self::start).
@@ -126,26 +143,31 @@ impl Order {
         options: OrderOptions,
         huge_pages: bool,
     ) -> Self {
-        let queues = match options.updates {
-            TreeUpdates::Asynchronous => options.queues,
-            TreeUpdates::Synchronous => 0,
-        };
         let shape = TreeShape {
             node_bytes: options.node_bytes,
             payload: Payload::None,
             huge_pages,
             transactions: options.transactions,
         };
+        let tree = Trees::new(shape, &options.ranges);
+        let queues = match options.updates {
+            TreeUpdates::Asynchronous => options.queues * tree.count(),
+            TreeUpdates::Synchronous => 0,
+        };
+        let window = options.sampling_window.unwrap_or_default();
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            tree: Tree::new(shape),
+            tree,
             rebuild: Rebuild::new(),
             queues: (0..queues).map(|_| Queue::new(options.queue_requests)).collect(),
             environment,
-            options,
             barriers: AtomicU64::new(0),
             is_incomplete: AtomicBool::new(false),
             is_loaded: AtomicBool::new(false),
             backends: OnceLock::new(),
+            working: AtomicU64::new(options.threads.min(queues).max(1) as u64),
+            sampling: Mutex::new(Sampling::new(window_ns, options.threads.min(queues))),
+            options,
             helped: AtomicU64::new(0),
         }
     }
@@ -163,7 +185,7 @@ impl Order {
             let parked = is_parked.clone();
             let step = move || {
                 let Some(order) = order.upgrade() else { return TaskStep::Done };
-                order.backend_step(number, count, &parked)
+                order.backend_step(number, &parked)
             };
             let task = self.environment.spawn("chimera-order", Box::new(step))?;
             backends.push(Backend { task, is_parked });
@@ -184,18 +206,50 @@ impl Order {
         self.backends.get().map_or(&[], |backends| backends)
     }
 
-    /// Applies changes of every `count`-th queue from `number` on; rests when none has many.
-    fn backend_step(&self, number: usize, count: usize, is_parked: &AtomicBool) -> TaskStep {
+    /// Applies changes of the queues that fall to thread `number` of those that work; rests when none has many.
+    fn backend_step(&self, number: usize, is_parked: &AtomicBool) -> TaskStep {
         is_parked.store(false, Ordering::Relaxed);
-        let mut done = 0;
-        for queue in self.queues.iter().skip(number).step_by(count) {
-            done += self.apply(queue, BATCH).unwrap_or(0);
+        let begun_ns = self.options.sampling_window.map(|_| self.environment.now_ns());
+        let (mut done, working) = (0, self.working());
+        if number < working {
+            for queue in self.queues.iter().skip(number).step_by(working) {
+                done += self.apply(queue, BATCH).unwrap_or(0);
+            }
+        } else {
+            // What waits in the queues that it had falls to those that still work.
+            (0..working).for_each(|number| self.wake_thread(number));
         }
         if done > 0 {
+            if let Some(begun_ns) = begun_ns {
+                self.sample(done, begun_ns);
+            }
             return TaskStep::Again;
         }
         is_parked.store(true, Ordering::Relaxed);
         TaskStep::Wait
+    }
+
+    /// Applies changes of every `count`-th queue from `number` on, in the place of a background thread; how many.
+    pub(crate) fn apply_share(&self, number: usize, count: usize) -> u64 {
+        let queues = self.queues.iter().skip(number).step_by(count.max(1));
+        queues.map(|queue| self.apply(queue, BATCH).unwrap_or(0) as u64).sum()
+    }
+
+    /// How many background threads work: at least one, also where there are none.
+    fn working(&self) -> usize {
+        self.working.load(Ordering::Relaxed) as usize
+    }
+
+    /// Notes that a background thread has applied changes; at the end of a window decides how many of them work.
+    fn sample(&self, applied: usize, begun_ns: u64) {
+        let arrived = self.queues.iter().map(Queue::issued).sum();
+        let now_ns = self.environment.now_ns();
+        let chosen = lock(&self.sampling).note(applied as u64, arrived, begun_ns, now_ns);
+        let Some(chosen) = chosen else { return };
+        let before = self.working();
+        self.working.store(chosen as u64, Ordering::Relaxed);
+        // Those that are too many find out when they are woken next.
+        (before..chosen).for_each(|number| self.wake_thread(number));
     }
 
     /// Says how many keys the store has, before anybody uses it: all are to be gathered. Where there are none, the tree is
@@ -207,8 +261,7 @@ impl Order {
         }
     }
 
-    /// Makes the tree of keys in strictly ascending order, before anybody uses the store. `false` when they are not, or
-    /// there is no memory: then they are to be gathered.
+    /// Makes the tree of keys in strictly ascending order, before anybody uses the store. `false` when there is no memory.
     pub(crate) fn load<K: AsRef<[u8]>>(&self, keys: impl Iterator<Item = K>) -> bool {
         let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
         if built.is_ok() {
@@ -295,12 +348,11 @@ impl Order {
     /// keys of up to 40 bytes.
     pub(crate) fn changed(&self, key: &[u8], is_there: bool) {
         let change = if is_there { Change::Present(0) } else { Change::Absent };
-        let count = self.queues.len();
-        if count == 0 {
+        if self.queues.is_empty() {
             return self.make(key, change);
         }
         self.pass_barrier();
-        let number = (xxhash_rust::xxh3::xxh3_64(key) % count as u64) as usize;
+        let number = self.queue_of(key);
         let queue = &self.queues[number];
         let mut attempt = 0;
         let ticket = loop {
@@ -317,10 +369,20 @@ impl Order {
         }
     }
 
+    /// The queue of a key, which is one of its tree.
+    fn queue_of(&self, key: &[u8]) -> usize {
+        let of_tree = (xxhash_rust::xxh3::xxh3_64(key) % self.options.queues as u64) as usize;
+        of_tree * self.tree.count() + self.tree.number_of(key)
+    }
+
     /// Wakes the thread that applies the changes of a queue, if it sleeps.
     fn wake(&self, queue: usize) {
-        let backends = self.backends();
-        if let Some(backend) = backends.get(queue % backends.len().max(1)) {
+        self.wake_thread(queue % self.working());
+    }
+
+    /// Wakes a background thread, if it sleeps.
+    fn wake_thread(&self, number: usize) {
+        if let Some(backend) = self.backends().get(number) {
             // Read first: the line stays shared while the thread is at work.
             if backend.is_parked.load(Ordering::Relaxed)
                 && backend.is_parked.swap(false, Ordering::Relaxed)
@@ -421,11 +483,13 @@ impl Order {
 
     /// What there is to say of it.
     pub(crate) fn stats(&self) -> OrderStats {
-        let tree = self.tree.figures();
+        let (tree, threads) = (self.tree.figures(), self.backends().len());
+        let sampling = lock(&self.sampling);
         OrderStats {
             is_ready: self.is_complete(),
             is_loaded: self.is_loaded.load(Ordering::Relaxed),
             keys_gathered: self.rebuild.progress().0,
+            trees: self.tree.count(),
             keys: tree.keys,
             height: tree.height,
             leaves: tree.leaves,
@@ -435,7 +499,11 @@ impl Order {
             waiting: self.queues.iter().map(Queue::waiting).sum(),
             helped: self.helped.load(Ordering::Relaxed),
             queues: self.queues.len(),
-            threads: self.backends().len(),
+            threads,
+            threads_working: self.working().min(threads),
+            threads_awake: self.backends().iter().filter(|backend| backend.is_awake()).count(),
+            decisions: sampling.decisions,
+            last_window: sampling.last,
             transactions: tree.transactions,
             transactions_aborted: tree.transactions_aborted,
         }
@@ -447,3 +515,7 @@ impl fmt::Debug for Order {
         f.debug_struct("Order").field("options", &self.options).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

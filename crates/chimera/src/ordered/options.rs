@@ -1,5 +1,8 @@
 //! [`OrderOptions`]: how the ordered index is kept.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::types::error::{Error, Result};
 
 /// When the tree learns of a write.
@@ -13,14 +16,42 @@ pub enum TreeUpdates {
     Synchronous,
 }
 
+/// Which keys each tree has.
+#[derive(Clone, Debug)]
+pub(super) enum Ranges {
+    /// So many ranges of the same length.
+    Equal(usize),
+    /// The lowest key of each range but the first.
+    Given(Arc<[Vec<u8>]>),
+}
+
+impl Ranges {
+    fn count(&self) -> usize {
+        match self {
+            Self::Equal(count) => *count,
+            Self::Given(borders) => borders.len() + 1,
+        }
+    }
+}
+
+/// Most trees, and most queues of a tree.
+const TREES_MAX: usize = 64;
+const QUEUES_MAX: usize = 64;
+/// Most queues of all trees.
+const ALL_QUEUES_MAX: usize = 256;
+/// Longest key that a range begins with, in bytes.
+const BORDER_BYTES_MAX: usize = 4096;
+
 /// How the ordered index of a store is kept: `options.order(|order| order.threads(2))`. May change at every open.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct OrderOptions {
     pub(crate) updates: TreeUpdates,
     pub(super) queues: usize,
     pub(super) queue_requests: usize,
     pub(super) threads: usize,
+    pub(super) sampling_window: Option<Duration>,
+    pub(super) ranges: Ranges,
     pub(super) barrier: bool,
     pub(super) transactions: bool,
     pub(super) wait: bool,
@@ -36,6 +67,8 @@ impl Default for OrderOptions {
             queues: 4,
             queue_requests: 4096,
             threads: 1,
+            sampling_window: Some(Duration::from_millis(10)),
+            ranges: Ranges::Equal(1),
             barrier: false,
             transactions: true,
             wait: true,
@@ -53,8 +86,8 @@ impl OrderOptions {
         self
     }
 
-    /// Queues of changes, each of which one thread applies at a time: 1 to 64. Default 4. More let more writers and
-    /// background threads work beside each other.
+    /// Queues of changes of each tree, each of which one thread applies at a time: 1 to 64, and not more than 256 of all
+    /// trees. Default 4. More let more writers and background threads work beside each other.
     pub fn queues(mut self, queues: usize) -> Self {
         self.queues = queues;
         self
@@ -67,10 +100,36 @@ impl OrderOptions {
         self
     }
 
-    /// Background threads that apply changes: 0 to 64, and not more than queues. Default 1. They sleep while there is
-    /// little to do. With 0, scans and writers that find a queue full apply all changes.
+    /// Background threads that apply changes, at most: 0 to 64, and not more than queues. Default 1. They sleep while there
+    /// is little to do, and how many of them work follows from a [sample](Self::sampling_window). With 0, scans and writers
+    /// that find a queue full apply all changes.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// How long arrivals of changes, and the time that they take, are sampled before it is decided how many of the
+    /// [threads](Self::threads) work (HiKV, section 3.2.2). Default 10 ms. A shorter one follows a change of the load
+    /// sooner, and chance, too. `None`: all threads work whenever their queues have changes.
+    pub fn sampling_window(mut self, window: Option<Duration>) -> Self {
+        self.sampling_window = window;
+        self
+    }
+
+    /// Trees with a range of keys each, instead of one for all: 1 to 64. Default 1. The ranges are equal, by the first 8
+    /// bytes of a key as a big-endian number. Each tree has [queues](Self::queues) of its own; with as many
+    /// [threads](Self::threads) as trees, or a multiple, it has threads of its own while all of them work. Writers of
+    /// different ranges do not meet. Ranges do not change, so keys that begin alike are all in one tree; scans read on from
+    /// one tree to the next. This is the variant that the paper calls HiKV-par; one tree serves most stores better.
+    pub fn trees(mut self, trees: usize) -> Self {
+        self.ranges = Ranges::Equal(trees);
+        self
+    }
+
+    /// As [`trees`](Self::trees), with ranges that begin at these keys, in ascending order: one tree more than keys. For keys
+    /// that are not spread over all bytes. At most 63 keys, of 1 to 4096 bytes. The last call of both counts.
+    pub fn tree_ranges(mut self, begins: Vec<Vec<u8>>) -> Self {
+        self.ranges = Ranges::Given(begins.into());
         self
     }
 
@@ -121,9 +180,10 @@ impl OrderOptions {
     /// `InvalidOptions` when there can be no such index.
     pub(crate) fn validate(&self) -> Result<()> {
         let refuse = |text: String| Err(Error::InvalidOptions(text));
-        if !(1..=64).contains(&self.queues) {
+        if !(1..=QUEUES_MAX).contains(&self.queues) {
             return refuse(format!("an ordered index has 1 to 64 queues, not {}", self.queues));
         }
+        self.validate_ranges()?;
         if !self.queue_requests.is_power_of_two() || !(2..=1 << 16).contains(&self.queue_requests) {
             let found = self.queue_requests;
             return refuse(format!(
@@ -136,9 +196,31 @@ impl OrderOptions {
                 "a node has a multiple of 64 bytes from 128 to 65536, not {found}"
             ));
         }
-        if self.threads > self.queues {
-            let (threads, queues) = (self.threads, self.queues);
+        let queues = self.queues * self.ranges.count();
+        if self.threads > queues.min(QUEUES_MAX) {
+            let threads = self.threads;
             return refuse(format!("{threads} threads cannot share {queues} queues of changes"));
+        }
+        Ok(())
+    }
+
+    fn validate_ranges(&self) -> Result<()> {
+        let refuse = |text: String| Err(Error::InvalidOptions(text));
+        let trees = self.ranges.count();
+        if !(1..=TREES_MAX).contains(&trees) {
+            return refuse(format!("an ordered index has 1 to 64 trees, not {trees}"));
+        }
+        if trees * self.queues > ALL_QUEUES_MAX {
+            let queues = self.queues;
+            return refuse(format!(
+                "{trees} trees with {queues} queues each are more than {ALL_QUEUES_MAX} queues"
+            ));
+        }
+        let Ranges::Given(begins) = &self.ranges else { return Ok(()) };
+        let is_key = |key: &Vec<u8>| (1..=BORDER_BYTES_MAX).contains(&key.len());
+        if !begins.iter().all(is_key) || !begins.is_sorted_by(|one, next| one < next) {
+            let text = "ranges of trees begin at keys of 1 to 4096 bytes in ascending order";
+            return refuse(text.to_owned());
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! - [`vpage`]: Viper's pages of records.
 //! - [`block_flags`]: what is said of a whole block of pages.
 //! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
+//! - [`redo_log`]: a write-ahead log of changes that can be made again.
 //! - `storage_log`: a log of records in runs of blocks. Only in builds with an engine that keeps one.
 
 pub(crate) mod block_flags;
@@ -19,6 +20,7 @@ pub(crate) mod item_heap;
 pub(crate) mod key_hash;
 pub(crate) mod lengths;
 pub(crate) mod limits;
+pub(crate) mod redo_log;
 #[cfg(feature = "teaching-engine")]
 pub(crate) mod storage_log;
 pub(crate) mod unchecked_word;

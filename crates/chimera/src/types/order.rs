@@ -37,4 +37,26 @@ pub struct OrderStats {
     pub transactions: bool,
     /// Transactions that were aborted. What they were for was done without.
     pub transactions_aborted: u64,
+    /// How many of them work, by the last decision; the others sleep.
+    pub threads_working: usize,
+    /// How many of them are not asleep just now.
+    pub threads_awake: usize,
+    /// Decisions how many work: one at the end of each sampling window.
+    pub decisions: u64,
+    /// What the last one was made of.
+    pub last_window: OrderWindow,
+    /// Trees, each with a range of the keys.
+    pub trees: usize,
+}
+
+/// What was sampled to decide how many background threads apply changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OrderWindow {
+    /// How long it lasted, in nanoseconds.
+    pub duration_ns: u64,
+    /// Changes that were queued meanwhile.
+    pub arrivals: u64,
+    /// Nanoseconds in which a background thread applied one of them, on average.
+    pub apply_ns: u64,
 }

@@ -1,6 +1,6 @@
 //! The configurations that conformance is tested for. An engine is added by a line in [`ALL`].
 
-use chimera::{Capabilities, EngineKind, Options, RecordLayout};
+use chimera::{Capabilities, Consistency, EngineKind, HikvOptions, Options, RecordLayout};
 
 use crate::tools::{small, small_any};
 
@@ -26,9 +26,11 @@ pub(crate) const ALL: &[Configuration] = &[
         .without_checksums(),
     Configuration::new("viper-ordered", EngineKind::Viper, small_ordered, 120 * 512),
     Configuration::new("hikv-ordered", EngineKind::Hikv, small_hikv_ordered, 60 * 1024),
+    Configuration::new("hikv-par", EngineKind::Hikv, small_hikv_par, 60 * 1024),
     Configuration::new("hikv", EngineKind::Hikv, small_hikv, 60 * 1024),
     Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
         .without_checksums(),
+    Configuration::new("hikv-wal", EngineKind::Hikv, small_hikv_wal, 80 * 1024),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -46,6 +48,11 @@ fn small_hikv_ordered() -> Options {
     small_hikv().ordered(true).order(|order| order.node_bytes(512).queue_requests(16))
 }
 
+/// Three trees, of which each has keys: their first bytes are spread.
+fn small_hikv_par() -> Options {
+    small_hikv_ordered().order(|order| order.trees(3).threads(3))
+}
+
 /// Segments of the index of 56 entries, four runs of items to a segment of the pool.
 fn small_hikv() -> Options {
     Options::new()
@@ -57,6 +64,12 @@ fn small_hikv() -> Options {
 
 fn small_hikv_published() -> Options {
     small_hikv().hikv(|hikv| hikv.layout(RecordLayout::Published))
+}
+
+/// Two partitions with a log of 8 KiB each.
+fn small_hikv_wal() -> Options {
+    let logged = |hikv: HikvOptions| hikv.consistency(Consistency::WriteAheadLog);
+    small_hikv().hikv(logged).hikv(|hikv| hikv.log_area_bytes(8 << 10))
 }
 
 fn small_published() -> Options {

@@ -17,6 +17,10 @@ pub(crate) const TESTS: &[Test] = tests![
     scans_give_what_a_map_gives: needs ordered,
     the_same_with_a_tree_that_is_changed_at_once: needs ordered,
     the_same_without_a_background_thread: needs ordered,
+    the_same_with_equal_ranges_of_several_trees: needs ordered,
+    the_same_with_ranges_that_begin_at_keys: needs ordered,
+    the_same_with_all_keys_in_one_of_several_ranges: needs ordered,
+    a_prefix_may_lie_in_several_ranges: needs ordered,
     an_iterator_is_read_from_both_ends: needs ordered,
     prefixes_are_ranges: needs ordered,
     a_store_that_is_opened_has_all_keys: needs ordered,
@@ -139,6 +143,44 @@ fn the_same_with_a_tree_that_is_changed_at_once(configuration: &Configuration) {
 
 fn the_same_without_a_background_thread(configuration: &Configuration) {
     against_a_map(configuration, &ordered(configuration).order(|order| order.threads(0)));
+}
+
+fn the_same_with_equal_ranges_of_several_trees(configuration: &Configuration) {
+    let several = |order: OrderOptions| order.trees(5).threads(2);
+    against_a_map(configuration, &ordered(configuration).order(several));
+}
+
+/// So that scans begin and end at borders, too.
+fn the_same_with_ranges_that_begin_at_keys(configuration: &Configuration) {
+    let mut begins: Vec<_> = [9, 40, 41, 130, 250, 299].map(|key| configuration.key(key)).into();
+    begins.sort();
+    let options = ordered(configuration).order(|order| order.tree_ranges(begins));
+    against_a_map(configuration, &options);
+}
+
+fn the_same_with_all_keys_in_one_of_several_ranges(configuration: &Configuration) {
+    for begins in [[vec![0], vec![0, 0]], [vec![0], vec![255; 40]], [vec![255; 40], vec![255; 41]]]
+    {
+        let options = ordered(configuration).order(|order| order.tree_ranges(begins.into()));
+        against_a_map(configuration, &options);
+    }
+}
+
+/// The borders have the prefix themselves.
+fn a_prefix_may_lie_in_several_ranges(configuration: &Configuration) {
+    let directory = scratch();
+    let begins = vec![vec![7], vec![7, 0], vec![7, 2], vec![7, 2, 0, 0, 0, 0, 0, 0, 1]];
+    let options = ordered(configuration).order(|order| order.tree_ranges(begins));
+    let db = open(directory.path(), &options);
+    configuration.fill(&mut db.session(), 0..1024, 1);
+    let expected: Vec<Record> =
+        configuration.records([7, 0x107, 0x207, 0x307], 1).into_iter().collect();
+    assert!(collected(db.scan_prefix([7]).expect("ordered")) == expected);
+    let mut back = collected(db.scan_prefix([7]).expect("ordered").rev());
+    back.reverse();
+    assert!(back == expected);
+    let order = db.stats().order.expect("ordered");
+    assert_eq!((order.trees, order.keys), (5, 1024));
 }
 
 fn an_iterator_is_read_from_both_ends(configuration: &Configuration) {
@@ -407,7 +449,15 @@ fn impossible_orders_are_refused(configuration: &Configuration) {
     };
     refused(|order| order.queues(0), &["1 to 64 queues", "not 0"]);
     refused(|order| order.queue_requests(12), &["power of two", "not 12"]);
-    refused(|order| order.threads(3), &["3 threads", "2 queues"]);
+    refused(|order| order.threads(65), &["65 threads", "queues"]);
+    refused(|order| order.trees(0), &["1 to 64 trees", "not 0"]);
+    refused(|order| order.trees(usize::MAX), &["1 to 64 trees"]);
+    refused(|order| order.trees(64).queues(5), &["64 trees with 5 queues", "256"]);
+    let ranges = ["1 to 4096 bytes in ascending order"];
+    refused(|order| order.tree_ranges(vec![vec![]]), &ranges);
+    refused(|order| order.tree_ranges(vec![vec![1], vec![1]]), &ranges);
+    refused(|order| order.tree_ranges(vec![vec![2], vec![1, 1]]), &ranges);
+    refused(|order| order.tree_ranges(vec![vec![7; 4097]]), &ranges);
 }
 
 /// Ranges of all kinds say what they mean.

@@ -55,18 +55,22 @@ fn filled(configuration: &Configuration, path: &Path, mode: VerifyReads) -> Db {
     db
 }
 
-/// Flips a bit of an open store: of the byte so far behind the beginning of the value of key `number`.
+/// Flips a bit of an open store: of the byte so far behind the beginning of the value of key `number`, in its record and
+/// wherever a log has a copy.
 fn flip(configuration: &Configuration, path: &Path, number: u64, offset: i64) {
-    let words = value(configuration, number);
-    let place = bytes_of(path).into_iter().find_map(|(name, bytes)| {
-        Some((name, bytes.windows(words.len()).position(|window| window == words)?))
-    });
-    let (name, at) = place.expect("the value is in a file");
-    let at = at.checked_add_signed(offset as isize).expect("in the file") as u64;
-    let file = std::fs::File::options().read(true).write(true).open(path.join(name));
-    let (file, mut byte) = (file.expect("a file of the store"), [0]);
-    file.read_exact_at(&mut byte, at).expect("a byte");
-    file.write_all_at(&[byte[0] ^ 16], at).expect("a byte");
+    let (words, mut flipped) = (value(configuration, number), 0);
+    for (name, bytes) in bytes_of(path) {
+        let windows = bytes.windows(words.len()).enumerate();
+        for (start, _) in windows.filter(|(_, window)| *window == words) {
+            let at = start.checked_add_signed(offset as isize).expect("in the file") as u64;
+            let file = std::fs::File::options().read(true).write(true).open(path.join(&name));
+            let (file, mut byte) = (file.expect("a file of the store"), [0]);
+            file.read_exact_at(&mut byte, at).expect("a byte");
+            file.write_all_at(&[byte[0] ^ 16], at).expect("a byte");
+            flipped += 1;
+        }
+    }
+    assert!(flipped > 0, "the value is in a file");
 }
 
 fn assert_damaged<T: std::fmt::Debug>(about: &str, outcome: Result<T, Error>) {

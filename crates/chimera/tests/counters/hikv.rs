@@ -1,7 +1,8 @@
-//! Stores of HiKV: two fences for a put, whether its key is new or not, and one for a delete.
+//! Stores of HiKV: two fences for a put, whether its key is new or not, and one for a delete. With a write-ahead log three
+//! and two.
 
 use chimera::pmem::Operation;
-use chimera::{Db, EngineKind, Options, RecordLayout, Session};
+use chimera::{Consistency, Db, EngineKind, Options, RecordLayout, Session};
 
 use super::variable::key;
 use super::{Counted, assert_fences, assert_untouched, counted};
@@ -10,8 +11,12 @@ const RECORDS: u64 = 3_000;
 const LAYOUTS: [RecordLayout; 2] = [RecordLayout::Checked, RecordLayout::Published];
 
 fn open(layout: RecordLayout) -> Db<Counted> {
-    let options = Options::new().engine(EngineKind::Hikv).hikv(|hikv| hikv.layout(layout));
-    super::open(options)
+    open_with(layout, Consistency::OrderedWrite)
+}
+
+fn open_with(layout: RecordLayout, consistency: Consistency) -> Db<Counted> {
+    let options = Options::new().engine(EngineKind::Hikv);
+    super::open(options.hikv(|hikv| hikv.layout(layout).consistency(consistency)))
 }
 
 fn put(session: &mut Session<Counted>, numbers: std::ops::Range<u64>, is_new: bool, byte: u8) {
@@ -62,10 +67,43 @@ fn a_put_costs_two_fences_and_a_delete_one() {
     }
 }
 
+/// The record of the log, the item, the entry; for a delete the record and the entry.
+#[test]
+fn with_a_write_ahead_log_a_put_costs_three_fences_and_a_delete_two() {
+    for layout in LAYOUTS {
+        let db = open_with(layout, Consistency::WriteAheadLog);
+        let mut session = db.session();
+        let counters = counted(&db, Operation::Other, || put(&mut session, 0..RECORDS, true, 1));
+        assert_fences(&counters, Operation::Insert, RECORDS, 3);
+        assert_eq!(counters.of(Operation::Other).fences, 0);
+        let insert = counters.of(Operation::Insert);
+        // The log begins with a line, and its record has 240 bytes.
+        let lines = (insert.lines_flushed + insert.lines_reflushed) as f64 / RECORDS as f64;
+        assert!((9.0..10.0).contains(&lines), "{lines} lines, four of them of the log");
+
+        let counters = counted(&db, Operation::Other, || put(&mut session, 0..RECORDS, false, 2));
+        assert_fences(&counters, Operation::Overwrite, RECORDS, 3);
+        let counters = counted(&db, Operation::Other, || {
+            for number in 0..RECORDS {
+                assert!(session.update(&key(number, 16), |value| value[0] = 3).unwrap());
+            }
+        });
+        assert_fences(&counters, Operation::Update, RECORDS, 3);
+        let counters = counted(&db, Operation::Other, || {
+            (0..RECORDS).for_each(|number| assert!(session.delete(&key(number, 16)).unwrap()));
+        });
+        assert_fences(&counters, Operation::Delete, RECORDS, 2);
+        let delete = counters.of(Operation::Delete);
+        assert_eq!(delete.lines_flushed + delete.lines_reflushed, 2 * RECORDS);
+    }
+}
+
 #[test]
 fn what_changes_nothing_costs_nothing() {
-    for layout in LAYOUTS {
-        let db = open(layout);
+    for (layout, consistency) in LAYOUTS.into_iter().flat_map(|layout| {
+        [Consistency::OrderedWrite, Consistency::WriteAheadLog].map(|kind| (layout, kind))
+    }) {
+        let db = open_with(layout, consistency);
         let mut session = db.session();
         put(&mut session, 0..10, true, 1);
         let counters = counted(&db, Operation::Other, || {

@@ -1,6 +1,6 @@
 //! [`HikvShape`]: a store of the engine `hikv`.
 
-use chimera::{EngineInspect, EngineKind, Options, RecordLayout};
+use chimera::{Consistency, EngineInspect, EngineKind, Options, RecordLayout};
 use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
@@ -9,6 +9,10 @@ use crate::simulated::Mutation;
 
 /// Bytes after the words of a value: so few that a run has several items, and so many that an item needs a run for itself.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
+/// The same where a record must fit the log.
+const LOGGED_EXTRA_BYTES: [usize; 6] = [0, 0, 1, 13, 40, 100];
+/// Bytes of the log for a partition.
+const LOG_AREA_BYTES: u32 = 320;
 
 /// A store of the engine `hikv`: all that a test may vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +33,9 @@ pub(crate) struct HikvShape {
     /// Items are not looked at when the store is opened, but by a task beside the operations.
     #[serde(default)]
     looks_later: bool,
+    /// With a write-ahead log.
+    #[serde(default)]
+    logged: bool,
 }
 
 impl StoreShape for HikvShape {
@@ -40,16 +47,20 @@ impl StoreShape for HikvShape {
             // Segments of the index are split several times.
             _ => 24 + chance.below(20),
         };
+        let logged = chance.below(8) == 0;
+        // The log takes 2 to 6 blocks.
+        let log_blocks = if logged { 6 } else { 0 };
         Self {
             published_layout: chance.below(6) == 0,
             partitions: 1 << chance.below(3),
             index_segment_bytes: 256 << u32::from(chance.below(4) == 0),
             heap_run_bytes: 256 << chance.below(3),
             keys,
-            capacity_bytes: Some(256 * (12 + chance.below(37))),
+            capacity_bytes: Some(256 * (12 + log_blocks + chance.below(37))),
             segment_bytes: 8192,
             ordered: chance.below(4) == 0,
             looks_later: chance.below(2) == 0,
+            logged,
         }
     }
 
@@ -64,6 +75,7 @@ impl StoreShape for HikvShape {
             segment_bytes: 64 << 10,
             ordered: false,
             looks_later: number % 2 == 1,
+            logged: number % 8 == 5,
         }
     }
 
@@ -127,7 +139,7 @@ impl StoreShape for HikvShape {
     }
 
     fn extra_bytes(&self) -> &'static [usize] {
-        &EXTRA_BYTES
+        if self.logged { &LOGGED_EXTRA_BYTES } else { &EXTRA_BYTES }
     }
 
     fn options(&self) -> Options {
@@ -147,6 +159,12 @@ impl StoreShape for HikvShape {
                     .index_segment_bytes(self.index_segment_bytes)
                     .heap_run_bytes(self.heap_run_bytes)
             });
+        let options = match self.logged {
+            true => options.hikv(|hikv| {
+                hikv.consistency(Consistency::WriteAheadLog).log_area_bytes(LOG_AREA_BYTES)
+            }),
+            false => options,
+        };
         match self.capacity_bytes {
             Some(bytes) => options.capacity_bytes(bytes),
             None => options,

@@ -1,17 +1,17 @@
 //! What a new store is, by the options; what an existing one is, by its superblock.
 //!
 //! The engine's area of the superblock is three words: bits of a hash that choose a partition, and blocks of a segment of
-//! the index; blocks of a run of items; the layout.
+//! the index; blocks of a run of items, and bytes of an area of the log; the layout.
 
-use chimera_pmem::Site;
+use chimera_pmem::{CACHE_LINE, Site};
 
-use super::steps;
+use super::{Consistency, HikvOptions, steps};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::partitioned_hash::{self, HashShape};
 use crate::ordered::dump;
 use crate::pool::{BlockMap, Superblock, runs};
-use crate::records::item_heap;
+use crate::records::{item_heap, redo_log};
 use crate::types::error::{Error, Result};
 use crate::types::layout::RecordLayout;
 use crate::types::stream::StreamKind;
@@ -22,6 +22,17 @@ pub(crate) struct Parameters {
     pub(super) hash: HashShape,
     pub(super) heap_run_blocks: u32,
     pub(super) layout: RecordLayout,
+    /// Of a store with a write-ahead log.
+    pub(super) log_area_bytes: Option<u32>,
+}
+
+impl Parameters {
+    pub(super) fn consistency(&self) -> Consistency {
+        match self.log_area_bytes {
+            Some(_) => Consistency::WriteAheadLog,
+            None => Consistency::OrderedWrite,
+        }
+    }
 }
 
 /// What is known of the engine before a store is open.
@@ -31,6 +42,7 @@ const SEGMENT_BYTES: u64 = 1 << 30;
 const PARTITIONS: u32 = 16;
 const INDEX_SEGMENT_BYTES: u32 = 16 << 10;
 const HEAP_RUN_BYTES: u32 = 256 << 10;
+const LOG_AREA_BYTES: u32 = 16 << 10;
 
 impl EngineType for Type {
     type Parameters = Parameters;
@@ -56,11 +68,13 @@ impl EngineType for Type {
             },
             heap_run_blocks: heap_blocks.min(blocks / 4).max(1),
             layout: hikv.layout.unwrap_or_default(),
+            log_area_bytes: log_area_bytes(hikv),
         };
         let is_power = partitions.is_power_of_two();
         if !is_power || !is_possible(&parameters, u64::from(block_bytes), blocks) {
             let text = "there is no such index: partitions are a power of two up to 1024, a segment of the index has \
-                        256 bytes to 1 MiB and lies in a segment of the pool";
+                        256 bytes to 1 MiB and lies in a segment of the pool, and so does a log with 128 to 65536 bytes for \
+                        each partition";
             return Err(Error::InvalidOptions(text.to_owned()));
         }
         let is_segment_fixed = options.segment_bytes.is_some();
@@ -85,6 +99,8 @@ impl EngineType for Type {
             partitioned_hash::steps::ALL,
             item_heap::sites::ALL,
             item_heap::steps::ALL,
+            redo_log::sites::ALL,
+            redo_log::steps::ALL,
             steps::ALL,
             dump::sites::ALL,
             runs::sites::ALL,
@@ -93,9 +109,24 @@ impl EngineType for Type {
     }
 }
 
+/// Bytes of an area of the log, if there is to be one.
+fn log_area_bytes(options: &HikvOptions) -> Option<u32> {
+    let bytes = options.log_area_bytes.unwrap_or(LOG_AREA_BYTES);
+    let has_log = options.consistency == Some(Consistency::WriteAheadLog);
+    // Too many to be rounded up are too many.
+    has_log.then(|| bytes.checked_next_multiple_of(CACHE_LINE as u32).unwrap_or(u32::MAX))
+}
+
 /// Whether there can be a store like this in segments of so many blocks.
 fn is_possible(parameters: &Parameters, block_bytes: u64, blocks: u32) -> bool {
-    let Parameters { hash, heap_run_blocks, .. } = parameters;
+    let Parameters { hash, heap_run_blocks, log_area_bytes, .. } = *parameters;
+    let is_log_possible = log_area_bytes.is_none_or(|area| {
+        let run_blocks = || redo_log::run_blocks(1 << hash.partition_bits, area, block_bytes);
+        (redo_log::AREA_BYTES_MIN..=redo_log::AREA_BYTES_MAX).contains(&area)
+            && area.is_multiple_of(CACHE_LINE as u32)
+            && hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
+            && run_blocks() <= blocks.into()
+    });
     let bytes = u64::from(hash.segment_blocks) * block_bytes;
     let index = partitioned_hash::SEGMENT_BYTES_MIN..=partitioned_hash::SEGMENT_BYTES_MAX;
     hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
@@ -103,14 +134,15 @@ fn is_possible(parameters: &Parameters, block_bytes: u64, blocks: u32) -> bool {
         && hash.segment_blocks <= blocks
         // A run of one block has room for an item.
         && block_bytes >= 128
-        && (1..=blocks).contains(heap_run_blocks)
+        && (1..=blocks).contains(&heap_run_blocks)
+        && is_log_possible
 }
 
 fn encode(parameters: &Parameters) -> Vec<u64> {
-    let Parameters { hash, heap_run_blocks, layout } = parameters;
+    let Parameters { hash, heap_run_blocks, layout, log_area_bytes } = parameters;
     vec![
         u64::from(hash.partition_bits) | u64::from(hash.segment_blocks) << 32,
-        u64::from(*heap_run_blocks),
+        u64::from(*heap_run_blocks) | u64::from(log_area_bytes.unwrap_or(0)) << 32,
         u64::from(layout.code()),
     ]
 }
@@ -118,8 +150,9 @@ fn encode(parameters: &Parameters) -> Vec<u64> {
 fn decode(superblock: &Superblock) -> Option<Parameters> {
     let [hash, heap, layout] = superblock.area[..] else { return None };
     let hash = HashShape { partition_bits: hash as u32, segment_blocks: (hash >> 32) as u32 };
-    let heap_run_blocks = u32::try_from(heap).ok()?;
-    Some(Parameters { hash, heap_run_blocks, layout: RecordLayout::from_code(layout)? })
+    let log_area_bytes = Some((heap >> 32) as u32).filter(|bytes| *bytes > 0);
+    let (heap_run_blocks, layout) = (heap as u32, RecordLayout::from_code(layout)?);
+    Some(Parameters { hash, heap_run_blocks, layout, log_area_bytes })
 }
 
 /// Checks that a store is as the options say, where they say anything.
@@ -127,6 +160,13 @@ fn agree_own(parameters: &Parameters, options: &Options, block_bytes: u32) -> Re
     let (hikv, found) = (&options.hikv, parameters);
     if let Some(wanted) = hikv.layout {
         same("the record layout", format!("{:?}", found.layout), format!("{wanted:?}"))?;
+    }
+    if let Some(wanted) = hikv.consistency {
+        same("a consistency of", found.consistency().to_string(), wanted.to_string())?;
+    }
+    if let (Some(found), Some(wanted)) = (found.log_area_bytes, hikv.log_area_bytes) {
+        let wanted = wanted.checked_next_multiple_of(CACHE_LINE as u32).unwrap_or(u32::MAX);
+        same("bytes of a log for each partition:", found.to_string(), wanted.to_string())?;
     }
     if let Some(wanted) = hikv.partitions {
         let partitions = 1_u32 << found.hash.partition_bits;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
-use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, KINDS, Rebuild, Type};
+use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Rebuild, Type, kinds};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::KeyLocks;
 use crate::engine::shared::client::SharedClient;
@@ -18,6 +18,7 @@ use crate::metrics::{Exposition, Kind};
 use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;
 use crate::records::item_heap::ItemHeap;
+use crate::records::redo_log;
 use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
@@ -35,6 +36,7 @@ impl<P: Pmem> Hikv<P> {
         let (walked, damages) = self.rebuild.progress();
         HikvStats {
             layout: self.parameters.layout,
+            consistency: self.parameters.consistency(),
             partitions: 1 << self.parameters.hash.partition_bits,
             index_segments,
             index_slots: index_segments * u64::from(self.index.slots_per_segment()),
@@ -64,17 +66,22 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         let (pool, salvages) = (core.pool.clone(), options.pool.salvage);
         let index = PartitionedHash::new(pool.clone(), HASH, parameters.hash, salvages)?;
         let heap = ItemHeap::new(pool, HEAP, parameters.layout, parameters.heap_run_blocks);
+        let limits = match parameters.log_area_bytes {
+            Some(area_bytes) => redo_log::limits(heap.limits(), area_bytes),
+            None => heap.limits(),
+        };
         let has_sums = parameters.layout == RecordLayout::Checked;
         let mut engine = Self {
             keys: KeyLocks::new(core.environment().clone()),
             verify_reads: if has_sums { core.verify_reads } else { VerifyReads::Never },
-            limits: heap.limits(),
+            limits,
             core,
             parameters,
             index,
             heap,
             dumped: Mutex::default(),
             rebuild: Rebuild::default(),
+            log: None,
             salvages,
         };
         let recovered = engine.recover(options)?;
@@ -200,14 +207,14 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             index_load: part(self.index.len(), sizes.index_slots),
             directory_depth: self.index.directory_depth(),
             heap_load: part(sizes.item_bytes, sizes.heap_bytes),
-            runs: self.core.pool.count_runs(&KINDS),
+            runs: self.core.pool.count_runs(kinds(&self.parameters)),
             sizes,
         }))
     }
 
     fn stats(&self) -> EngineFigures {
         EngineFigures {
-            blocks_free: self.core.pool.count_runs(&KINDS).free_blocks,
+            blocks_free: self.core.pool.count_runs(kinds(&self.parameters)).free_blocks,
             dram_index_bytes: self.index.bytes(),
             dram_table_bytes: self.heap.bytes() + self.keys.bytes(),
             details: EngineStats::Hikv(self.report()),
@@ -218,8 +225,10 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         let help = "How HiKV's items and index lie in persistent memory.";
         let layout = format!("{:?}", self.parameters.layout).to_lowercase();
         let partitions = (1_u32 << self.parameters.hash.partition_bits).to_string();
-        text.family("chimera_hikv", Kind::Info, help)
-            .sample(&[("layout", &layout), ("partitions", &partitions)], true);
+        let consistency = self.parameters.consistency().to_string();
+        let labels =
+            [("layout", &*layout), ("partitions", &partitions), ("consistency", &consistency)];
+        text.family("chimera_hikv", Kind::Info, help).sample(&labels, true);
         let HikvStats { space_is_rebuilt, space_segments_walked, space_damages, .. } =
             self.report();
         let help = "Whether it is known which space is free.";
@@ -231,11 +240,17 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     }
 
     fn options_alike(&self) -> Options {
-        let Parameters { hash, heap_run_blocks, layout } = self.parameters;
+        let Parameters { hash, heap_run_blocks, layout, log_area_bytes } = self.parameters;
+        let consistency = self.parameters.consistency();
         let map = &self.core.pool.map;
         let bytes = |blocks: u32| blocks * map.block_bytes as u32;
         Options::new().segment_bytes(map.segment_bytes).hikv(|hikv| {
+            let hikv = match log_area_bytes {
+                Some(bytes) => hikv.log_area_bytes(bytes),
+                None => hikv,
+            };
             hikv.layout(layout)
+                .consistency(consistency)
                 .partitions(1 << hash.partition_bits)
                 .index_segment_bytes(bytes(hash.segment_blocks))
                 .heap_run_bytes(bytes(heap_run_blocks))

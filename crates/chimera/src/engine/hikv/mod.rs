@@ -9,12 +9,14 @@
 //!   matter is said in [`read`].
 //! - **update**: read, change a private copy outside of all locks, and if the value is still the same under the key's
 //!   lock, put it.
+//! - With a write-ahead log ([`log`]) a put and a delete begin with a record of what they will do, in the log: flush,
+//!   *fence*. That is one fence more.
 //! - **delete**: make the entry empty, flush, *fence*. Then free the room of the item.
 //! - **growth**: where a window of the index is full, its segment is split; where the heap has no room, it takes a run; a
 //!   run without items is given back. Counters book these apart from the operation that they happen in.
 //! - **recovery**: the headers of the index's segments say which are in force. Each entry is looked at, its item
 //!   verified, and the item's room marked as taken. What is not reached is free. If the options leave out verifying at
-//!   open, items are looked at beside sessions, as [`rebuild`] says.
+//!   open, items are looked at beside sessions, as [`rebuild`] says. The last change of each area of a log is made again.
 //!
 //! # Invariants
 //! 1. An item is durable before an entry leads to it, and an entry is durable before anybody sees it.
@@ -30,6 +32,7 @@ mod check;
 mod creation;
 mod engine;
 mod list;
+mod log;
 mod options;
 mod order;
 mod read;
@@ -47,11 +50,12 @@ use crate::pool::BlockKind;
 use crate::pool::runs::Run;
 use crate::records::item_heap::ItemHeap;
 use crate::records::limits::Limits;
+use crate::records::redo_log::RedoLog;
 use crate::sync::Mutex;
 use crate::types::verify_reads::VerifyReads;
 use creation::Parameters;
 pub(crate) use creation::Type;
-pub use options::HikvOptions;
+pub use options::{Consistency, HikvOptions};
 use rebuild::Rebuild;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
@@ -63,6 +67,8 @@ mod steps {
         MARK_ITEMS = "hikv.step.mark_items";
         /// Freeing the segments that a crash left beside the one that they were split off.
         FREE_ORPHANS = "hikv.step.free_orphans";
+        /// Making again what the log says.
+        REDO = "hikv.step.redo";
     }
 }
 
@@ -70,7 +76,15 @@ mod steps {
 const HASH: BlockKind = BlockKind::new(1, "hikv.hash");
 const HEAP: BlockKind = BlockKind::new(2, "hikv.heap");
 const ORDER: BlockKind = BlockKind::new(3, "hikv.order");
-const KINDS: [BlockKind; 3] = [HASH, HEAP, ORDER];
+const LOG: BlockKind = BlockKind::new(4, "hikv.log");
+
+/// The kinds that a store has.
+fn kinds(parameters: &Parameters) -> &'static [BlockKind] {
+    match parameters.log_area_bytes {
+        Some(_) => &[HASH, HEAP, ORDER, LOG],
+        None => &[HASH, HEAP, ORDER],
+    }
+}
 
 /// The engine: one open store.
 pub(crate) struct Hikv<P: Pmem> {
@@ -81,6 +95,8 @@ pub(crate) struct Hikv<P: Pmem> {
     heap: ItemHeap<P>,
     rebuild: Rebuild,
     keys: KeyLocks,
+    /// Of a store with a write-ahead log; none where nothing may be written.
+    log: Option<RedoLog<P>>,
     /// Whether gets verify the sums of values: never where there are none.
     verify_reads: VerifyReads,
     /// Runs that the last life wrote keys to, in their order. None any more once the store takes writes.

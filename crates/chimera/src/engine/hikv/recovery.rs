@@ -7,9 +7,9 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::read::Unsound;
-use super::{HASH, Hikv, KINDS, ORDER, steps};
+use super::{HASH, Hikv, LOG, ORDER, kinds, steps};
 use crate::engine::Options;
-use crate::pool::runs::FoundRun;
+use crate::pool::runs::{FoundRun, Run};
 use crate::records::item_heap::Places;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
@@ -41,7 +41,7 @@ impl<P: Pmem> Hikv<P> {
         self.core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, (): &mut ()| {
             pool.populate_blocks(chunk);
         });
-        let lost = self.find_runs(salvage)?;
+        let (lost, log) = self.find_runs(salvage)?;
         let findings = Mutex::new(Findings::default());
         let is_later = !options.verify_at_open && !salvage && !pool.read_only;
         let places = is_later.then(|| self.heap.places());
@@ -66,11 +66,16 @@ impl<P: Pmem> Hikv<P> {
         if lost > 0 {
             // Items that only the missing part leads to look as if they were free.
             self.core.poison.poison("a part of the index is missing");
-        } else if is_later && self.index.segments() > 0 {
-            self.rebuild.begin();
         } else if !pool.read_only {
-            let _booked = self.core.book(Operation::Recovery, 0);
-            self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
+            let booked = self.core.book(Operation::Recovery, 0);
+            if is_later && self.index.segments() > 0 {
+                self.rebuild.begin();
+            } else {
+                self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
+            }
+            let log = self.begin_log(log)?;
+            drop(booked);
+            self.log = log;
         }
         Ok(RecoveryStats {
             blocks_scanned: blocks,
@@ -81,15 +86,22 @@ impl<P: Pmem> Hikv<P> {
         })
     }
 
-    /// Takes over all runs, and puts the segments of the index in force. How many parts of the index are lost.
-    fn find_runs(&mut self, salvage: bool) -> Result<u64> {
+    /// Takes over all runs, and puts the segments of the index in force. How many parts of the index are lost, and the run
+    /// of the log.
+    fn find_runs(&mut self, salvage: bool) -> Result<(u64, Option<Run>)> {
         let _booked = self.core.book(Operation::Recovery, 0);
-        let (pool, mut lost) = (&self.core.pool, 0);
+        let (pool, mut lost, mut log) = (&self.core.pool, 0, None);
         let mut dumped = Vec::new();
-        pool.recover_runs(&KINDS, salvage, |run| {
+        pool.recover_runs(kinds(&self.parameters), salvage, |run| {
             match run {
                 FoundRun::InUse(run) if run.is(HASH) => self.index.adopt(run),
                 FoundRun::InUse(run) if run.is(ORDER) => dumped.push(run),
+                FoundRun::InUse(run) if run.is(LOG) => {
+                    if let Some(other) = log.replace(run) {
+                        let at = pool.run_bytes(&other).offset();
+                        return Err(Error::corrupted("the store has two logs", at));
+                    }
+                }
                 FoundRun::InUse(run) => self.heap.adopt(run),
                 FoundRun::Damaged(_) => lost += 1,
             }
@@ -101,7 +113,7 @@ impl<P: Pmem> Hikv<P> {
         if !pool.read_only && lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {
             arranged.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
         }
-        Ok(lost)
+        Ok((lost, log))
     }
 
     /// Looks at the entries of a segment of the index, and marks the room of their items.

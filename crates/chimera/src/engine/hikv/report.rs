@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Consistency;
 use crate::RunCounts;
 use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
 use crate::types::layout::RecordLayout;
@@ -12,6 +13,8 @@ use crate::types::layout::RecordLayout;
 pub struct HikvStats {
     /// What precedes each item.
     pub layout: RecordLayout,
+    /// What a change is made of.
+    pub consistency: Consistency,
     /// Partitions of the index.
     pub partitions: u32,
     /// Segments of the index.

@@ -39,7 +39,7 @@ impl<P: Pmem> Hikv<P> {
     /// The new item is durable on return, and the old one is durably gone.
     ///
     /// # Cost
-    /// The lines of the item and 1 more, 2 fences.
+    /// The lines of the item and 1 more, 2 fences. With a log also the lines of its record, and 1 fence more.
     fn write(
         &self,
         number: u32,
@@ -49,12 +49,32 @@ impl<P: Pmem> Hikv<P> {
         old: Option<Item>,
     ) -> Result<()> {
         let room = self.room_for(number, key.len(), value.len())?;
+        let logged = self.log_change(hash, key, Some(value));
+        let tell = |change| self.core.changes.tell(key, change);
+        let written = self.write_item(number, hash, (key, value), room, old, tell);
+        if let (Err(_), Some(logged)) = (&written, logged) {
+            logged.withdraw();
+        }
+        written
+    }
+
+    /// Writes an item into its room, and makes the entry of its key lead to it. Tells what happens to the entry.
+    #[inline(always)]
+    pub(super) fn write_item(
+        &self,
+        number: u32,
+        hash: u64,
+        (key, value): (&[u8], &[u8]),
+        room: Extent,
+        old: Option<Item>,
+        tell: impl Fn(KeyChange),
+    ) -> Result<()> {
         let version = old.map_or(0, |old| self.heap.version(&old)) + 1;
         self.heap.write(room, hash, version, key, value);
         let Some(old) = old else {
-            self.core.changes.tell(key, KeyChange::Inserted);
+            tell(KeyChange::Inserted);
             return self.enter(number, hash, room).inspect_err(|_| {
-                self.core.changes.tell(key, KeyChange::Removed);
+                tell(KeyChange::Removed);
                 self.free(number, room);
             });
         };
@@ -62,13 +82,18 @@ impl<P: Pmem> Hikv<P> {
             self.free(number, room);
             return Err(lost_entry(&old));
         }
-        self.core.changes.tell(key, KeyChange::Replaced);
+        tell(KeyChange::Replaced);
         self.free(number, self.heap.extent(&old));
         Ok(())
     }
 
     /// Room for an item.
-    fn room_for(&self, number: u32, key_bytes: usize, value_bytes: usize) -> Result<Extent> {
+    pub(super) fn room_for(
+        &self,
+        number: u32,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<Extent> {
         if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
             return Ok(room);
         }
@@ -147,12 +172,24 @@ impl<P: Pmem> Hikv<P> {
         self.index.prefetch(hash);
         let _key = self.keys.lock(hash, &self.core.poison)?;
         let Some(old) = self.find_locked(hash, key)? else { return Ok(false) };
-        if !self.index.remove(hash, old.at) {
-            return Err(lost_entry(&old));
+        let logged = self.log_change(hash, key, None);
+        let removed = self.remove_item(client.number, hash, &old);
+        match (&removed, logged) {
+            (Err(_), Some(logged)) => logged.withdraw(),
+            (Err(_), None) => {}
+            (Ok(()), _logged) => self.core.changes.tell(key, KeyChange::Removed),
         }
-        self.core.changes.tell(key, KeyChange::Removed);
-        self.free(client.number, self.heap.extent(&old));
-        Ok(true)
+        removed.map(|()| true)
+    }
+
+    /// Removes the entry that leads to an item, and frees the item's room.
+    #[inline(always)]
+    pub(super) fn remove_item(&self, number: u32, hash: u64, old: &Item) -> Result<()> {
+        if !self.index.remove(hash, old.at) {
+            return Err(lost_entry(old));
+        }
+        self.free(number, self.heap.extent(old));
+        Ok(())
     }
 }
 

@@ -25,6 +25,23 @@ pub(crate) struct TreeFigures {
     pub(crate) transactions_aborted: u64,
 }
 
+impl TreeFigures {
+    /// Of two trees together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            leaves: self.leaves + other.leaves,
+            inner_nodes: self.inner_nodes + other.inner_nodes,
+            free_nodes: self.free_nodes + other.free_nodes,
+            height: self.height.max(other.height),
+            bytes: self.bytes + other.bytes,
+            long_keys: self.long_keys + other.long_keys,
+            transactions: self.transactions,
+            transactions_aborted: self.transactions_aborted + other.transactions_aborted,
+        }
+    }
+}
+
 impl Tree {
     /// How large the tree is.
     ///

@@ -95,6 +95,7 @@ mod verify;
 use std::fmt;
 
 use self::elision::Elision;
+pub(super) use self::figures::TreeFigures;
 use self::key_count::KeyCount;
 use self::long_keys::LongKeys;
 use self::node::Context;

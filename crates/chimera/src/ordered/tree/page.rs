@@ -145,6 +145,20 @@ impl Page {
         self.resume = Resume::Behind;
     }
 
+    /// Where there are no more keys in the tree: goes on at `bound`, in the tree beside it.
+    pub(in super::super) fn go_on_at_end(&mut self, bound: Bound<&[u8]>) {
+        let (how, key) = match bound {
+            Bound::Included(key) => (Resume::With, key),
+            Bound::Excluded(key) => (Resume::Behind, key),
+            Bound::Unbounded => return,
+        };
+        if self.resume == Resume::End {
+            self.resume_key.clear();
+            self.resume_key.extend_from_slice(key);
+            self.resume = how;
+        }
+    }
+
     /// Goes on at a fence, which `append` writes if there is one.
     pub(super) fn resume_at(&mut self, how: Resume, append: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.resume_key.clear();

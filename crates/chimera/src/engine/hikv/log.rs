@@ -1,0 +1,103 @@
+//! HiKV-wal (section 4.5 of ATC'17): each change is written to a redo log before it is made. A partition of the index has
+//! an area of the log.
+
+use chimera_pmem::Pmem;
+
+use super::{Hikv, LOG, steps};
+use crate::pool::runs::Run;
+use crate::records::redo_log::{self, FoundChange, Logged, RedoLog};
+use crate::types::error::{Error, Result};
+
+impl<P: Pmem> Hikv<P> {
+    /// Writes a change of `key`, whose lock the caller holds, to the log, if the store has one. Held until the change is
+    /// made, or cannot be.
+    #[inline]
+    pub(super) fn log_change(
+        &self,
+        hash: u64,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Option<Logged<'_, P>> {
+        let log = self.log.as_ref()?;
+        Some(log.write(self.partition_of(hash), hash, key, value))
+    }
+
+    fn partition_of(&self, hash: u64) -> usize {
+        hash.checked_shr(u64::BITS - self.parameters.hash.partition_bits).unwrap_or(0) as usize
+    }
+
+    /// Makes the log ready, in the run that was found, or in a new one. What it says is made again.
+    ///
+    /// # Errors
+    /// When there is no room for a new log, or something that a change needs is damaged.
+    pub(super) fn begin_log(&self, found: Option<Run>) -> Result<Option<RedoLog<P>>> {
+        let Some(area_bytes) = self.parameters.log_area_bytes else { return Ok(None) };
+        let (pool, areas) = (&self.core.pool, 1 << self.parameters.hash.partition_bits);
+        let is_new = found.is_none();
+        let blocks = redo_log::run_blocks(areas, area_bytes, pool.map.block_bytes) as u32;
+        let run = match found {
+            Some(run) if run.blocks() != blocks => {
+                let at = pool.run_bytes(&run).offset();
+                return Err(Error::corrupted("the log has a wrong length", at));
+            }
+            Some(run) => run,
+            None => pool.take_run(LOG, blocks, |bytes| {
+                redo_log::begin(pool, bytes, areas, area_bytes);
+            })?,
+        };
+        let log = RedoLog::new(pool.clone(), run, areas, area_bytes);
+        if !is_new && !pool.pmem.skips(steps::REDO) {
+            self.redo(&log)?;
+        }
+        Ok(Some(log))
+    }
+
+    /// Makes the last change of each area again. It was made already, unless a crash came in between.
+    fn redo(&self, log: &RedoLog<P>) -> Result<()> {
+        let areas = 0..1 << self.parameters.hash.partition_bits;
+        let hash_of = |key: &[u8]| self.core.hash.of(key);
+        let found: Vec<_> = areas.map(|area| (area, log.read(area, hash_of))).collect();
+        log.end_recovery();
+        for (area, change) in found {
+            let Some(change) = change.filter(|change| self.is_of_area(change, area)) else {
+                continue;
+            };
+            match self.redo_change(&change) {
+                Ok(()) => {}
+                Err(error @ Error::Corrupted { .. }) if !self.salvages => return Err(error),
+                // It was never acknowledged: otherwise it is made, and needs neither room nor an entry.
+                Err(_) => log.withdraw(area),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a change is one that this area can have.
+    fn is_of_area(&self, change: &FoundChange, area: usize) -> bool {
+        let is_possible = |value: &Vec<u8>| self.limits.check_value(value).is_ok();
+        self.partition_of(change.hash) == area
+            && self.limits.check_key(&change.key).is_ok()
+            && change.value.as_ref().is_none_or(is_possible)
+    }
+
+    fn redo_change(&self, change: &FoundChange) -> Result<()> {
+        let FoundChange { hash, key, value } = change;
+        let old = self.find_locked(*hash, key)?;
+        match (value, old) {
+            (None, None) => Ok(()),
+            (None, Some(old)) => self.remove_item(0, *hash, &old),
+            (Some(value), old) => {
+                let mut found = Vec::new();
+                if let Some(old) = &old
+                    && self.read_item(old, *hash, &mut found, true).is_ok()
+                    && found == *value
+                {
+                    return Ok(());
+                }
+                let room = self.room_for(0, key.len(), value.len())?;
+                // Nobody is told: the order of keys is made of what the index has afterwards.
+                self.write_item(0, *hash, (key, value), room, old, |_| ())
+            }
+        }
+    }
+}

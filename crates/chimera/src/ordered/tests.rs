@@ -1,0 +1,107 @@
+//! Background threads of an order, stepped by hand.
+
+use std::time::Duration;
+
+use chimera_pmem::SteppedEnvironment;
+
+use super::*;
+
+/// An order with queues of 64 changes and windows of 1000 ns, started.
+fn started(options: OrderOptions) -> (Arc<SteppedEnvironment>, Arc<Order>) {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let window = options.sampling_window.map(|_| Duration::from_nanos(1000));
+    let options = options.node_bytes(256).queue_requests(64).sampling_window(window);
+    options.validate().unwrap();
+    let order = Arc::new(Order::new(environment.clone(), options, false));
+    order.start().unwrap();
+    (environment, order)
+}
+
+/// Until all sleep.
+fn run_tasks(environment: &SteppedEnvironment) {
+    while environment.step_tasks() {}
+}
+
+fn insert(order: &Order, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        order.changed(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), true);
+    }
+}
+
+#[test]
+fn a_window_decides_how_many_threads_work_and_the_others_sleep() {
+    let (environment, order) = started(OrderOptions::default().queues(8).threads(4));
+    run_tasks(&environment);
+    assert_eq!((order.stats().threads_working, order.stats().threads_awake), (4, 0));
+    // 40 changes, of which each takes 75 ns: three threads have enough to do.
+    environment.advance(5000);
+    order.sample(0, environment.now_ns());
+    insert(&order, 0..40);
+    environment.advance(1000);
+    order.sample(40, environment.now_ns() - 3000);
+    let stats = order.stats();
+    assert_eq!((stats.threads, stats.threads_working, stats.decisions), (4, 3, 1));
+    assert_eq!((stats.last_window.arrivals, stats.last_window.apply_ns), (40, 75));
+    order.catch_up().unwrap();
+    // Nothing arrives: one thread is enough. It applies what falls to the others' queues.
+    environment.advance(1000);
+    order.sample(1, environment.now_ns());
+    assert_eq!((order.stats().threads_working, order.stats().decisions), (1, 2));
+    insert(&order, 40..300);
+    run_tasks(&environment);
+    let stats = order.stats();
+    assert_eq!((stats.threads_working, stats.threads_awake), (1, 0));
+    assert!(stats.waiting < 8 * 16, "{} changes wait", stats.waiting);
+    order.catch_up().unwrap();
+    assert_eq!(order.stats().keys, 300);
+}
+
+#[test]
+fn threads_that_are_chosen_again_are_woken() {
+    let (environment, order) = started(OrderOptions::default().queues(2).threads(2));
+    environment.advance(5000);
+    insert(&order, 0..10);
+    order.sample(10, 0);
+    run_tasks(&environment);
+    assert_eq!(order.stats().threads_working, 1);
+    order.catch_up().unwrap();
+    // Too few to wake anybody for.
+    insert(&order, 10..30);
+    assert!(!environment.step_tasks());
+    environment.advance(1000);
+    order.sample(1, 0);
+    assert_eq!((order.stats().threads_working, order.stats().threads_awake), (2, 1));
+    run_tasks(&environment);
+    assert!((1..20).contains(&order.stats().waiting), "the second thread has its own queue alone");
+}
+
+#[test]
+fn without_a_window_all_threads_work() {
+    let options = OrderOptions::default().queues(3).threads(3).sampling_window(None);
+    let (environment, order) = started(options);
+    for round in 0..5 {
+        insert(&order, round * 100..round * 100 + 100);
+        environment.advance(1 << 40);
+        run_tasks(&environment);
+    }
+    order.catch_up().unwrap();
+    let stats = order.stats();
+    assert_eq!((stats.threads_working, stats.decisions, stats.keys), (3, 0, 500));
+}
+
+#[test]
+fn each_queue_has_keys_of_one_tree_and_a_thread_those_of_its_own() {
+    let options = OrderOptions::default().trees(4).queues(3).threads(8);
+    let (_, order) = started(options);
+    assert_eq!(order.queues.len(), 12);
+    let mut seen = [false; 12];
+    for number in 0..500_u64 {
+        let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let queue = order.queue_of(&key);
+        seen[queue] = true;
+        assert_eq!(queue % 4, order.tree.number_of(&key));
+        // The thread that applies it.
+        assert_eq!(queue % 8 % 4, order.tree.number_of(&key));
+    }
+    assert_eq!(seen, [true; 12]);
+}

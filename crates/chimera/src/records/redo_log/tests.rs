@@ -1,0 +1,194 @@
+//! What the log promises to engines. Crashes are the crash lab's.
+
+use std::path::Path;
+
+use chimera_pmem::{Environment, Hardware, HardwareOptions, RealEnvironment, SteppedEnvironment};
+
+use super::*;
+use crate::pool::{BlockKind, Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
+use crate::records::key_hash::KeyHash;
+
+const LOG: BlockKind = BlockKind::new(3, "log");
+const AREAS: u32 = 3;
+const AREA_BYTES: u32 = 320;
+
+fn new_pool() -> Arc<Pool<Hardware>> {
+    new_pool_in(Arc::new(SteppedEnvironment::in_memory(1)))
+}
+
+fn new_pool_in(environment: Arc<dyn Environment>) -> Arc<Pool<Hardware>> {
+    let superblock = Superblock {
+        engine: 1,
+        pool_id: 77,
+        hash_seed: 1,
+        geometry: PoolGeometry { segment_bytes: 16 << 10, block_bytes: 256, block_shift_bytes: 0 },
+        sequence: 0,
+        segments: 0,
+        closing: Closing::Open,
+        boot_id: 0,
+        roots: [0; 4],
+        area: Vec::new(),
+    };
+    let options = PoolOptions {
+        anonymous_bytes: Some(64 << 10),
+        populate_ahead_bytes: 0,
+        ..PoolOptions::default()
+    };
+    let pmem = Hardware::new(HardwareOptions::default()).unwrap();
+    let new = || Ok(NewPool { superblock, is_segment_fixed: true });
+    Arc::new(Pool::open(pmem, environment, Path::new("pool"), &options, new).unwrap().0)
+}
+
+fn new_log(pool: &Arc<Pool<Hardware>>) -> RedoLog<Hardware> {
+    let blocks = run_blocks(AREAS, AREA_BYTES, pool.map.block_bytes);
+    assert_eq!(blocks, 4, "960 bytes behind a line");
+    let run =
+        pool.take_run(LOG, blocks as u32, |bytes| begin(pool, bytes, AREAS, AREA_BYTES)).unwrap();
+    RedoLog::new(pool.clone(), run, AREAS, AREA_BYTES)
+}
+
+fn hash(key: &[u8]) -> u64 {
+    KeyHash::new(1).of(key)
+}
+
+fn change(key: &[u8], value: Option<&[u8]>) -> FoundChange {
+    FoundChange { hash: hash(key), key: key.to_vec(), value: value.map(<[u8]>::to_vec) }
+}
+
+fn write(log: &RedoLog<Hardware>, area: usize, change: &FoundChange) {
+    drop(log.write(area, change.hash, &change.key, change.value.as_deref()));
+}
+
+#[test]
+fn an_area_has_its_last_change_whatever_its_length() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    assert!((0..3).all(|area| log.read(area, hash).is_none()), "nothing was written");
+    let limits = limits(Limits { key_bytes: 4096, value_bytes: 1 << 30 }, AREA_BYTES);
+    assert_eq!((limits.key_bytes, limits.value_bytes), (80, 216));
+    for (key_bytes, value_bytes) in [(1, 0), (80, 216), (8, 200), (9, 7), (79, 1), (80, 0)] {
+        let (key, value) = (vec![key_bytes as u8; key_bytes], vec![7; value_bytes]);
+        for area in 0..3 {
+            let put = change(&[&key[1..], &[area as u8]].concat(), Some(&value));
+            let delete = FoundChange { value: None, ..put.clone() };
+            write(&log, area, &put);
+            assert_eq!(log.read(area, hash), Some(put));
+            write(&log, area, &delete);
+            assert_eq!(log.read(area, hash), Some(delete));
+        }
+    }
+    // Areas do not touch each other.
+    for area in 0..3 {
+        write(&log, area, &change(&[area as u8 + 1; 80], Some(&[area as u8; 216])));
+    }
+    for area in 0..3 {
+        let expected = change(&[area as u8 + 1; 80], Some(&[area as u8; 216]));
+        assert_eq!(log.read(area, hash), Some(expected));
+    }
+}
+
+#[test]
+fn a_change_that_was_withdrawn_is_gone() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    let first = change(b"first", Some(b"value"));
+    write(&log, 1, &first);
+    log.write(1, hash(b"second"), b"second", None).withdraw();
+    assert_eq!(log.read(1, hash), None);
+    write(&log, 1, &first);
+    log.withdraw(1);
+    assert_eq!(log.read(1, hash), None);
+}
+
+#[test]
+fn every_flipped_bit_of_a_record_is_noticed() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    for value in [Some(&b"a value of some words"[..]), Some(b""), None] {
+        let expected = change(b"a key", value);
+        write(&log, 2, &expected);
+        let bytes = span(5, value.map_or(0, <[u8]>::len));
+        for word_at in (log.area_at(2)..log.area_at(2) + bytes).step_by(8) {
+            let word = pool.pmem.load_u64(word_at);
+            for bit in 0..64 {
+                pool.pmem.store_u64(word_at, word ^ 1 << bit, sites::RECORD);
+                let found = log.read(2, hash);
+                // What pads keys and values belongs to neither.
+                assert!(found.is_none() || found.as_ref() == Some(&expected), "bit {bit}");
+            }
+            pool.pmem.store_u64(word_at, word, sites::RECORD);
+        }
+        assert_eq!(log.read(2, hash), Some(expected));
+    }
+}
+
+/// Every mixture of the words of two records is one of them or none.
+#[test]
+fn a_record_that_is_not_whole_is_none() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    for (old, new) in [
+        (change(b"key", Some(b"old value")), change(b"key", Some(b"new value"))),
+        (change(b"key", Some(b"")), change(b"key", None)),
+        (change(b"old key", Some(&[1; 40])), change(b"new key", Some(&[2; 24]))),
+    ] {
+        let words = || -> Vec<u64> {
+            (0..9).map(|word| pool.pmem.load_u64(log.area_at(0) + 8 * word)).collect()
+        };
+        write(&log, 0, &old);
+        let before = words();
+        write(&log, 0, &new);
+        let after = words();
+        for mask in 0..1_u32 << 9 {
+            for (word, (before, after)) in before.iter().zip(&after).enumerate() {
+                let chosen = if mask & 1 << word == 0 { before } else { after };
+                pool.pmem.store_u64(log.area_at(0) + 8 * word as u64, *chosen, sites::RECORD);
+            }
+            let found = log.read(0, hash);
+            let is_either = found.as_ref().is_none_or(|found| [&old, &new].contains(&found));
+            assert!(is_either, "{found:?} of {mask:#b}");
+        }
+    }
+}
+
+#[test]
+fn a_record_of_another_kind_is_none() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    let at = log.area_at(0);
+    // As the item heap writes one at this place.
+    let (key, value) = (b"key".as_slice(), b"value".as_slice());
+    write(&log, 0, &change(key, Some(value)));
+    let checksum = value_checksum(at, Summed::of(value));
+    let header = RecordHeader::new(at, hash(key), 1, UncheckedWord::NONE, checksum);
+    header.store(&pool.pmem, at + HEADER_AT, sites::RECORD);
+    assert_eq!(log.read(0, hash), None);
+    // And one that is longer than the area.
+    pool.pmem.store_u64(at, Entry::record(80, 217), sites::RECORD);
+    assert_eq!(log.read(0, hash), None);
+    pool.pmem.store_u64(at, Entry::record_of_chunks(8), sites::RECORD);
+    assert_eq!(log.read(0, hash), None);
+}
+
+#[test]
+fn changes_of_an_area_wait_for_each_other_and_others_do_not() {
+    // Whoever waits has no hook that would let the holder go on.
+    let pool = new_pool_in(Arc::new(RealEnvironment::new()));
+    let log = new_log(&pool);
+    let held = log.write(0, hash(b"a"), b"a", None);
+    drop(log.write(1, hash(b"b"), b"b", None));
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(log.write(0, hash(b"c"), b"c", None));
+            is_done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        for _ in 0..100 {
+            std::thread::yield_now();
+            assert!(!is_done.load(std::sync::atomic::Ordering::Acquire));
+        }
+        assert_eq!(log.read(0, hash), Some(change(b"a", None)));
+        drop(held);
+    });
+    assert_eq!(log.read(0, hash), Some(change(b"c", None)));
+}
