@@ -65,9 +65,11 @@ fn each_damage(
             let damaged = bytes_of(path);
             let about = format!("{}, round {round}", name.display());
             let plain = Options::new().create(false).huge_pages(false).populate_ahead_bytes(0);
-            for salvage in [false, true] {
+            // As the engine does it; looking at all records first; in spite of damage.
+            let ways = [plain.clone(), plain.clone().verify_at_open(true), plain.salvage(true)];
+            for (options, salvage) in ways.iter().zip([false, false, true]) {
                 restore(path, &damaged);
-                let outcome = Db::open(path, &plain.clone().salvage(salvage));
+                let outcome = Db::open(path, options);
                 check(&records, &about, outcome, salvage);
             }
         }
@@ -192,7 +194,7 @@ fn a_flipped_bit_of_a_value_is_found_and_salvage_keeps_the_rest(configuration: &
         });
         let (name, at) = place.expect("the value is in a file");
         change(directory.path(), &name, |bytes| bytes[at + 9] ^= 16);
-        let error = Db::open(directory.path(), &configuration.options());
+        let error = Db::open(directory.path(), &configuration.options().verify_at_open(true));
         let error = error.expect_err("damage");
         assert!(matches!(error, Error::Corrupted { .. }), "{error}");
         let db = Db::open(directory.path(), &configuration.options().salvage(true));

@@ -43,7 +43,8 @@ impl<P: Pmem> Hikv<P> {
         });
         let (lost, log) = self.find_runs(salvage)?;
         let findings = Mutex::new(Findings::default());
-        let is_later = !options.verify_at_open && !salvage && !pool.read_only;
+        let verifies = options.verify_at_open.unwrap_or(salvage);
+        let is_later = !verifies && !salvage && !pool.read_only;
         let places = is_later.then(|| self.heap.places());
         let next = AtomicU64::new(0);
         self.core.environment().run_parallel(threads, &|number| {
@@ -55,7 +56,7 @@ impl<P: Pmem> Hikv<P> {
                 }
                 match &places {
                     Some(places) => self.count_segment(segment, places, &findings),
-                    None => self.recover_segment(segment, options.verify_at_open, &findings),
+                    None => self.recover_segment(segment, verifies, &findings),
                 }
             }
         });

@@ -53,7 +53,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<RecoveryStats> {
         let threads = self.core.recovery_threads(options.recovery_threads, blocks);
         self.blocks.ensure(blocks).map_err(|_| no_memory())?;
-        let scan = Scan { values: options.verify_at_open, salvage: options.pool.salvage };
+        let scan =
+            Scan { values: options.verify_at_open.unwrap_or(true), salvage: options.pool.salvage };
         self.index.reserve(self.estimate_records(blocks)).map_err(no_index_memory)?;
 
         let findings = Mutex::new(Findings::default());
