@@ -40,7 +40,6 @@
 //! has meanwhile; one that comes or goes meanwhile may come or not.
 
 mod cursor;
-pub(crate) mod dump;
 mod options;
 mod overlay;
 mod queue;
@@ -212,6 +211,11 @@ impl Order {
             self.close_overlay();
         }
         built.is_ok()
+    }
+
+    /// Bytes of a run of blocks that keys are written to when the store is closed.
+    pub(crate) fn dump_bytes(&self) -> u32 {
+        self.options.dump_bytes
     }
 
     /// Whether the tree has all keys, once it has caught up.

@@ -9,9 +9,8 @@ use super::steps;
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::partitioned_hash::{self, HashShape};
-use crate::ordered::dump;
 use crate::pool::{BlockMap, Superblock, runs};
-use crate::records::item_heap;
+use crate::records::{item_heap, key_dump};
 use crate::types::error::{Error, Result};
 use crate::types::layout::RecordLayout;
 use crate::types::stream::StreamKind;
@@ -86,7 +85,7 @@ impl EngineType for Type {
             item_heap::sites::ALL,
             item_heap::steps::ALL,
             steps::ALL,
-            dump::sites::ALL,
+            key_dump::sites::ALL,
             runs::sites::ALL,
         ];
         lists.concat()
