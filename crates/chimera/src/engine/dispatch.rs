@@ -139,12 +139,10 @@ impl<P: Pmem> AnyEngine<P> {
     pub(crate) fn close(&self) -> Result<()> {
         let core = self.core();
         core.pool.stop_background();
-        match core.poison.failure() {
-            Some(_) => Ok(()),
-            None => {
-                let saved = each_engine!(self, engine => Engine::save_order(&**engine));
-                core.pool.close_with(saved)
-            }
+        if core.poison.failure().is_some() {
+            return Ok(());
         }
+        let saved = each_engine!(self, engine => Engine::save_order(&**engine));
+        core.pool.close_with(saved)
     }
 }

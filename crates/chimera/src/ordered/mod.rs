@@ -42,7 +42,6 @@
 
 mod adaption;
 mod cursor;
-pub(crate) mod dump;
 mod options;
 mod overlay;
 mod queue;
@@ -269,6 +268,11 @@ impl Order {
             self.close_overlay();
         }
         built.is_ok()
+    }
+
+    /// Bytes of a run of blocks that keys are written to when the store is closed.
+    pub(crate) fn dump_bytes(&self) -> u32 {
+        self.options.dump_bytes
     }
 
     /// Whether the tree has all keys, once it has caught up.

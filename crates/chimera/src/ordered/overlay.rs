@@ -69,10 +69,14 @@ impl Overlay {
             let changes = std::mem::take(kept);
             if changes.len() > FEW && round < ROUNDS {
                 drop(guard);
-                changes.iter().for_each(|(key, change)| make(key, *change));
+                for (key, change) in &changes {
+                    make(key, *change);
+                }
                 continue;
             }
-            changes.iter().for_each(|(key, change)| make(key, *change));
+            for (key, change) in &changes {
+                make(key, *change);
+            }
             *guard = None;
             self.is_open.store(false, Ordering::Release);
             return;
@@ -94,7 +98,7 @@ mod tests {
         let (overlay, environment) = (Overlay::new(), SteppedEnvironment::in_memory(1));
         let changes = [Change::Present(1), Change::Absent, Change::Present(2)];
         for number in 0..1000_u64 {
-            for change in &changes[..1 + number as usize % 3] {
+            for change in &changes[..=number as usize % 3] {
                 assert!(overlay.keep(&environment, &number.to_be_bytes(), *change));
             }
         }

@@ -80,7 +80,7 @@ impl Rebuild {
 
     /// Divides a store with so many keys into parts. Before anybody uses it.
     pub(super) fn begin(&self, keys: u64, part_keys: u64) {
-        let parts = keys.div_ceil(part_keys.max(1)).max(1).min(1 << PART_BITS_MAX);
+        let parts = keys.div_ceil(part_keys.max(1)).clamp(1, 1 << PART_BITS_MAX);
         let bits = parts.next_power_of_two().trailing_zeros();
         self.part_bits.store(bits.into(), Ordering::Relaxed);
         self.expected.store(keys, Ordering::Relaxed);

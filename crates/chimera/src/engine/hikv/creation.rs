@@ -9,9 +9,8 @@ use super::{Consistency, HikvOptions, steps};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::partitioned_hash::{self, HashShape};
-use crate::ordered::dump;
 use crate::pool::{BlockMap, Superblock, runs};
-use crate::records::{item_heap, redo_log};
+use crate::records::{item_heap, key_dump, redo_log};
 use crate::types::error::{Error, Result};
 use crate::types::layout::RecordLayout;
 use crate::types::stream::StreamKind;
@@ -102,7 +101,7 @@ impl EngineType for Type {
             redo_log::sites::ALL,
             redo_log::steps::ALL,
             steps::ALL,
-            dump::sites::ALL,
+            key_dump::sites::ALL,
             runs::sites::ALL,
         ];
         lists.concat()

@@ -50,7 +50,7 @@ impl<P: Pmem> Hikv<P> {
         mut take: impl FnMut(&[u8]),
     ) -> Result<()> {
         let (mut batch, mut keys, mut next) =
-            (Batch::default(), Vec::new(), Some(*positions.start()));
+            (Batch::default(), Vec::<Vec<u8>>::new(), Some(*positions.start()));
         while let Some(from) = next.filter(|next| positions.contains(next)) {
             self.index.list(from, &mut batch);
             next = batch.next;
@@ -64,7 +64,7 @@ impl<P: Pmem> Hikv<P> {
                     self.heap.prefetch(*ahead);
                 }
                 let count = self.read_keys(*hash, &mut keys)?;
-                keys[..count].iter().for_each(|key: &Vec<u8>| take(key));
+                keys[..count].iter().for_each(|key| take(key));
             }
         }
         Ok(())

@@ -1,11 +1,13 @@
-//! The order of keys, written when the store is closed and read when it is opened again. See [`dump`].
+//! The order of keys, written when the store is closed and read when it is opened again. See [`key_dump`].
+
+use std::ops::Bound;
 
 use chimera_pmem::{Operation, Pmem};
 
 use super::{Hikv, ORDER};
-use crate::ordered::Order;
-use crate::ordered::dump::{self, Dump};
+use crate::ordered::{Cursor, Direction, Order};
 use crate::pool::CLOSED_WORDS;
+use crate::records::key_dump::{self, Dump, Writer};
 use crate::sync::lock;
 use crate::types::error::Result;
 
@@ -19,8 +21,10 @@ impl<P: Pmem> Hikv<P> {
             .filter(|dump| !self.salvages && dump.keys() == self.index.len());
         let is_loaded = order.zip(dump).is_some_and(|(order, dump)| {
             let is_key = |key: &[u8]| self.limits.check_key(key).is_ok();
-            let parts = dump::read(pool, &runs, dump, is_key);
-            parts.is_some_and(|parts| order.load(parts.iter().flat_map(|part| dump::entries(part))))
+            let parts = key_dump::read(pool, &runs, dump, is_key);
+            parts.is_some_and(|parts| {
+                order.load(parts.iter().flat_map(|part| key_dump::entries(part)))
+            })
         });
         // A store that lacks a part changes nothing.
         if !pool.read_only && self.core.poison.failure().is_none() {
@@ -39,7 +43,9 @@ impl<P: Pmem> Hikv<P> {
             return [0; CLOSED_WORDS];
         }
         let _booked = self.core.book(Operation::Recovery, 0);
-        let written = dump::write(pool, ORDER, order);
+        let mut writer = Writer::new(pool, ORDER, order.dump_bytes());
+        let written = write_all(order, &mut writer);
+        let written = written.or_else(|error| writer.give_up().and(Err(error)));
         self.core.forget();
         match written {
             Ok(dump) => dump.to_words(),
@@ -48,5 +54,17 @@ impl<P: Pmem> Hikv<P> {
                 [0; CLOSED_WORDS]
             }
         }
+    }
+}
+
+/// Writes all keys of an order.
+fn write_all<P: Pmem>(order: &Order, writer: &mut Writer<'_, P>) -> Result<Dump> {
+    let mut cursor = Cursor::new(Bound::Unbounded, Bound::Unbounded);
+    loop {
+        let page = cursor.read(order, Direction::Ascending, usize::MAX);
+        if page.is_empty() {
+            return writer.finish();
+        }
+        (0..page.len()).try_for_each(|at| writer.push(page.key(at)))?;
     }
 }

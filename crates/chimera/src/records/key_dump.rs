@@ -13,12 +13,9 @@
 //!
 //! A dump is used only if it is whole: all runs, sums, lengths and the number of keys are as they must be, and keys ascend. Anything else is no damage: the keys are gathered from the index.
 
-use std::ops::Bound;
-
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Cursor, Direction, Order};
 use crate::pool::runs::Run;
 use crate::pool::{BlockKind, CLOSED_WORDS, Pool};
 use crate::types::error::{Error, Result};
@@ -27,7 +24,7 @@ use crate::types::error::{Error, Result};
 pub(crate) mod sites {
     chimera_pmem::sites! {
         /// A run of a dump.
-        DUMP = "order.dump";
+        DUMP = "dump.run";
     }
 }
 
@@ -61,7 +58,7 @@ impl Dump {
 }
 
 /// A dump that is being written.
-struct Writer<'p, P: Pmem> {
+pub(crate) struct Writer<'p, P: Pmem> {
     pool: &'p Pool<P>,
     kind: BlockKind,
     dump: Dump,
@@ -73,51 +70,54 @@ struct Writer<'p, P: Pmem> {
     keys: u64,
 }
 
-/// Writes all keys of an order into runs of this kind.
-///
-/// # Errors
-/// `PoolFull`; no run is taken.
-///
-/// # Durability
-/// Durable on return. Nothing leads to it: a crash leaves runs that the next open frees.
-///
-/// # Cost
-/// 4 bytes and its own for each key, what runs cost, and 1 fence a run.
-pub(crate) fn write<P: Pmem>(pool: &Pool<P>, kind: BlockKind, order: &Order) -> Result<Dump> {
-    let block_bytes = pool.map.block_bytes;
-    let blocks_max = u64::from(order.options.dump_bytes).div_ceil(block_bytes);
-    let blocks_max = blocks_max.min(pool.run_blocks_max().into());
-    let mut writer = Writer {
-        pool,
-        kind,
-        // Each change of the superblock has another one, so no other life's dump has it.
-        dump: Dump { number: pool.superblock().sequence.wrapping_add(1).max(1), keys: 0 },
-        runs: Vec::new(),
-        bytes_max: (blocks_max * block_bytes - CACHE_LINE) as usize,
-        bytes: vec![0; CACHE_LINE as usize],
-        keys: 0,
-    };
-    let written = writer.write_all(order);
-    if written.is_err() {
-        writer.runs.into_iter().try_for_each(|run| pool.free_run(run))?;
-    }
-    written.map(|()| writer.dump)
-}
-
-impl<P: Pmem> Writer<'_, P> {
-    fn write_all(&mut self, order: &Order) -> Result<()> {
-        let mut cursor = Cursor::new(Bound::Unbounded, Bound::Unbounded);
-        loop {
-            let page = cursor.read(order, Direction::Ascending, usize::MAX);
-            if page.is_empty() {
-                break;
-            }
-            (0..page.len()).try_for_each(|at| self.push(page.key(at)))?;
+impl<'p, P: Pmem> Writer<'p, P> {
+    /// Writes keys into runs of this kind, of some `run_bytes`.
+    pub(crate) fn new(pool: &'p Pool<P>, kind: BlockKind, run_bytes: u32) -> Self {
+        let block_bytes = pool.map.block_bytes;
+        let blocks_max = u64::from(run_bytes).div_ceil(block_bytes);
+        let blocks_max = blocks_max.min(pool.run_blocks_max().into());
+        Self {
+            pool,
+            kind,
+            // Each change of the superblock has another one, so no other life's dump has it.
+            dump: Dump { number: pool.superblock().sequence.wrapping_add(1).max(1), keys: 0 },
+            runs: Vec::new(),
+            bytes_max: (blocks_max * block_bytes - CACHE_LINE) as usize,
+            bytes: vec![0; CACHE_LINE as usize],
+            keys: 0,
         }
-        if self.keys > 0 { self.write_run() } else { Ok(()) }
     }
 
-    fn push(&mut self, key: &[u8]) -> Result<()> {
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    ///
+    /// # Durability
+    /// The dump is durable on return. Nothing leads to it: a crash leaves runs that the next open frees.
+    pub(crate) fn finish(&mut self) -> Result<Dump> {
+        if self.keys > 0 {
+            self.write_run()?;
+        }
+        Ok(self.dump)
+    }
+
+    /// Frees what was written.
+    ///
+    /// # Errors
+    /// As freeing runs.
+    pub(crate) fn give_up(self) -> Result<()> {
+        self.runs.into_iter().try_for_each(|run| self.pool.free_run(run))
+    }
+
+    /// Adds a key, which is higher than those before it.
+    ///
+    /// # Errors
+    /// `PoolFull`.
+    ///
+    /// # Cost
+    /// 4 bytes and its own; once for each run what a run costs, its lines and 1 fence.
+    pub(crate) fn push(&mut self, key: &[u8]) -> Result<()> {
         let need = LENGTH_BYTES + key.len();
         if self.bytes.len() + need > self.bytes_max && self.keys > 0 {
             self.write_run()?;
