@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
 use crate::chance::Chance;
-use crate::simulated::Mutation;
+use crate::simulated::{Mutation, MutationKind};
 
 /// Bytes after the words of a value: so few that a run has several items, and so many that an item needs a run for itself.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
@@ -69,8 +69,15 @@ impl StoreShape for HikvShape {
 
     fn equivalent(mutation: Mutation) -> Option<&'static str> {
         // The pool's own crash tests notice each of them.
-        let why = "only runs of items are freed while the store is open: recovery frees one without items again";
-        (mutation.site == "pool.run.free").then_some(why)
+        match (mutation.kind, mutation.site) {
+            (_, "pool.run.free") => Some(
+                "only runs of items are freed while the store is open: recovery frees one without items again",
+            ),
+            (MutationKind::DelayFlush, "pool.run.found") => Some(
+                "a run whose word a kill left behind is empty: the fence of an item comes before anything relies on it",
+            ),
+            _ => None,
+        }
     }
 
     fn abilities(&self) -> Abilities {
