@@ -125,7 +125,7 @@ fn an_entry_that_leads_to_no_place_of_an_item_is_refused_when_the_store_is_opene
             restore(path, &files);
             let word = position(*signature, forged).to_le_bytes();
             change(path, &name.to_string_lossy(), |bytes| {
-                bytes[at + 8..at + 16].copy_from_slice(&word)
+                bytes[at + 8..at + 16].copy_from_slice(&word);
             });
             assert!(is_damage(&Db::open(path, &options())), "leads to {forged}");
         }
