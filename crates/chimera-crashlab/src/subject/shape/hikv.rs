@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
 use crate::chance::Chance;
-use crate::simulated::Mutation;
+use crate::simulated::{Mutation, MutationKind};
 
 /// Bytes after the words of a value: so few that a run has several items, and so many that an item needs a run for itself.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
@@ -82,11 +82,13 @@ impl StoreShape for HikvShape {
     fn equivalent(mutation: Mutation) -> Option<&'static str> {
         // The pool's own crash tests notice each of them.
         let run = "only runs of items are freed while the store is open: recovery frees one without items again";
+        let found = "a run whose word a kill left behind is empty: the fence of an item comes before anything relies on it";
         // `tests/crashes/dump.rs` notices that a dump is not read.
         let dump = "a dump that is not whole is not read, and the order is made of the index";
-        match mutation.site {
-            "pool.run.free" => Some(run),
-            "dump.run" => Some(dump),
+        match (mutation.kind, mutation.site) {
+            (_, "pool.run.free") => Some(run),
+            (MutationKind::DelayFlush, "pool.run.found") => Some(found),
+            (_, "dump.run") => Some(dump),
             _ => None,
         }
     }

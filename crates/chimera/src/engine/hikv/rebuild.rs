@@ -69,7 +69,9 @@ impl<P: Pmem> Hikv<P> {
         }
         let empty = self.heap.end_recovery();
         if self.core.poison.check().is_ok() {
-            empty.into_iter().for_each(|run| self.heap.give_back(run));
+            for run in empty {
+                self.heap.give_back(run);
+            }
         }
         self.rebuild.is_pending.store(false, Ordering::Release);
         Step::Done

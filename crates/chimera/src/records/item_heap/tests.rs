@@ -164,7 +164,9 @@ fn nothing_is_taken_in_runs_that_were_found_until_all_items_are_marked() {
     for room in &rooms[..2] {
         assert_eq!(again.free(*room), None, "its run may have others");
     }
-    rooms[2..6].iter().for_each(|room| again.mark(*room).unwrap());
+    for room in &rooms[2..6] {
+        again.mark(*room).unwrap();
+    }
     assert_eq!(again.free(fresh[0]), None);
     assert!(again.mark(fresh[0]).is_err(), "nothing is there any more");
     assert_eq!(again.counts().2, 8 * units);
@@ -190,7 +192,9 @@ fn nothing_is_used_again_where_it_is_not_known_what_is_reached() {
     again.mark(rooms[0]).unwrap();
     again.condemn_found();
     again.mark(rooms[1]).expect("all of it is taken");
-    rooms.iter().for_each(|room| assert_eq!(again.free(*room), None));
+    for room in &rooms {
+        assert_eq!(again.free(*room), None);
+    }
     assert_eq!(again.end_recovery(), []);
     let end = pool.map.block_at(pool.used_blocks());
     for _ in 0..30 {
