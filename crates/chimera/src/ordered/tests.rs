@@ -9,7 +9,7 @@ use super::*;
 /// An order with queues of 64 changes and windows of 1000 ns, started.
 fn started(options: OrderOptions) -> (Arc<SteppedEnvironment>, Arc<Order>) {
     let environment = Arc::new(SteppedEnvironment::in_memory(1));
-    let window = options.sampling_window.map(|_| Duration::from_nanos(1000));
+    let window = options.sampling_window.map(|_| Duration::from_micros(1));
     let options = options.node_bytes(256).queue_requests(64).sampling_window(window);
     options.validate().unwrap();
     let order = Arc::new(Order::new(environment.clone(), options, false));

@@ -10,9 +10,9 @@ use crate::simulated::{Mutation, MutationKind};
 /// Bytes after the words of a value: so few that a run has several items, and so many that an item needs a run for itself.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
 /// The same where a record must fit the log.
-const LOGGED_EXTRA_BYTES: [usize; 6] = [0, 0, 1, 13, 40, 100];
-/// Bytes of the log for a partition.
-const LOG_AREA_BYTES: u32 = 320;
+const LOGGED_EXTRA_BYTES: [usize; 7] = [0, 0, 1, 13, 40, 150, 450];
+/// Bytes of the log for a partition: values have at most 696, more than those of histories.
+const LOG_AREA_BYTES: u32 = 960;
 
 /// A store of the engine `hikv`: all that a test may vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +48,11 @@ impl StoreShape for HikvShape {
             _ => 24 + chance.below(20),
         };
         let logged = chance.below(8) == 0;
-        // The log takes 2 to 6 blocks.
-        let log_blocks = if logged { 6 } else { 0 };
+        // The log takes 4 or 8 blocks.
+        let (log_blocks, partition_shifts) = if logged { (8, 2) } else { (0, 3) };
         Self {
             published_layout: chance.below(6) == 0,
-            partitions: 1 << chance.below(3),
+            partitions: 1 << chance.below(partition_shifts),
             index_segment_bytes: 256 << u32::from(chance.below(4) == 0),
             heap_run_bytes: 256 << chance.below(3),
             keys,
@@ -85,10 +85,14 @@ impl StoreShape for HikvShape {
         let found = "a run whose word a kill left behind is empty: the fence of an item comes before anything relies on it";
         // `tests/crashes/dump.rs` notices that a dump is not read.
         let dump = "a dump that is not whole is not read, and the order is made of the index";
+        // `tests/crashes/hikv_log.rs` notices that a record is not durable, or not made again.
+        let redo = "an item is durable before its entry, and that before the acknowledgement: a change that is not in the \
+                    log, or not made again, was not acknowledged";
         match (mutation.kind, mutation.site) {
             (_, "pool.run.free") => Some(run),
             (MutationKind::DelayFlush, "pool.run.found") => Some(found),
             (_, "dump.run") => Some(dump),
+            (_, "redo.record" | "hikv.step.redo") => Some(redo),
             _ => None,
         }
     }
@@ -161,11 +165,12 @@ impl StoreShape for HikvShape {
                     .index_segment_bytes(self.index_segment_bytes)
                     .heap_run_bytes(self.heap_run_bytes)
             });
-        let options = match self.logged {
-            true => options.hikv(|hikv| {
+        let options = if self.logged {
+            options.hikv(|hikv| {
                 hikv.consistency(Consistency::WriteAheadLog).log_area_bytes(LOG_AREA_BYTES)
-            }),
-            false => options,
+            })
+        } else {
+            options
         };
         match self.capacity_bytes {
             Some(bytes) => options.capacity_bytes(bytes),

@@ -34,9 +34,10 @@ fn read(
     let mut next = Some(start.map(<[u8]>::to_vec));
     while let Some(at) = next {
         let at = at.as_ref().map(Vec::as_slice);
-        match ascending {
-            true => trees.read_ascending(&environment, at, most, &mut page),
-            false => trees.read_descending(&environment, at, most, &mut page),
+        if ascending {
+            trees.read_ascending(&environment, at, most, &mut page);
+        } else {
+            trees.read_descending(&environment, at, most, &mut page);
         }
         assert!(page.len() <= most);
         let numbers: BTreeSet<_> =
