@@ -13,6 +13,7 @@ fn started(options: OrderOptions) -> (Arc<SteppedEnvironment>, Arc<Order>) {
     let options = options.node_bytes(256).queue_requests(64).sampling_window(window);
     options.validate().unwrap();
     let order = Arc::new(Order::new(environment.clone(), options, false));
+    order.begin_rebuild(0);
     order.start().unwrap();
     (environment, order)
 }
