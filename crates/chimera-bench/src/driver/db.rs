@@ -1,6 +1,7 @@
 //! [`Db`] as a [`Store`].
 
 use std::path::Path;
+use std::time::Instant;
 
 use chimera::{Consistency, Db, Demand, EngineStats, HikvStats, Session};
 use chimera_pmem::instrumented::InstrumentedOptions;
@@ -9,7 +10,7 @@ use chimera_pmem::{Hardware, Instrumented, Pmem};
 use super::backend::{Backend, open};
 use super::engine::EngineChoice;
 use super::setup::{OrderChoice, Setup, name_of};
-use super::store::{Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
+use super::store::{Footprint, Instrument, OrderMade, Recovered, Reopen, Store, StoreSession};
 use crate::error::Result;
 use crate::results::rows::Facts;
 
@@ -81,7 +82,16 @@ impl<B: Backend> Reopen for Db<B> {
         let options = options.recovery_threads(threads);
         let db = open::<B>(path, &options, setup.timed(), setup.seed)?;
         let recovery = db.stats().recovery;
-        let recovered = Recovered { records: recovery.records, duration_ns: recovery.duration_ns };
+        let (records, duration_ns) = (recovery.records, recovery.duration_ns);
+        let mut order = None;
+        if setup.order != OrderChoice::None {
+            let started = Instant::now();
+            db.session().scan_with(.., 1, |_, _| true)?;
+            let duration_ns = duration_ns + started.elapsed().as_nanos() as u64;
+            let is_loaded = db.stats().order.is_some_and(|order| order.is_loaded);
+            order = Some(OrderMade { is_loaded, duration_ns });
+        }
+        let recovered = Recovered { records, duration_ns, order };
         Ok((db, recovered))
     }
 }

@@ -87,11 +87,22 @@ pub(crate) trait Reopen: Store {
 }
 
 /// What opening a store was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recovered {
     /// Records found.
     pub(crate) records: u64,
     /// From the call to the open store.
+    pub(crate) duration_ns: u64,
+    /// From the call to the first record of a scan, where keys are kept in their order.
+    pub(crate) order: Option<OrderMade>,
+}
+
+/// How the order of keys was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OrderMade {
+    /// From what was written at the last close, and not by gathering keys.
+    pub(crate) is_loaded: bool,
+    /// From the call that opened the store.
     pub(crate) duration_ns: u64,
 }
 

@@ -311,7 +311,7 @@ fn recovery(out: &mut String, report: &Report) -> std::fmt::Result {
         table.row_of(
             &row.engine,
             vec![
-                "recovery".to_owned(),
+                row.made.clone(),
                 row.threads.to_string(),
                 number(row.records),
                 format!("{:.1}", row.duration_ns / 1e6),

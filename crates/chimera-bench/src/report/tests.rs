@@ -59,6 +59,7 @@ fn report() -> Report {
     };
     let recovery = RecoveryRow {
         engine: "viper".to_owned(),
+        made: "recovery".to_owned(),
         threads: 1,
         records: 1000,
         duration_ns: 1e6,

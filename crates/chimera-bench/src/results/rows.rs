@@ -117,11 +117,14 @@ pub struct ApartRow {
 pub struct RecoveryRow {
     /// The engine.
     pub engine: String,
+    /// `recovery`: the open store. `order, loaded` or `order, gathered`: the first record of a scan, whose order was written
+    /// at the last close or made of all keys.
+    pub made: String,
     /// Threads that scanned.
     pub threads: usize,
     /// Records found.
     pub records: u64,
-    /// Time from the call to the open store: the median.
+    /// Time from the call until it was there: the median.
     pub duration_ns: f64,
     /// Records found per second of that.
     pub records_per_second: f64,
