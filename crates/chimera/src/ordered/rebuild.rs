@@ -166,7 +166,7 @@ impl Rebuild {
             return None;
         }
         let Runs { mut begun, mut sorted } = std::mem::take(&mut *lock(&self.runs));
-        begun.iter_mut().for_each(KeyRun::sort);
+        begun.iter_mut().take_while(|_| !self.is_stopped()).for_each(KeyRun::sort);
         sorted.append(&mut begun);
         Some(sorted)
     }

@@ -75,7 +75,7 @@ impl<'p, P: Pmem> Writer<'p, P> {
     pub(crate) fn new(pool: &'p Pool<P>, kind: BlockKind, run_bytes: u32) -> Self {
         let block_bytes = pool.map.block_bytes;
         let blocks_max = u64::from(run_bytes).div_ceil(block_bytes);
-        let blocks_max = blocks_max.min(pool.run_blocks_max().into());
+        let blocks_max = blocks_max.clamp(1, pool.run_blocks_max().into());
         Self {
             pool,
             kind,

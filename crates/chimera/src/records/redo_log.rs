@@ -135,7 +135,7 @@ impl<P: Pmem> RedoLog<P> {
         pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
         let value_to = pool.extent(at + beside_at(key.len()), bytes.len() as u64);
         let sum = pmem.copy_sum(value_to, bytes, sites::RECORD);
-        let (place, sequence_now) = (place(at), (*sequence).min(VERSION_MAX));
+        let (place, sequence_now) = (place(at, value.is_some()), (*sequence).min(VERSION_MAX));
         let checksum = value_checksum(place, Summed { bytes, sum });
         let header = RecordHeader::new(place, hash, sequence_now, UncheckedWord::NONE, checksum);
         header.store(pmem, at + HEADER_AT, sites::RECORD);
@@ -164,7 +164,7 @@ impl<P: Pmem> RedoLog<P> {
         pmem.read(pool.extent(at + lengths.beside_at(), value.len() as u64), &mut value);
         let hash = hash_of(&key);
         let header = RecordHeader::load(pmem, at + HEADER_AT);
-        let is_whole = header.verify(place(at), hash, Some(Summed::of(&value))).is_ok();
+        let is_whole = header.verify(place(at, is_put), hash, Some(Summed::of(&value))).is_ok();
         let value = is_put.then_some(value);
         (is_whole || pmem.skips(steps::READ_CHECK)).then_some(FoundChange { hash, key, value })
     }
@@ -219,9 +219,10 @@ pub(crate) fn limits(limits: Limits, area_bytes: u32) -> Limits {
     Limits { key_bytes, value_bytes: value_bytes.min(limits.value_bytes) }
 }
 
-/// What the checks of a record at `at` depend on: no record of another kind has this place.
-fn place(at: u64) -> u64 {
-    at + HEADER_AT
+/// What the checks of a record at `at` depend on: no record of another kind has this place, and no put that of a delete. A
+/// put of an empty value and a delete have the same bytes but for one bit.
+fn place(at: u64, is_put: bool) -> u64 {
+    at + HEADER_AT + u64::from(is_put)
 }
 
 #[cfg(test)]

@@ -8,11 +8,14 @@ mod full;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
-use chimera::{Db, EngineInspect, EngineKind, EngineStats, HikvStats, Options, Session};
+use chimera::{
+    Db, EngineInspect, EngineKind, EngineStats, HikvStats, KeyChange, Options, Session, TellChange,
+};
 
 use tools::{Chance, assert_sound, bytes_of, contents, copy_store, key_of, scratch, value_of};
 
@@ -326,5 +329,68 @@ fn threads_that_write_meanwhile_lose_nothing() {
         assert_exact(&db, &model);
         db.close().expect("nobody else has it");
         assert_same_when_opened_again(directory.path(), &model);
+    }
+}
+
+/// Told of an overwrite, it ends the walk, and has another thread fill the room that is free then.
+struct EndsTheWalk {
+    environment: Arc<SteppedEnvironment>,
+    db: Mutex<Option<Db<Hardware>>>,
+    done: AtomicBool,
+}
+
+impl TellChange for EndsTheWalk {
+    fn changed(&self, _: &[u8], change: KeyChange) {
+        if change != KeyChange::Replaced || self.done.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let db = self.db.lock().expect("no panic").clone().expect("open");
+        while self.environment.step_tasks() {}
+        assert!(sizes(&db).space_is_rebuilt);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut session = db.session();
+                for number in 10_000..10_200 {
+                    session.put(&key_of(number, 16), &value_of(number, 1, 24)).expect("room");
+                }
+            });
+        });
+    }
+}
+
+/// Between the change of an entry and the end of the put the walk ends, and room is given out again.
+#[test]
+fn the_room_of_an_old_item_is_freed_before_somebody_else_can_have_it() {
+    let directory = scratch();
+    // Keys whose hashes follow from a seed: none of those that the other thread puts shares a lock with a victim.
+    let store = Stepped::open(directory.path(), &options());
+    let mut model = Model::new();
+    let mut session = store.db.session();
+    for number in 0..400 {
+        let value = value_of(number, 1, 24);
+        session.put(&key_of(number, 16), &value).expect("room");
+        model.insert(key_of(number, 16), value);
+    }
+    drop(session);
+    drop(store);
+    for victim in [0, 77, 399] {
+        let environment = Arc::new(SteppedEnvironment::new(1));
+        let done = AtomicBool::new(false);
+        let told = EndsTheWalk { environment: environment.clone(), db: Mutex::default(), done };
+        let (told, shared) = (Arc::new(told), environment.clone() as Arc<dyn Environment>);
+        let options = options().tell_changes(told.clone());
+        let pmem = Hardware::new(options.hardware_options()).expect("address space");
+        let db = Db::open_on(pmem, &shared, directory.path(), &options).expect("a store");
+        assert!(!sizes(&db).space_is_rebuilt);
+        *told.db.lock().expect("no panic") = Some(db.clone());
+        put(&mut db.session(), &mut model, victim, 2);
+        assert!(told.done.load(Ordering::Relaxed));
+        model.extend((10_000..10_200).map(|number| (key_of(number, 16), value_of(number, 1, 24))));
+        // What was freed twice would be given out again.
+        for number in 20_000..20_200 {
+            put(&mut db.session(), &mut model, number, 1);
+        }
+        assert_exact(&db, &model);
+        *told.db.lock().expect("no panic") = None;
     }
 }

@@ -3,6 +3,7 @@
 
 use chimera_pmem::Pmem;
 
+use super::read::Unsound;
 use super::{Hikv, LOG, steps};
 use crate::pool::runs::Run;
 use crate::records::redo_log::{self, FoundChange, Logged, RedoLog};
@@ -22,6 +23,14 @@ impl<P: Pmem> Hikv<P> {
         Some(log.write(self.partition_of(hash), hash, key, value))
     }
 
+    /// Blocks of the log's run; 0 where there is none.
+    pub(super) fn log_blocks(&self) -> u32 {
+        let (areas, block_bytes) =
+            (1 << self.parameters.hash.partition_bits, self.core.pool.map.block_bytes);
+        let area_bytes = self.parameters.log_area_bytes;
+        area_bytes.map_or(0, |bytes| redo_log::run_blocks(areas, bytes, block_bytes) as u32)
+    }
+
     fn partition_of(&self, hash: u64) -> usize {
         hash.checked_shr(u64::BITS - self.parameters.hash.partition_bits).unwrap_or(0) as usize
     }
@@ -29,31 +38,26 @@ impl<P: Pmem> Hikv<P> {
     /// Makes the log ready, in the run that was found, or in a new one. What it says is made again.
     ///
     /// # Errors
-    /// When there is no room for a new log, or something that a change needs is damaged.
+    /// When there is no room for a new log.
     pub(super) fn begin_log(&self, found: Option<Run>) -> Result<Option<RedoLog<P>>> {
         let Some(area_bytes) = self.parameters.log_area_bytes else { return Ok(None) };
         let (pool, areas) = (&self.core.pool, 1 << self.parameters.hash.partition_bits);
         let is_new = found.is_none();
-        let blocks = redo_log::run_blocks(areas, area_bytes, pool.map.block_bytes) as u32;
         let run = match found {
-            Some(run) if run.blocks() != blocks => {
-                let at = pool.run_bytes(&run).offset();
-                return Err(Error::corrupted("the log has a wrong length", at));
-            }
             Some(run) => run,
-            None => pool.take_run(LOG, blocks, |bytes| {
+            None => pool.take_run(LOG, self.log_blocks(), |bytes| {
                 redo_log::begin(pool, bytes, areas, area_bytes);
             })?,
         };
         let log = RedoLog::new(pool.clone(), run, areas, area_bytes);
         if !is_new && !pool.pmem.skips(steps::REDO) {
-            self.redo(&log)?;
+            self.redo(&log);
         }
         Ok(Some(log))
     }
 
     /// Makes the last change of each area again. It was made already, unless a crash came in between.
-    fn redo(&self, log: &RedoLog<P>) -> Result<()> {
+    fn redo(&self, log: &RedoLog<P>) {
         let areas = 0..1 << self.parameters.hash.partition_bits;
         let hash_of = |key: &[u8]| self.core.hash.of(key);
         let found: Vec<_> = areas.map(|area| (area, log.read(area, hash_of))).collect();
@@ -64,12 +68,14 @@ impl<P: Pmem> Hikv<P> {
             };
             match self.redo_change(&change) {
                 Ok(()) => {}
-                Err(error @ Error::Corrupted { .. }) if !self.salvages => return Err(error),
+                // Reads and writes of the key say so. What the log has of it stays there.
+                Err(error @ Error::Corrupted { .. }) => {
+                    ::log::error!("a change of the log is not made again: {error}");
+                }
                 // It was never acknowledged: otherwise it is made, and needs neither room nor an entry.
                 Err(_) => log.withdraw(area),
             }
         }
-        Ok(())
     }
 
     /// Whether a change is one that this area can have.
@@ -87,12 +93,13 @@ impl<P: Pmem> Hikv<P> {
             (None, None) => Ok(()),
             (None, Some(old)) => self.remove_item(0, *hash, &old),
             (Some(value), old) => {
-                let mut found = Vec::new();
-                if let Some(old) = &old
-                    && self.read_item(old, *hash, &mut found, true).is_ok()
-                    && found == *value
-                {
-                    return Ok(());
+                if let Some(old) = &old {
+                    let mut found = Vec::new();
+                    // A damaged value is not written over, nor is the record in the log that has it.
+                    self.read_item(old, *hash, &mut found, true).map_err(Unsound::into_error)?;
+                    if found == *value {
+                        return Ok(());
+                    }
                 }
                 let room = self.room_for(0, key.len(), value.len())?;
                 // Nobody is told: the order of keys is made of what the index has afterwards.

@@ -8,7 +8,8 @@
 //! - An entry that changes after it was walked led to an item that is marked. The mark is taken back when the item is
 //!   freed.
 //! - An entry that changes before leads to an item in a fresh run when it is walked. The old item was never marked, so
-//!   there is nothing to take back.
+//!   there is nothing to take back. The old item is freed under the lock that its entry changed under, so the walk does not
+//!   end in between.
 //!
 //! The walk is made of short steps. A background task makes them. Whoever finds the pool full makes those that are left,
 //! and tries again: so nobody waits for a task, and no pool seems to be full that is not.

@@ -66,7 +66,7 @@ impl<P: Pmem> Hikv<P> {
         }
         if lost > 0 {
             // Items that only the missing part leads to look as if they were free.
-            self.core.poison.poison("a part of the index is missing");
+            self.core.poison.poison("a part of the index or of the log is missing");
         } else if !pool.read_only {
             let booked = self.core.book(Operation::Recovery, 0);
             if is_later && self.index.segments() > 0 {
@@ -92,15 +92,19 @@ impl<P: Pmem> Hikv<P> {
     fn find_runs(&mut self, salvage: bool) -> Result<(u64, Option<Run>)> {
         let _booked = self.core.book(Operation::Recovery, 0);
         let (pool, mut lost, mut log) = (&self.core.pool, 0, None);
-        let mut dumped = Vec::new();
+        let (mut dumped, log_blocks) = (Vec::new(), self.log_blocks());
         pool.recover_runs(kinds(&self.parameters), salvage, |run| {
             match run {
                 FoundRun::InUse(run) if run.is(HASH) => self.index.adopt(run),
                 FoundRun::InUse(run) if run.is(ORDER) => dumped.push(run),
                 FoundRun::InUse(run) if run.is(LOG) => {
-                    if let Some(other) = log.replace(run) {
-                        let at = pool.run_bytes(&other).offset();
-                        return Err(Error::corrupted("the store has two logs", at));
+                    if log.is_none() && run.blocks() == log_blocks {
+                        log = Some(run);
+                    } else if salvage {
+                        lost += 1;
+                    } else {
+                        let what = "the store has another log, or one of a wrong length";
+                        return Err(Error::corrupted(what, pool.run_bytes(&run).offset()));
                     }
                 }
                 FoundRun::InUse(run) => self.heap.adopt(run),
@@ -123,6 +127,8 @@ impl<P: Pmem> Hikv<P> {
         self.index.recover_segment(segment, |slot_at, entry| {
             let Some((hash, at)) = entry else {
                 lock(findings).damage(slot_at, "an entry of the index is damaged");
+                // Its item may be anywhere.
+                self.heap.condemn_found();
                 return false;
             };
             let recovered = self.recover_item(hash, at, verify_values, &mut value);

@@ -6,9 +6,17 @@ use super::Hikv;
 use super::read::Unsound;
 use crate::engine::KeyChange;
 use crate::engine::shared::client::{SharedClient, Written};
+use crate::pool::runs::Run;
 use crate::records::item_heap::Item;
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
+
+/// Whether the room of an item was freed.
+enum Freed {
+    NotYet,
+    /// With the run that it was the last one of.
+    Done(Option<Run>),
+}
 
 impl<P: Pmem> Hikv<P> {
     /// Stores `value` under `key`; tells whether the key is new.
@@ -78,12 +86,16 @@ impl<P: Pmem> Hikv<P> {
                 self.free(number, room);
             });
         };
-        if !self.index.swap(hash, old.at, room) {
+        let (old_room, mut freed) = (self.heap.extent(&old), Freed::NotYet);
+        let is_changed = self.index.swap(hash, old.at, room, || {
+            freed = self.free_beside_walk(old_room);
+        });
+        if !is_changed {
             self.free(number, room);
             return Err(lost_entry(&old));
         }
         tell(KeyChange::Replaced);
-        self.free(number, self.heap.extent(&old));
+        self.end_free(number, old_room, freed);
         Ok(())
     }
 
@@ -135,7 +147,24 @@ impl<P: Pmem> Hikv<P> {
 
     /// Frees the room of an item that nothing leads to, and gives back the run that it was the last one of.
     fn free(&self, number: u32, room: Extent) {
-        let Some(run) = self.heap.free(room) else { return };
+        self.end_free(number, room, Freed::NotYet);
+    }
+
+    /// While free space is rebuilt: frees the room of an item whose entry has just changed, under the lock of the entry's
+    /// segment. Otherwise the walk might end between the two, and the room be somebody else's when it is freed.
+    #[inline(always)]
+    fn free_beside_walk(&self, room: Extent) -> Freed {
+        if self.rebuild.is_pending() { Freed::Done(self.heap.free(room)) } else { Freed::NotYet }
+    }
+
+    /// Frees the room of an item that nothing leads to, unless that was done [before](Self::free_beside_walk).
+    #[inline(always)]
+    fn end_free(&self, number: u32, room: Extent, freed: Freed) {
+        let run = match freed {
+            Freed::Done(run) => run,
+            Freed::NotYet => self.heap.free(room),
+        };
+        let Some(run) = run else { return };
         let _booked = self.core.book(Operation::BlockHandOut, number);
         self.heap.give_back(run);
     }
@@ -185,10 +214,11 @@ impl<P: Pmem> Hikv<P> {
     /// Removes the entry that leads to an item, and frees the item's room.
     #[inline(always)]
     pub(super) fn remove_item(&self, number: u32, hash: u64, old: &Item) -> Result<()> {
-        if !self.index.remove(hash, old.at) {
+        let (room, mut freed) = (self.heap.extent(old), Freed::NotYet);
+        if !self.index.remove(hash, old.at, || freed = self.free_beside_walk(room)) {
             return Err(lost_entry(old));
         }
-        self.free(number, self.heap.extent(old));
+        self.end_free(number, room, freed);
         Ok(())
     }
 }

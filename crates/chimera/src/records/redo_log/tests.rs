@@ -130,6 +130,8 @@ fn a_record_that_is_not_whole_is_none() {
     for (old, new) in [
         (change(b"key", Some(b"old value")), change(b"key", Some(b"new value"))),
         (change(b"key", Some(b"")), change(b"key", None)),
+        (change(b"old", Some(b"")), change(b"new", None)),
+        (change(b"old", None), change(b"new", Some(b""))),
         (change(b"old key", Some(&[1; 40])), change(b"new key", Some(&[2; 24]))),
     ] {
         let words = || -> Vec<u64> {

@@ -42,28 +42,34 @@ impl<P: Pmem> PartitionedHash<P> {
         true
     }
 
-    /// Makes the entry of `hash` that leads to `old` lead to `record`. `false`, with nothing changed, when there is none.
+    /// Makes the entry of `hash` that leads to `old` lead to `record`, and calls `then` before the lock of its segment is
+    /// released. `false`, with nothing done, when there is none.
     ///
     /// # Durability
     /// Durable on return, and nobody sees the change before. A crash before leaves the old entry or the new one.
     ///
     /// # Cost
     /// 1 line, 1 fence.
-    pub(crate) fn swap(&self, hash: u64, old: u64, record: Extent) -> bool {
-        self.change(hash, old, |_, slots, slot| slots.lead(slot, hash, record))
+    pub(crate) fn swap(&self, hash: u64, old: u64, record: Extent, then: impl FnOnce()) -> bool {
+        self.change(hash, old, |_, slots, slot| {
+            slots.lead(slot, hash, record);
+            then();
+        })
     }
 
-    /// Removes the entry of `hash` that leads to `old`. `false` when there is none.
+    /// Removes the entry of `hash` that leads to `old`, and calls `then` before the lock of its segment is released. `false`,
+    /// with nothing done, when there is none.
     ///
     /// # Durability
     /// Durable on return, and nobody misses the entry before. A crash before leaves the entry, or none.
     ///
     /// # Cost
     /// 1 line, 1 fence.
-    pub(crate) fn remove(&self, hash: u64, old: u64) -> bool {
+    pub(crate) fn remove(&self, hash: u64, old: u64, then: impl FnOnce()) -> bool {
         self.change(hash, old, |segment, slots, slot| {
             slots.clear(slot);
             segment.set_entries(segment.entries().saturating_sub(1));
+            then();
         })
     }
 

@@ -126,15 +126,15 @@ fn entries_are_found_replaced_and_removed_while_the_index_grows() {
         let other = hash_of(number * 7 % (number + 1));
         if let Some(at) = model.get_mut(&other) {
             let new = record(10_000 + number);
-            assert!(index.swap(other, *at, new), "its entry");
-            assert!(!index.swap(other, *at, new), "not any more");
+            assert!(index.swap(other, *at, new, || ()), "its entry");
+            assert!(!index.swap(other, *at, new, || ()), "not any more");
             *at = new.offset();
         }
         if number % 3 == 0 {
             let gone = hash_of(number / 2);
             if let Some(at) = model.remove(&gone) {
-                assert!(!index.remove(gone, at + 64));
-                assert!(index.remove(gone, at));
+                assert!(!index.remove(gone, at + 64, || ()));
+                assert!(index.remove(gone, at, || ()));
             }
         }
     }
@@ -176,7 +176,7 @@ fn keys_of_one_hash_have_their_places_until_a_window_is_full() {
     assert!(matches!(error, Error::KeyCollisions), "{error}");
     assert!(index.segments() < 200, "splitting ends: {} segments", index.segments());
     assert_eq!(positions(&index, 77).len() as u64, most);
-    assert!(index.remove(77, record(3).offset()));
+    assert!(index.remove(77, record(3).offset(), || ()));
     insert(&index, 77, most).unwrap();
     insert(&index, hash_of(5), 5).unwrap();
 }
@@ -342,7 +342,7 @@ fn a_walk_meets_every_entry_that_stays_once_while_segments_are_split() {
                 for number in 60 * steps..60 * steps + 60 {
                     insert(&index, hash_of(1000 + number), 1000 + number).unwrap();
                 }
-                assert!(index.remove(hash_of(steps), record(steps).offset()));
+                assert!(index.remove(hash_of(steps), record(steps).offset(), || ()));
             }
             assert!(walk.segments() <= index.segments());
         }
@@ -377,7 +377,7 @@ fn readers_find_what_is_there_while_segments_are_split() {
         for number in 1000..6000 {
             insert(&index, hash_of(number), number).unwrap();
             if number % 4 > 0 {
-                assert!(index.remove(hash_of(number), record(number).offset()));
+                assert!(index.remove(hash_of(number), record(number).offset(), || ()));
             }
         }
         is_over.store(true, Ordering::Relaxed);
