@@ -156,6 +156,8 @@ impl Rebuild {
             other => (other.to_string(), 0),
         };
         let _ = self.damage.set((what, at));
+        // Nobody will ask for them.
+        *lock(&self.runs) = Runs::default();
     }
 
     /// All keys, in sorted runs, where all parts were gathered and nobody else was told so.

@@ -35,6 +35,8 @@ mod options;
 #[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
 pub(crate) mod runs;
 mod segment;
+#[cfg(test)]
+pub(crate) mod small;
 mod storage;
 mod superblock;
 

@@ -32,6 +32,7 @@ pub(crate) const TESTS: &[Test] = tests![
     what_is_scanned_may_be_deleted_meanwhile: needs ordered,
     the_order_says_what_it_has: needs ordered,
     impossible_orders_are_refused: needs ordered,
+    each_kind_of_range_says_what_it_means: needs ordered,
 ];
 
 type Record = (Vec<u8>, Vec<u8>);
@@ -461,12 +462,24 @@ fn impossible_orders_are_refused(configuration: &Configuration) {
 }
 
 /// Ranges of all kinds say what they mean.
-#[expect(dead_code, reason = "compiled, not run: each kind of range is one")]
-fn ranges(db: &Db) {
-    fn is_range(_: &impl KeyRange) {}
-    is_range(&("a".."b"));
-    is_range(&(b"a".to_vec()..));
-    is_range(&(..[1_u8]));
-    is_range(&(..="b"));
-    let _ = db.scan("a"..="b");
+fn each_kind_of_range_says_what_it_means(configuration: &Configuration) {
+    fn count(db: &Db, range: impl KeyRange) -> usize {
+        db.scan(range).expect("ordered").count()
+    }
+    let directory = scratch();
+    let db = open(directory.path(), &ordered(configuration));
+    configuration.fill(&mut db.session(), 0..40, 1);
+    let keys: Vec<_> = configuration.records(0..40, 1).into_keys().collect();
+    let (low, high) = (&keys[10], &keys[30]);
+    assert_eq!(count(&db, ..), 40);
+    assert_eq!(count(&db, low..high), 20);
+    assert_eq!(count(&db, low..=high), 21);
+    assert_eq!(count(&db, low.clone()..), 30);
+    assert_eq!(count(&db, ..high.as_slice()), 30);
+    assert_eq!(count(&db, ..=high), 31);
+    assert_eq!(count(&db, (Bound::Excluded(low), Bound::Included(high))), 20);
+    assert_eq!(count(&db, high..low), 0);
+    assert_eq!(count(&db, low..low), 0);
+    assert_eq!(count(&db, low..=low), 1);
+    assert_eq!(count(&db, "".."~~~") + count(&db, "~~~"..), 40);
 }

@@ -1,6 +1,6 @@
 //! Reading items: without a lock. Who reads validates afterwards that the item was still there.
 
-use chimera_pmem::{Extent, Pmem};
+use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::layout::{self, key_at, span, value_at};
 use super::{ItemHeap, steps};
@@ -18,11 +18,11 @@ pub(crate) struct Item {
 }
 
 impl<P: Pmem> ItemHeap<P> {
-    /// Starts loading the first line of an item.
+    /// Starts loading the first 64 bytes of an item: its header, and a key of usual length.
     #[inline]
     pub(crate) fn prefetch(&self, at: u64) {
-        if let Some(line) = self.pool.pmem.check(at, 8) {
-            self.pool.pmem.prefetch(line);
+        if let Some(head) = self.pool.pmem.check(at, CACHE_LINE) {
+            self.pool.pmem.prefetch(head);
         }
     }
 

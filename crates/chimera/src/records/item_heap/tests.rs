@@ -1,12 +1,10 @@
 //! What the heap promises to engines. Crashes are the crash lab's.
 
-use std::path::Path;
-
-use chimera_pmem::{Extent, Hardware, HardwareOptions, Site, SteppedEnvironment};
+use chimera_pmem::{Extent, Hardware, Site, SteppedEnvironment};
 
 use super::*;
 use crate::pool::runs::FoundRun;
-use crate::pool::{Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
+use crate::pool::small::small_pool;
 use crate::records::key_hash::KeyHash;
 use crate::types::error::Error;
 
@@ -15,27 +13,7 @@ const SITE: Site = Site::new("test");
 const LAYOUTS: [RecordLayout; 2] = [RecordLayout::Checked, RecordLayout::Published];
 
 fn new_pool(bytes: u64) -> Arc<Pool<Hardware>> {
-    let superblock = Superblock {
-        engine: 1,
-        pool_id: 77,
-        hash_seed: 1,
-        geometry: PoolGeometry { segment_bytes: 16 << 10, block_bytes: 256, block_shift_bytes: 0 },
-        sequence: 0,
-        segments: 0,
-        closing: Closing::Open,
-        boot_id: 0,
-        roots: [0; 4],
-        area: Vec::new(),
-    };
-    let options = PoolOptions {
-        anonymous_bytes: Some(bytes),
-        populate_ahead_bytes: 0,
-        ..PoolOptions::default()
-    };
-    let pmem = Hardware::new(HardwareOptions::default()).unwrap();
-    let environment = Arc::new(SteppedEnvironment::in_memory(1));
-    let new = || Ok(NewPool { superblock, is_segment_fixed: true });
-    Arc::new(Pool::open(pmem, environment, Path::new("pool"), &options, new).unwrap().0)
+    small_pool(Arc::new(SteppedEnvironment::in_memory(1)), 16 << 10, bytes)
 }
 
 /// Runs of four blocks.

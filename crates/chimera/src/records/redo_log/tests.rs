@@ -1,11 +1,10 @@
 //! What the log promises to engines. Crashes are the crash lab's.
 
-use std::path::Path;
-
-use chimera_pmem::{Environment, Hardware, HardwareOptions, RealEnvironment, SteppedEnvironment};
+use chimera_pmem::{Environment, Hardware, RealEnvironment, SteppedEnvironment};
 
 use super::*;
-use crate::pool::{BlockKind, Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
+use crate::pool::BlockKind;
+use crate::pool::small::small_pool;
 use crate::records::key_hash::KeyHash;
 
 const LOG: BlockKind = BlockKind::new(3, "log");
@@ -17,26 +16,7 @@ fn new_pool() -> Arc<Pool<Hardware>> {
 }
 
 fn new_pool_in(environment: Arc<dyn Environment>) -> Arc<Pool<Hardware>> {
-    let superblock = Superblock {
-        engine: 1,
-        pool_id: 77,
-        hash_seed: 1,
-        geometry: PoolGeometry { segment_bytes: 16 << 10, block_bytes: 256, block_shift_bytes: 0 },
-        sequence: 0,
-        segments: 0,
-        closing: Closing::Open,
-        boot_id: 0,
-        roots: [0; 4],
-        area: Vec::new(),
-    };
-    let options = PoolOptions {
-        anonymous_bytes: Some(64 << 10),
-        populate_ahead_bytes: 0,
-        ..PoolOptions::default()
-    };
-    let pmem = Hardware::new(HardwareOptions::default()).unwrap();
-    let new = || Ok(NewPool { superblock, is_segment_fixed: true });
-    Arc::new(Pool::open(pmem, environment, Path::new("pool"), &options, new).unwrap().0)
+    small_pool(environment, 16 << 10, 64 << 10)
 }
 
 fn new_log(pool: &Arc<Pool<Hardware>>) -> RedoLog<Hardware> {

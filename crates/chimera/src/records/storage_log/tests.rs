@@ -1,12 +1,10 @@
 //! What the log promises to engines. Crashes are the crash lab's.
 
-use std::path::Path;
-
-use chimera_pmem::{Hardware, HardwareOptions, Site, SteppedEnvironment};
+use chimera_pmem::{Hardware, Site, SteppedEnvironment};
 
 use super::*;
 use crate::pool::runs::FoundRun;
-use crate::pool::{Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
+use crate::pool::small::small_pool;
 use crate::types::error::{Error, Result};
 
 const LOG: BlockKind = BlockKind::new(1, "log");
@@ -15,28 +13,7 @@ const VALUE: [u8; 240] = [7; 240];
 
 /// A pool with segments of 16 blocks of 256 bytes, of which a run takes four or more.
 fn new_pool() -> Arc<Pool<Hardware>> {
-    let geometry = PoolGeometry { segment_bytes: 8192, block_bytes: 256, block_shift_bytes: 0 };
-    let superblock = Superblock {
-        engine: 1,
-        pool_id: 77,
-        hash_seed: 1,
-        geometry,
-        sequence: 0,
-        segments: 0,
-        closing: Closing::Open,
-        boot_id: 0,
-        roots: [0; 4],
-        area: Vec::new(),
-    };
-    let options = PoolOptions {
-        anonymous_bytes: Some(1 << 20),
-        populate_ahead_bytes: 0,
-        ..PoolOptions::default()
-    };
-    let pmem = Hardware::new(HardwareOptions::default()).unwrap();
-    let environment = Arc::new(SteppedEnvironment::in_memory(1));
-    let new = || Ok(NewPool { superblock, is_segment_fixed: true });
-    Arc::new(Pool::open(pmem, environment, Path::new("pool"), &options, new).unwrap().0)
+    small_pool(Arc::new(SteppedEnvironment::in_memory(1)), 8192, 1 << 20)
 }
 
 fn hash() -> KeyHash {

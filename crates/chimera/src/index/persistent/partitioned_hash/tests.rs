@@ -1,16 +1,15 @@
 //! What the index promises to engines. Crashes are the crash lab's.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use chimera_pmem::{Extent, Hardware, HardwareOptions, RealEnvironment, Site};
+use chimera_pmem::{Extent, Hardware, RealEnvironment, Site};
 
 use super::*;
 use crate::index::Probe;
 use crate::pool::runs::FoundRun;
-use crate::pool::{Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
+use crate::pool::small::small_pool;
 
 const HASH: BlockKind = BlockKind::new(1, "hash");
 const SITE: Site = Site::new("test");
@@ -18,27 +17,7 @@ const SITE: Site = Site::new("test");
 const SHAPE: HashShape = HashShape { partition_bits: 1, segment_blocks: 2 };
 
 fn new_pool(bytes: u64) -> Arc<Pool<Hardware>> {
-    let superblock = Superblock {
-        engine: 1,
-        pool_id: 77,
-        hash_seed: 1,
-        geometry: PoolGeometry { segment_bytes: 8192, block_bytes: 256, block_shift_bytes: 0 },
-        sequence: 0,
-        segments: 0,
-        closing: Closing::Open,
-        boot_id: 0,
-        roots: [0; 4],
-        area: Vec::new(),
-    };
-    let options = PoolOptions {
-        anonymous_bytes: Some(bytes),
-        populate_ahead_bytes: 0,
-        ..PoolOptions::default()
-    };
-    let pmem = Hardware::new(HardwareOptions::default()).unwrap();
-    let environment = Arc::new(RealEnvironment::new());
-    let new = || Ok(NewPool { superblock, is_segment_fixed: true });
-    Arc::new(Pool::open(pmem, environment, Path::new("pool"), &options, new).unwrap().0)
+    small_pool(Arc::new(RealEnvironment::new()), 8192, bytes)
 }
 
 fn new_index(pool: &Arc<Pool<Hardware>>, salvages: bool) -> PartitionedHash<Hardware> {
