@@ -28,7 +28,7 @@ fn put_all(db: &Db, model: &mut Model, from: u64, value_bytes: usize) -> u64 {
 
 /// A full store of which every `keep`th record is left.
 fn thinned(path: &Path, keep: u64, value_bytes: usize) -> Model {
-    let db = Db::open(path, &small()).expect("a store");
+    let db = Stepped::open(path, &small()).db;
     let mut model = Model::new();
     let count = put_all(&db, &mut model, 0, value_bytes);
     for number in (0..count).filter(|number| number % keep > 0) {

@@ -31,7 +31,8 @@ fn options() -> Options {
         .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096))
 }
 
-/// A store whose tasks run when they are stepped.
+/// A store whose tasks run when they are stepped, and whose random numbers follow from a seed: those that a new store has
+/// for hashes, too.
 struct Stepped {
     environment: Arc<SteppedEnvironment>,
     db: Db<Hardware>,
@@ -91,7 +92,7 @@ fn assert_exact(db: &Db, model: &Model) {
 
 /// Some records, of which some were overwritten and deleted.
 fn fill(path: &Path, options: &Options, records: u64) -> Model {
-    let db = Db::open(path, options).expect("a store");
+    let db = Stepped::open(path, options).db;
     let mut session = db.session();
     let mut model = Model::new();
     for number in 0..records {
