@@ -22,6 +22,8 @@ pub(super) struct Space {
     by_class: [BTreeSet<u64>; CLASSES],
     /// The run that room is taken in.
     current: Option<u64>,
+    /// All runs that were found are condemned.
+    is_found_condemned: bool,
 }
 
 #[derive(Debug)]
@@ -152,8 +154,11 @@ impl Space {
         }
     }
 
-    /// As [`condemn`](Self::condemn), all runs that were found.
+    /// As [`condemn`](Self::condemn), all runs that were found. Once is enough, however much is damaged.
     pub(super) fn condemn_found(&mut self) {
+        if std::mem::replace(&mut self.is_found_condemned, true) {
+            return;
+        }
         for run in self.runs.values_mut().filter(|run| run.is_found) {
             run.is_condemned = true;
             run.units.take_all();
