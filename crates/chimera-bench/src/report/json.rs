@@ -6,6 +6,7 @@ use chimera::RecordLayout;
 use chimera_pmem::instrumented::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::updates::UpdatesRow;
 use crate::driver::setup::Setup;
 use crate::results::machine::{Machine, cores};
 use crate::results::rows::{ApartRow, RecoveryRow, Row, StoreRow};
@@ -61,6 +62,9 @@ pub struct Report {
     pub dram_bytes_per_key: f64,
     /// Persistent memory in use over bytes of keys and values, once the records were loaded.
     pub space_amplification: f64,
+    /// What asynchronous updates of the order's tree save, where a run can tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub updates: Vec<UpdatesRow>,
     /// How long opening took.
     pub recovery: Vec<RecoveryRow>,
     /// Records read and found right after the run.
@@ -228,8 +232,10 @@ impl Report {
                 apart.push(row);
             }
         }
+        let rows: Vec<_> = results.series.iter().map(Series::row).collect();
         Self {
             command: command.to_owned(),
+            updates: super::updates::rows(&rows),
             machine: Machine::here(first.facts.flush_instruction),
             medium: first.facts.medium,
             durability: first.facts.durability,
@@ -246,7 +252,7 @@ impl Report {
             sizes: setup.sizing.to_string(),
             threads: setup.threads.clone(),
             oversubscribed: setup.threads.iter().any(|threads| *threads > cores()),
-            rows: results.series.iter().map(Series::row).collect(),
+            rows,
             counters_apart: apart,
             dram_bytes_per_key: first.dram_bytes_per_key,
             space_amplification: first.space_amplification,

@@ -4,6 +4,7 @@ mod columns;
 mod json;
 pub(crate) mod plot;
 pub(crate) mod table;
+mod updates;
 
 pub use crate::results::machine::Machine;
 pub use crate::results::rows::{ApartRow, Counters, Facts, Latency, RecoveryRow, Row, StoreRow};
@@ -11,6 +12,7 @@ pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,
 };
 pub use table::number;
+pub use updates::UpdatesRow;
 
 #[cfg(test)]
 mod tests;
