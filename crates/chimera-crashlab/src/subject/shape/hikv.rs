@@ -58,7 +58,7 @@ impl StoreShape for HikvShape {
             keys,
             capacity_bytes: Some(256 * (12 + log_blocks + chance.below(37))),
             segment_bytes: 8192,
-            ordered: chance.below(4) == 0,
+            ordered: chance.below(2) == 0,
             looks_later: chance.below(2) == 0,
             logged,
         }
