@@ -16,6 +16,8 @@
 //! 4. What it reads from media is checked before it is used; damage is an error with a position.
 
 mod capabilities;
+#[cfg(feature = "chameleon-engine")]
+mod chameleon;
 mod changes;
 mod core;
 mod demand;
@@ -46,6 +48,8 @@ use crate::types::swap::Swap;
 
 pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
+#[cfg(feature = "chameleon-engine")]
+pub use chameleon::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
@@ -70,6 +74,10 @@ table::engines! { ($)
     /// HiKV (ATC'17): items and a partitioned hash table in persistent memory
     #[cfg(all())]
     Hikv = 2, "hikv", hikv { Hikv: Hikv }
+
+    /// ChameleonDB (EuroSys'21): a log and levels of hash tables in persistent memory, a bypass in DRAM
+    #[cfg(feature = "chameleon-engine")]
+    Chameleon = 3, "chameleon", chameleon { Chameleon: Chameleon }
 
     /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock
     #[cfg(feature = "teaching-engine")]

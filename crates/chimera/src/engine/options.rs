@@ -33,6 +33,8 @@ pub struct Options {
     pub(crate) ordered: bool,
     pub(crate) order: OrderOptions,
     pub(crate) hikv: HikvOptions,
+    #[cfg(feature = "chameleon-engine")]
+    pub(crate) chameleon: super::ChameleonOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
@@ -59,6 +61,8 @@ impl Default for Options {
             ordered: false,
             order: OrderOptions::default(),
             hikv: HikvOptions::default(),
+            #[cfg(feature = "chameleon-engine")]
+            chameleon: super::ChameleonOptions::default(),
             sizes: None,
             segment_bytes: None,
             flush: true,
@@ -164,6 +168,17 @@ impl Options {
     /// stores of other engines.
     pub fn hikv(mut self, change: impl FnOnce(HikvOptions) -> HikvOptions) -> Self {
         self.hikv = change(self.hikv);
+        self
+    }
+
+    /// Options of ChameleonDB alone, changed by `change`: `options.chameleon(|chameleon| chameleon.shards(..))`. They have
+    /// no effect on stores of other engines.
+    #[cfg(feature = "chameleon-engine")]
+    pub fn chameleon(
+        mut self,
+        change: impl FnOnce(super::ChameleonOptions) -> super::ChameleonOptions,
+    ) -> Self {
+        self.chameleon = change(self.chameleon);
         self
     }
 

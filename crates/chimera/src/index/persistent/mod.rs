@@ -3,3 +3,5 @@
 //! What stays in DRAM is rebuilt from a few words when a store is opened; no record is read for it.
 
 pub(crate) mod partitioned_hash;
+#[cfg(feature = "chameleon-engine")]
+pub(crate) mod shard_manifest;

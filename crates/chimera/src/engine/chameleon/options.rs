@@ -1,0 +1,116 @@
+//! [`ChameleonOptions`]: what of a store's options is ChameleonDB's.
+
+use std::ops::RangeInclusive;
+
+/// How tables of the levels above the last one are put together (ChameleonDB, section 2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Compaction {
+    /// One compaction goes through all levels that it would fill.
+    #[default]
+    Direct,
+    /// A compaction goes from one level to the next: for comparison.
+    LevelByLevel,
+}
+
+/// What of a store's options is ChameleonDB's. See [`Options::chameleon`](crate::Options::chameleon).
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ChameleonOptions {
+    pub(super) expected_keys: Option<u64>,
+    pub(super) dram_bytes: Option<u64>,
+    pub(super) shards: Option<u32>,
+    pub(super) memtable_bytes: Option<u32>,
+    pub(super) levels: Option<u32>,
+    pub(super) ratio: Option<u32>,
+    pub(super) log_run_bytes: Option<u32>,
+    pub(super) load_factors: Option<RangeInclusive<f64>>,
+    pub(super) compaction: Compaction,
+    pub(super) write_intensive: bool,
+    pub(super) replay_log_bytes_max: Option<u64>,
+}
+
+impl ChameleonOptions {
+    /// As in the paper's Table 1: 16,384 shards, MemTables of 8 KiB, 4 levels, ratio 4. For a billion keys; takes 8320 MiB
+    /// of DRAM.
+    pub fn published(self) -> Self {
+        self.shards(16_384).memtable_bytes(8 << 10).levels(4).ratio(4)
+    }
+
+    /// Keys that the store is made for. Default 16 million. Chooses the number of [shards](Self::shards): the power of two
+    /// that gives each at most 61,440 keys, as in the paper. With many more keys the store goes on, but tables of the last
+    /// level grow, and putting them together takes longer; with far fewer, DRAM is taken in vain. Fixed at creation.
+    pub fn expected_keys(mut self, keys: u64) -> Self {
+        self.expected_keys = Some(keys);
+        self
+    }
+
+    /// Most bytes of DRAM for MemTables and bypass indexes. Default: no limit. Where the number of shards is not given, it is
+    /// halved until they fit. Fixed at creation.
+    pub fn dram_bytes(mut self, bytes: u64) -> Self {
+        self.dram_bytes = Some(bytes);
+        self
+    }
+
+    /// Shards of the index: a power of two from 1 to 65,536. Each takes a MemTable and a bypass index of DRAM. Default: by
+    /// [`expected_keys`](Self::expected_keys). Fixed at creation.
+    pub fn shards(mut self, shards: u32) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    /// Bytes of a MemTable, and of a table of the first level: a power of two from 256 to 1 MiB. Default 8 KiB, 512 slots.
+    /// Fixed at creation.
+    pub fn memtable_bytes(mut self, bytes: u32) -> Self {
+        self.memtable_bytes = Some(bytes);
+        self
+    }
+
+    /// Levels, the last one included: 2 to 7. Default 4. A bypass index has room for all of them but the last one. Fixed at
+    /// creation.
+    pub fn levels(mut self, levels: u32) -> Self {
+        self.levels = Some(levels);
+        self
+    }
+
+    /// Tables of a level that make one of the next: a power of two from 2 to 16. Default 4. Fixed at creation.
+    pub fn ratio(mut self, ratio: u32) -> Self {
+        self.ratio = Some(ratio);
+        self
+    }
+
+    /// Bytes of a run of the storage log, rounded up to whole blocks. Default 256 KiB, at most a quarter of a segment of the
+    /// pool. Each session appends to a run of its own. Fixed at creation.
+    pub fn log_run_bytes(mut self, bytes: u32) -> Self {
+        self.log_run_bytes = Some(bytes);
+        self
+    }
+
+    /// How full a MemTable gets; of each shard by chance, so that not all are compacted at once. Default 0.65 to 0.85. May
+    /// change at every open.
+    pub fn load_factors(mut self, factors: RangeInclusive<f64>) -> Self {
+        self.load_factors = Some(factors);
+        self
+    }
+
+    /// How tables are put together. Default [`Compaction::Direct`]. May change at every open.
+    pub fn compaction(mut self, compaction: Compaction) -> Self {
+        self.compaction = compaction;
+        self
+    }
+
+    /// Write-Intensive Mode (section 2.3): MemTables go to the bypass index alone, until that is full. Fewer writes, and a
+    /// longer restart: what bypass indexes hold is replayed from the log. Default false. May change at every open.
+    pub fn write_intensive(mut self, write_intensive: bool) -> Self {
+        self.write_intensive = write_intensive;
+        self
+    }
+
+    /// Most bytes of the log that a restart replays, where MemTables are flushed: a shard whose oldest write lies further
+    /// back is flushed early. Default 64 MiB. May change at every open.
+    pub fn replay_log_bytes_max(mut self, bytes: u64) -> Self {
+        self.replay_log_bytes_max = Some(bytes);
+        self
+    }
+}

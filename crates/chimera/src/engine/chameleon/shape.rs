@@ -1,0 +1,152 @@
+//! [`Shape`]: how many shards, and how large their tables are. The one place where sizes follow from numbers of keys.
+
+use super::ChameleonOptions;
+
+pub(super) const SEGMENT_BYTES: u64 = 1 << 30;
+pub(super) const LOG_RUN_BYTES: u32 = 256 << 10;
+pub(super) const SLOT_BYTES: u32 = 16;
+
+const EXPECTED_KEYS: u64 = 16_000_000;
+/// A billion in 16,384 shards are 61,035.
+const KEYS_PER_SHARD: u64 = 61_440;
+const MEMTABLE_BYTES: u32 = 8 << 10;
+const LEVELS: u32 = 4;
+const RATIO: u32 = 4;
+const SHARD_BITS_MAX: u32 = 16;
+
+/// Shards, and sizes of their tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Bits of a hash, the highest ones, that choose a shard.
+    pub(super) shard_bits: u32,
+    pub(super) memtable_slots: u32,
+    /// With the last one.
+    pub(super) levels: u32,
+    pub(super) ratio: u32,
+}
+
+impl Shape {
+    /// The shape that the options ask for, be it possible or not.
+    pub(super) fn of(options: &ChameleonOptions) -> Self {
+        let memtable_slots = options.memtable_bytes.unwrap_or(MEMTABLE_BYTES) / SLOT_BYTES;
+        let (levels, ratio) = (options.levels.unwrap_or(LEVELS), options.ratio.unwrap_or(RATIO));
+        let mut shape = Self { shard_bits: 0, memtable_slots, levels, ratio };
+        shape.shard_bits = match options.shards {
+            Some(shards) if shards.is_power_of_two() => shards.ilog2(),
+            Some(_) => u32::MAX,
+            None => {
+                let keys = options.expected_keys.unwrap_or(EXPECTED_KEYS);
+                let shards = keys.div_ceil(KEYS_PER_SHARD).clamp(1, 1 << SHARD_BITS_MAX);
+                shards.next_power_of_two().ilog2()
+            }
+        };
+        if let (Some(bytes), None, true) = (options.dram_bytes, options.shards, shape.is_possible()) {
+            while shape.shard_bits > 0 && shape.dram_bytes() > bytes {
+                shape.shard_bits -= 1;
+            }
+        }
+        shape
+    }
+
+    pub(super) fn is_possible(&self) -> bool {
+        let is_power = |number: u32, least: u32, most: u32| {
+            number.is_power_of_two() && (least..=most).contains(&number)
+        };
+        self.shard_bits <= SHARD_BITS_MAX
+            && is_power(self.memtable_slots, 16, 65_536)
+            && (2..=7).contains(&self.levels)
+            && is_power(self.ratio, 2, 16)
+            // So that slots are counted in 32 bits.
+            && self.memtable_slots.ilog2() + (self.levels - 1) * self.ratio.ilog2() <= 28
+    }
+
+    pub(super) fn shards(&self) -> u32 {
+        1 << self.shard_bits
+    }
+
+    /// The shard of a key with this hash.
+    #[inline(always)]
+    pub(super) fn shard_of(&self, hash: u64) -> u32 {
+        hash.checked_shr(u64::BITS - self.shard_bits).unwrap_or(0) as u32
+    }
+
+    /// Levels above the last one.
+    pub(super) fn upper_levels(&self) -> usize {
+        self.levels as usize - 1
+    }
+
+    /// Slots of a table of this level.
+    pub(super) fn table_slots(&self, level: usize) -> u32 {
+        self.memtable_slots * self.ratio.pow(level as u32)
+    }
+
+    /// Slots of a bypass index: as many as a full last but one level has.
+    pub(super) fn bypass_slots(&self) -> u32 {
+        self.table_slots(self.upper_levels())
+    }
+
+    /// Bytes of a table on media, header included.
+    pub(super) fn table_bytes(slots: u32) -> u64 {
+        crate::index::probing_table::table_bytes(slots)
+    }
+
+    /// Bytes of all tables of this level.
+    pub(super) fn level_bytes(&self, level: usize) -> u64 {
+        u64::from(self.ratio) * Self::table_bytes(self.table_slots(level)) + 256
+    }
+
+    /// Bytes of DRAM for MemTables and bypass indexes.
+    pub(super) fn dram_bytes(&self) -> u64 {
+        let slots = u64::from(self.memtable_slots) + u64::from(self.bypass_slots());
+        u64::from(self.shards()) * slots * u64::from(SLOT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(change: impl FnOnce(ChameleonOptions) -> ChameleonOptions) -> Shape {
+        Shape::of(&change(ChameleonOptions::default()))
+    }
+
+    #[test]
+    fn the_published_shape_takes_8320_mib() {
+        let shape = shape(ChameleonOptions::published);
+        assert_eq!((shape.shards(), shape.memtable_slots), (16_384, 512));
+        assert_eq!((shape.bypass_slots(), shape.table_slots(2)), (32_768, 8_192));
+        assert_eq!(shape.dram_bytes(), 8320 << 20);
+    }
+
+    #[test]
+    fn shards_follow_from_keys_and_memory() {
+        assert_eq!(shape(|options| options.expected_keys(1_000_000_000)).shards(), 16_384);
+        assert_eq!(shape(|options| options.expected_keys(31_250_000)).shards(), 512);
+        assert_eq!(shape(|options| options.expected_keys(0)).shards(), 1);
+        let small = |bytes| shape(|options| options.expected_keys(31_250_000).dram_bytes(bytes));
+        assert_eq!(small(256 << 20).shards(), 256, "520 KiB for each shard");
+        assert!(small(256 << 20).dram_bytes() <= 256 << 20);
+        assert_eq!(small(1).shards(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(shape(|options| options).is_possible());
+        assert!(!shape(|options| options.shards(3)).is_possible());
+        assert!(!shape(|options| options.shards(0)).is_possible());
+        assert!(!shape(|options| options.shards(1 << 17)).is_possible());
+        assert!(!shape(|options| options.memtable_bytes(100)).is_possible());
+        assert!(!shape(|options| options.levels(1)).is_possible());
+        assert!(!shape(|options| options.levels(8)).is_possible());
+        assert!(!shape(|options| options.ratio(5)).is_possible());
+        assert!(!shape(|options| options.ratio(16).levels(7)).is_possible());
+    }
+
+    #[test]
+    fn hashes_are_spread_over_shards_by_their_highest_bits() {
+        let one = shape(|options| options.shards(1));
+        assert_eq!((one.shard_of(0), one.shard_of(u64::MAX)), (0, 0));
+        let many = shape(|options| options.shards(8));
+        assert_eq!((many.shard_of(u64::MAX), many.shard_of(3 << 61)), (7, 3));
+    }
+}
