@@ -1,6 +1,7 @@
 //! [`Shape`]: how many shards, and how large their tables are. The one place where sizes follow from numbers of keys.
 
 use super::ChameleonOptions;
+use crate::index::probing_table::{PersistentTable, TABLE_ALIGN};
 
 pub(super) const SEGMENT_BYTES: u64 = 1 << 30;
 pub(super) const LOG_RUN_BYTES: u32 = 256 << 10;
@@ -87,12 +88,18 @@ impl Shape {
 
     /// Bytes of a table on media, header included.
     pub(super) fn table_bytes(slots: u32) -> u64 {
-        crate::index::probing_table::table_bytes(slots)
+        PersistentTable::bytes_of(slots)
     }
 
-    /// Bytes of all tables of this level.
+    /// Slots of a table of so many bytes on media.
+    #[inline(always)]
+    pub(super) fn slots_of(bytes: u64) -> u32 {
+        (bytes.saturating_sub(PersistentTable::bytes_of(0)) / u64::from(SLOT_BYTES)) as u32
+    }
+
+    /// Bytes of all tables of this level, and what aligning them may take.
     pub(super) fn level_bytes(&self, level: usize) -> u64 {
-        u64::from(self.ratio) * Self::table_bytes(self.table_slots(level)) + 256
+        u64::from(self.ratio) * Self::table_bytes(self.table_slots(level)) + TABLE_ALIGN
     }
 
     /// Bytes of DRAM for MemTables and bypass indexes.

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! run   64 bytes of the pool, up to 256 | current words, 64 bytes a shard | two copies a shard, 256 bytes each
-//! copy  epoch | flushed version | last level: place, bytes | dumps: place, bytes, 4 times | levels: place, tables, 6 times |
-//!       7 words of zero | check
+//! copy  epoch | flushed version | records | last level: place, bytes | dumps: place, bytes, 4 times |
+//!       levels: place, tables, 6 times | 6 words of zero | check
 //! ```
 //! The current word of a shard says which of its copies is in force, by epoch and number. Zero: the shard has no tables.
 //!
@@ -58,8 +58,8 @@ const ALIGN: u64 = 256;
 const COPY_BYTES: u64 = 256;
 const COPY_WORDS: usize = COPY_BYTES as usize / 8;
 const CHECK_AT: usize = COPY_WORDS - 1;
-const LAST_AT: usize = 2;
-const DUMPS_AT: usize = 4;
+const LAST_AT: usize = 3;
+const DUMPS_AT: usize = 5;
 const LEVELS_AT: usize = DUMPS_AT + 2 * DUMPS_MAX;
 /// Epochs begin at 1 and go round within 31 bits, without 0.
 const EPOCHS: u32 = (1 << 31) - 1;
@@ -85,6 +85,8 @@ pub(crate) struct LevelAt {
 pub(crate) struct ShardTables {
     /// Every write up to this version is in the tables, or superseded by one that is.
     pub(crate) flushed_version: u64,
+    /// Keys of the shard, as of that version.
+    pub(crate) records: u64,
     pub(crate) last: Option<TableAt>,
     /// Dumped bypass indexes, the oldest one first.
     pub(crate) dumps: [Option<TableAt>; DUMPS_MAX],
@@ -218,6 +220,7 @@ fn encode(epoch: u64, tables: &ShardTables) -> [u64; COPY_WORDS] {
     let mut words = [0; COPY_WORDS];
     words[0] = epoch;
     words[1] = tables.flushed_version;
+    words[2] = tables.records;
     let places = [tables.last].into_iter().chain(tables.dumps);
     for (number, table) in places.enumerate() {
         let place = LAST_AT + 2 * number;
@@ -236,7 +239,9 @@ fn decode(words: &[u64; COPY_WORDS]) -> Option<ShardTables> {
         let (at, bytes) = (words[LAST_AT + 2 * number], words[LAST_AT + 2 * number + 1]);
         (at > 0).then_some(TableAt { at, bytes })
     };
-    let mut tables = ShardTables { flushed_version: words[1], last: place(0), ..Default::default() };
+    let (flushed_version, records) = (words[1], words[2]);
+    let mut tables =
+        ShardTables { flushed_version, records, last: place(0), ..Default::default() };
     for (number, dump) in tables.dumps.iter_mut().enumerate() {
         *dump = place(1 + number);
     }

@@ -1,0 +1,91 @@
+//! The bypass index of a shard, made anew after a restart (ChameleonDB, section 2.2): beside sessions, a shard at a time.
+//! Until then readers look at every table of the shard.
+
+use chimera_pmem::Pmem;
+
+use super::Chameleon;
+use super::flush::owner;
+use super::shard::{Locked, Shard, Work};
+use crate::engine::shared::maintenance::Step;
+use crate::index::Resolve;
+use crate::index::persistent::shard_manifest::LevelAt;
+use crate::index::probing_table::{PersistentTable, Slot};
+use crate::types::error::{Error, Result};
+
+impl<P: Pmem> Chameleon<P> {
+    /// Fills the bypass index of a shard, unless it is complete. Whoever needs it does it; others wait.
+    ///
+    /// # Errors
+    /// When a table is damaged. What is in the bypass index by then is right, and not all.
+    ///
+    /// # Cost
+    /// All tables of the shard above the last one.
+    pub(super) fn complete_bypass(&self, shard: u32, work: &Locked<'_, Work>) -> Result<()> {
+        if self.index.shard(shard).is_bypassed() {
+            return Ok(());
+        }
+        for level in 0..self.index.shape.upper_levels() {
+            let LevelAt { at, tables } = work.current.tables.levels[level];
+            for table in (0..tables).rev() {
+                let place = self.index.extent(self.index.table_at(level, at, table));
+                let table = PersistentTable::open(&self.core.pool.pmem, place, owner(shard, level))?;
+                table.for_each(&self.core.pool.pmem, |slot| self.bypass_older(shard, slot))?;
+            }
+        }
+        self.count_references(shard, work)?;
+        self.index.shard(shard).set_bypassed(true);
+        if self.index.all().all(Shard::is_bypassed) {
+            self.log.end_counting();
+        }
+        Ok(())
+    }
+
+    /// Completes the bypass index of one shard.
+    pub(super) fn complete_one(&self) -> Step {
+        let shards = 0..self.index.shape.shards();
+        let next = shards.into_iter().find(|shard| !self.index.shard(*shard).is_bypassed());
+        let Some(shard) = next else { return Step::Done };
+        let work = self.lock_work(shard);
+        if let Err(error) = self.complete_bypass(shard, &work) {
+            log::error!("the index of shard {shard} is incomplete: {error}");
+            return Step::Done;
+        }
+        Step::More { moved_bytes: 0 }
+    }
+
+    /// Tells the log which records the tables of a shard refer to.
+    fn count_references(&self, shard: u32, work: &Locked<'_, Work>) -> Result<()> {
+        let count = |slot: Slot| {
+            if let Some(found) = slot.found() {
+                self.log.count_reference(found.offset, found.bytes);
+            }
+        };
+        let (tables, upper) = (work.current.tables, self.index.shape.upper_levels());
+        let dumps = tables.dumps.into_iter().flatten().map(|dump| (dump, upper + 1));
+        for (place, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
+            let pmem = &self.core.pool.pmem;
+            let table = PersistentTable::open(pmem, self.index.extent(place), owner(shard, level))?;
+            table.verify(pmem)?;
+            table.for_each(pmem, |slot| {
+                count(slot);
+                Ok(())
+            })?;
+        }
+        self.index.bypass(shard).iter().for_each(count);
+        Ok(())
+    }
+
+    /// Enters a slot that is older than all that the bypass index has, unless it has one of the same key.
+    fn bypass_older(&self, shard: u32, older: Slot) -> Result<()> {
+        let upserted = self.index.bypass(shard).upsert(older, u32::MAX, |newer| {
+            let newer = Slot { hash: older.hash, location: newer.location };
+            if newer == older || self.is_superseded(newer, older) {
+                Resolve::KeepOld
+            } else {
+                Resolve::OtherKey
+            }
+        });
+        let reason = "a bypass index is full: the tables of a shard have too many entries";
+        upserted.map(|_| ()).map_err(|_| Error::PoolFull { reason: reason.to_owned() })
+    }
+}

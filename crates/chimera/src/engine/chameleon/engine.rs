@@ -1,0 +1,203 @@
+//! ChameleonDB as an [`Engine`]: what the rest of the store calls.
+
+use chimera_pmem::Pmem;
+
+use super::creation::Parameters;
+use super::recovery::Found;
+use super::{
+    Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, Shards,
+    TABLE, TableRuns, Type,
+};
+use crate::engine::report::EngineFigures;
+use crate::engine::shared::client::SharedClient;
+use crate::engine::shared::listing::Listed;
+use crate::engine::shared::maintenance::Step;
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
+use crate::pool::BlockKind;
+use crate::records::storage_log::StorageLog;
+use crate::types::error::Result;
+use crate::types::progress::Progress;
+use crate::types::stats::RecoveryStats;
+use crate::types::swap::Swap;
+
+const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
+const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
+
+impl<P: Pmem> Chameleon<P> {
+    fn report(&self) -> ChameleonStats {
+        let shape = &self.index.shape;
+        let shards = || 0..shape.shards();
+        let level_tables = |level| {
+            let tables = self.index.all().map(|shard| u64::from(shard.level(level).1));
+            tables.sum()
+        };
+        let lasts = || self.index.all().filter_map(|shard| shard.last());
+        ChameleonStats {
+            shards: shape.shards(),
+            memtable_slots: shape.memtable_slots,
+            bypass_slots: shape.bypass_slots(),
+            levels: shape.levels,
+            ratio: shape.ratio,
+            compaction: self.compaction,
+            memtable_entries: shards().map(|shard| u64::from(self.index.memtable(shard).len())).sum(),
+            bypass_entries: shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum(),
+            shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
+            level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
+            last_tables: lasts().count() as u64,
+            last_bytes: lasts().map(|table| table.bytes).sum(),
+            replayed_log_bytes: self.replayed_bytes,
+        }
+    }
+}
+
+impl<P: Pmem> Engine<P> for Chameleon<P> {
+    type Type = Type;
+    type Client = ChameleonClient;
+
+    fn takes(_parameters: &Parameters) -> bool {
+        true
+    }
+
+    fn open(
+        core: Core<P>,
+        parameters: Parameters,
+        options: &Options,
+    ) -> Result<(Self, RecoveryStats)> {
+        let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
+        let mut found = Found::of(&pool, options.pool.salvage)?;
+        let manifest = found.manifest(&core, &parameters)?;
+        let log = StorageLog::new(pool.clone(), core.hash, LOG, parameters.log_run_blocks, 0);
+        let (least, most) = chameleon
+            .load_factors
+            .as_ref()
+            .map_or(LOAD_FACTORS, |range| (*range.start(), *range.end()));
+        let environment = core.environment().clone();
+        let entries_max = || {
+            let chance = environment.random_u64() as f64 / u64::MAX as f64;
+            let load = least + (most - least) * chance;
+            let slots = f64::from(parameters.shape.memtable_slots);
+            ((slots * load) as u32).clamp(1, parameters.shape.memtable_slots * 7 / 8)
+        };
+        let index =
+            Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
+        let mut engine = Self {
+            limits: log.limits(),
+            core,
+            parameters,
+            log,
+            index,
+            table_runs: TableRuns::default(),
+            compaction: chameleon.compaction,
+            salvages: options.pool.salvage,
+            replayed_bytes: 0,
+        };
+        let recovered = engine.recover(found, options)?;
+        Ok((engine, recovered))
+    }
+
+    #[inline(always)]
+    fn core(&self) -> &Core<P> {
+        &self.core
+    }
+
+    fn client(&self, number: u32) -> ChameleonClient {
+        ChameleonClient { shared: SharedClient::new(number), appender: self.log.begin() }
+    }
+
+    fn end(&self, client: &mut ChameleonClient) {
+        self.log.end(&mut client.appender);
+    }
+
+    #[inline(always)]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        self.limits.check_key(key)
+    }
+
+    #[inline(always)]
+    fn check_value(&self, value: &[u8]) -> Result<()> {
+        self.limits.check_value(value)
+    }
+
+    #[inline]
+    fn put(&self, client: &mut ChameleonClient, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put_value(client, key, value)
+    }
+
+    #[inline]
+    fn get(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
+        self.get_in_turn(client, hash, key)
+    }
+
+    #[inline]
+    fn read(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
+        self.read_value(client, hash, key, true)
+    }
+
+    fn replace(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+        _verify: bool,
+    ) -> Result<Swap> {
+        self.replace_value(client, hash, key, expected, new)
+    }
+
+    #[inline]
+    fn delete(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
+        self.remove(client, key)
+    }
+
+    fn list(
+        &self,
+        client: &mut ChameleonClient,
+        from: u64,
+        take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        self.list_from(client, from, take)
+    }
+
+    fn records(&self) -> u64 {
+        self.count_records()
+    }
+
+    fn is_rebuilding(&self) -> bool {
+        !self.core.pool.read_only && self.index.all().any(|shard| !shard.is_bypassed())
+    }
+
+    fn rebuild_step(&self) -> Step {
+        self.complete_one()
+    }
+
+    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
+        EngineInspect::Chameleon(Box::new(ChameleonInspect {
+            sizes: self.report(),
+            runs: self.core.pool.count_runs(&KINDS),
+        }))
+    }
+
+    fn stats(&self) -> EngineFigures {
+        let (memtables, bypasses) = self.index.bytes();
+        EngineFigures {
+            blocks_free: self.core.pool.count_runs(&KINDS).free_blocks,
+            dram_index_bytes: bypasses,
+            dram_table_bytes: memtables,
+            details: EngineStats::Chameleon(self.report()),
+        }
+    }
+
+    fn options_alike(&self) -> Options {
+        let Parameters { shape, log_run_blocks } = self.parameters;
+        let map = &self.core.pool.map;
+        Options::new().segment_bytes(map.segment_bytes).chameleon(|chameleon| {
+            chameleon
+                .shards(shape.shards())
+                .memtable_bytes(shape.memtable_slots * super::shape::SLOT_BYTES)
+                .levels(shape.levels)
+                .ratio(shape.ratio)
+                .log_run_bytes(log_run_blocks * map.block_bytes as u32)
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! A full MemTable becomes a table of the first level, and goes to the bypass index (ChameleonDB, sections 2.1 and 2.2).
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::shard::{Locked, Work, Writing};
+use super::{Chameleon, LEVEL, blocks_for, sites};
+use crate::index::Resolve;
+use crate::index::persistent::shard_manifest::{LevelAt, ShardTables};
+use crate::index::probing_table::{self, Image, Slot, TABLE_ALIGN, Upserted};
+use crate::types::error::{Error, Result};
+
+impl<P: Pmem> Chameleon<P> {
+    /// Makes room in the MemTable of a shard, unless somebody else has.
+    ///
+    /// # Errors
+    /// When there is no space for tables, or a table or a record is damaged. The MemTable stays as it is.
+    #[cold]
+    pub(super) fn make_room(&self, number: u32, shard: u32) -> Result<()> {
+        let _booked = self.core.book(Operation::BlockHandOut, number);
+        let mut work = self.lock_work(shard);
+        if !self.is_memtable_full(shard) {
+            return Ok(());
+        }
+        self.flush(shard, &mut work)?;
+        self.log.free_ready().map(|_| ())
+    }
+
+    fn is_memtable_full(&self, shard: u32) -> bool {
+        let writing = self.lock_to_look(shard);
+        self.index.memtable(shard).is_full(writing.entries_max)
+    }
+
+    /// Writes the MemTable of a shard to the first level, and empties it.
+    pub(super) fn flush(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
+        self.complete_bypass(shard, work)?;
+        if work.current.tables.levels[0].tables >= self.index.shape.ratio {
+            self.compact(shard, work)?;
+        }
+        self.reserve_level(shard, work, 0)?;
+        let mut images = self.index.take_images();
+        let flushed = self.flush_locked(shard, work, &mut images[0]);
+        self.index.put_images(images);
+        flushed
+    }
+
+    /// As [`flush`](Self::flush), where the first level has room for a table. Puts to the shard wait.
+    fn flush_locked(&self, shard: u32, work: &mut Locked<'_, Work>, image: &mut Image) -> Result<()> {
+        let mut writing = self.lock_to_look(shard);
+        let memtable = self.index.memtable(shard);
+        if memtable.is_empty() {
+            return Ok(());
+        }
+        // No table refers to what is not durable.
+        self.log.sync_all();
+        let fits = image.fill(self.index.shape.table_slots(0), memtable.iter());
+        assert!(fits, "a table of the first level has as many slots as a MemTable");
+        let mut tables = work.current.tables;
+        tables.flushed_version = writing.version;
+        tables.records = writing.records;
+        self.write_upper(shard, image, &mut tables, 0);
+        // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
+        let absorbed = self.absorb(shard);
+        self.publish(shard, work, tables, Some(&mut writing));
+        absorbed
+    }
+}
+
+    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index.
+    fn absorb(&self, shard: u32) -> Result<()> {
+        let bypass = self.index.bypass(shard);
+        for new in self.index.memtable(shard).iter() {
+            let upserted = bypass.upsert(new, u32::MAX, |old| {
+                match self.is_same_key(new, Slot { hash: new.hash, location: old.location }) {
+                    true => Resolve::KeepNew,
+                    false => Resolve::OtherKey,
+                }
+            });
+            match upserted {
+                Ok(Upserted::Replaced(old)) => self.drop_slot(Slot { hash: new.hash, location: old }),
+                Ok(_) => {}
+                Err(_) => {
+                    let reason = "a bypass index is full: the store was opened with fuller MemTables than before";
+                    return Err(Error::PoolFull { reason: reason.to_owned() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// No table that is read refers to this slot's record any more, and whatever superseded it is durable.
+    pub(super) fn drop_slot(&self, slot: Slot) {
+        if let Some(found) = slot.found() {
+            self.log.dropped(found.offset, found.bytes);
+        }
+    }
+
+    /// Takes room for the tables of a level, where it never had any.
+    pub(super) fn reserve_level(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        level: usize,
+    ) -> Result<()> {
+        if work.current.tables.levels[level].at > 0 {
+            return Ok(());
+        }
+        let pool = &self.core.pool;
+        let blocks = blocks_for(pool, self.index.shape.level_bytes(level));
+        let run = pool.take_bare_run(LEVEL, blocks)?;
+        let mut tables = work.current.tables;
+        let at = pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
+        tables.levels[level] = LevelAt { at, tables: 0 };
+        let staged = self.index.manifest.stage(shard, &work.current, tables);
+        pool.pmem.fence(sites::LEVEL);
+        self.index.manifest.publish(shard, &staged);
+        work.current = staged;
+        Ok(())
+    }
+
+    /// Writes a table behind those that a level has. The caller fences.
+    pub(super) fn write_upper(
+        &self,
+        shard: u32,
+        image: &mut Image,
+        tables: &mut ShardTables,
+        level: usize,
+    ) {
+        let place = tables.levels[level];
+        let table = self.index.table_at(level, place.at, place.tables);
+        let owner = owner(shard, level);
+        image.write(&self.core.pool.pmem, self.index.extent(table), owner, probing_table::sites::TABLE);
+        tables.levels[level].tables += 1;
+    }
+
+    /// Puts tables in force that were written. With the MemTable locked it is emptied, because they have what it had.
+    pub(super) fn publish(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        tables: ShardTables,
+        flushed: Option<&mut Locked<'_, Writing>>,
+    ) {
+        let staged = self.index.manifest.stage(shard, &work.current, tables);
+        self.core.pool.pmem.fence(sites::TABLES);
+        self.index.manifest.publish(shard, &staged);
+        work.current = staged;
+        let memtable = self.index.memtable(shard);
+        match flushed {
+            Some(writing) => {
+                for slot in memtable.iter().filter_map(Slot::found) {
+                    self.log.flushed(slot.offset);
+                }
+                self.index.shard(shard).change(work, writing, |shard| {
+                    shard.set_tables(&tables);
+                    memtable.clear();
+                });
+            }
+            None => {
+                let writing = self.lock_to_look(shard);
+                self.index.shard(shard).change(work, &writing, |shard| shard.set_tables(&tables));
+            }
+        }
+    }
+}
+
+/// What tables say of themselves: shard and level. The last level is the number of levels above it, and a dump one more.
+pub(super) fn owner(shard: u32, level: usize) -> u64 {
+    u64::from(shard) << 8 | level as u64
+}

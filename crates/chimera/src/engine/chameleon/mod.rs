@@ -1,0 +1,159 @@
+//! ChameleonDB (EuroSys'21): a storage log, and an index of many shards, each with levels of hash tables in persistent memory.
+//! A bypass index in DRAM leads around the levels above the last one.
+//!
+//! # Protocol
+//! Every write holds the lock of its shard, a word in DRAM, from before it looks for the key until it is done.
+//! - **put**: look for the key; append a record to the session's run of the log, flush, *fence*; make the MemTable lead to
+//!   it. One fence, whether the key is new or not.
+//! - **get**: no lock. Look in the MemTable, the bypass index and the last table; read the record that is found; verify that
+//!   no table has moved and no run of the log was freed meanwhile. See [`read`].
+//! - **delete**: as a put, of a record without a value: a tombstone.
+//! - **flush**: a full MemTable becomes a table of the first level, and goes to the bypass index. The table, with a new copy
+//!   of the shard's manifest; *fence*; the word that puts the copy in force, flush, *fence*.
+//! - **compaction**: full levels become one table of the next level that has room; if none has, the bypass index and the last
+//!   table become a new last table. Steps as for a flush. Then, in DRAM, the log learns which records nothing refers to.
+//! - **recovery**: the manifest is read. What the log has beyond it goes to MemTables, by version. Bypass indexes are made of
+//!   tables [beside sessions](bypass), and runs of the log are freed again when all are.
+//!
+//! # Invariants
+//! 1. A record is durable before a MemTable leads to it.
+//! 2. Versions rise within a shard. Every record of a shard up to the manifest's version is in its tables, or superseded by
+//!    one that is; a record above it is in the log, and replayed.
+//! 3. The newest slot of each key leads to a record that is there. A record is dropped when the MemTable or the bypass index
+//!    has a newer one of its key, or a last table is made without it, and what superseded it is durable.
+//! 4. A slot in the levels above the last one counts only if the bypass index has it.
+//! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
+//!
+//! docs/DURABILITY.md argues from these what a crash leaves.
+
+mod bypass;
+mod compact;
+mod creation;
+mod engine;
+mod flush;
+mod list;
+mod options;
+mod read;
+mod recovery;
+mod report;
+mod shape;
+mod shard;
+mod shards;
+mod write;
+
+use std::collections::HashMap;
+
+use chimera_pmem::{CACHE_LINE, Pmem};
+
+use crate::engine::Core;
+use crate::engine::shared::client::{Client, SharedClient};
+use crate::pool::runs::Run;
+use crate::pool::{BlockKind, Pool};
+use crate::records::limits::Limits;
+use crate::records::storage_log::{Appender, StorageLog};
+use crate::sync::{Mutex, lock};
+use creation::Parameters;
+pub(crate) use creation::Type;
+pub use options::{ChameleonOptions, Compaction};
+pub use report::{ChameleonInspect, ChameleonStats};
+pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
+use shard::{Locked, Work, Writing};
+use shards::Shards;
+
+/// Where the engine fences.
+mod sites {
+    chimera_pmem::sites! {
+        /// Tables, and the copy of the manifest that names them.
+        TABLES = "chameleon.tables";
+        /// The copy of the manifest that names a level for the first time.
+        LEVEL = "chameleon.level";
+    }
+}
+
+/// Steps of recovery that a tool can leave out.
+mod steps {
+    chimera_pmem::steps! {
+        /// Freeing the tables that a crash left, which the manifest does not name.
+        FREE_ORPHANS = "chameleon.step.free_orphans";
+    }
+}
+
+/// The kinds of runs.
+const LOG: BlockKind = BlockKind::new(1, "chameleon.log");
+const MANIFEST: BlockKind = BlockKind::new(2, "chameleon.manifest");
+const LEVEL: BlockKind = BlockKind::new(3, "chameleon.level");
+const TABLE: BlockKind = BlockKind::new(4, "chameleon.table");
+
+/// Most keys of one hash that are put.
+const ALIKE_MAX: u32 = 15;
+
+/// The engine: one open store.
+pub(crate) struct Chameleon<P: Pmem> {
+    core: Core<P>,
+    parameters: Parameters,
+    limits: Limits,
+    log: StorageLog<P>,
+    index: Shards<P>,
+    table_runs: TableRuns,
+    compaction: Compaction,
+    /// What is damaged is passed over.
+    salvages: bool,
+    /// Bytes of the log that opening has replayed.
+    replayed_bytes: u64,
+}
+
+/// What a session keeps between operations.
+#[derive(Debug)]
+pub(crate) struct ChameleonClient {
+    shared: SharedClient,
+    appender: Appender,
+}
+
+impl Client for ChameleonClient {
+    #[inline(always)]
+    fn shared(&mut self) -> &mut SharedClient {
+        &mut self.shared
+    }
+
+    #[inline(always)]
+    fn shared_ref(&self) -> &SharedClient {
+        &self.shared
+    }
+}
+
+/// The runs of tables, by the offset where a table can begin.
+#[derive(Debug, Default)]
+struct TableRuns(Mutex<HashMap<u64, Run>>);
+
+impl TableRuns {
+    fn put(&self, at: u64, run: Run) {
+        lock(&self.0).insert(at, run);
+    }
+
+    fn take(&self, at: u64) -> Option<Run> {
+        lock(&self.0).remove(&at)
+    }
+}
+
+impl<P: Pmem> Chameleon<P> {
+    /// Locks the MemTable of a shard, also when writes are refused.
+    fn lock_to_look(&self, shard: u32) -> Locked<'_, Writing> {
+        let environment = &**self.core.environment();
+        self.index.shard(shard).lock_to_look(&self.core.poison, environment)
+    }
+
+    /// Locks the tables of a shard.
+    fn lock_work(&self, shard: u32) -> Locked<'_, Work> {
+        let environment = &**self.core.environment();
+        self.index.shard(shard).lock_work(&self.core.poison, environment)
+    }
+
+    fn count_records(&self) -> u64 {
+        (0..self.index.shape.shards()).map(|shard| self.lock_to_look(shard).records).sum()
+    }
+}
+
+/// Blocks of a run with room for so many bytes.
+fn blocks_for<P: Pmem>(pool: &Pool<P>, bytes: u64) -> u32 {
+    (bytes + CACHE_LINE).div_ceil(pool.map.block_bytes).min(u64::from(u32::MAX)) as u32
+}

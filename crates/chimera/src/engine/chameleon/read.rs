@@ -1,0 +1,135 @@
+//! Lookups: without a lock, validated afterwards.
+//!
+//! # Why a value is whole, also where its sum is not verified
+//! A reader takes an answer only if the places of its shard's tables were the same all the time, and no run of the log was
+//! freed meanwhile. Then each table that it looked at was in force, and each record that it read was what it had been
+//! written to be: records never change, and their bytes are used again only after their run was freed. The MemTable and the
+//! bypass index only get more entries, or newer ones, while places stay.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::{Chameleon, ChameleonClient};
+use crate::index::Probe;
+use crate::index::probing_table::{Found, Slot};
+use crate::types::error::{Error, Result};
+
+/// Attempts without a lock.
+const ATTEMPTS: u32 = 8;
+
+impl<P: Pmem> Chameleon<P> {
+    /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
+    /// there is none.
+    #[inline]
+    pub(super) fn get_in_turn(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool> {
+        let sum = self.core.verify_reads.is_turn(&mut client.shared.gets_left);
+        self.read_value(client, hash, key, sum)
+    }
+
+    /// Reads the value of `key` into the client's buffer, and verifies it, its sum only if `sum`. `false` when there is
+    /// none.
+    pub(super) fn read_value(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        sum: bool,
+    ) -> Result<bool> {
+        let _booked = self.core.book(Operation::Get, client.shared.number);
+        let number = self.index.number_of(hash);
+        let shard = self.index.shard(number);
+        for attempt in 0..ATTEMPTS {
+            let freed = self.log.freed();
+            if let Some(seen) = shard.begin() {
+                let read = self.read_once(client, number, hash, key, sum);
+                if shard.is_valid(seen)
+                    && self.log.is_unchanged(freed)
+                    && let Some(read) = read.transpose()
+                {
+                    return read;
+                }
+            }
+            self.core.pool.pmem.operation_rereads();
+            self.core.environment().relax(attempt);
+        }
+        let _writing = self.lock_to_look(number);
+        let read = self.read_once(client, number, hash, key, sum)?;
+        Ok(read.expect("nothing changes in a shard that is locked"))
+    }
+
+    /// Reads the value of `key`, if the places of tables stay meanwhile. None where they did not, for certain.
+    #[inline(always)]
+    fn read_once(
+        &self,
+        client: &mut ChameleonClient,
+        number: u32,
+        hash: u64,
+        key: &[u8],
+        sum: bool,
+    ) -> Result<Option<bool>> {
+        let value = &mut client.shared.value;
+        let probed = self.index.probe(number, hash, |found| {
+            match self.log.read(found.offset, (hash, key), value, sum) {
+                Ok(Some(_)) => Probe::Found(Ok(!found.is_tombstone)),
+                Ok(None) => Probe::NotThis,
+                Err(error) => self.judge(Err(error)),
+            }
+        })?;
+        match probed {
+            Probe::Found(found) => found.map(Some),
+            Probe::NotThis => Ok(Some(false)),
+            Probe::Retry => Ok(None),
+        }
+    }
+
+    /// Reads and verifies the value of a record that the caller knows to be the right one.
+    pub(super) fn read_found(&self, found: Found, hash: u64, value: &mut Vec<u8>) -> Result<()> {
+        let damaged = || Error::corrupted("a record of the log is damaged", found.offset);
+        let record = self.log.decode(found.offset).ok_or_else(damaged)?;
+        let summed = self.log.read_summed(&record, value);
+        if self.log.is_sound(&record, hash, Some(summed)) { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// What a writer makes of an entry of its key's hash.
+    #[inline(always)]
+    pub(super) fn probe_key(&self, found: Found, hash: u64, key: &[u8]) -> Probe<Result<Found>> {
+        match self.log.find(found.offset, hash, key) {
+            Ok(Some(_)) => Probe::Found(Ok(found)),
+            Ok(None) => Probe::NotThis,
+            Err(error) => self.judge(Err(error)),
+        }
+    }
+
+    /// What a lookup makes of damage.
+    #[cold]
+    fn judge<T>(&self, outcome: Result<T>) -> Probe<Result<T>> {
+        if self.salvages { Probe::NotThis } else { Probe::Found(outcome) }
+    }
+
+    /// Whether the records of two slots of one hash are of one key. Where one of them is damaged they are not: then both
+    /// slots stay, so that the damage is found.
+    pub(super) fn is_same_key(&self, newer: Slot, older: Slot) -> bool {
+        let (mut key, hash) = (Vec::new(), newer.hash);
+        let Some(record) = newer.found().and_then(|found| self.log.decode(found.offset)) else {
+            return false;
+        };
+        self.log.read_key(&record, &mut key);
+        older.found().is_some_and(|found| matches!(self.log.find(found.offset, hash, &key), Ok(Some(_))))
+    }
+
+    /// Whether an older slot of the same hash as a newer one was superseded: its record is of the same key, or not there
+    /// any more. Records that are superseded by one in the levels above the last one may be gone.
+    pub(super) fn is_superseded(&self, newer: Slot, older: Slot) -> bool {
+        let Some(found) = older.found() else { return true };
+        let Some(record) = self.log.decode(found.offset) else { return true };
+        let mut key = Vec::new();
+        self.log.read_key(&record, &mut key);
+        let is_there = self.core.hash.of(&key) == older.hash
+            && self.log.is_sound(&record, older.hash, None);
+        !is_there || self.is_same_key(newer, older)
+    }
+}

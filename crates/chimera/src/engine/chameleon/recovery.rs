@@ -1,0 +1,225 @@
+//! Recovery: the manifest says which tables there are, and the log which writes are in none of them yet (ChameleonDB,
+//! section 2.1). Bypass indexes are made anew beside sessions.
+
+use std::collections::HashMap;
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::creation::Parameters;
+use super::flush::owner;
+use super::{Chameleon, LEVEL, LOG, MANIFEST, TABLE, blocks_for, steps};
+use crate::engine::{Core, Options};
+use crate::index::Probe;
+use crate::index::persistent::shard_manifest::{self, Current, ShardManifest, TableAt};
+use crate::index::probing_table::{PersistentTable, Slot, TABLE_ALIGN};
+use crate::pool::Pool;
+use crate::pool::runs::{FoundRun, Run};
+use crate::records::storage_log::Recovered;
+use crate::types::error::{Error, Result};
+use crate::types::stats::RecoveryStats;
+
+/// The runs of a store.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) manifest: Option<Run>,
+    log: Vec<Run>,
+    /// Runs of tables, by the offset of the first of their bytes where one can begin.
+    tables: HashMap<u64, Run>,
+    lost: u64,
+}
+
+/// A write that is in no table yet.
+struct Unflushed {
+    shard: u32,
+    version: u64,
+    slot: Slot,
+}
+
+impl Found {
+    /// Takes over all runs of the pool.
+    pub(super) fn of<P: Pmem>(pool: &Pool<P>, salvage: bool) -> Result<Self> {
+        let mut found = Self::default();
+        pool.recover_runs(&[LOG, MANIFEST, LEVEL, TABLE], salvage, |run| {
+            match run {
+                FoundRun::InUse(run) if run.is(LOG) => found.log.push(run),
+                FoundRun::InUse(run) if run.is(MANIFEST) => {
+                    if found.manifest.is_some() && !salvage {
+                        let at = pool.run_bytes(&run).offset();
+                        return Err(Error::corrupted("the store has two manifests", at));
+                    }
+                    found.manifest.get_or_insert(run);
+                }
+                FoundRun::InUse(run) => {
+                    let at = pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
+                    found.tables.insert(at, run);
+                }
+                FoundRun::Damaged(_) => found.lost += 1,
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The manifest, which is made where the store has nothing yet.
+    pub(super) fn manifest<P: Pmem>(
+        &mut self,
+        core: &Core<P>,
+        parameters: &Parameters,
+    ) -> Result<ShardManifest<P>> {
+        let (pool, shards) = (&core.pool, parameters.shape.shards());
+        let run = match self.manifest.take() {
+            Some(run) => run,
+            None if self.log.is_empty() && self.tables.is_empty() && self.lost == 0 => {
+                let _booked = core.book(Operation::Recovery, 0);
+                let blocks = blocks_for(pool, shard_manifest::run_bytes(shards));
+                pool.take_run(MANIFEST, blocks, |bytes| shard_manifest::begin(pool, bytes, shards))?
+            }
+            None => return Err(Error::corrupted("the store has no manifest", 0)),
+        };
+        let at = pool.run_bytes(&run).offset();
+        ShardManifest::new(pool.clone(), &run, shards)
+            .ok_or_else(|| Error::corrupted("the manifest of the store is too short", at))
+    }
+
+    /// Whether a table can lie here, in a run that is there. The run is used, then.
+    fn has(&self, table: TableAt, used: &mut Vec<u64>, pool: &Pool<impl Pmem>) -> bool {
+        let end = table.at.checked_add(table.bytes);
+        let run = self.tables.get(&table.at).map(|run| pool.run_bytes(run));
+        used.push(table.at);
+        run.zip(end).is_some_and(|(run, end)| end <= run.end())
+    }
+}
+
+impl<P: Pmem> Chameleon<P> {
+    /// Makes the store ready, of what was found.
+    pub(super) fn recover(&mut self, mut found: Found, options: &Options) -> Result<RecoveryStats> {
+        let pool = self.core.pool.clone();
+        let salvage = options.pool.salvage;
+        let booked = self.core.book(Operation::Recovery, 0);
+        let lost = found.lost + self.recover_tables(&mut found, salvage)?;
+        drop(booked);
+        let (replayed, records_damaged) = self.replay(std::mem::take(&mut found.log), salvage)?;
+        if lost > 0 {
+            self.core.poison.poison("a part of the index or of the log is missing");
+        }
+        self.replayed_bytes = replayed.bytes;
+        Ok(RecoveryStats {
+            blocks_scanned: pool.used_blocks(),
+            records: self.count_records(),
+            records_damaged: records_damaged + lost,
+            threads: 1,
+            ..RecoveryStats::default()
+        })
+    }
+
+    /// Reads the manifest, and frees the runs of tables that it does not name. How many shards were lost.
+    fn recover_tables(&mut self, found: &mut Found, salvage: bool) -> Result<u64> {
+        let pool = self.core.pool.clone();
+        let (mut used, mut lost) = (Vec::new(), 0);
+        for number in 0..self.index.shape.shards() {
+            match self.recover_shard(number, found, &mut used) {
+                Err(_) if salvage => lost += 1,
+                recovered => recovered?,
+            }
+        }
+        if !pool.read_only {
+            pool.pmem.fence(shard_manifest::sites::FOUND);
+        }
+        for at in used {
+            if let Some(run) = found.tables.remove(&at) {
+                self.table_runs.put(at, run);
+            }
+        }
+        if !pool.read_only && lost + found.lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {
+            found.tables.drain().try_for_each(|(_, run)| pool.free_run(run))?;
+        }
+        Ok(lost)
+    }
+
+    fn recover_shard(&self, number: u32, found: &Found, used: &mut Vec<u64>) -> Result<()> {
+        let (pool, shape) = (&self.core.pool, &self.index.shape);
+        let current: Current = self.index.manifest.load(number)?;
+        let wrong = |at| Error::corrupted("the manifest names a table that is not there", at);
+        let tables = &current.tables;
+        for (level, place) in tables.levels.iter().enumerate().filter(|(_, place)| place.at > 0) {
+            let whole = TableAt { at: place.at, bytes: shape.level_bytes(level) - TABLE_ALIGN };
+            let is_possible = level < shape.upper_levels() && place.tables <= shape.ratio;
+            if !found.has(whole, used, pool) || !is_possible {
+                return Err(wrong(place.at));
+            }
+            for table in 0..place.tables {
+                let place = self.index.table_at(level, place.at, table);
+                PersistentTable::open(&pool.pmem, self.index.extent(place), owner(number, level))?;
+            }
+        }
+        let dumps = tables.dumps.into_iter().flatten().map(|dump| (dump, shape.upper_levels() + 1));
+        for (place, level) in dumps.chain(tables.last.map(|last| (last, shape.upper_levels()))) {
+            if !found.has(place, used, pool) {
+                return Err(wrong(place.at));
+            }
+            let table = PersistentTable::open(&pool.pmem, self.index.extent(place), owner(number, level))?;
+            if PersistentTable::bytes_of(table.slots()) != place.bytes {
+                return Err(wrong(place.at));
+            }
+        }
+        let shard = self.index.shard(number);
+        let has_tables = tables.last.is_some()
+            || tables.dumps.iter().any(Option::is_some)
+            || tables.levels.iter().any(|level| level.tables > 0);
+        shard.set_bypassed(!has_tables);
+        shard.set_tables(tables);
+        let mut writing = self.lock_to_look(number);
+        (writing.version, writing.records) = (tables.flushed_version, tables.records);
+        drop(writing);
+        self.lock_work(number).current = current;
+        Ok(())
+    }
+
+    /// Enters the writes that are in no table into MemTables. What was replayed, and how many places were damaged.
+    fn replay(&self, runs: Vec<Run>, salvage: bool) -> Result<(Recovered, u64)> {
+        let mut unflushed = Vec::new();
+        let shards = 0..self.index.shape.shards();
+        let flushed: Vec<_> = shards.map(|shard| self.lock_to_look(shard).version).collect();
+        let recovered = {
+            let _booked = self.core.book(Operation::Recovery, 0);
+            self.log.recover(runs, salvage, |replayed| {
+                let shard = self.index.number_of(replayed.hash);
+                let is_unflushed = replayed.version > flushed[shard as usize];
+                if is_unflushed {
+                    let slot =
+                        Slot::new(replayed.hash, replayed.at, replayed.bytes, replayed.is_tombstone);
+                    unflushed.push(Unflushed { shard, version: replayed.version, slot });
+                }
+                Ok(is_unflushed)
+            })?
+        };
+        unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
+        for write in &unflushed {
+            self.replay_one(write)?;
+        }
+        if self.index.all().all(super::shard::Shard::is_bypassed) {
+            self.log.end_counting();
+        }
+        Ok((recovered, recovered.damaged))
+    }
+
+    fn replay_one(&self, write: &Unflushed) -> Result<()> {
+        let Unflushed { shard, version, slot } = *write;
+        while self.is_memtable_full(shard) {
+            self.make_room(0, shard)?;
+        }
+        let mut writing = self.lock_to_look(shard);
+        let probed = self.index.probe(shard, slot.hash, |found| {
+            let older = Slot { hash: slot.hash, location: found.location };
+            if self.is_same_key(slot, older) { Probe::Found(found) } else { Probe::NotThis }
+        })?;
+        let old = if let Probe::Found(found) = probed { Some(found) } else { None };
+        let found = slot.found().expect("just made");
+        self.log.count_reference(found.offset, found.bytes);
+        self.enter(shard, slot, old);
+        let was_live = old.is_some_and(|old| !old.is_tombstone);
+        writing.records = writing.records + u64::from(!found.is_tombstone) - u64::from(was_live);
+        writing.version = writing.version.max(version);
+        Ok(())
+    }
+}
