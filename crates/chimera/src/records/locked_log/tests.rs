@@ -20,7 +20,7 @@ fn hash() -> KeyHash {
     KeyHash::new(1)
 }
 
-fn append(log: &mut StorageLog<Hardware>, key: &[u8], value: &[u8]) -> u64 {
+fn append(log: &mut LockedLog<Hardware>, key: &[u8], value: &[u8]) -> u64 {
     log.append(hash().of(key), key, value).unwrap()
 }
 
@@ -28,8 +28,8 @@ fn append(log: &mut StorageLog<Hardware>, key: &[u8], value: &[u8]) -> u64 {
 fn recover(
     pool: &Arc<Pool<Hardware>>,
     salvage: bool,
-) -> Result<(StorageLog<Hardware>, Vec<Vec<u8>>, u64)> {
-    let mut log = StorageLog::new(pool.clone(), hash(), LOG);
+) -> Result<(LockedLog<Hardware>, Vec<Vec<u8>>, u64)> {
+    let mut log = LockedLog::new(pool.clone(), hash(), LOG);
     let (mut keys, mut damaged) = (Vec::new(), 0);
     pool.recover_runs(&[LOG], false, |run| {
         let FoundRun::InUse(run) = run else { panic!("a word of a run is damaged") };
@@ -49,7 +49,7 @@ fn runs_in_use(pool: &Pool<Hardware>) -> u64 {
 
 #[test]
 fn a_record_is_read_by_its_offset_and_key_until_it_is_retired() {
-    let mut log = StorageLog::new(new_pool(), hash(), LOG);
+    let mut log = LockedLog::new(new_pool(), hash(), LOG);
     let (at, other) = (append(&mut log, b"key", b"value"), append(&mut log, b"other", b""));
     let mut value = Vec::new();
     assert!(log.read(at, b"key", &mut value, true).unwrap());
@@ -65,7 +65,7 @@ fn a_record_is_read_by_its_offset_and_key_until_it_is_retired() {
 #[test]
 fn a_run_is_freed_with_its_last_live_record_unless_it_is_appended_to() {
     let pool = new_pool();
-    let mut log = StorageLog::new(pool.clone(), hash(), LOG);
+    let mut log = LockedLog::new(pool.clone(), hash(), LOG);
     let records: Vec<_> = (0..7_u8).map(|key| append(&mut log, &[key], &VALUE)).collect();
     assert_eq!(runs_in_use(&pool), 3);
     records[..2].iter().for_each(|at| log.retire(*at).unwrap());
@@ -79,7 +79,7 @@ fn a_run_is_freed_with_its_last_live_record_unless_it_is_appended_to() {
 #[test]
 fn recovery_finds_what_is_live_and_appends_behind_it() {
     let pool = new_pool();
-    let mut log = StorageLog::new(pool.clone(), hash(), LOG);
+    let mut log = LockedLog::new(pool.clone(), hash(), LOG);
     let records: Vec<_> = (0..5_u8).map(|key| append(&mut log, &[key], &VALUE)).collect();
     log.retire(records[1]).unwrap();
     let (mut log, keys, damaged) = recover(&pool, false).unwrap();
@@ -93,7 +93,7 @@ fn recovery_finds_what_is_live_and_appends_behind_it() {
 #[test]
 fn recovery_leaves_a_run_in_which_nothing_is_live_to_be_freed() {
     let pool = new_pool();
-    let mut log = StorageLog::new(pool.clone(), hash(), LOG);
+    let mut log = LockedLog::new(pool.clone(), hash(), LOG);
     let at = append(&mut log, b"key", b"value");
     log.retire(at).unwrap();
     assert_eq!(runs_in_use(&pool), 1);
@@ -105,7 +105,7 @@ fn recovery_leaves_a_run_in_which_nothing_is_live_to_be_freed() {
 #[test]
 fn a_damaged_record_is_an_error_and_with_salvage_its_run_is_kept() {
     let pool = new_pool();
-    let mut log = StorageLog::new(pool.clone(), hash(), LOG);
+    let mut log = LockedLog::new(pool.clone(), hash(), LOG);
     let records: Vec<_> = (0..3_u8).map(|key| append(&mut log, &[key], &VALUE)).collect();
     // Of its key.
     pool.pmem.store_u64(records[1] + 24, 99, Site::new("test.damage"));

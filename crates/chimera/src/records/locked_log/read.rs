@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::{StorageLog, steps};
+use super::{LockedLog, steps};
 use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{Entry, HEADER_AT, KEY_AT, Lengths};
@@ -18,7 +18,7 @@ pub(crate) struct LogRecord {
     pub(crate) version: u64,
 }
 
-impl<P: Pmem> StorageLog<P> {
+impl<P: Pmem> LockedLog<P> {
     /// Reads the value of the record at `at` into `value`, and verifies the record, its value only if `sum`. `false`
     /// when it is not a live one of `key`.
     ///

@@ -3,7 +3,7 @@
 use chimera_pmem::Pmem;
 
 use super::read::LogRecord;
-use super::{LogRun, StorageLog, sites};
+use super::{LockedLog, LogRun, sites};
 use crate::pool::runs::Run;
 use crate::types::error::{Error, Result};
 
@@ -16,7 +16,7 @@ pub(crate) struct RecoveredRun {
     pub(crate) damaged: u64,
 }
 
-impl<P: Pmem> StorageLog<P> {
+impl<P: Pmem> LockedLog<P> {
     /// Takes over a run that [`recover_runs`](crate::pool::Pool::recover_runs) found, and reads every live record in
     /// it.
     ///

@@ -1,6 +1,6 @@
-//! The storage log: records of any size, one after the other, in runs of blocks. The log knows where each run ends,
+//! The locked log: records of any size, one after the other, in runs of blocks. The log knows where each run ends,
 //! how many of its records are live, and to which run it appends. It is told nothing of any index: an engine keeps
-//! the offset that [`append`](StorageLog::append) returns, and comes back with it.
+//! the offset that [`append`](LockedLog::append) returns, and comes back with it.
 //!
 //! ```text
 //! run   64 bytes of the pool | record | record | .. | zero
@@ -71,7 +71,7 @@ const KEY_BYTES_MAX: usize = 4096;
 const RUN_OVERHEAD_BYTES: u64 = CACHE_LINE + 8;
 
 /// A log of records.
-pub(crate) struct StorageLog<P: Pmem> {
+pub(crate) struct LockedLog<P: Pmem> {
     pool: Arc<Pool<P>>,
     hash: KeyHash,
     /// The kind of its runs.
@@ -93,7 +93,7 @@ struct LogRun {
     live_records: u64,
 }
 
-impl<P: Pmem> StorageLog<P> {
+impl<P: Pmem> LockedLog<P> {
     /// A log without runs, which takes those of this kind.
     pub(crate) fn new(pool: Arc<Pool<P>>, hash: KeyHash, kind: BlockKind) -> Self {
         Self { pool, hash, kind, runs: BTreeMap::new(), filling: None, version: 0 }

@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::{LogRun, RUN_OVERHEAD_BYTES, StorageLog, sites};
+use super::{LockedLog, LogRun, RUN_OVERHEAD_BYTES, sites};
 use crate::records::checksum::{Summed, value_checksum};
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{Entry, HEADER_AT, KEY_AT, beside_at, span};
@@ -12,7 +12,7 @@ use crate::types::error::Result;
 /// Blocks of a run, unless a record needs more: 256 KiB.
 const RUN_BLOCKS: u32 = 64;
 
-impl<P: Pmem> StorageLog<P> {
+impl<P: Pmem> LockedLog<P> {
     /// Appends a live record of `key`, which has this hash, within the [limits](Self::limits). Returns its offset. Its
     /// version is higher than that of every live record before it.
     ///
