@@ -1,0 +1,1 @@
+//! What the log promises to engines.
