@@ -51,6 +51,19 @@ impl BlockMap {
         self.base + self.shift + block * self.block_bytes + segment * self.gap_bytes
     }
 
+    /// The block that `at` lies in, which need not be one that is used; `None` where no block lies.
+    ///
+    /// # Cost
+    /// Two divisions.
+    #[cfg(any(test, feature = "chameleon-engine"))]
+    #[inline]
+    pub(crate) fn block_of(&self, at: u64) -> Option<u64> {
+        let inside = at.checked_sub(self.base)?;
+        let (segment, inside) = (inside / self.segment_bytes, inside % self.segment_bytes);
+        let block = inside.checked_sub(self.shift)? / self.block_bytes;
+        (block < self.blocks_per_segment).then(|| segment * self.blocks_per_segment + block)
+    }
+
     /// Offset in its segment of block number `inside` of the segment; of the end of the last one, too.
     #[inline(always)]
     pub(crate) fn block_in_segment(&self, inside: u64) -> u64 {
@@ -105,8 +118,11 @@ mod tests {
                         + u64::from(block_shift_bytes)
                         + (block % per) * map.block_bytes;
                     assert_eq!(map.block_at(block), expected, "block {block}");
+                    assert_eq!(map.block_of(expected), Some(block));
+                    assert_eq!(map.block_of(expected + map.block_bytes - 1), Some(block));
                 }
                 let end = map.block_at(per - 1) + map.block_bytes;
+                assert_eq!((map.block_of(end), map.block_of(map.base - 1)), (None, None));
                 assert!(end <= 8192 + segment_bytes - SEGMENT_HEADER_BYTES);
             }
         }

@@ -11,7 +11,9 @@
 //! - [`key_dump`]: keys in their order, from one life of a store to the next.
 //! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
 //! - [`redo_log`]: a write-ahead log of changes that can be made again.
-//! - `storage_log`: a log of records in runs of blocks. Only in builds with an engine that keeps one.
+//! - `storage_log`: an append-only log of records, in a run of blocks for each session. Only in builds with an engine
+//!   that keeps one.
+//! - `locked_log`: a log whose records are retired in place, under one lock. Only in builds with an engine that keeps one.
 
 pub(crate) mod block_flags;
 pub(crate) mod checksum;
@@ -22,8 +24,11 @@ pub(crate) mod key_dump;
 pub(crate) mod key_hash;
 pub(crate) mod lengths;
 pub(crate) mod limits;
-pub(crate) mod redo_log;
 #[cfg(feature = "teaching-engine")]
+pub(crate) mod locked_log;
+pub(crate) mod redo_log;
+#[cfg(feature = "chameleon-engine")]
+#[cfg_attr(not(test), expect(dead_code, reason = "the engine that keeps this log is being made"))]
 pub(crate) mod storage_log;
 pub(crate) mod unchecked_word;
 pub(crate) mod vpage;

@@ -10,7 +10,7 @@ use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{SharedClient, Written};
 use crate::engine::shared::listing::{self, Listed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, KeyChange, Options};
-use crate::records::storage_log::StorageLog;
+use crate::records::locked_log::LockedLog;
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
@@ -63,7 +63,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn open(core: Core<P>, (): (), options: &Options) -> Result<(Self, RecoveryStats)> {
-        let log = StorageLog::new(core.pool.clone(), core.hash, LOG);
+        let log = LockedLog::new(core.pool.clone(), core.hash, LOG);
         let (limits, state) = (log.limits(), State { map: BTreeMap::new(), log });
         let engine = Self { core, limits, state: Mutex::new(state) };
         let recovered = engine.recover(&mut engine.lock(), options)?;

@@ -1,5 +1,5 @@
 //! The teaching engine: the simplest honest one. Records of any size lie in a
-//! [storage log](crate::records::storage_log); a map in DRAM, rebuilt at open, says where each key's record is.
+//! [locked log](crate::records::locked_log); a map in DRAM, rebuilt at open, says where each key's record is.
 //! docs/ENGINES.md walks through it.
 //!
 //! # Protocol
@@ -31,7 +31,7 @@ use super::{Capabilities, Core, EngineType, Options, Plan};
 use crate::RunCounts;
 use crate::pool::{BlockKind, Superblock, runs};
 use crate::records::limits::Limits;
-use crate::records::storage_log::{self, StorageLog};
+use crate::records::locked_log::{self, LockedLog};
 use crate::sync::Mutex;
 use crate::types::error::{Error, Result};
 use crate::types::stream::StreamKind;
@@ -59,7 +59,7 @@ pub(crate) struct Teaching<P: Pmem> {
 struct State<P: Pmem> {
     /// Where the record of each key lies. Keys go by their hash first: that is the order of listings.
     map: BTreeMap<(u64, Vec<u8>), u64>,
-    log: StorageLog<P>,
+    log: LockedLog<P>,
 }
 
 /// What the teaching engine says of its store, and of what it is made of.
@@ -94,6 +94,6 @@ impl EngineType for Type {
     }
 
     fn sites() -> Vec<Site> {
-        [storage_log::sites::ALL, storage_log::steps::ALL, steps::ALL, runs::sites::ALL].concat()
+        [locked_log::sites::ALL, locked_log::steps::ALL, steps::ALL, runs::sites::ALL].concat()
     }
 }

@@ -7,7 +7,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::{LOG, State, Teaching, steps};
 use crate::engine::Options;
 use crate::pool::runs::FoundRun;
-use crate::records::storage_log::LogRecord;
+use crate::records::locked_log::LogRecord;
 use crate::types::error::Result;
 use crate::types::stats::RecoveryStats;
 

@@ -1,104 +1,178 @@
-//! Changing the log: records appended and retired, runs taken and freed.
+//! Appending records.
 
-use chimera_pmem::{Extent, Pmem};
+use std::sync::Arc;
 
-use super::{LogRun, RUN_OVERHEAD_BYTES, StorageLog, sites};
-use crate::records::checksum::{Summed, value_checksum};
-use crate::records::header::RecordHeader;
-use crate::records::lengths::{Entry, HEADER_AT, KEY_AT, beside_at, span};
-use crate::records::unchecked_word::UncheckedWord;
+use chimera_pmem::Pmem;
+
+use super::layout::{Head, KEY_AT, span, value_at};
+use super::runs::Slot;
+use super::sessions::Pending;
+use super::{StorageLog, sites};
+use crate::records::checksum::Summed;
 use crate::types::error::Result;
 
-/// Blocks of a run, unless a record needs more: 256 KiB.
-const RUN_BLOCKS: u32 = 64;
+/// A record of more than a run's fourth part gets a run of its own: what a run leaves unused is never more.
+const OWN_RUN_PART: u64 = 4;
+
+/// What a session appends with: its run, and how far that is filled.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    number: u32,
+    run: Option<Filling>,
+    pending: Arc<Pending>,
+}
+
+/// A run that is appended to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filling {
+    pub(super) slot: Slot,
+    /// Where the next record goes, and where the run ends.
+    pub(super) tail: u64,
+    pub(super) end: u64,
+    /// The run's use that its records name.
+    pub(super) use_number: u32,
+}
+
+/// A record to append, of a key with this hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRecord<'a> {
+    pub(crate) hash: u64,
+    pub(crate) version: u64,
+    pub(crate) key: &'a [u8],
+    /// None for a tombstone.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+/// A record that was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Appended {
+    /// Its offset in the pool, a multiple of 8.
+    pub(crate) at: u64,
+    /// Its length.
+    pub(crate) bytes: u64,
+}
+
+impl NewRecord<'_> {
+    fn span(&self) -> u64 {
+        span(self.key.len(), self.value.map_or(0, <[u8]>::len))
+    }
+}
+
+impl Appender {
+    /// The session, for [`sync_session`](StorageLog::sync_session).
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+}
 
 impl<P: Pmem> StorageLog<P> {
-    /// Appends a live record of `key`, which has this hash, within the [limits](Self::limits). Returns its offset. Its
-    /// version is higher than that of every live record before it.
+    /// Begins a session, which takes a run with its first record.
+    pub(crate) fn begin(&self) -> Appender {
+        let pending = Arc::new(Pending::default());
+        Appender { number: self.sessions.add(pending.clone()), run: None, pending }
+    }
+
+    /// Ends a session: another one may append to its run.
+    ///
+    /// # Durability
+    /// All that it has appended is durable on return.
+    pub(crate) fn end(&self, appender: &mut Appender) {
+        if let Some(run) = appender.run.take() {
+            self.turn_to(&appender.pending, 0);
+            self.leave(run);
+        }
+        self.sessions.remove(appender.number);
+    }
+
+    /// Appends a record within the [limits](Self::limits), which counts as referred to and as not in a table.
     ///
     /// # Errors
     /// `PoolFull` when there is no run with room for it, with nothing changed.
     ///
     /// # Durability
-    /// Durable on return. A crash before leaves no record, or all of it.
+    /// Without batches durable on return. With batches it is, and so are all records before it, once the session has
+    /// `batch_bytes` bytes pending, or somebody [syncs](Self::sync_session) it. A crash before leaves no record, or all of
+    /// it.
     ///
     /// # Cost
-    /// The lines of the record and 1 more, 2 fences; what a run costs where the last one is full.
-    pub(crate) fn append(&mut self, hash: u64, key: &[u8], value: &[u8]) -> Result<u64> {
-        let bytes = span(key.len(), value.len());
-        let has_room = |start: &u64| self.runs[start].tail + bytes < self.runs[start].end;
-        let start = match self.filling.filter(has_room) {
-            Some(start) => start,
-            None => self.take_run(bytes)?,
+    /// The lines of the record, 1 fence; with batches 1 fence for each. 2 atomic additions without other writers. What a
+    /// run costs where the last one is full, or the record needs one of its own.
+    #[inline]
+    pub(crate) fn append(
+        &self,
+        appender: &mut Appender,
+        record: &NewRecord<'_>,
+    ) -> Result<Appended> {
+        let bytes = record.span();
+        let has_room = |run: &Filling| bytes <= run.end - run.tail;
+        let Appender { run, pending, .. } = appender;
+        let run = match run {
+            Some(run) if has_room(run) => run,
+            _ if bytes > self.room_in(self.run_blocks) / OWN_RUN_PART => {
+                return self.append_alone(pending, record);
+            }
+            run => self.fill_another(run, pending, bytes)?,
         };
-        let (pool, pmem) = (&self.pool, &self.pool.pmem);
-        let log = self.runs.get_mut(&start).expect("just found");
-        let at = log.tail;
-        self.version += 1;
-        let checksum = value_checksum(at, Summed::of(value));
-        let header = RecordHeader::new(at, hash, self.version, UncheckedWord::NONE, checksum);
-        header.store(pmem, at + HEADER_AT, sites::RECORD);
-        pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
-        let beside_at = pool.extent(at + beside_at(key.len()), value.len() as u64);
-        pmem.copy(beside_at, value, sites::RECORD);
-        pmem.store_u64(at + bytes, 0, sites::RECORD);
-        let body = pool.extent(at + HEADER_AT, bytes - HEADER_AT);
-        pmem.flush(pool.extent(at + HEADER_AT, bytes), sites::RECORD);
-        pmem.fence(sites::RECORD);
-        pmem.publish(at, Entry::record(key.len(), value.len()), &[body], sites::COMMIT);
-        pmem.flush(pool.extent(at, 8), sites::COMMIT);
-        pmem.fence(sites::COMMIT);
-        log.tail += bytes;
-        log.live_records += 1;
-        Ok(at)
-    }
-
-    /// Takes a run with room for a record, with an empty log, durably; it is appended to from now on.
-    fn take_run(&mut self, record_bytes: u64) -> Result<u64> {
-        let pool = &self.pool;
-        let need = (record_bytes + RUN_OVERHEAD_BYTES).div_ceil(pool.map.block_bytes) as u32;
-        let usual = need.max(RUN_BLOCKS.min(pool.run_blocks_max() / 4));
-        let begin = |bytes: Extent| {
-            pool.pmem.store_u64(bytes.offset(), 0, sites::BEGIN);
-            pool.pmem.flush(pool.extent(bytes.offset(), 8), sites::BEGIN);
-        };
-        // Where there is no usual run any more, a short one may do.
-        let taken = pool.take_run(self.kind, usual, begin);
-        let run = taken.or_else(|_| pool.take_run(self.kind, need, begin))?;
-        let bytes = pool.run_bytes(&run);
-        let tail = bytes.offset();
-        self.runs.insert(tail, LogRun { run, tail, end: bytes.end(), live_records: 0 });
-        let full = self.filling.replace(tail);
-        full.map_or(Ok(()), |full| self.free_if_empty(full))?;
-        Ok(tail)
-    }
-
-    /// Makes the live record at `at` dead. A run without live records is freed.
-    ///
-    /// # Errors
-    /// `Corrupted` when the word of a run that is to be freed is damaged; the record is dead all the same.
-    ///
-    /// # Durability
-    /// Durable on return. A crash before leaves the record live or dead.
-    ///
-    /// # Cost
-    /// 1 line, 1 fence; for a run that is freed the same again.
-    pub(crate) fn retire(&mut self, at: u64) -> Result<()> {
-        let pmem = &self.pool.pmem;
-        pmem.store_u64(at, Entry::retired(pmem.load_u64(at)), sites::RETIRE);
-        pmem.flush(self.pool.extent(at, 8), sites::RETIRE);
-        pmem.fence(sites::RETIRE);
-        let (start, log) = self.runs.range_mut(..=at).next_back().expect("the run of a record");
-        log.live_records -= 1;
-        let start = *start;
-        self.free_if_empty(start)
-    }
-
-    /// Frees a run without live records, unless it is appended to.
-    pub(super) fn free_if_empty(&mut self, start: u64) -> Result<()> {
-        if self.filling == Some(start) || self.runs[&start].live_records > 0 {
-            return Ok(());
+        let appended = self.store(run, record);
+        run.tail += appended.bytes;
+        if self.batch_bytes == 0 {
+            self.pool.pmem.flush(self.pool.extent(appended.at, bytes), sites::RECORD);
+            self.pool.pmem.fence(sites::RECORD);
+        } else if pending.advance(run.tail) >= self.batch_bytes {
+            self.flush_pending(pending);
         }
-        self.pool.free_run(self.runs.remove(&start).expect("just found").run)
+        Ok(appended)
+    }
+
+    /// Stores a record where its run ends, and counts it. Somebody flushes it.
+    #[inline(always)]
+    fn store(&self, run: &Filling, record: &NewRecord<'_>) -> Appended {
+        let (pool, pmem, at, key) = (&self.pool, &self.pool.pmem, run.tail, record.key);
+        let key_to = pool.extent(at + KEY_AT, key.len() as u64);
+        pmem.copy(key_to, key, sites::RECORD);
+        let value = record.value.map(|value| {
+            let to = pool.extent(at + value_at(key.len()), value.len() as u64);
+            Summed { bytes: value, sum: pmem.copy_sum(to, value, sites::RECORD) }
+        });
+        let key = (record.hash, key.len());
+        let head = Head::new(at, run.use_number, record.version, key, value);
+        for (word, number) in head.words().into_iter().zip(0..) {
+            pmem.store_u64(at + 8 * number, word, sites::RECORD);
+        }
+        let counts = self.runs.get(run.slot);
+        counts.refer(head.span());
+        counts.write();
+        Appended { at, bytes: head.span() }
+    }
+
+    /// Gives a session another run, with room for so many bytes, and seals the one that it had.
+    #[cold]
+    fn fill_another<'a>(
+        &self,
+        filling: &'a mut Option<Filling>,
+        pending: &Pending,
+        bytes: u64,
+    ) -> Result<&'a mut Filling> {
+        let next = self.take(bytes)?;
+        self.turn_to(pending, next.tail);
+        if let Some(full) = filling.take() {
+            self.seal(&full);
+        }
+        Ok(filling.insert(next))
+    }
+
+    /// Appends a record to a run of its own. The session goes on with the run that it has.
+    #[cold]
+    fn append_alone(&self, pending: &Pending, record: &NewRecord<'_>) -> Result<Appended> {
+        let mut run = self.take_alone(record.span())?;
+        // What the session appended before is durable before this record.
+        self.flush_pending(pending);
+        let appended = self.store(&run, record);
+        run.tail += appended.bytes;
+        self.pool.pmem.flush(self.pool.extent(appended.at, appended.bytes), sites::RECORD);
+        self.pool.pmem.fence(sites::RECORD);
+        self.seal(&run);
+        self.pool.pmem.fence(sites::SEAL);
+        Ok(appended)
     }
 }

@@ -1,114 +1,156 @@
-//! The storage log: records of any size, one after the other, in runs of blocks. The log knows where each run ends,
-//! how many of its records are live, and to which run it appends. It is told nothing of any index: an engine keeps
-//! the offset that [`append`](StorageLog::append) returns, and comes back with it.
+//! The storage log: records of any size, appended and never changed, in runs of blocks. Each session appends to a run of
+//! its own. It is that of ChameleonDB (EuroSys'21, section 2.1), with whole keys, checksums, and runs that are freed.
 //!
 //! ```text
-//! run   64 bytes of the pool | record | record | .. | zero
+//! run   64 bytes of the pool | 64 bytes: header | record | record | ..
 //! ```
-//! [`lengths`](super::lengths) tells what a record consists of.
+//! `layout` has the words of a record, `header` those of a run.
 //!
-//! # Who may call
-//! One thread at a time appends, retires and recovers: these take `&mut self`. Between them any number may read.
-//!
-//! # Protocol
-//! - **append**: the record behind the last one, but for its first word, and a zero behind it; flush, *fence*; the
-//!   first word, which makes it live; flush, *fence*.
-//! - **retire**: the lowest bit of the first word is cleared; flush, *fence*. A run without live records is freed,
-//!   unless it is appended to.
-//! - **begin a run**: its first word is made zero before the pool hands it out.
-//! - **recover**: each run that the pool found is walked, verified, and written back once more. The engine is given
-//!   the live records, retires those that lost, and has the log free the runs in which nothing is live.
+//! # Steps
+//! - **append**: the record behind the last one; flush, *fence*. A record certifies itself by its checksums, so nothing
+//!   else says that it is there. With batches the flush and the fence come when a session has so many bytes pending; the
+//!   record can be read before that.
+//! - **begin a run**: its header, with a sequence number that no run had before, is durable before the pool hands it out.
+//! - **seal a run**: once all of its records are durable, its header says where they end; flush. The next fence of the
+//!   session makes that durable; until then the run is open.
+//! - **mark as flushed**: once all records of a sealed run are in durable tables of the index, its header says so; flush.
+//!   Replay begins behind that mark.
+//! - **open again**: a run that is not full gets a new sequence number, and its header says that it is open from its tail
+//!   on; flush, *fence*. Then it is appended to.
+//! - **free**: nothing refers to any record of a sealed run. What was pending when that was so is made durable, as the
+//!   successors of its records may be among it. If the run has the highest sequence number, another run's header remembers
+//!   the number; flush, *fence*. Then the pool frees it.
+//! - **recover**: the headers of all runs; the end of each open run, behind which nothing is cut that was durable. What was
+//!   found is written back once more, and open runs are sealed. Then the records that may not be in tables are replayed.
 //!
 //! # Invariants
-//! 1. A record is durable before its word says that it is live.
-//! 2. Behind the last record of a run lies a word that is durably zero.
-//! 3. The first word of a run is durably zero before the run is taken.
+//! 1. A sequence number is given once, in all lives of the store. A record names the lower half of the number that its
+//!    run had, so bytes of an earlier use of a run are never taken for records of an open one.
+//! 2. Records of a session are durable in their order: those in a run before the session appends to another one.
+//! 3. Up to the tail in its header all records of a run are durable and sound.
+//! 4. A run is freed only when no slot of the index refers to its records and whatever superseded them is durable.
+//!
+//! # Who may call
+//! An [`Appender`] is one session's. Any number of threads may call everything else, but for recovery, which comes before
+//! all. No call on the way of a put or a get takes a lock, but where a run or a batch is full. The log is told nothing of
+//! an index but numbers: which records are [referred to](StorageLog::dropped) and which are [in
+//! tables](StorageLog::flushed).
 //!
 //! docs/DURABILITY.md argues from these what a crash leaves.
 
 mod append;
+mod free;
+mod header;
+mod layout;
 mod read;
 mod recovery;
+mod runs;
+mod sessions;
+mod take;
+mod walk;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chimera_pmem::{CACHE_LINE, Pmem};
 
 use super::key_hash::KeyHash;
-use super::lengths::{BESIDE_BYTES_MAX, span};
 use super::limits::Limits;
-use crate::pool::{BlockKind, Pool, runs};
-pub(crate) use read::LogRecord;
+use crate::pool::{BlockKind, Pool};
+#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use append::{Appended, Appender, NewRecord};
+#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use free::Victim;
+use header::HEADER_BYTES;
+#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use read::Record;
+#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use recovery::{Recovered, Replayed};
+use runs::Runs;
+use sessions::Sessions;
+#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use walk::{Walk, Walked};
 
 /// Where the log stores, flushes and fences.
 pub(crate) mod sites {
     chimera_pmem::sites! {
-        /// Zero, where the log of a run that is taken begins.
-        BEGIN = "log.begin";
-        /// A record and the zero behind it, before the record is live.
-        RECORD = "log.record";
-        /// The word that makes a record live.
-        COMMIT = "log.commit";
-        /// The word of a record that is retired.
-        RETIRE = "log.retire", in_place;
+        /// The header of a run that begins, before the run is taken.
+        BEGIN = "storage_log.begin";
+        /// A record.
+        RECORD = "storage_log.record";
+        /// The bytes that a session has pending.
+        BATCH = "storage_log.batch";
+        /// The end of the records of a run.
+        SEAL = "storage_log.seal", in_place;
+        /// That all records of a run are in durable tables.
+        FLUSHED = "storage_log.flushed", in_place;
+        /// A sealed run that is appended to again.
+        UNSEAL = "storage_log.unseal", in_place;
+        /// The sequence number of a run that is freed, in another run.
+        HIGHEST = "storage_log.highest", in_place;
         /// What recovery found, written back once more.
-        FOUND = "log.found", may_be_clean;
+        FOUND = "storage_log.found", may_be_clean;
     }
 }
 
-/// Checks that a tool can leave out.
+/// Checks and steps that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::steps! {
         /// The checksums of a record that is read.
-        READ_CHECK = "log.step.read_check";
+        READ_CHECK = "storage_log.step.read_check";
+        /// The checksums of a record that recovery walks over.
+        WALK_CHECK = "storage_log.step.walk_check";
+        /// That a record behind the tail of an open run is of the run's sequence number.
+        USE_CHECK = "storage_log.step.use_check";
+        /// That pending bytes are durable before a run is freed.
+        FREE_SYNC = "storage_log.step.free_sync";
     }
 }
 
-/// Longest key, in bytes, where a run has room for it.
-const KEY_BYTES_MAX: usize = 4096;
-/// Bytes of a run that no record can have: the pool's line, and the zero behind the last record.
-const RUN_OVERHEAD_BYTES: u64 = CACHE_LINE + 8;
-
-/// A log of records.
+/// An append-only log of records.
 pub(crate) struct StorageLog<P: Pmem> {
     pool: Arc<Pool<P>>,
     hash: KeyHash,
     /// The kind of its runs.
     kind: BlockKind,
-    /// By the offset of their first record.
-    runs: BTreeMap<u64, LogRun>,
-    /// The run that is appended to.
-    filling: Option<u64>,
-    /// The highest version that was given.
-    version: u64,
-}
-
-/// A run of the log.
-struct LogRun {
-    run: runs::Run,
-    /// Offsets where its last record ends, and where the run does.
-    tail: u64,
-    end: u64,
-    live_records: u64,
+    /// Blocks of a run, unless a record needs more.
+    run_blocks: u32,
+    /// Bytes that a session may have pending; 0 for none.
+    batch_bytes: u64,
+    runs: Runs,
+    sessions: Sessions,
 }
 
 impl<P: Pmem> StorageLog<P> {
-    /// A log without runs, which takes those of this kind.
-    pub(crate) fn new(pool: Arc<Pool<P>>, hash: KeyHash, kind: BlockKind) -> Self {
-        Self { pool, hash, kind, runs: BTreeMap::new(), filling: None, version: 0 }
+    /// A log without runs, which takes those of this kind: of `run_blocks` blocks, or what a larger record needs. A
+    /// session may have up to `batch_bytes` bytes of records, and one record more, that are not durable yet.
+    pub(crate) fn new(
+        pool: Arc<Pool<P>>,
+        hash: KeyHash,
+        kind: BlockKind,
+        run_blocks: u32,
+        batch_bytes: u32,
+    ) -> Self {
+        let run_blocks = run_blocks.clamp(1, pool.run_blocks_max());
+        let batch_bytes = batch_bytes.into();
+        let (runs, sessions) = (Runs::new(), Sessions::default());
+        Self { pool, hash, kind, run_blocks, batch_bytes, runs, sessions }
     }
 
     /// The longest key and value.
     pub(crate) fn limits(&self) -> Limits {
-        let pool = &self.pool;
-        let room = u64::from(pool.run_blocks_max()) * pool.map.block_bytes - RUN_OVERHEAD_BYTES;
-        let key_bytes = KEY_BYTES_MAX.min(room as usize / 4);
-        let value_bytes =
-            (room - span(key_bytes, 0)).min(u64::from(BESIDE_BYTES_MAX)) as usize & !7;
-        Limits { key_bytes, value_bytes }
+        let room = self.room_in(self.pool.run_blocks_max());
+        let key_bytes = layout::KEY_BYTES_MAX.min(room as usize / 4);
+        let left = room.saturating_sub(layout::span(key_bytes, 0)) as usize & !7;
+        Limits { key_bytes, value_bytes: left.min(layout::VALUE_BYTES_MAX) }
+    }
+
+    /// Bytes for records in a run of so many blocks; none where its header does not fit.
+    fn room_in(&self, blocks: u32) -> u64 {
+        let bytes = u64::from(blocks) * self.pool.map.block_bytes;
+        bytes.saturating_sub(CACHE_LINE + HEADER_BYTES)
     }
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -1,93 +1,228 @@
-//! Recovery of the log: its runs are walked, and the run to append to is chosen.
+//! Recovery of the log: what its runs say, where open ones end, and the records that may not be in tables.
 
 use chimera_pmem::Pmem;
 
-use super::read::LogRecord;
-use super::{LogRun, StorageLog, sites};
+use super::header::{HEADER_BYTES, Header};
+use super::runs::{Entry, Use};
+use super::walk::Walk;
+use super::{StorageLog, sites};
 use crate::pool::runs::Run;
 use crate::types::error::{Error, Result};
 
-/// What a run of the log holds.
-#[derive(Default)]
-pub(crate) struct RecoveredRun {
-    /// Live records, in the order of the log.
-    pub(crate) records: Vec<LogRecord>,
-    /// Records that are left out, with what follows them where their lengths are damaged (salvage only).
+/// Bytes of keys that are looked at behind the end of a run, for each byte there: what looks like a record and is none is
+/// hardly ever there, so more than this was put there on purpose.
+const LOOKED_AT_MAX: u64 = 2;
+
+/// Sequence numbers that were given at most since one that is known.
+const SEQUENCES_LOST_MAX: u64 = 1 << 24;
+
+/// A record that may not be in a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replayed<'a> {
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
+    /// The hash of its key.
+    pub(crate) hash: u64,
+    pub(crate) version: u64,
+    pub(crate) is_tombstone: bool,
+    pub(crate) key: &'a [u8],
+}
+
+/// What recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    pub(crate) runs: u64,
+    /// Runs that were not sealed.
+    pub(crate) open_runs: u64,
+    /// What was replayed.
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+    /// Places where records are missing (salvage only).
     pub(crate) damaged: u64,
+    /// Of these, runs whose header is damaged.
+    pub(crate) damaged_headers: u64,
+}
+
+/// A run that was found, and up to where its records are sound.
+struct Found {
+    entry: Entry,
+    /// Where replay begins.
+    start: u64,
+    /// It is to be sealed, with records that were not sealed before from here on.
+    open_from: Option<u64>,
 }
 
 impl<P: Pmem> StorageLog<P> {
-    /// Takes over a run that [`recover_runs`](crate::pool::Pool::recover_runs) found, and reads every live record in
-    /// it.
+    /// Takes over the runs that [`recover_runs`](crate::pool::Pool::recover_runs) found, and tells `visit` of every record
+    /// that may not be in a table; `visit` says whether it is not. Such a record is to be
+    /// [counted as in a table](Self::flushed) later. The order is that of the log for records of one session, and none
+    /// otherwise.
+    ///
+    /// Nothing is freed until references are [counted](Self::end_counting).
     ///
     /// # Errors
-    /// `Corrupted` for a damaged record. With `salvage` it is left out, and the run is never freed.
+    /// `Corrupted` when a header or a record is damaged. With `salvage` the rest of such a run is left out, and the run
+    /// is neither freed nor appended to. What `visit` returns.
     ///
     /// # Durability
-    /// Opened for writing: what was found is durable on return.
+    /// Opened for writing: what was found is durable, and all runs are sealed, before the first record is replayed.
     ///
     /// # Cost
-    /// All of the run's records are loaded. For writing also the lines of the log, dead records included, and 1 fence.
-    pub(crate) fn recover_run(&mut self, run: Run, salvage: bool) -> Result<RecoveredRun> {
-        let (pool, mut found) = (&self.pool, RecoveredRun::default());
-        let bytes = pool.run_bytes(&run);
-        let (start, end) = (bytes.offset(), bytes.end());
-        let mut log = LogRun { run, tail: start, end, live_records: 0 };
-        while log.tail < end {
-            match self.next_record(&mut log, &mut found.records) {
-                Ok(true) => {}
-                Ok(false) => break,
+    /// The header of each run; all of an open one; the lines of what is replayed. For writing 2 fences, the lines of
+    /// records in open runs, and 1 line for each of these; 1 line for each run where the last process may have left
+    /// stores that are not durable.
+    pub(crate) fn recover(
+        &self,
+        runs: Vec<Run>,
+        salvage: bool,
+        mut visit: impl FnMut(Replayed<'_>) -> Result<bool>,
+    ) -> Result<Recovered> {
+        self.runs.set_counting(true);
+        let mut recovered = Recovered { runs: runs.len() as u64, ..Recovered::default() };
+        let found = runs.into_iter().map(|run| self.find_run(run, salvage, &mut recovered));
+        let mut found: Vec<_> = found.collect::<Result<_>>()?;
+        if !self.pool.read_only {
+            self.write_back(&found);
+        }
+        if recovered.damaged_headers > 0 {
+            // They may have said how high sequence numbers are.
+            let highest = found.iter().map(|found| found.entry.sequence).max();
+            self.runs.skip_sequences(highest.unwrap_or_default() + SEQUENCES_LOST_MAX);
+        }
+        found.sort_by_key(|found| found.entry.sequence);
+        for found in found {
+            self.replay(found, salvage, &mut recovered, &mut visit)?;
+        }
+        Ok(recovered)
+    }
+
+    /// What a run says, and where its records end.
+    fn find_run(&self, run: Run, salvage: bool, recovered: &mut Recovered) -> Result<Found> {
+        let (at, end) = self.place_of(&run);
+        let (start, sequence, flushed) = (at.0 + HEADER_BYTES, 0, 0);
+        let header = match at.load(&self.pool, end.saturating_sub(at.0)) {
+            Err(_) if salvage => {
+                recovered.damaged += 1;
+                recovered.damaged_headers += 1;
+                let usage = Use::Condemned;
+                let entry = Entry { run, header: at, sequence, tail: start, end, usage, flushed };
+                return Ok(Found { entry, start, open_from: None });
+            }
+            header => header?,
+        };
+        let Header { sequence, state, flushed, .. } = header;
+        self.runs.skip_sequences(header.highest);
+        let (mut tail, mut usage, mut open_from) = (at.0 + state.tail, Use::Sealed, None);
+        if !state.is_sealed {
+            let sealed = tail;
+            recovered.open_runs += 1;
+            tail = self.find_end(sealed, end, sequence as u32);
+            open_from = Some(sealed);
+            match self.check_behind(tail, end, &header) {
+                Err(_) if salvage => {
+                    recovered.damaged += 1;
+                    (usage, open_from) = (Use::Condemned, None);
+                }
+                checked => checked?,
+            }
+        }
+        let start = start.max(at.0 + flushed);
+        let flushed = at.0 + flushed;
+        let entry = Entry { run, header: at, sequence, tail, end, usage, flushed };
+        Ok(Found { entry, start, open_from })
+    }
+
+    /// Where the records of an open run end that begin at `at`: the first place without a sound record of this use of the
+    /// run.
+    fn find_end(&self, at: u64, end: u64, use_number: u32) -> u64 {
+        let mut walk = Walk::between(at, end);
+        while let Some((head, _)) = self.judge(&mut walk, Some(use_number)) {
+            walk.at += head.span();
+        }
+        walk.at
+    }
+
+    /// Checks that nothing behind the end of an open run was durable when its session appended further: a session has at
+    /// most one record more than a batch that is not.
+    fn check_behind(&self, tail: u64, end: u64, header: &Header) -> Result<()> {
+        let (mut key, mut looked_at) = (Vec::new(), 0);
+        let damage = || Error::corrupted("a run of the log has records behind a damaged one", tail);
+        let first = tail.saturating_add(header.batch_bytes.next_multiple_of(8).max(8));
+        let use_number = Some(header.sequence as u32);
+        for at in (first..end).step_by(8) {
+            let Some(head) = self.head_at(at, end, use_number) else { continue };
+            if head.is_sound(at, self.read_hash(at, &head, &mut key)) {
+                return Err(damage());
+            }
+            looked_at += head.key_bytes as u64;
+            if looked_at > LOOKED_AT_MAX * (end - tail) {
+                return Err(damage());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what was found durable, and then seals the open runs: the last process may have been killed before it did.
+    fn write_back(&self, found: &[Found]) {
+        let (pool, may_hold) = (&self.pool, self.pool.may_hold_undurable());
+        let mut is_any = false;
+        for Found { entry, open_from, .. } in found {
+            if let Some(from) = open_from.filter(|from| *from < entry.tail) {
+                pool.pmem.flush(pool.extent(from, entry.tail - from), sites::FOUND);
+                is_any = true;
+            }
+            if may_hold {
+                entry.header.flush(pool, sites::FOUND);
+                is_any = true;
+            }
+        }
+        if is_any {
+            pool.pmem.fence(sites::FOUND);
+        }
+        let open = found.iter().filter(|found| found.open_from.is_some());
+        let sealed = open.map(|Found { entry, .. }| {
+            entry.header.seal(pool, entry.tail - entry.header.0, sites::SEAL);
+        });
+        if sealed.count() > 0 {
+            pool.pmem.fence(sites::SEAL);
+        }
+    }
+
+    /// Adds a run, and tells of its records that may not be in tables.
+    fn replay(
+        &self,
+        found: Found,
+        salvage: bool,
+        recovered: &mut Recovered,
+        visit: &mut impl FnMut(Replayed<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let (tail, usage) = (found.entry.tail, found.entry.usage);
+        let mut table = self.runs.lock(&*self.pool.environment);
+        let added = self.runs.add(&mut table, found.entry);
+        let slot = added.map_err(|(_, error)| error)?;
+        let mut walk = Walk::between(found.start, tail);
+        loop {
+            match self.next(&mut walk) {
+                Ok(None) => break,
+                Ok(Some(walked)) => {
+                    recovered.records += 1;
+                    recovered.bytes += walked.bytes;
+                    let (at, bytes, hash, key) = (walked.at, walked.bytes, walked.hash, walked.key);
+                    let (version, is_tombstone) = (walked.version, walked.value.is_none());
+                    if visit(Replayed { at, bytes, hash, version, is_tombstone, key })? {
+                        self.runs.get(slot).write();
+                    }
+                }
                 Err(Error::Corrupted { .. }) if salvage => {
-                    // The run is never freed.
-                    found.damaged += 1;
-                    log.live_records += 1;
+                    recovered.damaged += 1;
+                    self.runs.set_use(&mut table, slot, Use::Condemned);
                 }
                 Err(error) => return Err(error),
             }
         }
-        if !pool.read_only && log.tail > start {
-            // The last process may have ended before it wrote the last words back.
-            pool.pmem.flush(pool.extent(start, log.tail - start), sites::FOUND);
-            pool.pmem.fence(sites::FOUND);
+        if usage == Use::Sealed && table.entry(slot).usage == Use::Sealed {
+            self.offer(&mut table, slot);
         }
-        let versions = found.records.iter().map(|record| record.version);
-        self.version = versions.fold(self.version, u64::max);
-        self.runs.insert(start, log);
-        Ok(found)
-    }
-
-    /// Reads the record at the tail of a run, if it is live, and moves the tail behind it; behind the whole run
-    /// where its lengths are damaged. `false` where the log ends.
-    fn next_record(&self, log: &mut LogRun, records: &mut Vec<LogRecord>) -> Result<bool> {
-        let at = std::mem::replace(&mut log.tail, log.end);
-        let Some((is_live, lengths)) = self.entry(at, log.end)? else {
-            log.tail = at;
-            return Ok(false);
-        };
-        log.tail = at + lengths.span();
-        if is_live {
-            records.push(self.read_record(at, lengths, &mut Vec::new(), true)?);
-            log.live_records += 1;
-        }
-        Ok(true)
-    }
-
-    /// Chooses the run to append to: of those with live records the one with the most room.
-    pub(crate) fn choose_run(&mut self) {
-        let room = |log: &LogRun| log.end - log.tail;
-        let live = self.runs.iter().filter(|(_, log)| log.live_records > 0 && room(log) > 0);
-        self.filling = live.max_by_key(|(_, log)| room(log)).map(|(start, _)| *start);
-    }
-
-    /// Frees every run without live records but the one that is appended to.
-    ///
-    /// # Errors
-    /// `Corrupted` when the word of such a run is damaged.
-    ///
-    /// # Cost
-    /// 1 line and 1 fence for each.
-    pub(crate) fn free_empty_runs(&mut self) -> Result<()> {
-        let starts: Vec<_> = self.runs.keys().copied().collect();
-        starts.into_iter().try_for_each(|start| self.free_if_empty(start))
+        Ok(())
     }
 }

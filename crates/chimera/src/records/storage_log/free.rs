@@ -1,0 +1,194 @@
+//! Which records are referred to and which are in tables, and what follows: runs that are marked, and runs that are
+//! freed.
+
+use chimera_pmem::Pmem;
+
+use super::runs::{Slot, Table, Use};
+use super::{StorageLog, sites, steps};
+use crate::sync::atomic::{Ordering, fence};
+use crate::types::error::Result;
+
+/// A sealed run for collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Victim {
+    /// Where its first record lies, for [`walk`](StorageLog::walk).
+    pub(crate) start: u64,
+    /// Bytes of its records, and of those that are referred to.
+    pub(crate) bytes: u64,
+    pub(crate) live_bytes: u64,
+}
+
+impl<P: Pmem> StorageLog<P> {
+    /// After recovery: a slot of the index refers to the record at `at`. Of the records that recovery found, the engine
+    /// tells of a [drop](Self::dropped) only where it has counted the reference before.
+    pub(crate) fn count_reference(&self, at: u64, bytes: u64) {
+        if let Some(run) = self.runs.run_of(&self.pool.map, at) {
+            run.refer(bytes);
+        }
+    }
+
+    /// All references to records that recovery found are counted: from now on runs are freed.
+    pub(crate) fn end_counting(&self) {
+        self.runs.set_counting(false);
+        self.runs.note_candidate();
+    }
+
+    /// No slot of the index refers to the record at `at` any more. `bytes` is what was counted, or more. Whether there is
+    /// a run to [free](Self::free_ready).
+    ///
+    /// # Cost
+    /// 1 atomic addition.
+    #[inline]
+    pub(crate) fn dropped(&self, at: u64, bytes: u64) -> bool {
+        let run = self.runs.run_of(&self.pool.map, at);
+        let is_last = run.is_some_and(|run| run.drop_reference(bytes));
+        if is_last {
+            self.runs.note_candidate();
+        }
+        is_last
+    }
+
+    /// The record at `at` is in a durable table, or one that was appended later superseded it. Marks the run when that
+    /// holds for all of its records. Told once for each record that was appended, and for each that the engine kept at
+    /// replay, before its last reference is [dropped](Self::dropped).
+    ///
+    /// # Durability
+    /// Of the mark: with the next fence of this thread.
+    ///
+    /// # Cost
+    /// 1 atomic addition; 1 line for the last record of a run.
+    pub(crate) fn flushed(&self, at: u64) {
+        let map = &self.pool.map;
+        if self.runs.run_of(map, at).is_some_and(super::runs::LogRun::flush) {
+            let mut table = self.runs.lock(&*self.pool.environment);
+            if let Some(slot) = self.runs.slot_of(map, at) {
+                self.mark_flushed(&mut table, slot);
+            }
+        }
+    }
+
+    /// Marks a sealed run whose records are all in durable tables.
+    pub(super) fn mark_flushed(&self, table: &mut Table, slot: Slot) {
+        let is_flushed = self.runs.get(slot).is_flushed();
+        let entry = table.entry(slot);
+        if entry.usage == Use::Sealed && is_flushed && entry.flushed < entry.tail {
+            // Records that superseded some of them may be pending.
+            self.sync_all();
+            entry.flushed = entry.tail;
+            let tail = entry.tail - entry.header.0;
+            entry.header.mark_flushed(&self.pool, tail, sites::FLUSHED);
+        }
+    }
+
+    /// Changes before bytes of a run that is freed are used for something else. A reader that found a record at an offset
+    /// and [finds it unchanged](Self::is_unchanged) afterwards has read that record.
+    #[inline]
+    pub(crate) fn freed(&self) -> u64 {
+        self.runs.freed()
+    }
+
+    /// Whether no run was freed since [`freed`](Self::freed) was `before`, as far as what was read until now can tell.
+    #[inline]
+    pub(crate) fn is_unchanged(&self, before: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.runs.freed() == before
+    }
+
+    /// Sealed runs of which at least so many percent are not referred to, those with the most first. None before
+    /// references are counted. Nobody appends to them from now on.
+    pub(crate) fn victims(&self, percent_min: u64) -> Vec<Victim> {
+        if self.runs.is_counting() {
+            return Vec::new();
+        }
+        let mut table = self.runs.lock(&*self.pool.environment);
+        let mut found: Vec<_> = table
+            .iter()
+            .filter(|(_, entry)| entry.usage == Use::Sealed)
+            .map(|(slot, entry)| (slot, self.victim(slot, entry)))
+            .filter(|(_, victim)| victim.dead_bytes() * 100 >= victim.bytes * percent_min)
+            .collect();
+        found.sort_by_key(|(_, victim)| (std::cmp::Reverse(victim.dead_bytes()), victim.start));
+        table.with_room.retain(|(_, slot)| found.iter().all(|(victim, _)| victim != slot));
+        found.into_iter().map(|(_, victim)| victim).collect()
+    }
+
+    fn victim(&self, slot: Slot, entry: &super::runs::Entry) -> Victim {
+        let start = entry.header.0 + super::HEADER_BYTES;
+        let live_bytes = self.runs.get(slot).live().bytes;
+        Victim { start, bytes: entry.tail - start, live_bytes }
+    }
+
+    /// Frees the sealed runs that nothing refers to, once whatever superseded their records is durable. How many.
+    ///
+    /// The run with the highest sequence number stays while the log has no other run that can remember the number.
+    ///
+    /// # Errors
+    /// `Corrupted` when the word of such a run is damaged; the run stays in use until the store is opened again.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// A load when no run lost its last reference. Else a look at all runs, [`sync_all`](Self::sync_all), and what freeing
+    /// each costs the pool; 1 line, 1 fence where the highest sequence number is remembered elsewhere.
+    pub(crate) fn free_ready(&self) -> Result<u64> {
+        if self.runs.is_counting() || !self.runs.take_candidates() {
+            return Ok(0);
+        }
+        let ready = self.claim_ready();
+        if ready.is_empty() {
+            return Ok(0);
+        }
+        if !self.pool.pmem.skips(steps::FREE_SYNC) {
+            // Records that superseded theirs may be pending.
+            self.sync_all();
+        }
+        let runs = self.remove_ready(&ready);
+        let count = runs.len() as u64;
+        runs.into_iter().try_for_each(|run| self.pool.free_run(run))?;
+        Ok(count)
+    }
+
+    /// Makes sure that nobody appends to the runs that nothing refers to.
+    fn claim_ready(&self) -> Vec<Slot> {
+        let mut table = self.runs.lock(&*self.pool.environment);
+        let sealed = table.iter().filter(|(_, entry)| entry.usage == Use::Sealed);
+        let ready = sealed.filter(|(slot, _)| self.runs.get(*slot).is_unreferred());
+        let ready: Vec<_> = ready.map(|(slot, _)| slot).collect();
+        for slot in &ready {
+            self.runs.set_use(&mut table, *slot, Use::Free);
+        }
+        table.with_room.retain(|(_, slot)| !ready.contains(slot));
+        ready
+    }
+
+    /// Removes the runs that were claimed, all but the one with the highest sequence number where no run stays that can
+    /// remember it.
+    fn remove_ready(&self, ready: &[Slot]) -> Vec<crate::pool::runs::Run> {
+        let mut table = self.runs.lock(&*self.pool.environment);
+        let (highest, keeper) = table.highest;
+        let mut kept = None;
+        if ready.contains(&keeper) {
+            let stays = |usage| matches!(usage, Use::Open | Use::Left | Use::Sealed);
+            let other = table.iter().find(|(_, entry)| stays(entry.usage)).map(|(slot, _)| slot);
+            if let Some(other) = other {
+                table.entry(other).header.mark_highest(&self.pool, highest, sites::HIGHEST);
+                self.pool.pmem.fence(sites::HIGHEST);
+                table.highest = (highest, other);
+            } else {
+                kept = Some(keeper);
+                self.runs.set_use(&mut table, keeper, Use::Sealed);
+                // It is freed once there is another run.
+                self.runs.note_candidate();
+            }
+        }
+        let removed = ready.iter().filter(|slot| Some(**slot) != kept);
+        removed.map(|slot| self.runs.remove(&mut table, *slot)).collect()
+    }
+}
+
+impl Victim {
+    fn dead_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.live_bytes)
+    }
+}
