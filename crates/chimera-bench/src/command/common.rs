@@ -213,6 +213,7 @@ impl Common {
             latency_sampling: self.latency_sampling,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            barrier: false,
             pool: None,
             flush: true,
             block_shift_bytes: 0,

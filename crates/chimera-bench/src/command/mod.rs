@@ -2,6 +2,7 @@
 
 mod adaption;
 mod benchmark;
+mod beside_scans;
 mod common;
 pub(crate) mod core;
 mod floor;
@@ -18,6 +19,7 @@ use crate::error::{BenchError, Result};
 use crate::report::{plot, table};
 pub use adaption::AdaptionArguments;
 use benchmark::measure;
+pub use beside_scans::BesideScansArguments;
 pub use common::Common;
 pub use core::CoreArguments;
 pub use floor::FloorArguments;
@@ -51,6 +53,8 @@ pub enum BenchCommand {
     /// A fixed pool of threads that serve or apply changes of the order of keys, divided as HiKV does, against
     /// fixed divisions
     Adaption(AdaptionArguments),
+    /// One writer alone, and beside a thread that scans so many times a second
+    BesideScans(BesideScansArguments),
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
@@ -69,6 +73,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Reclaim(arguments) => measure(arguments)?,
         BenchCommand::Variants(arguments) => measure(arguments)?,
         BenchCommand::Adaption(arguments) => measure(arguments)?,
+        BenchCommand::BesideScans(arguments) => measure(arguments)?,
     };
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;

@@ -47,6 +47,7 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::Reclaim(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Variants(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Adaption(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::BesideScans(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
     }?;
     Ok(report)
 }
@@ -228,6 +229,41 @@ fn adaption_compares_divisions_of_a_pool() {
     }
     let error = run_line("adaption --order synchronous").expect_err("nothing is applied later");
     assert!(error.to_string().contains("no --order"), "{error}");
+}
+
+#[test]
+fn a_writer_is_measured_alone_and_beside_scans() {
+    for (options, barriers, threads) in [
+        ("--barrier", 2, 3),
+        ("--engine hikv --any-size --order synchronous --inserts 0 --medium anonymous", 1, 2),
+        ("--inserts 100 --scans-per-second 100000 --scan-length 3 --medium anonymous", 1, 3),
+    ] {
+        let report = run_line(&format!("beside-scans {TINY} {options}")).expect("runs");
+        assert_eq!(report.rows.len(), 2 * barriers, "{options}");
+        let beside = report.beside_scans.clone().expect("compared");
+        assert_eq!((beside.rows.len(), beside.threads), (barriers, threads), "{options}");
+        assert_eq!(report.oversubscribed, threads > report.machine.cores);
+        for (number, row) in beside.rows.iter().enumerate() {
+            assert_eq!(row.barrier, number == 1);
+            assert!(row.throughput_ratio > 0.0 && row.scans_per_second > 0.0, "{row:?}");
+            // One pass for throughput and one for latency.
+            let latency = &row.scan_latency_ns;
+            assert!(row.scans >= 2 && latency.mean > 0.0 && latency.p999 >= latency.p50, "{row:?}");
+        }
+        let text = table::text(&report);
+        for part in ["no barrier", "write/beside scans", &format!("{threads} threads on")] {
+            assert!(text.contains(part), "`{part}` is missing in:\n{text}");
+        }
+    }
+    for (options, part) in [
+        ("--threads 2", "one writer"),
+        ("--engine dram-map", "one engine"),
+        ("--order asynchronous,synchronous", "one mode"),
+        ("--duration 1", "no duration"),
+    ] {
+        let error = run_line(&format!("beside-scans {options}")).expect_err("senseless");
+        assert!(error.to_string().contains(part), "{error}");
+    }
 }
 
 #[test]

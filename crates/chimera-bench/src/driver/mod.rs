@@ -8,7 +8,7 @@
 //! - `worker`: one thread's session and its operations; `phase`: threads doing one kind of work; `ledger`:
 //!   which records a store has then.
 //! - `pass`: a store from its creation through its phases; `turns`: all passes of all engines.
-//! - `pool`: threads that serve, or apply changes of the order of keys, as is decided.
+//! - `beside`: a thread that scans beside other work; `pool`: threads that serve, or apply changes of the order of keys, as is decided.
 //! - `counting`: the same phases with exact counters; `verify`: whether everything is still there;
 //!   `recovery`: how long opening takes; `conclusion`: the last two after the last pass.
 //!
@@ -19,6 +19,7 @@
 //! take turns, pass by pass, and another one comes first each time.
 
 pub(crate) mod backend;
+pub(crate) mod beside;
 pub(crate) mod clock;
 pub(crate) mod conclusion;
 pub(crate) mod counting;

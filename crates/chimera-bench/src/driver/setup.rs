@@ -81,6 +81,8 @@ pub(crate) struct Setup {
     pub(crate) latency_sampling: Option<u32>,
     pub(crate) verify_reads: VerifyReads,
     pub(crate) order: OrderChoice,
+    /// Whether scans hold up writers.
+    pub(crate) barrier: bool,
     /// Threads that apply the changes of the order themselves, which has none of its own then.
     pub(crate) pool: Option<usize>,
     pub(crate) flush: bool,
@@ -177,7 +179,7 @@ impl Setup {
             .durability(self.durability)
             .verify_reads(self.verify_reads)
             .ordered(self.order != OrderChoice::None)
-            .order(|order| order.updates(updates))
+            .order(|order| order.updates(updates).barrier(self.barrier))
             .scrub_every(None)
             .flush(self.flush);
         let options = match self.pool {
@@ -255,6 +257,7 @@ impl Setup {
             latency_sampling: None,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            barrier: false,
             pool: None,
             flush: true,
             block_shift_bytes: 0,

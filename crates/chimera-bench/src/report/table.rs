@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::beside_scans;
 use super::columns::Table;
 use super::json::Report;
 use crate::results::rows::{Counters, Row, StoreRow};
@@ -26,6 +27,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     reclamation(out, report)?;
     memory(out, report)?;
     adaption(out, report)?;
+    report.beside_scans.iter().try_for_each(|it| beside_scans::write(out, it))?;
     if report.command != "memory" {
         writeln!(out)?;
         report.stores.iter().try_for_each(|store| needs(out, report, store))?;
