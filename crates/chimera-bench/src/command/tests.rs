@@ -6,12 +6,15 @@ mod engines;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use chimera_pmem::Medium;
+use chimera::Db;
+use chimera_pmem::{Hardware, Medium};
 use clap::Parser;
 
 use super::benchmark::{Benchmark, measure};
 use super::*;
+use crate::driver::pass::demand;
 use crate::driver::setup::Setup;
+use crate::driver::store::Store;
 use crate::report::Report;
 use crate::report::{RatioRow, Reclamation, Row};
 
@@ -149,9 +152,30 @@ fn ordered_stores_are_scanned() {
         ["hikv-ordered", "hikv-ordered-synchronous", "viper-ordered", "viper-ordered-synchronous"];
     assert!(names.iter().eq(&expected), "{names:?}");
     assert_eq!(report.rows.iter().filter(|row| row.operation == "scan").count(), expected.len());
+    let line = format!("core {TINY} --engine hikv --any-size --order asynchronous,partitioned");
+    let report = run_line(&line).expect("runs");
+    for engine in ["hikv-ordered", "hikv-ordered-partitioned"] {
+        let is_it = |row: &&Row| row.engine == engine && row.operation == "scan";
+        assert!(report.rows.iter().any(|row| is_it(&row)), "{engine}: {:?}", report.rows);
+        assert!(report.stores.iter().any(|store| store.facts.engine == engine), "{engine}");
+    }
     // Beside stores without order nothing is scanned.
     let report = run_line(&format!("core {TINY} --order none,asynchronous")).expect("runs");
     assert!(report.rows.iter().all(|row| row.operation != "scan"));
+}
+
+#[test]
+fn a_partitioned_order_has_as_many_trees_as_asked_for() {
+    for (options, trees) in [("partitioned", 4), ("partitioned --trees 3", 3), ("asynchronous", 1)]
+    {
+        let line = format!("core {TINY} --medium anonymous --order {options}");
+        let BenchCommand::Core(arguments) = parse(&line) else { panic!() };
+        let setup = arguments.setups().expect("valid").remove(0);
+        let demand = demand(&setup, &[], 1);
+        let db: Db<Hardware> = Store::create(&setup, Path::new(""), &demand).expect("made");
+        assert_eq!(db.stats().order.expect("ordered").trees, trees, "{options}");
+        assert_eq!(db.facts().engine, setup.name(), "{options}");
+    }
 }
 
 #[test]
@@ -397,6 +421,7 @@ fn senseless_arguments_are_refused() {
         "core --index tape",
         "core --populate --growing",
         "core --order sorted",
+        "core --order partitioned --trees 1",
         "ycsb --workload g",
     ] {
         let words = std::iter::once("bench").chain(line.split_whitespace());
