@@ -7,6 +7,7 @@ mod common;
 pub(crate) mod core;
 mod floor;
 mod growth;
+mod indexes;
 mod memory;
 mod reclaim;
 mod recovery;
@@ -24,6 +25,7 @@ pub use common::Common;
 pub use core::CoreArguments;
 pub use floor::FloorArguments;
 pub use growth::GrowthArguments;
+pub use indexes::IndexesArguments;
 pub use memory::MemoryArguments;
 pub use reclaim::ReclaimArguments;
 pub use recovery::RecoveryArguments;
@@ -55,6 +57,8 @@ pub enum BenchCommand {
     Adaption(AdaptionArguments),
     /// One writer alone, and beside a thread that scans so many times a second
     BesideScans(BesideScansArguments),
+    /// Kinds of indexes in DRAM (hash table, B-tree, skip list), and stores of hikv without and with order
+    Indexes(IndexesArguments),
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
@@ -74,6 +78,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Variants(arguments) => measure(arguments)?,
         BenchCommand::Adaption(arguments) => measure(arguments)?,
         BenchCommand::BesideScans(arguments) => measure(arguments)?,
+        BenchCommand::Indexes(arguments) => measure(arguments)?,
     };
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;

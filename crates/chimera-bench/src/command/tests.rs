@@ -51,6 +51,7 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::Variants(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Adaption(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::BesideScans(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Indexes(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
     }?;
     Ok(report)
 }
@@ -287,6 +288,29 @@ fn a_writer_is_measured_alone_and_beside_scans() {
     ] {
         let error = run_line(&format!("beside-scans {options}")).expect_err("senseless");
         assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn kinds_of_indexes_are_compared() {
+    for options in ["", "--key-size 8 --order synchronous --medium anonymous"] {
+        let report = run_line(&format!("indexes {TINY} {options}")).expect("runs");
+        let ordered = if options.is_empty() { "hikv-ordered" } else { "hikv-ordered-synchronous" };
+        let kinds = ["hash-table", "b-tree", "skip-list", "hikv", ordered];
+        let stores: Vec<_> = report.stores.iter().map(|it| it.facts.engine.as_str()).collect();
+        assert_eq!(stores, kinds);
+        assert!(report.stores.iter().all(|store| store.verified_records == Some(4000)));
+        let rows: Vec<_> = report.rows.iter().map(|row| (&*row.operation, &*row.engine)).collect();
+        let mut expected: Vec<_> = kinds.iter().map(|kind| ("insert", *kind)).collect();
+        expected.extend(kinds.iter().map(|kind| ("get", *kind)));
+        expected.extend([("scan", "b-tree"), ("scan", "skip-list"), ("scan", ordered)]);
+        assert_eq!(rows, expected);
+        assert!(report.rows.iter().all(|row| row.ops_per_second > 0.0 && row.latency_ns.p50 > 0));
+        assert!(table::text(&report).contains("skip-list: DRAM not known"));
+    }
+    for options in ["--engine hikv-wal", "--threads 2", "--key-size 12", "--value-size 200"] {
+        let outcome = run_line(&format!("indexes {TINY} {options}"));
+        assert!(matches!(outcome, Err(BenchError::Arguments(_))), "{options}: {outcome:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! How workloads are run and measured. Knows stores and clocks, nothing of arguments and output.
 //!
 //! - `engine`: what can be measured; `setup`: what is to be measured, decided.
-//! - `store`: the traits that drivers drive; `db`, `dram_map`: their implementers; `backend`: the
+//! - `store`: the traits that drivers drive; `db`, `dram_map`, `dram_index`: their implementers; `backend`: the
 //!   persistence seam that stores lie on.
 //! - `workspace`: the directory that stores are made in; `marked`: what may be removed from it.
 //! - `clock`: the loops that operations run in, with and without a clock reading for each.
@@ -24,6 +24,7 @@ pub(crate) mod clock;
 pub(crate) mod conclusion;
 pub(crate) mod counting;
 pub(crate) mod db;
+pub(crate) mod dram_index;
 pub(crate) mod dram_map;
 pub(crate) mod engine;
 pub(crate) mod ledger;

@@ -45,7 +45,11 @@ fn needs(out: &mut String, report: &Report, store: &StoreRow) -> std::fmt::Resul
     if compares(report) {
         write!(out, "{}: ", store.facts.engine)?;
     }
-    write!(out, "DRAM {:.1} B per key", store.dram_bytes_per_key)?;
+    if store.dram_bytes_per_key > 0.0 {
+        write!(out, "DRAM {:.1} B per key", store.dram_bytes_per_key)?;
+    } else {
+        write!(out, "DRAM not known")?;
+    }
     if store.space_amplification > 0.0 {
         write!(out, ", space amplification {:.3}", store.space_amplification)?;
     }
