@@ -106,3 +106,21 @@ fn each_queue_has_keys_of_one_tree_and_a_thread_those_of_its_own() {
     }
     assert_eq!(seen, [true; 12]);
 }
+
+#[test]
+fn a_dump_that_there_is_no_memory_for_is_gathered_again() {
+    for trees in [1, 3] {
+        let environment = Arc::new(SteppedEnvironment::in_memory(1));
+        let options = OrderOptions::default().trees(trees).node_bytes(256);
+        let order = Order::new(environment, options, false);
+        let keys: Vec<_> = (0..600_u16).map(|number| (number * 100).to_be_bytes()).collect();
+        order.tree.limit(trees - 1, 5);
+        assert!(!order.load(keys.iter()));
+        order.tree.limit(trees - 1, u32::MAX);
+        order.begin_rebuild(600);
+        let gather = |run: &mut KeyRun| keys.iter().for_each(|key| run.push(key));
+        while let RebuildStep::Again = order.rebuild_step(|_, run| Ok(gather(run))).unwrap() {}
+        order.catch_up().unwrap_or_else(|error| panic!("{trees} trees: {error}"));
+        assert_eq!((order.stats().keys, order.is_complete()), (600, true));
+    }
+}
