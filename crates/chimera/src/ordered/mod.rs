@@ -122,6 +122,18 @@ impl Drop for Barrier<'_> {
     }
 }
 
+/// Dropped by a panic in a step of making the tree: whoever waits for the tree is told.
+struct Watch<'a>(&'a Order);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let Self(order) = self;
+        order.rebuild.fail_by_panic();
+        // The tree is of no use without all keys.
+        order.rebuild.overlay.close(&*order.environment, |_, _| {});
+    }
+}
+
 /// A background thread that applies changes.
 struct Backend {
     task: Box<dyn Task>,
@@ -278,7 +290,7 @@ impl Order {
     /// Whether the tree has all keys, once it has caught up.
     pub(crate) fn is_complete(&self) -> bool {
         let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
-        self.is_ready() && !is_incomplete && self.rebuild.damage().is_none()
+        self.is_ready() && !is_incomplete && self.rebuild.failure().is_none()
     }
 
     /// Parts into which the keys are divided, to be gathered side by side.
@@ -307,14 +319,28 @@ impl Order {
     ///
     /// # Errors
     /// As `gather`; scans are refused from then on.
+    ///
+    /// # Panics
+    /// As `gather`; scans are refused from then on.
     pub(crate) fn rebuild_step(
         &self,
         gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
     ) -> Result<RebuildStep> {
-        let rebuild = &self.rebuild;
-        if self.is_ready() || rebuild.is_stopped() {
+        if self.is_ready() || self.rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
         }
+        let watch = Watch(self);
+        let step = self.rebuild_claimed(gather);
+        std::mem::forget(watch);
+        step
+    }
+
+    /// A step, of what nobody else has claimed.
+    fn rebuild_claimed(
+        &self,
+        gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
+    ) -> Result<RebuildStep> {
+        let rebuild = &self.rebuild;
         if let Some(part) = rebuild.claim() {
             // Without all keys there is nothing to wait for.
             rebuild.gather(part, gather).inspect_err(|_| self.close_overlay())?;
@@ -408,7 +434,7 @@ impl Order {
     /// Waits until everything that was queued before is in the tree, which was made; applies it where nobody else does.
     ///
     /// # Errors
-    /// When there was no memory for all keys, or some could not be read.
+    /// When there was no memory for all keys, some could not be read, or a thread that made the tree has panicked.
     pub(crate) fn catch_up(&self) -> Result<()> {
         let barrier = self.options.barrier.then(|| Barrier::raise(&self.barriers));
         for queue in &self.queues {
@@ -423,8 +449,8 @@ impl Order {
             }
         }
         drop(barrier);
-        if let Some(damage) = self.rebuild.damage() {
-            return Err(damage);
+        if let Some(failure) = self.rebuild.failure() {
+            return Err(failure);
         }
         let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
         if is_incomplete { Err(Error::OrderIncomplete) } else { Ok(()) }

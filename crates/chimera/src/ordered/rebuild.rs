@@ -58,8 +58,18 @@ pub(super) struct Rebuild {
     /// Somebody makes the tree.
     is_building: AtomicBool,
     is_stopped: AtomicBool,
-    /// What was damaged, and where.
-    damage: OnceLock<(String, u64)>,
+    failure: OnceLock<Failure>,
+}
+
+/// Why there will be no tree of all keys.
+#[derive(Debug)]
+enum Failure {
+    Damage {
+        what: String,
+        at: u64,
+    },
+    /// A thread that was at it has ended. Nobody else does what it had claimed.
+    Panic,
 }
 
 impl Rebuild {
@@ -74,7 +84,7 @@ impl Rebuild {
             runs: Mutex::default(),
             is_building: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
-            damage: OnceLock::new(),
+            failure: OnceLock::new(),
         }
     }
 
@@ -96,9 +106,12 @@ impl Rebuild {
         (self.keys.load(Ordering::Relaxed), self.expected.load(Ordering::Relaxed))
     }
 
-    /// What was damaged, so that there is no tree of all keys.
-    pub(super) fn damage(&self) -> Option<Error> {
-        self.damage.get().map(|(what, at)| Error::corrupted(what.clone(), *at))
+    /// Why there is no tree of all keys.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure.get().map(|failure| match failure {
+            Failure::Damage { what, at } => Error::corrupted(what.clone(), *at),
+            Failure::Panic => Error::OrderFailed,
+        })
     }
 
     /// Nothing more is to be done.
@@ -155,7 +168,18 @@ impl Rebuild {
             Error::Corrupted { what, at } => (what.clone(), *at),
             other => (other.to_string(), 0),
         };
-        let _ = self.damage.set((what, at));
+        self.give_up(Failure::Damage { what, at });
+    }
+
+    /// A thread that was at a step has panicked: there will be no tree.
+    pub(super) fn fail_by_panic(&self) {
+        log::error!("a thread that made the order of keys has panicked, so scans are refused");
+        self.give_up(Failure::Panic);
+    }
+
+    fn give_up(&self, failure: Failure) {
+        // The first one is told.
+        let _ = self.failure.set(failure);
         // Nobody will ask for them.
         *lock(&self.runs) = Runs::default();
     }

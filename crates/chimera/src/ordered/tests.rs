@@ -124,3 +124,30 @@ fn a_dump_that_there_is_no_memory_for_is_gathered_again() {
         assert_eq!((order.stats().keys, order.is_complete()), (600, true));
     }
 }
+
+/// An order of 64 keys in many parts, which are gathered by steps.
+fn unmade() -> Order {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let order = Order::new(environment, OrderOptions::default().node_bytes(256).part_keys(4), false);
+    order.begin_rebuild(64);
+    order
+}
+
+/// Gathers one key for each part.
+fn gather(positions: RangeInclusive<u64>, run: &mut KeyRun) -> Result<()> {
+    run.push(&positions.start().to_be_bytes());
+    Ok(())
+}
+
+#[test]
+fn scans_are_refused_when_a_thread_that_gathers_keys_panics() {
+    let order = unmade();
+    order.rebuild_step(gather).unwrap();
+    order.changed(b"kept", true);
+    let step = || order.rebuild_step(|_, _| panic!("to be caught"));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)).unwrap_err();
+    assert_eq!(order.rebuild_step(gather).unwrap(), RebuildStep::Done);
+    order.changed(b"later", true);
+    assert!(matches!(order.catch_up(), Err(Error::OrderFailed)));
+    assert!(!order.is_complete() && order.stats().keys_gathered == 1);
+}
