@@ -349,13 +349,13 @@ impl Order {
         let Some(runs) = rebuild.claim_runs() else { return Ok(RebuildStep::Busy) };
         let keys = run::merged(&runs).take_while(|_| !rebuild.is_stopped());
         let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        rebuild.drop_runs(runs);
         if rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
         }
         if let Err(error) = built {
             self.lacks_memory(&error);
         }
-        drop(runs);
         self.close_overlay();
         Ok(RebuildStep::Done)
     }
@@ -524,7 +524,9 @@ impl Order {
             height: tree.height,
             leaves: tree.leaves,
             inner_nodes: tree.inner_nodes,
-            dram_bytes: tree.bytes + self.queues.iter().map(Queue::bytes).sum::<u64>(),
+            dram_bytes: tree.bytes
+                + self.queues.iter().map(Queue::bytes).sum::<u64>()
+                + self.rebuild.bytes(),
             changes: self.queues.iter().map(Queue::issued).sum(),
             waiting: self.queues.iter().map(Queue::waiting).sum(),
             helped: self.helped.load(Ordering::Relaxed),

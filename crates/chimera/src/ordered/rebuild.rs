@@ -55,6 +55,8 @@ pub(super) struct Rebuild {
     keys: AtomicU64,
     expected: AtomicU64,
     runs: Mutex<Runs>,
+    /// Bytes of memory of all runs; changed under their lock.
+    run_bytes: AtomicU64,
     /// Somebody makes the tree.
     is_building: AtomicBool,
     is_stopped: AtomicBool,
@@ -82,6 +84,7 @@ impl Rebuild {
             keys: AtomicU64::new(0),
             expected: AtomicU64::new(0),
             runs: Mutex::default(),
+            run_bytes: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             failure: OnceLock::new(),
@@ -148,15 +151,19 @@ impl Rebuild {
         gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
     ) -> Result<()> {
         let mut run = lock(&self.runs).begun.pop().unwrap_or_default();
-        let before = run.len();
+        let (before, bytes_before) = (run.len(), run.bytes());
         gather(positions, &mut run).inspect_err(|error| self.fail(error))?;
         self.keys.fetch_add((run.len() - before) as u64, Ordering::Relaxed);
-        if run.len() < RUN_KEYS {
-            lock(&self.runs).begun.push(run);
-        } else {
+        let is_long = run.len() >= RUN_KEYS;
+        if is_long {
             run.sort();
-            lock(&self.runs).sorted.push(run);
         }
+        let mut runs = lock(&self.runs);
+        if self.failure.get().is_none() {
+            self.run_bytes.fetch_add(run.bytes() - bytes_before, Ordering::Relaxed);
+            if is_long { runs.sorted.push(run) } else { runs.begun.push(run) }
+        }
+        drop(runs);
         // Release: who counts all parts has all runs.
         self.gathered.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -181,7 +188,20 @@ impl Rebuild {
         // The first one is told.
         let _ = self.failure.set(failure);
         // Nobody will ask for them.
-        *lock(&self.runs) = Runs::default();
+        let mut runs = lock(&self.runs);
+        *runs = Runs::default();
+        self.run_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory for what was gathered and what changed meanwhile, until the tree is made of both.
+    pub(super) fn bytes(&self) -> u64 {
+        self.run_bytes.load(Ordering::Relaxed) + self.overlay.bytes()
+    }
+
+    /// The runs that were claimed have served.
+    pub(super) fn drop_runs(&self, runs: Vec<KeyRun>) {
+        drop(runs);
+        self.run_bytes.store(0, Ordering::Relaxed);
     }
 
     /// All keys, in sorted runs, where all parts were gathered and nobody else was told so.
