@@ -169,7 +169,7 @@ impl Order {
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         Self {
             tree,
-            rebuild: Rebuild::new(),
+            rebuild: Rebuild::new(options.progress.clone()),
             queues: (0..queues).map(|_| Queue::new(options.queue_requests)).collect(),
             environment,
             barriers: AtomicU64::new(0),
