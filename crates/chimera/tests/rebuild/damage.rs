@@ -1,6 +1,8 @@
 //! Damage that is found after the store was opened.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Once;
 
 use chimera::{Db, Error};
 
@@ -62,6 +64,71 @@ fn a_damaged_record_is_counted_and_its_bytes_stay() {
         assert_eq!(find(path, &damaged), (name, at), "nobody has written there");
         let salvaged = Db::open(path, &options().salvage(true)).expect("a store");
         assert_eq!((salvaged.stats().records_damaged, salvaged.len()), (1, model.len() as u64));
+    }
+}
+
+thread_local! {
+    /// What this thread has logged as an error.
+    static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.level() == log::Level::Error {
+            ERRORS.with(|errors| errors.borrow_mut().push(record.args().to_string()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// The errors that `work` logs in this thread.
+fn logged(work: impl FnOnce()) -> Vec<String> {
+    static LOGGER: Once = Once::new();
+    LOGGER.call_once(|| {
+        log::set_logger(&Logger).expect("no other logger");
+        log::set_max_level(log::LevelFilter::Error);
+    });
+    ERRORS.with(RefCell::take);
+    work();
+    ERRORS.with(RefCell::take)
+}
+
+#[test]
+fn damage_is_logged_once_with_its_count() {
+    let directory = scratch();
+    let path = directory.path();
+    let model = fill(path, &options(), 700);
+    for key in model.keys().step_by(10) {
+        let item = [key.clone(), model[key].clone()].concat();
+        let (name, at) = find(path, &item);
+        change(path, &name, |bytes| bytes[at + 9] ^= 16);
+    }
+    let count = model.len().div_ceil(10) as u64;
+    let damaged = bytes_of(path);
+    for closed_early in [false, true] {
+        restore(path, &damaged);
+        let store = Stepped::open(path, &options());
+        let mut found = count;
+        let errors = logged(|| {
+            if closed_early {
+                store.step(8);
+                found = sizes(&store.db).space_damages;
+                assert!((2..count).contains(&found), "{found} of {count}");
+            } else {
+                store.finish();
+                assert_eq!(sizes(&store.db).space_damages, count);
+            }
+            store.db.close().expect("nobody else has it");
+        });
+        let text = format!("damage was found {found} times, first at byte ");
+        assert!(errors.len() == 1 && errors[0].starts_with(&text), "{errors:?}");
     }
 }
 

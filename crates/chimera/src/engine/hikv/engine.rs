@@ -196,6 +196,10 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         Ok(self.rebuild_some())
     }
 
+    fn end_reclaim(&self) {
+        self.end_walk();
+    }
+
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         self.check_step(from, report)
     }

@@ -28,10 +28,17 @@ use crate::sync::{Mutex, lock_relaxing};
 #[derive(Debug, Default)]
 pub(super) struct Rebuild {
     is_pending: AtomicBool,
-    walk: Mutex<Walk>,
+    walking: Mutex<Walking>,
     /// Segments of the index that are walked.
     segments: AtomicU64,
     damages: AtomicU64,
+}
+
+/// What whoever walks has at hand.
+#[derive(Debug, Default)]
+struct Walking {
+    walk: Walk,
+    findings: Findings,
 }
 
 impl Rebuild {
@@ -59,15 +66,15 @@ impl<P: Pmem> Hikv<P> {
     /// Up to 64 entries are looked at, and the first lines of their items. Their segment is locked meanwhile: readers and
     /// writers of its keys wait for some microseconds.
     pub(super) fn rebuild_some(&self) -> Step {
-        let mut walk = lock_relaxing(&self.rebuild.walk, &**self.core.environment());
+        let mut walking = lock_relaxing(&self.rebuild.walking, &**self.core.environment());
         if !self.rebuild.is_pending() {
             return Step::Done;
         }
         let _booked = self.core.book(Operation::Recovery, 0);
-        if self.index.walk(&mut walk, |found| self.mark_found(found)) {
-            self.rebuild.segments.store(walk.segments(), Ordering::Relaxed);
+        if self.walk_some(&mut walking) {
             return Step::More { moved_bytes: 0 };
         }
+        walking.findings.say();
         let empty = self.heap.end_recovery();
         if self.core.poison.check().is_ok() {
             for run in empty {
@@ -84,10 +91,26 @@ impl<P: Pmem> Hikv<P> {
         while self.rebuild_some() != Step::Done {}
     }
 
+    /// A step of the walk; `false` when nothing is left.
+    fn walk_some(&self, walking: &mut Walking) -> bool {
+        let Walking { walk, findings } = walking;
+        let is_more = self.index.walk(walk, |found| self.mark_found(found, findings));
+        self.rebuild.segments.store(walk.segments(), Ordering::Relaxed);
+        self.rebuild.damages.store(findings.damages, Ordering::Relaxed);
+        is_more
+    }
+
+    /// The store is closed: says what was found so far, if the walk has not ended.
+    pub(super) fn end_walk(&self) {
+        if self.rebuild.is_pending() {
+            lock_relaxing(&self.rebuild.walking, &**self.core.environment()).findings.say();
+        }
+    }
+
     /// Marks the items that some slots of the index lead to, while they cannot be freed.
-    fn mark_found(&self, found: &[FoundSlot]) {
+    fn mark_found(&self, found: &[FoundSlot], findings: &mut Findings) {
         found.iter().filter_map(|(_, entry)| *entry).for_each(|(_, at)| self.heap.prefetch(at));
-        let (mut findings, mut value) = (Findings::default(), Vec::new());
+        let mut value = Vec::new();
         for &(slot_at, entry) in found {
             let Some((hash, at)) = entry else {
                 findings.damage(slot_at, "an entry of the index is damaged");
@@ -99,11 +122,6 @@ impl<P: Pmem> Hikv<P> {
                 findings.damage(at, "a record does not match its checksum");
                 self.heap.condemn(at);
             }
-        }
-        if let Some((at, what)) = findings.first {
-            let count = findings.damages;
-            log::error!("damage was found {count} times, first at byte {at}: {what}");
-            self.rebuild.damages.fetch_add(count, Ordering::Relaxed);
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 
-/// What the threads have found together.
-#[derive(Default)]
+/// What was found damaged.
+#[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) damages: u64,
     /// The first damage by position.
@@ -29,6 +29,14 @@ impl Findings {
         self.damages += 1;
         if self.first.is_none_or(|(first, _)| at < first) {
             self.first = Some((at, what));
+        }
+    }
+
+    /// Logs all of it together.
+    pub(super) fn say(&self) {
+        if let Some((at, what)) = self.first {
+            let count = self.damages;
+            log::error!("damage was found {count} times, first at byte {at}: {what}");
         }
     }
 }
