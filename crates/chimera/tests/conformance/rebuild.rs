@@ -9,7 +9,7 @@ use chimera::{Db, Error, ErrorKind, Options, Result, TreeUpdates};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
-use crate::records::{Records, assert_holds, at_once};
+use crate::records::{End, Records, assert_holds, at_once, come_and_go};
 use crate::tools::{Chance, assert_fails, assert_sound, open, scratch};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -261,15 +261,6 @@ const STILL: std::ops::Range<u64> = 0..150;
 const HOT: std::ops::Range<u64> = 150..300;
 const COMING: std::ops::Range<u64> = 300..350;
 
-/// Ends the others also when a check fails.
-struct End<'a>(&'a AtomicBool);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
 fn threads_write_and_scan_while_the_order_is_made(configuration: &Configuration) {
     let directory = scratch();
     filled_store(configuration, directory.path(), HOT.end);
@@ -289,15 +280,7 @@ fn threads_write_and_scan_while_the_order_is_made(configuration: &Configuration)
                     }
                 }
             }
-            1 => {
-                let mut session = db.session();
-                while !is_over.load(Ordering::Acquire) {
-                    configuration.fill(&mut session, COMING, 1);
-                    for number in COMING {
-                        assert!(session.delete(&configuration.key(number)).expect("delete"));
-                    }
-                }
-            }
+            1 => come_and_go(configuration, &db, COMING, &is_over),
             _ => {
                 let ends = End(&is_over);
                 let found: Records = scanned(&db).into_iter().collect();
