@@ -162,6 +162,34 @@ fn position(signature: u64, at: u64) -> u64 {
     at | mixed >> 49 << 48 | 1 << 63
 }
 
+/// A reader looks at no item when it opens the store.
+#[test]
+fn two_entries_of_one_item_are_found_by_a_reader_that_checks() {
+    let directory = scratch();
+    let path = directory.path();
+    fill(path, &options(), 400);
+    let files = bytes_of(path);
+    let mut found = 0;
+    for (name, bytes) in &files {
+        for (at, ..) in entries(bytes).into_iter().step_by(40) {
+            // A slot of the same bucket that is empty.
+            let bucket = at / 64 * 64;
+            let mut slots = (bucket..bucket + 64).step_by(16);
+            let Some(empty) = slots.find(|slot| bytes[*slot..slot + 16] == [0; 16]) else {
+                continue;
+            };
+            restore(path, &files);
+            change(path, &name.to_string_lossy(), |bytes| bytes.copy_within(at..at + 16, empty));
+            let db = Db::open(path, &options().read_only(true)).expect("a store");
+            let report = db.check(None);
+            assert!(report.damages > 0 && report.first_damage.is_some(), "{report:?}");
+            assert!(!db.check(None).is_sound(), "the second time, too");
+            found += 1;
+        }
+    }
+    assert!(found > 2, "{found} forged");
+}
+
 /// Offsets in `bytes` of the slots with an entry, its signature and where it leads to.
 fn entries(bytes: &[u8]) -> Vec<(usize, u64, u64)> {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
