@@ -122,12 +122,18 @@ impl Drop for Barrier<'_> {
     }
 }
 
-/// Dropped by a panic in a step of making the tree: whoever waits for the tree is told.
-struct Watch<'a>(&'a Order);
+/// Dropped by a panic in a step of making the tree, which is not over then: whoever waits for the tree is told.
+struct Watch<'a> {
+    order: &'a Order,
+    is_over: bool,
+}
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        let Self(order) = self;
+        let Self { order, is_over } = self;
+        if *is_over {
+            return;
+        }
         order.rebuild.fail_by_panic();
         // The tree is of no use without all keys.
         order.rebuild.overlay.close(&*order.environment, |_, _| {});
@@ -329,9 +335,9 @@ impl Order {
         if self.is_ready() || self.rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
         }
-        let watch = Watch(self);
+        let mut watch = Watch { order: self, is_over: false };
         let step = self.rebuild_claimed(gather);
-        std::mem::forget(watch);
+        watch.is_over = true;
         step
     }
 

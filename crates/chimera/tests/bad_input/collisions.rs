@@ -73,7 +73,7 @@ fn crafted_keys_are_all_gathered_into_an_order() {
             assert!(scanned.join().expect("no panic") >= 60);
         });
         let keys: Vec<_> = db.scan(..).expect("ordered").map(|record| record.unwrap().0).collect();
-        let mut expected: Vec<_> = (0..70).map(|number| crafted(seed, number).to_vec()).collect();
+        let mut expected: Vec<_> = (0..70).map(|number| crafted(seed, number)).collect();
         expected.sort_unstable();
         assert_eq!(keys, expected);
     }
