@@ -99,7 +99,6 @@ impl Image {
         new: Slot,
         mut is_same: impl FnMut(Slot) -> Result<bool>,
     ) -> Result<Placed> {
-        debug_assert!(new.found().is_some(), "a location of another hash");
         for number in chain(new.hash, self.slots) {
             let slot = self.slot(number);
             if slot.is_empty() {

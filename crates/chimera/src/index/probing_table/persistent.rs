@@ -2,7 +2,9 @@
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::header::{CHUNK_BYTES, Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN};
+use super::header::{
+    CHUNK_BYTES, Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count,
+};
 use super::image::from_media;
 use super::slot::{Found, Slot, decode_unchecked};
 use super::{chain, home, steps};
@@ -47,7 +49,7 @@ impl PersistentTable {
     /// lie.
     #[inline(always)]
     pub(crate) fn from_parts<P: Pmem>(pmem: &P, at: u64, slots: u32) -> Option<Self> {
-        let place = pmem.check(at, Self::bytes_of(slots)).filter(|_| slots > 0)?;
+        let place = pmem.check(at, Self::bytes_of(slots)).filter(|_| is_slot_count(slots))?;
         Some(Self::in_force(place))
     }
 
