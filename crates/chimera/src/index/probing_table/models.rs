@@ -52,7 +52,7 @@ fn beside(
 
 #[test]
 fn loom_an_entry_is_found_whole_or_not_at_all_while_it_is_made() {
-    model::check(3, || {
+    model::check(2, || {
         let tables = tables(&[FIRST]);
         let write = |tables: &Tables| {
             tables.table(0).insert(slot(SECOND, 0), 1).unwrap();
@@ -73,7 +73,7 @@ fn loom_an_entry_is_found_whole_or_not_at_all_while_it_is_made() {
 
 #[test]
 fn loom_an_entry_is_found_while_it_is_replaced_and_never_gets_older() {
-    model::check(3, || {
+    model::check(2, || {
         let tables = tables(&[FIRST, SECOND]);
         let write = |tables: &Tables| {
             let replaced = tables.table(0).upsert(slot(SECOND, 1), 1, |_| Resolve::KeepNew);
@@ -101,7 +101,7 @@ fn loom_a_probe_of_a_table_that_is_used_again_never_sees_another_hash() {
         assert!(super::decode(one, slot(other, 0).location).is_none());
         assert!(super::decode(other, slot(one, 0).location).is_none());
     }
-    model::check(3, || {
+    model::check(2, || {
         let tables = tables(&[FIRST, SECOND]);
         let write = |tables: &Tables| {
             tables.give_back(0);

@@ -21,7 +21,7 @@ const OWNER: u64 = 77;
 fn pool() -> Arc<Pool<Hardware>> {
     let pool = small_pool(Arc::new(RealEnvironment::new()), 1 << 18, 1 << 20);
     // So that there is memory.
-    pool.take_run(BlockKind::new(1, "table"), 512, |_| ()).expect("room");
+    let _run = pool.take_run(BlockKind::new(1, "table"), 512, |_| ()).expect("room");
     pool
 }
 
