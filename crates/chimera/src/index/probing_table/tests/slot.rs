@@ -93,3 +93,14 @@ fn offsets_of_no_record_are_refused() {
     let last = Slot::new(1, OFFSET_END - 8, 24, true).found().unwrap();
     assert_eq!((last.offset, last.is_tombstone), (OFFSET_END - 8, true));
 }
+
+#[test]
+fn no_check_makes_a_location_that_leads_nowhere_an_entry() {
+    // Without an offset, without a size class, and with the size class of memory full of ones.
+    for rest in [5 << 43, 1 << 20, 1 << 20 | 127 << 43] {
+        let is_entry = |check: u64| decode(77, rest | check << 50).is_some();
+        assert_eq!((0..1 << 14).filter(|check| is_entry(*check)).count(), 0, "{rest:#x}");
+    }
+    let is_entry = |check: u64| decode(77, 1 << 20 | 126 << 43 | check << 50).is_some();
+    assert_eq!((0..1 << 14).filter(|check| is_entry(*check)).count(), 1);
+}
