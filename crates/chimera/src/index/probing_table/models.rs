@@ -12,6 +12,8 @@ use crate::sync::under_loom::model;
 const FIRST: u64 = 1;
 const SECOND: u64 = 2;
 const THIRD: u64 = 3;
+/// The hash that every slot had when the table was used before.
+const EARLIER: u64 = 4;
 
 /// The slot of version `version` of the only key with this hash.
 fn slot(hash: u64, version: u64) -> Slot {
@@ -26,9 +28,12 @@ fn find(tables: &Tables, hash: u64) -> Probe<u64> {
     })
 }
 
-/// A table of four slots with the first version of an entry of each hash.
+/// A table of four slots, which was used before, with the first version of an entry of each hash.
 fn tables(hashes: &[u64]) -> Arc<Tables> {
     let tables = Tables::new(4, false);
+    assert_eq!(tables.take(), Ok(0));
+    (0..4).for_each(|version| tables.table(0).insert(slot(EARLIER, version), 4).unwrap());
+    tables.give_back(0);
     assert_eq!(tables.take(), Ok(0));
     for hash in hashes {
         tables.table(0).insert(slot(*hash, 0), 1).unwrap();
@@ -59,6 +64,8 @@ fn loom_an_entry_is_found_whole_or_not_at_all_while_it_is_made() {
             tables.table(0).insert(slot(THIRD, 0), 1).unwrap();
         };
         beside(&tables, write, |tables| {
+            // Neither is the hash of an earlier entry taken for that of the one in the making.
+            assert_eq!(find(tables, EARLIER), Probe::NotThis);
             let third = find(tables, THIRD);
             assert!(matches!(third, Probe::NotThis | Probe::Found(0)), "{third:?}");
             if third == Probe::Found(0) {

@@ -160,6 +160,12 @@ fn a_header_that_cannot_be_is_refused_whatever_its_check() {
         let other = pool.pmem.check(AT + skip, bytes).unwrap();
         assert!(is_corrupted(PersistentTable::open(&pool.pmem, other, OWNER)), "{skip}, {bytes}");
     }
+    // One that is not aligned.
+    let unaligned = pool.pmem.check(2 * AT + 64, to.length()).unwrap();
+    for (word, value) in right.encode(2 * AT + 64).into_iter().enumerate() {
+        pool.pmem.store_u64(2 * AT + 64 + 8 * word as u64, value, SITE);
+    }
+    assert!(is_corrupted(PersistentTable::open(&pool.pmem, unaligned, OWNER)));
     // A copy at another place.
     let mut bytes = vec![0; to.length() as usize];
     pool.pmem.read(to, &mut bytes);

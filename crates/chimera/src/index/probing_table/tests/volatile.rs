@@ -11,6 +11,15 @@ use crate::index::{Resolve, TooManyAlike};
 
 const NO_LIMIT: u32 = u32::MAX;
 
+/// Ends the readers, also when the writer panics.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The newer version stays.
 fn resolve(new: Slot, found: Found) -> Resolve {
     let entered = new.found().unwrap();
@@ -206,6 +215,7 @@ fn readers_find_what_was_entered_beside_a_writer() {
                 }
             });
         }
+        let _ending = Ending(&is_over);
         for version in 0..20 {
             for key in 0..KEYS {
                 let new = slot_of(mixed(key), key, version, false);
@@ -213,7 +223,6 @@ fn readers_find_what_was_entered_beside_a_writer() {
                 entered.fetch_max(key + 1, Ordering::Release);
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     assert_eq!(u64::from(table.len()), KEYS);
 }
@@ -244,6 +253,7 @@ fn readers_of_a_table_that_is_used_again_come_to_an_end_and_see_sound_entries() 
         };
         scope.spawn(reader);
         scope.spawn(reader);
+        let _ending = Ending(&is_over);
         for round in 0..2000 {
             for key in 0..15 {
                 tables.table(number).insert(slot(round + key), NO_LIMIT).unwrap();
@@ -251,6 +261,5 @@ fn readers_of_a_table_that_is_used_again_come_to_an_end_and_see_sound_entries() 
             tables.give_back(number);
             assert_eq!(tables.take(), Ok(number));
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
