@@ -163,12 +163,12 @@ impl PersistentTable {
         mut visit: impl FnMut(Slot) -> Result<()>,
     ) -> Result<u32> {
         let mut damaged = 0;
-        self.scan(pmem, |_, slot| match slot.found() {
-            Some(_) => visit(slot),
-            None => {
-                damaged += u32::from(!slot.is_empty());
-                Ok(())
+        self.scan(pmem, |_, slot| {
+            if slot.found().is_some() {
+                return visit(slot);
             }
+            damaged += u32::from(!slot.is_empty());
+            Ok(())
         })?;
         Ok(damaged)
     }

@@ -82,7 +82,7 @@ pub(crate) fn encode(hash: u64, offset: u64, bytes: u64, is_tombstone: bool) -> 
     let is_valid = 0 < offset && offset < OFFSET_END && offset.is_multiple_of(UNIT_BYTES);
     assert!(is_valid, "no record can lie at {offset}");
     let tombstone = if is_tombstone { TOMBSTONE } else { 0 };
-    let low = offset / UNIT_BYTES | tombstone | class_of(bytes) << CLASS_SHIFT;
+    let low = (offset / UNIT_BYTES) | tombstone | class_of(bytes) << CLASS_SHIFT;
     low | check(hash, low) << CHECK_SHIFT
 }
 

@@ -92,7 +92,7 @@ fn homes_are_spread_over_any_number_of_slots_and_never_sink() {
         assert_eq!(home(u64::MAX, slots), slots - 1);
         let step = (1_u64 << 32) / u64::from(slots);
         for slot in (0..u64::from(slots)).step_by((slots / 16) as usize) {
-            let hash = mixed(slot) << 32 | slot * step + step / 2;
+            let hash = mixed(slot) << 32 | (slot * step + step / 2);
             assert!(
                 home(hash, slots).abs_diff(slot as u32) <= 1 + (slots >> 10),
                 "{slot} of {slots}"

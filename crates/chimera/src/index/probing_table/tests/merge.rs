@@ -59,7 +59,9 @@ impl Sources {
             if !is_persistent {
                 let number = sources.tables.take().unwrap();
                 let table = sources.tables.table(number);
-                slots.iter().for_each(|slot| table.insert(*slot, u32::MAX).unwrap());
+                for slot in slots {
+                    table.insert(*slot, u32::MAX).unwrap();
+                }
                 sources.places.push(Err(number));
                 continue;
             }

@@ -65,7 +65,7 @@ fn no_flipped_bit_makes_an_empty_slot_an_entry() {
 fn sizes_are_rounded_up_by_a_quarter_at_most() {
     let mut last = 0;
     let sizes = (1..5000).chain((12..34).flat_map(|shift| {
-        (0..32_u64).flat_map(move |part| [0, 1, 8].map(|more| (32 + part << shift - 5) + more))
+        (0..32_u64).flat_map(move |part| [0, 1, 8].map(|more| ((32 + part) << (shift - 5)) + more))
     }));
     for bytes in sizes {
         let rounded = rounded_bytes(bytes);
