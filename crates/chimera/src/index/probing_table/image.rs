@@ -1,6 +1,4 @@
 //! [`Image`]: a table that is being made, in DRAM, as it will lie in persistent memory.
-//!
-//! On media the location of a slot is inverted. So memory that was zeroed is damage, and not an empty slot.
 
 use chimera_pmem::{Extent, Pmem, Site};
 use zerocopy::IntoBytes;
@@ -33,18 +31,6 @@ pub(super) enum Placed {
     Full,
 }
 
-/// The words of a slot, as they lie on media.
-#[inline(always)]
-fn to_media(slot: Slot) -> [u64; 2] {
-    [slot.hash, !slot.location]
-}
-
-/// The slot that two words on media make.
-#[inline(always)]
-pub(super) fn from_media(hash: u64, word: u64) -> Slot {
-    Slot { hash, location: !word }
-}
-
 impl Image {
     /// A buffer without memory.
     pub(crate) fn new() -> Self {
@@ -63,7 +49,7 @@ impl Image {
         (self.slots, self.entries) = (slots, 0);
         self.words.clear();
         self.words.resize(HEADER_WORDS + 2 * slots as usize, 0);
-        let empty = to_media(Slot::EMPTY);
+        let empty = Slot::EMPTY.to_media();
         self.words[HEADER_WORDS..].as_chunks_mut::<2>().0.fill(empty);
     }
 
@@ -102,7 +88,7 @@ impl Image {
         for number in chain(new.hash, self.slots) {
             let slot = self.slot(number);
             if slot.is_empty() {
-                self.words_of(number).copy_from_slice(&to_media(new));
+                self.words_of(number).copy_from_slice(&new.to_media());
                 self.entries += 1;
                 return Ok(Placed::Entered);
             }
@@ -184,7 +170,7 @@ impl Image {
     #[inline(always)]
     fn slot(&self, number: u32) -> Slot {
         let at = HEADER_WORDS + 2 * number as usize;
-        from_media(self.words[at], self.words[at + 1])
+        Slot::from_media([self.words[at], self.words[at + 1]])
     }
 
     #[inline(always)]

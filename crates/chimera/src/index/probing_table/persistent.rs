@@ -5,7 +5,6 @@ use chimera_pmem::{Extent, Pmem};
 use super::header::{
     CHUNK_BYTES, Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count,
 };
-use super::image::from_media;
 use super::slot::{Found, Slot, decode_unchecked};
 use super::{chain, home, steps};
 use crate::index::Probe;
@@ -107,7 +106,7 @@ impl PersistentTable {
     ) -> Result<Probe<T>> {
         for number in chain(hash, self.slots()) {
             let at = self.offset(number);
-            let slot = from_media(pmem.load_u64(at), pmem.load_u64(at + 8));
+            let slot = Slot::from_media([pmem.load_u64(at), pmem.load_u64(at + 8)]);
             if slot.is_empty() {
                 break;
             }
@@ -205,8 +204,7 @@ impl PersistentTable {
             let chunk = &mut buffer[..length as usize];
             checksum = checksum.with(pmem.read_sum(from, chunk));
             for words in chunk.as_chunks::<8>().0.as_chunks::<2>().0 {
-                let [hash, location] = words.map(u64::from_le_bytes);
-                visit(number, from_media(hash, location))?;
+                visit(number, Slot::from_media(words.map(u64::from_le_bytes)))?;
                 number += 1;
             }
             at += length;

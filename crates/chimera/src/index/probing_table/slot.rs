@@ -8,6 +8,8 @@
 //! probability 1 - 2^-14. An entry has an offset and a size class that are not 0, so no flipped bit makes it an empty slot,
 //! nor an empty slot an entry.
 //!
+//! In persistent memory the location is inverted. So memory that was zeroed is damage, and not an empty slot.
+//!
 //! The size class is the number of bytes of the record, rounded up to three significant bits: by a quarter at most. So
 //! the bytes of a record that is superseded are known without reading it.
 
@@ -58,6 +60,18 @@ impl Slot {
     /// The slot of a record at `offset`: see [`encode`].
     pub(crate) fn new(hash: u64, offset: u64, bytes: u64, is_tombstone: bool) -> Self {
         Self { hash, location: encode(hash, offset, bytes, is_tombstone) }
+    }
+
+    /// Its words, as they lie on media.
+    #[inline(always)]
+    pub(super) fn to_media(self) -> [u64; 2] {
+        [self.hash, !self.location]
+    }
+
+    /// The slot of two words on media.
+    #[inline(always)]
+    pub(super) fn from_media([hash, word]: [u64; 2]) -> Self {
+        Self { hash, location: !word }
     }
 
     /// Whether it has no entry.
