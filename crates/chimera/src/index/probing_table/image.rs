@@ -59,8 +59,8 @@ impl Image {
         entries.into_iter().all(|slot| self.enter(slot))
     }
 
-    /// Makes this the table of so many slots with those entries of another image for which `keep` says so. `false` when there is no
-    /// room for all.
+    /// Makes this the table of so many slots with those entries of another image for which `keep` says so. `false` when
+    /// there is no room for all.
     ///
     /// # Cost
     /// All lines of both.
@@ -78,8 +78,8 @@ impl Image {
         matches!(self.place(slot, |_| Ok(false)), Ok(Placed::Entered))
     }
 
-    /// Enters the slot of a key, unless it has an entry already. `is_same` says whether that of an entry of the same hash is
-    /// the same key.
+    /// Enters the slot of a key, unless it has an entry already. `is_same` says whether that of an entry of the same
+    /// hash is the same key.
     pub(super) fn place(
         &mut self,
         new: Slot,
@@ -136,15 +136,15 @@ impl Image {
         self.words.capacity() as u64 * 8
     }
 
-    /// Writes the table to the start of `to`. `owner` is what [`PersistentTable::open`] is to be told: different for any two
-    /// tables that may lie in the same place one after the other.
+    /// Writes the table to the start of `to`. `owner` is what [`PersistentTable::open`] is to be told: different for
+    /// any two tables that may lie in the same place one after the other.
     ///
     /// # Panics
     /// When `to` is too short, or not aligned to [`TABLE_ALIGN`].
     ///
     /// # Durability
-    /// Durable after this thread's next fence, which the caller does before anything leads to the table. Nobody touches the
-    /// table before that fence, by the rule of [`Pmem::copy_nt`].
+    /// Durable after this thread's next fence, which the caller does before anything leads to the table. Nobody touches
+    /// the table before that fence, by the rule of [`Pmem::copy_nt`].
     ///
     /// # Cost
     /// All lines, in one piece, past the cache.

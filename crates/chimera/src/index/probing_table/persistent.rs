@@ -125,8 +125,8 @@ impl PersistentTable {
         Ok(Probe::NotThis)
     }
 
-    /// Hands every entry to `visit`, in the order of the slots, and verifies the table: header, checksum, number of entries,
-    /// the check of each slot. `visit` sees at most as many entries as the header says.
+    /// Hands every entry to `visit`, in the order of the slots, and verifies the table: header, checksum, number of
+    /// entries, the check of each slot. `visit` sees at most as many entries as the header says.
     ///
     /// # Errors
     /// `Corrupted` for damage, `visit` having seen some of the entries: what it has made of them is to be thrown away. An
@@ -154,8 +154,8 @@ impl PersistentTable {
         if is_whole || pmem.skips(steps::TABLE_CHECK) { Ok(()) } else { Err(self.damaged()) }
     }
 
-    /// As [`for_each`](Self::for_each), but that damaged slots are left out, for salvage. Returns how many they are. Whether the
-    /// checksum matches is not looked at.
+    /// As [`for_each`](Self::for_each), but that damaged slots are left out, for salvage. Returns how many they are.
+    /// Whether the checksum matches is not looked at.
     pub(crate) fn for_each_sound<P: Pmem>(
         self,
         pmem: &P,

@@ -4,9 +4,9 @@
 //! slot       [hash: 8] [location: 8]; zeros if it is empty
 //! location   [offset / 8: 42 bits | tombstone: 1 | size class: 7 | check: 14]
 //! ```
-//! The check binds the hash and the rest of the location. A flipped bit of either is noticed for certain, other damage with
-//! probability 1 - 2^-14. An entry has an offset and a size class that are not 0, so no flipped bit makes it an empty slot,
-//! nor an empty slot an entry.
+//! The check binds the hash and the rest of the location. A flipped bit of either is noticed for certain, other damage
+//! with probability 1 - 2^-14. An entry has an offset and a size class that are not 0, so no flipped bit makes it an
+//! empty slot, nor an empty slot an entry.
 //!
 //! In persistent memory the location is inverted. So memory that was zeroed is damage, and not an empty slot.
 //!

@@ -245,8 +245,8 @@ impl<'t> VolatileTable<'t> {
 
 /// For the writer: one thread at a time.
 impl VolatileTable<'_> {
-    /// Makes the location of a slot that of its key, unless the key has a newer one. `resolve` is asked about the entries of
-    /// the same hash, one after the other. At most `alike_max` other keys may have the hash.
+    /// Makes the location of a slot that of its key, unless the key has a newer one. `resolve` is asked about the
+    /// entries of the same hash, one after the other. At most `alike_max` other keys may have the hash.
     ///
     /// # Errors
     /// When there is no room, or there are too many entries of the hash.
