@@ -37,6 +37,15 @@ impl Bar {
         let shared = Arc::clone(&self.shared);
         Arc::new(move |done, whole| shared.show(done, whole))
     }
+
+    /// As [`callback`](Self::callback), of work that follows on other work. The bar of that disappears.
+    pub(crate) fn callback_after(&self, earlier: &Self) -> Progress {
+        let (show, earlier) = (self.callback(), Arc::clone(&earlier.shared));
+        Arc::new(move |done, whole| {
+            earlier.clear();
+            show(done, whole);
+        })
+    }
 }
 
 impl Shared {
@@ -55,12 +64,16 @@ impl Shared {
         // Threads report in any order.
         bar.set_position(done.max(bar.position()));
     }
+
+    fn clear(&self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = self.shared.bar.get() {
-            bar.finish_and_clear();
-        }
+        self.shared.clear();
     }
 }

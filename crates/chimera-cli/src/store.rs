@@ -23,7 +23,29 @@ const SUPERBLOCK_BYTES: usize = 8192;
 /// # Errors
 /// As [`Db::open`].
 pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> {
-    let bar = Bar::new("opening", "blocks");
+    open_with_bar(path, options, Bar::new("opening", "blocks"))
+}
+
+/// Opens a store to scan it. The bar shows how far the order of its keys is, and is to be dropped when a scan has begun.
+///
+/// # Errors
+/// As [`Db::open`].
+pub(crate) fn open_ordered(
+    path: &Path,
+    options: Options,
+) -> Result<(Db, Option<Bar>), chimera::Error> {
+    let (opening, ordering) = (Bar::new("opening", "blocks"), Bar::new("sorting", "keys"));
+    let options = options.ordered(true);
+    let options = match opening.as_ref().zip(ordering.as_ref()) {
+        Some((opening, ordering)) => {
+            options.order(|order| order.progress(ordering.callback_after(opening)))
+        }
+        None => options,
+    };
+    Ok((open_with_bar(path, options, opening)?, ordering))
+}
+
+fn open_with_bar(path: &Path, options: Options, bar: Option<Bar>) -> Result<Db, chimera::Error> {
     // A command is done long before a pass would be.
     let options = options.scrub_every(None);
     let options = match &bar {
@@ -53,9 +75,9 @@ pub(crate) fn open_to_read_at(path: &Path, salvage: bool) -> Result<Db, Failure>
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_scan(arguments: &StoreArguments) -> Result<Db, Failure> {
+pub(crate) fn open_to_scan(arguments: &StoreArguments) -> Result<(Db, Option<Bar>), Failure> {
     let options = Options::new().read_only(true).salvage(arguments.salvage);
-    Ok(open(&arguments.place.path, options.ordered(true))?)
+    Ok(open_ordered(&arguments.place.path, options)?)
 }
 
 /// How a store is opened for the writes of one command.

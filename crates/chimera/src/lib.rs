@@ -56,6 +56,8 @@ mod types;
 pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
 };
+#[cfg(feature = "chameleon-engine")]
+pub use engine::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Consistency, Demand, EngineInspect, EngineKind,
     EngineStats, FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport,

@@ -1,6 +1,6 @@
 //! A pool as large as `Options::pool_bytes_for` says has room for what was asked for, and is not much larger.
 
-use chimera::{Db, Demand, Error, Geometry, Options, RecordLayout};
+use chimera::{Db, Demand, EngineKind, Error, Geometry, Options, RecordLayout};
 
 const RECORDS: u64 = 4000;
 
@@ -114,4 +114,28 @@ fn what_no_pool_can_hold_is_refused() {
     ] {
         assert!(matches!(outcome, Err(Error::InvalidOptions(_))), "{outcome:?}");
     }
+}
+
+/// The longest value that a store of HiKV takes, whose segments have so many bytes. Nothing is written.
+fn longest_value(segment_bytes: Option<u64>) -> usize {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options::new().engine(EngineKind::Hikv).populate_ahead_bytes(0).huge_pages(false);
+    let options = match segment_bytes {
+        Some(bytes) => options.segment_bytes(bytes),
+        None => options,
+    };
+    let db = Db::open(directory.path().join("store"), &options).expect("opens");
+    // Never touched, so it takes no memory.
+    match db.put(b"key", &vec![0; (1 << 30) + 1]) {
+        Err(Error::ValueLength { most, .. }) => most,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As docs/FORMAT.md and `Options::segment_bytes` say.
+#[test]
+fn a_value_of_hikv_fits_into_a_segment() {
+    let most = longest_value(None);
+    assert_eq!(most, 1_073_733_536);
+    assert_eq!(longest_value(Some((1 << 30) + (2 << 20))), 1 << 30);
 }

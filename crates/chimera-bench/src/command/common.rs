@@ -74,11 +74,16 @@ pub struct Common {
     #[arg(long, value_name = "MODE", value_delimiter = ',', default_value = "always")]
     #[arg(help_heading = "Store")]
     pub verify_reads: Vec<VerifyReads>,
-    /// Whether keys are kept in their order: none, asynchronous (the tree learns of a write later), synchronous. Several
-    /// take turns in one run (core and ycsb): the difference is what order costs
+    /// Whether keys are kept in their order: none, asynchronous (the tree learns of a write later), synchronous, partitioned
+    /// (as asynchronous, in several trees with a range of keys each). Several take turns in one run (core and ycsb): the
+    /// difference is what order costs
     #[arg(long, value_name = "UPDATES", value_delimiter = ',', default_value = "none")]
     #[arg(num_args = 0..=1, default_missing_value = "asynchronous", help_heading = "Store")]
     pub order: Vec<OrderChoice>,
+    /// Trees of a partitioned order, which have equal ranges of the keys
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=64))]
+    #[arg(value_name = "N", help_heading = "Store")]
+    pub trees: u8,
 
     /// Records loaded before what is measured [default: 1000000]
     #[arg(long, value_name = "N", help_heading = "Work")]
@@ -213,6 +218,8 @@ impl Common {
             latency_sampling: self.latency_sampling,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            trees: usize::from(self.trees),
+            barrier: false,
             pool: None,
             flush: true,
             block_shift_bytes: 0,

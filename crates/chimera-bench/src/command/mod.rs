@@ -2,10 +2,12 @@
 
 mod adaption;
 mod benchmark;
+mod beside_scans;
 mod common;
 pub(crate) mod core;
 mod floor;
 mod growth;
+mod indexes;
 mod memory;
 mod reclaim;
 mod recovery;
@@ -18,10 +20,12 @@ use crate::error::{BenchError, Result};
 use crate::report::{plot, table};
 pub use adaption::AdaptionArguments;
 use benchmark::measure;
+pub use beside_scans::BesideScansArguments;
 pub use common::Common;
 pub use core::CoreArguments;
 pub use floor::FloorArguments;
 pub use growth::GrowthArguments;
+pub use indexes::IndexesArguments;
 pub use memory::MemoryArguments;
 pub use reclaim::ReclaimArguments;
 pub use recovery::RecoveryArguments;
@@ -51,6 +55,10 @@ pub enum BenchCommand {
     /// A fixed pool of threads that serve or apply changes of the order of keys, divided as HiKV does, against
     /// fixed divisions
     Adaption(AdaptionArguments),
+    /// One writer alone, and beside a thread that scans so many times a second
+    BesideScans(BesideScansArguments),
+    /// Kinds of indexes in DRAM (hash table, B-tree, skip list), and stores of hikv without and with order
+    Indexes(IndexesArguments),
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
@@ -69,6 +77,8 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Reclaim(arguments) => measure(arguments)?,
         BenchCommand::Variants(arguments) => measure(arguments)?,
         BenchCommand::Adaption(arguments) => measure(arguments)?,
+        BenchCommand::BesideScans(arguments) => measure(arguments)?,
+        BenchCommand::Indexes(arguments) => measure(arguments)?,
     };
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;

@@ -6,12 +6,15 @@ mod engines;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use chimera_pmem::Medium;
+use chimera::Db;
+use chimera_pmem::{Hardware, Medium};
 use clap::Parser;
 
 use super::benchmark::{Benchmark, measure};
 use super::*;
+use crate::driver::pass::demand;
 use crate::driver::setup::Setup;
+use crate::driver::store::Store;
 use crate::report::Report;
 use crate::report::{RatioRow, Reclamation, Row};
 
@@ -47,6 +50,8 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::Reclaim(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Variants(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Adaption(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::BesideScans(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Indexes(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
     }?;
     Ok(report)
 }
@@ -148,9 +153,30 @@ fn ordered_stores_are_scanned() {
         ["hikv-ordered", "hikv-ordered-synchronous", "viper-ordered", "viper-ordered-synchronous"];
     assert!(names.iter().eq(&expected), "{names:?}");
     assert_eq!(report.rows.iter().filter(|row| row.operation == "scan").count(), expected.len());
+    let line = format!("core {TINY} --engine hikv --any-size --order asynchronous,partitioned");
+    let report = run_line(&line).expect("runs");
+    for engine in ["hikv-ordered", "hikv-ordered-partitioned"] {
+        let is_it = |row: &&Row| row.engine == engine && row.operation == "scan";
+        assert!(report.rows.iter().any(|row| is_it(&row)), "{engine}: {:?}", report.rows);
+        assert!(report.stores.iter().any(|store| store.facts.engine == engine), "{engine}");
+    }
     // Beside stores without order nothing is scanned.
     let report = run_line(&format!("core {TINY} --order none,asynchronous")).expect("runs");
     assert!(report.rows.iter().all(|row| row.operation != "scan"));
+}
+
+#[test]
+fn a_partitioned_order_has_as_many_trees_as_asked_for() {
+    for (options, trees) in [("partitioned", 4), ("partitioned --trees 3", 3), ("asynchronous", 1)]
+    {
+        let line = format!("core {TINY} --medium anonymous --order {options}");
+        let BenchCommand::Core(arguments) = parse(&line) else { panic!() };
+        let setup = arguments.setups().expect("valid").remove(0);
+        let demand = demand(&setup, &[], 1);
+        let db: Db<Hardware> = Store::create(&setup, Path::new(""), &demand).expect("made");
+        assert_eq!(db.stats().order.expect("ordered").trees, trees, "{options}");
+        assert_eq!(db.facts().engine, setup.name(), "{options}");
+    }
 }
 
 #[test]
@@ -228,6 +254,64 @@ fn adaption_compares_divisions_of_a_pool() {
     }
     let error = run_line("adaption --order synchronous").expect_err("nothing is applied later");
     assert!(error.to_string().contains("no --order"), "{error}");
+}
+
+#[test]
+fn a_writer_is_measured_alone_and_beside_scans() {
+    for (options, barriers, threads) in [
+        ("--barrier", 2, 3),
+        ("--engine hikv --any-size --order synchronous --inserts 0 --medium anonymous", 1, 2),
+        ("--inserts 100 --scans-per-second 100000 --scan-length 3 --medium anonymous", 1, 3),
+    ] {
+        let report = run_line(&format!("beside-scans {TINY} {options}")).expect("runs");
+        assert_eq!(report.rows.len(), 2 * barriers, "{options}");
+        let beside = report.beside_scans.clone().expect("compared");
+        assert_eq!((beside.rows.len(), beside.threads), (barriers, threads), "{options}");
+        assert_eq!(report.oversubscribed, threads > report.machine.cores);
+        for (number, row) in beside.rows.iter().enumerate() {
+            assert_eq!(row.barrier, number == 1);
+            assert!(row.throughput_ratio > 0.0 && row.scans_per_second > 0.0, "{row:?}");
+            // One pass for throughput and one for latency.
+            let latency = &row.scan_latency_ns;
+            assert!(row.scans >= 2 && latency.mean > 0.0 && latency.p999 >= latency.p50, "{row:?}");
+        }
+        let text = table::text(&report);
+        for part in ["no barrier", "write/beside scans", &format!("{threads} threads on")] {
+            assert!(text.contains(part), "`{part}` is missing in:\n{text}");
+        }
+    }
+    for (options, part) in [
+        ("--threads 2", "one writer"),
+        ("--engine dram-map", "one engine"),
+        ("--order asynchronous,synchronous", "one mode"),
+        ("--duration 1", "no duration"),
+    ] {
+        let error = run_line(&format!("beside-scans {options}")).expect_err("senseless");
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn kinds_of_indexes_are_compared() {
+    for options in ["", "--key-size 8 --order synchronous --medium anonymous"] {
+        let report = run_line(&format!("indexes {TINY} {options}")).expect("runs");
+        let ordered = if options.is_empty() { "hikv-ordered" } else { "hikv-ordered-synchronous" };
+        let kinds = ["hash-table", "b-tree", "skip-list", "hikv", ordered];
+        let stores: Vec<_> = report.stores.iter().map(|it| it.facts.engine.as_str()).collect();
+        assert_eq!(stores, kinds);
+        assert!(report.stores.iter().all(|store| store.verified_records == Some(4000)));
+        let rows: Vec<_> = report.rows.iter().map(|row| (&*row.operation, &*row.engine)).collect();
+        let mut expected: Vec<_> = kinds.iter().map(|kind| ("insert", *kind)).collect();
+        expected.extend(kinds.iter().map(|kind| ("get", *kind)));
+        expected.extend([("scan", "b-tree"), ("scan", "skip-list"), ("scan", ordered)]);
+        assert_eq!(rows, expected);
+        assert!(report.rows.iter().all(|row| row.ops_per_second > 0.0 && row.latency_ns.p50 > 0));
+        assert!(table::text(&report).contains("skip-list: DRAM not known"));
+    }
+    for options in ["--engine hikv-wal", "--threads 2", "--key-size 12", "--value-size 200"] {
+        let outcome = run_line(&format!("indexes {TINY} {options}"));
+        assert!(matches!(outcome, Err(BenchError::Arguments(_))), "{options}: {outcome:?}");
+    }
 }
 
 #[test]
@@ -361,6 +445,7 @@ fn senseless_arguments_are_refused() {
         "core --index tape",
         "core --populate --growing",
         "core --order sorted",
+        "core --order partitioned --trees 1",
         "ycsb --workload g",
     ] {
         let words = std::iter::once("bench").chain(line.split_whitespace());

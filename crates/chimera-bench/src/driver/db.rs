@@ -43,9 +43,12 @@ impl<B: Backend> Store for Db<B> {
 
     fn facts(&self) -> Facts {
         let (hardware, stats) = (self.pmem().hardware(), self.stats());
-        let order = stats.order.as_ref().map_or(OrderChoice::None, |order| match order.queues {
-            0 => OrderChoice::Synchronous,
-            _ => OrderChoice::Asynchronous,
+        let order = stats.order.as_ref().map_or(OrderChoice::None, |order| {
+            match (order.queues, order.trees) {
+                (0, _) => OrderChoice::Synchronous,
+                (_, 2..) => OrderChoice::Partitioned,
+                _ => OrderChoice::Asynchronous,
+            }
         });
         let has_log = |hikv: &HikvStats| hikv.consistency == Consistency::WriteAheadLog;
         let engine = match &stats.details {

@@ -34,7 +34,7 @@ struct Shard(RwLock<Map>);
 
 /// The hash that the store itself uses, so that both sides pay the same for it.
 #[derive(Default)]
-struct KeyHasher(u64);
+pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     #[inline]

@@ -19,7 +19,7 @@ pub(crate) struct Ledger {
 
 /// Records that were loaded and are live.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Population {
+pub(crate) struct Population {
     pub(super) loaded: u64,
     thinned: bool,
 }
@@ -54,7 +54,7 @@ impl Ledger {
         self.thinned && number < self.loaded && number.is_multiple_of(3)
     }
 
-    pub(super) fn population(&self) -> Population {
+    pub(crate) fn population(&self) -> Population {
         Population { loaded: self.loaded, thinned: self.thinned }
     }
 

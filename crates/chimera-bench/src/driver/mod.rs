@@ -1,14 +1,14 @@
 //! How workloads are run and measured. Knows stores and clocks, nothing of arguments and output.
 //!
 //! - `engine`: what can be measured; `setup`: what is to be measured, decided.
-//! - `store`: the traits that drivers drive; `db`, `dram_map`: their implementers; `backend`: the
+//! - `store`: the traits that drivers drive; `db`, `dram_map`, `dram_index`: their implementers; `backend`: the
 //!   persistence seam that stores lie on.
 //! - `workspace`: the directory that stores are made in; `marked`: what may be removed from it.
 //! - `clock`: the loops that operations run in, with and without a clock reading for each.
 //! - `worker`: one thread's session and its operations; `phase`: threads doing one kind of work; `ledger`:
 //!   which records a store has then.
 //! - `pass`: a store from its creation through its phases; `turns`: all passes of all engines.
-//! - `pool`: threads that serve, or apply changes of the order of keys, as is decided.
+//! - `beside`: a thread that scans beside other work; `pool`: threads that serve, or apply changes of the order of keys, as is decided.
 //! - `counting`: the same phases with exact counters; `verify`: whether everything is still there;
 //!   `recovery`: how long opening takes; `conclusion`: the last two after the last pass.
 //!
@@ -19,10 +19,12 @@
 //! take turns, pass by pass, and another one comes first each time.
 
 pub(crate) mod backend;
+pub(crate) mod beside;
 pub(crate) mod clock;
 pub(crate) mod conclusion;
 pub(crate) mod counting;
 pub(crate) mod db;
+pub(crate) mod dram_index;
 pub(crate) mod dram_map;
 pub(crate) mod engine;
 pub(crate) mod ledger;

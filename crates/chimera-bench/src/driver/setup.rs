@@ -81,6 +81,10 @@ pub(crate) struct Setup {
     pub(crate) latency_sampling: Option<u32>,
     pub(crate) verify_reads: VerifyReads,
     pub(crate) order: OrderChoice,
+    /// Trees of a partitioned order.
+    pub(crate) trees: usize,
+    /// Whether scans hold up writers.
+    pub(crate) barrier: bool,
     /// Threads that apply the changes of the order themselves, which has none of its own then.
     pub(crate) pool: Option<usize>,
     pub(crate) flush: bool,
@@ -101,6 +105,8 @@ pub enum OrderChoice {
     Asynchronous,
     /// Before the write returns.
     Synchronous,
+    /// Later, in several trees, each of which has a fixed range of keys (HiKV-par).
+    Partitioned,
 }
 
 impl std::fmt::Display for OrderChoice {
@@ -109,6 +115,7 @@ impl std::fmt::Display for OrderChoice {
             Self::None => "none",
             Self::Asynchronous => "asynchronous",
             Self::Synchronous => "synchronous",
+            Self::Partitioned => "partitioned",
         })
     }
 }
@@ -116,9 +123,11 @@ impl std::fmt::Display for OrderChoice {
 impl std::str::FromStr for OrderChoice {
     type Err = String;
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let all = [Self::None, Self::Asynchronous, Self::Synchronous];
+        let all = [Self::None, Self::Asynchronous, Self::Synchronous, Self::Partitioned];
         let named = all.into_iter().find(|choice| choice.to_string() == text);
-        named.ok_or_else(|| format!("unknown order `{text}`; none, asynchronous, synchronous"))
+        named.ok_or_else(|| {
+            format!("unknown order `{text}`; {}", all.map(|it| it.to_string()).join(", "))
+        })
     }
 }
 
@@ -132,6 +141,7 @@ pub(crate) fn name_of(engine: &str, verify_reads: VerifyReads, order: OrderChoic
         OrderChoice::None => name,
         OrderChoice::Asynchronous => name + "-ordered",
         OrderChoice::Synchronous => name + "-ordered-synchronous",
+        OrderChoice::Partitioned => name + "-ordered-partitioned",
     }
 }
 
@@ -177,9 +187,14 @@ impl Setup {
             .durability(self.durability)
             .verify_reads(self.verify_reads)
             .ordered(self.order != OrderChoice::None)
-            .order(|order| order.updates(updates))
+            .order(|order| order.updates(updates).barrier(self.barrier))
             .scrub_every(None)
             .flush(self.flush);
+        // Keys are random words, so that equal ranges have equally many.
+        let options = match self.order {
+            OrderChoice::Partitioned => options.order(|order| order.trees(self.trees)),
+            _ => options,
+        };
         let options = match self.pool {
             Some(threads) => options.order(|order| order.threads(0).queues(threads)),
             None => options,
@@ -255,6 +270,8 @@ impl Setup {
             latency_sampling: None,
             verify_reads: VerifyReads::Always,
             order: OrderChoice::None,
+            trees: 4,
+            barrier: false,
             pool: None,
             flush: true,
             block_shift_bytes: 0,

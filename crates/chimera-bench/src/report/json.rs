@@ -6,6 +6,7 @@ use chimera::RecordLayout;
 use chimera_pmem::instrumented::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::beside_scans::BesideScans;
 use super::updates::UpdatesRow;
 use crate::driver::setup::Setup;
 use crate::results::machine::{Machine, cores};
@@ -85,6 +86,9 @@ pub struct Report {
     /// `adaption`: a pool of threads, divided in several ways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adaption: Option<Adaption>,
+    /// `beside-scans`: a writer alone and beside scans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside_scans: Option<BesideScans>,
 }
 
 /// How much slower the engine is than its floor.
@@ -264,6 +268,7 @@ impl Report {
             reclamation: None,
             memory: None,
             adaption: None,
+            beside_scans: None,
         }
     }
 }

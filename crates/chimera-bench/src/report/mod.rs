@@ -1,5 +1,6 @@
 //! Results as JSON, as a table, as figures.
 
+mod beside_scans;
 mod columns;
 mod json;
 pub(crate) mod plot;
@@ -8,6 +9,7 @@ mod updates;
 
 pub use crate::results::machine::Machine;
 pub use crate::results::rows::{ApartRow, Counters, Facts, Latency, RecoveryRow, Row, StoreRow};
+pub use beside_scans::{BesideScans, BesideScansRow};
 pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,
 };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::beside_scans;
 use super::columns::Table;
 use super::json::Report;
 use crate::results::rows::{Counters, Row, StoreRow};
@@ -26,6 +27,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     reclamation(out, report)?;
     memory(out, report)?;
     adaption(out, report)?;
+    report.beside_scans.iter().try_for_each(|it| beside_scans::write(out, it))?;
     if report.command != "memory" {
         writeln!(out)?;
         report.stores.iter().try_for_each(|store| needs(out, report, store))?;
@@ -43,7 +45,11 @@ fn needs(out: &mut String, report: &Report, store: &StoreRow) -> std::fmt::Resul
     if compares(report) {
         write!(out, "{}: ", store.facts.engine)?;
     }
-    write!(out, "DRAM {:.1} B per key", store.dram_bytes_per_key)?;
+    if store.dram_bytes_per_key > 0.0 {
+        write!(out, "DRAM {:.1} B per key", store.dram_bytes_per_key)?;
+    } else {
+        write!(out, "DRAM not known")?;
+    }
     if store.space_amplification > 0.0 {
         write!(out, ", space amplification {:.3}", store.space_amplification)?;
     }

@@ -131,6 +131,18 @@ mod tests {
     }
 
     #[test]
+    fn equal_ranges_have_equally_many_keys() {
+        for bytes in [2, 5, 8, 16, 24] {
+            let keys = Keys::new(bytes, 7);
+            let mut counts = [0_i32; 4];
+            for number in 0..40_000 {
+                counts[usize::from(key(&keys, number)[0] >> 6)] += 1;
+            }
+            assert!(counts.iter().all(|count| (count - 10_000).abs() < 500), "{bytes}: {counts:?}");
+        }
+    }
+
+    #[test]
     fn the_seed_matters() {
         assert_ne!(Keys::new(16, 1).word(0), Keys::new(16, 2).word(0));
     }

@@ -59,10 +59,12 @@ impl Delete {
 
     fn all(&self, context: &mut Context) -> Result<(), Failure> {
         let range = self.range.read(context.form)?;
-        let options = store::options_to_write(&self.write).ordered(true);
-        let db = store::open(&self.write.store.place.path, options)?;
+        let options = store::options_to_write(&self.write);
+        let (db, bar) = store::open_ordered(&self.write.store.place.path, options)?;
         let (mut count, mut session) = (0_u64, db.session());
-        for record in db.scan(range)? {
+        let scan = db.scan(range)?;
+        drop(bar);
+        for record in scan {
             count += u64::from(session.delete(&record?.0)?);
         }
         drop(session);

@@ -33,9 +33,10 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let range = self.range.read(context.form)?;
-        let db = store::open_to_scan(&self.listing.store)?;
+        let (db, bar) = store::open_to_scan(&self.listing.store)?;
         let mut listing = Listing::begin(&self.listing, context)?;
         let mut scan = db.scan(range)?;
+        drop(bar);
         let mut next = || if self.reverse { scan.next_back() } else { scan.next() };
         while let Some(record) = next() {
             let (key, value) = record?;

@@ -3,6 +3,9 @@
 use std::arch::asm;
 
 use super::FlushInstruction;
+pub(crate) use super::no_transactions::{
+    TRANSACTION_BEGUN, begin_transaction, end_transaction, has_transactions,
+};
 
 pub(crate) fn has_flush(instruction: FlushInstruction) -> bool {
     match instruction {
@@ -110,25 +113,6 @@ pub(crate) unsafe fn cas_u128(at: *mut u8, current: u128, new: u128) -> u128 {
         );
     }
     u128::from(found_high) << 64 | u128::from(found_low)
-}
-
-/// What [`begin_transaction`] would return in a transaction.
-pub(crate) const TRANSACTION_BEGUN: u32 = u32::MAX;
-
-pub(crate) fn has_transactions() -> bool {
-    false
-}
-
-/// # Safety
-/// Never to be called: [`has_transactions`] says no.
-pub(crate) unsafe fn begin_transaction() -> u32 {
-    panic!("this architecture has no transactions");
-}
-
-/// # Safety
-/// Never to be called: [`has_transactions`] says no.
-pub(crate) unsafe fn end_transaction() {
-    panic!("this architecture has no transactions");
 }
 
 /// Starts loading a line for reading. A hint: never faults.

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::FlushInstruction;
+pub(crate) use super::no_transactions::{
+    TRANSACTION_BEGUN, begin_transaction, end_transaction, has_transactions,
+};
 
 pub(crate) fn has_flush(_instruction: FlushInstruction) -> bool {
     false
@@ -59,25 +62,6 @@ pub(crate) fn has_cas_u128() -> bool {
 /// Never to be called: [`has_cas_u128`] says no.
 pub(crate) unsafe fn cas_u128(_at: *mut u8, _current: u128, _new: u128) -> u128 {
     panic!("this architecture has no 16-byte compare and swap");
-}
-
-/// What [`begin_transaction`] would return in a transaction.
-pub(crate) const TRANSACTION_BEGUN: u32 = u32::MAX;
-
-pub(crate) fn has_transactions() -> bool {
-    false
-}
-
-/// # Safety
-/// Never to be called: [`has_transactions`] says no.
-pub(crate) unsafe fn begin_transaction() -> u32 {
-    panic!("this architecture has no transactions");
-}
-
-/// # Safety
-/// Never to be called: [`has_transactions`] says no.
-pub(crate) unsafe fn end_transaction() {
-    panic!("this architecture has no transactions");
 }
 
 #[inline(always)]

@@ -15,6 +15,8 @@
     path = "generic.rs"
 )]
 mod native;
+#[cfg(any(not(target_arch = "x86_64"), miri))]
+mod no_transactions;
 
 #[cfg(test)]
 mod tests;

@@ -239,7 +239,8 @@ impl<P: Pmem> Db<P> {
     /// [`NotOrdered`](crate::Error::NotOrdered) when the store was opened without order;
     /// [`NotYetOrdered`](crate::Error::NotYetOrdered) while the order of a store that was opened is being made, if
     /// scans are not to [wait](crate::OrderOptions::wait); [`OrderIncomplete`](crate::Error::OrderIncomplete) when there
-    /// was no memory for all keys; [`Corrupted`](crate::Error::Corrupted) when one could not be read. Items are
+    /// was no memory for all keys; [`Corrupted`](crate::Error::Corrupted) when one could not be read;
+    /// [`OrderFailed`](crate::Error::OrderFailed) when a thread that made the order has panicked. Items are
     /// [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums.
     ///
     /// # Cost

@@ -290,7 +290,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         Ok(Step::Done)
     }
 
-    /// Gives back the blocks that reclamation holds.
+    /// The store is closed: gives back the blocks that reclamation holds, and says what work in the background has found.
     fn end_reclaim(&self) {}
 
     /// Makes the order of keys, which nobody uses yet, of what [`save_order`](Self::save_order) wrote. `false` where it

@@ -134,8 +134,9 @@ impl Options {
     }
 
     /// Bytes per segment; overrides the one in a [geometry](ViperOptions::geometry). Default 1 GiB; on a
-    /// device, what fills it with equal segments of up to 1 GiB. Small segments make more files; a
-    /// segment bounds nothing else. Fixed at creation.
+    /// device, what fills it with equal segments of up to 1 GiB. Small segments make more files. A
+    /// value of HiKV fits into a segment: with the default it has up to 1,073,733,536 bytes, with segments of 1 GiB and
+    /// 2 MiB up to 1 GiB. A segment bounds nothing else. Fixed at creation.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = Some(bytes);
         self

@@ -122,6 +122,24 @@ impl Drop for Barrier<'_> {
     }
 }
 
+/// Dropped by a panic in a step of making the tree, which is not over then: whoever waits for the tree is told.
+struct Watch<'a> {
+    order: &'a Order,
+    is_over: bool,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let Self { order, is_over } = self;
+        if *is_over {
+            return;
+        }
+        order.rebuild.fail_by_panic();
+        // The tree is of no use without all keys.
+        order.rebuild.overlay.close(&*order.environment, |_, _| {});
+    }
+}
+
 /// A background thread that applies changes.
 struct Backend {
     task: Box<dyn Task>,
@@ -157,7 +175,7 @@ impl Order {
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         Self {
             tree,
-            rebuild: Rebuild::new(),
+            rebuild: Rebuild::new(options.progress.clone()),
             queues: (0..queues).map(|_| Queue::new(options.queue_requests)).collect(),
             environment,
             barriers: AtomicU64::new(0),
@@ -278,7 +296,7 @@ impl Order {
     /// Whether the tree has all keys, once it has caught up.
     pub(crate) fn is_complete(&self) -> bool {
         let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
-        self.is_ready() && !is_incomplete && self.rebuild.damage().is_none()
+        self.is_ready() && !is_incomplete && self.rebuild.failure().is_none()
     }
 
     /// Parts into which the keys are divided, to be gathered side by side.
@@ -307,14 +325,28 @@ impl Order {
     ///
     /// # Errors
     /// As `gather`; scans are refused from then on.
+    ///
+    /// # Panics
+    /// As `gather`; scans are refused from then on.
     pub(crate) fn rebuild_step(
         &self,
         gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
     ) -> Result<RebuildStep> {
-        let rebuild = &self.rebuild;
-        if self.is_ready() || rebuild.is_stopped() {
+        if self.is_ready() || self.rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
         }
+        let mut watch = Watch { order: self, is_over: false };
+        let step = self.rebuild_claimed(gather);
+        watch.is_over = true;
+        step
+    }
+
+    /// A step, of what nobody else has claimed.
+    fn rebuild_claimed(
+        &self,
+        gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
+    ) -> Result<RebuildStep> {
+        let rebuild = &self.rebuild;
         if let Some(part) = rebuild.claim() {
             // Without all keys there is nothing to wait for.
             rebuild.gather(part, gather).inspect_err(|_| self.close_overlay())?;
@@ -323,13 +355,13 @@ impl Order {
         let Some(runs) = rebuild.claim_runs() else { return Ok(RebuildStep::Busy) };
         let keys = run::merged(&runs).take_while(|_| !rebuild.is_stopped());
         let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        rebuild.drop_runs(runs);
         if rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
         }
         if let Err(error) = built {
             self.lacks_memory(&error);
         }
-        drop(runs);
         self.close_overlay();
         Ok(RebuildStep::Done)
     }
@@ -408,7 +440,7 @@ impl Order {
     /// Waits until everything that was queued before is in the tree, which was made; applies it where nobody else does.
     ///
     /// # Errors
-    /// When there was no memory for all keys, or some could not be read.
+    /// When there was no memory for all keys, some could not be read, or a thread that made the tree has panicked.
     pub(crate) fn catch_up(&self) -> Result<()> {
         let barrier = self.options.barrier.then(|| Barrier::raise(&self.barriers));
         for queue in &self.queues {
@@ -423,8 +455,8 @@ impl Order {
             }
         }
         drop(barrier);
-        if let Some(damage) = self.rebuild.damage() {
-            return Err(damage);
+        if let Some(failure) = self.rebuild.failure() {
+            return Err(failure);
         }
         let is_incomplete = self.is_incomplete.load(Ordering::Acquire);
         if is_incomplete { Err(Error::OrderIncomplete) } else { Ok(()) }
@@ -498,7 +530,9 @@ impl Order {
             height: tree.height,
             leaves: tree.leaves,
             inner_nodes: tree.inner_nodes,
-            dram_bytes: tree.bytes + self.queues.iter().map(Queue::bytes).sum::<u64>(),
+            dram_bytes: tree.bytes
+                + self.queues.iter().map(Queue::bytes).sum::<u64>()
+                + self.rebuild.bytes(),
             changes: self.queues.iter().map(Queue::issued).sum(),
             waiting: self.queues.iter().map(Queue::waiting).sum(),
             helped: self.helped.load(Ordering::Relaxed),

@@ -1,9 +1,11 @@
 //! [`OrderOptions`]: how the ordered index is kept.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::types::error::{Error, Result};
+use crate::types::progress::Progress;
 
 /// When the tree learns of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,25 @@ impl Ranges {
     }
 }
 
+/// Who is told how far the tree is, if anybody.
+#[derive(Clone, Default)]
+pub(super) struct Told(Option<Progress>);
+
+impl Told {
+    /// Tells of so many keys, of so many.
+    pub(super) fn tell(&self, (done, whole): (u64, u64)) {
+        if let Self(Some(progress)) = self {
+            progress(done, whole);
+        }
+    }
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "somebody" } else { "nobody" })
+    }
+}
+
 /// Most trees, and most queues of a tree.
 const TREES_MAX: usize = 64;
 const QUEUES_MAX: usize = 64;
@@ -55,6 +76,7 @@ pub struct OrderOptions {
     pub(super) barrier: bool,
     pub(super) transactions: bool,
     pub(super) wait: bool,
+    pub(super) progress: Told,
     pub(super) part_keys: u64,
     pub(super) dump_bytes: u32,
     pub(super) node_bytes: u32,
@@ -72,6 +94,7 @@ impl Default for OrderOptions {
             barrier: false,
             transactions: true,
             wait: true,
+            progress: Told::default(),
             part_keys: 16 << 10,
             dump_bytes: 1 << 20,
             node_bytes: 2048,
@@ -152,6 +175,13 @@ impl OrderOptions {
     /// true. With false it fails with [`NotYetOrdered`](crate::Error::NotYetOrdered), which says how far the tree is.
     pub fn wait(mut self, wait: bool) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// Called now and then while the tree of a store that was opened is made, with (keys gathered, keys that the store had):
+    /// by scans that wait for it and by threads in the background. Default: nobody is told.
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = Told(Some(progress));
         self
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use chimera_pmem::Environment;
 
 use super::queue::Change;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock_relaxing};
 
 /// So many changes are made with the lock held, while others wait for it.
@@ -29,12 +29,18 @@ pub(super) struct Overlay {
     is_open: AtomicBool,
     /// None when it is closed.
     kept: Mutex<Option<Kept>>,
+    /// Bytes of memory for what was kept; changed under the lock.
+    bytes: AtomicU64,
 }
 
 impl Overlay {
     /// An open one, without changes.
     pub(super) fn new() -> Self {
-        Self { is_open: AtomicBool::new(true), kept: Mutex::new(Some(Kept::new())) }
+        Self {
+            is_open: AtomicBool::new(true),
+            kept: Mutex::new(Some(Kept::new())),
+            bytes: AtomicU64::new(0),
+        }
     }
 
     /// Whether the tree is not there yet.
@@ -57,8 +63,16 @@ impl Overlay {
     fn keep_locked(&self, environment: &dyn Environment, key: &[u8], change: Change) -> bool {
         let mut kept = lock_relaxing(&self.kept, environment);
         let Some(kept) = kept.as_mut() else { return false };
-        kept.insert(key.into(), change);
+        if kept.insert(key.into(), change).is_none() {
+            let bytes = (key.len() + size_of::<(Box<[u8]>, Change)>()) as u64;
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
         true
+    }
+
+    /// Bytes of memory for what was kept, until it is closed.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Hands all changes to `make`, which changes the tree, and closes.
@@ -78,6 +92,7 @@ impl Overlay {
                 make(key, *change);
             }
             *guard = None;
+            self.bytes.store(0, Ordering::Relaxed);
             self.is_open.store(false, Ordering::Release);
             return;
         }

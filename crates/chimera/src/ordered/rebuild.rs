@@ -11,6 +11,7 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
+use super::options::Told;
 use super::overlay::Overlay;
 use super::run::KeyRun;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,15 +56,28 @@ pub(super) struct Rebuild {
     keys: AtomicU64,
     expected: AtomicU64,
     runs: Mutex<Runs>,
+    /// Bytes of memory of all runs; changed under their lock.
+    run_bytes: AtomicU64,
     /// Somebody makes the tree.
     is_building: AtomicBool,
     is_stopped: AtomicBool,
-    /// What was damaged, and where.
-    damage: OnceLock<(String, u64)>,
+    failure: OnceLock<Failure>,
+    told: Told,
+}
+
+/// Why there will be no tree of all keys.
+#[derive(Debug)]
+enum Failure {
+    Damage {
+        what: String,
+        at: u64,
+    },
+    /// A thread that was at it has ended. Nobody else does what it had claimed.
+    Panic,
 }
 
 impl Rebuild {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(told: Told) -> Self {
         Self {
             overlay: Overlay::new(),
             part_bits: AtomicU64::new(0),
@@ -72,9 +86,11 @@ impl Rebuild {
             keys: AtomicU64::new(0),
             expected: AtomicU64::new(0),
             runs: Mutex::default(),
+            run_bytes: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
-            damage: OnceLock::new(),
+            failure: OnceLock::new(),
+            told,
         }
     }
 
@@ -96,9 +112,12 @@ impl Rebuild {
         (self.keys.load(Ordering::Relaxed), self.expected.load(Ordering::Relaxed))
     }
 
-    /// What was damaged, so that there is no tree of all keys.
-    pub(super) fn damage(&self) -> Option<Error> {
-        self.damage.get().map(|(what, at)| Error::corrupted(what.clone(), *at))
+    /// Why there is no tree of all keys.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure.get().map(|failure| match failure {
+            Failure::Damage { what, at } => Error::corrupted(what.clone(), *at),
+            Failure::Panic => Error::OrderFailed,
+        })
     }
 
     /// Nothing more is to be done.
@@ -135,15 +154,21 @@ impl Rebuild {
         gather: impl FnOnce(RangeInclusive<u64>, &mut KeyRun) -> Result<()>,
     ) -> Result<()> {
         let mut run = lock(&self.runs).begun.pop().unwrap_or_default();
-        let before = run.len();
+        let (before, bytes_before) = (run.len(), run.bytes());
         gather(positions, &mut run).inspect_err(|error| self.fail(error))?;
         self.keys.fetch_add((run.len() - before) as u64, Ordering::Relaxed);
-        if run.len() < RUN_KEYS {
-            lock(&self.runs).begun.push(run);
-        } else {
+        // Before the part is done: nobody is told any more when the tree is there.
+        self.told.tell(self.progress());
+        let is_long = run.len() >= RUN_KEYS;
+        if is_long {
             run.sort();
-            lock(&self.runs).sorted.push(run);
         }
+        let mut runs = lock(&self.runs);
+        if self.failure.get().is_none() {
+            self.run_bytes.fetch_add(run.bytes() - bytes_before, Ordering::Relaxed);
+            if is_long { runs.sorted.push(run) } else { runs.begun.push(run) }
+        }
+        drop(runs);
         // Release: who counts all parts has all runs.
         self.gathered.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -155,9 +180,33 @@ impl Rebuild {
             Error::Corrupted { what, at } => (what.clone(), *at),
             other => (other.to_string(), 0),
         };
-        let _ = self.damage.set((what, at));
+        self.give_up(Failure::Damage { what, at });
+    }
+
+    /// A thread that was at a step has panicked: there will be no tree.
+    pub(super) fn fail_by_panic(&self) {
+        log::error!("a thread that made the order of keys has panicked, so scans are refused");
+        self.give_up(Failure::Panic);
+    }
+
+    fn give_up(&self, failure: Failure) {
+        // The first one is told.
+        let _ = self.failure.set(failure);
         // Nobody will ask for them.
-        *lock(&self.runs) = Runs::default();
+        let mut runs = lock(&self.runs);
+        *runs = Runs::default();
+        self.run_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory for what was gathered and what changed meanwhile, until the tree is made of both.
+    pub(super) fn bytes(&self) -> u64 {
+        self.run_bytes.load(Ordering::Relaxed) + self.overlay.bytes()
+    }
+
+    /// The runs that were claimed have served.
+    pub(super) fn drop_runs(&self, runs: Vec<KeyRun>) {
+        drop(runs);
+        self.run_bytes.store(0, Ordering::Relaxed);
     }
 
     /// All keys, in sorted runs, where all parts were gathered and nobody else was told so.
@@ -182,7 +231,7 @@ mod tests {
     #[test]
     fn parts_cover_all_positions_without_a_gap() {
         for (keys, parts) in [(0, 1), (1, 1), (7, 1), (8, 2), (50, 8), (u64::MAX, 1 << 20)] {
-            let rebuild = Rebuild::new();
+            let rebuild = Rebuild::new(Told::default());
             rebuild.begin(keys, 7);
             assert_eq!(rebuild.parts(), parts, "{keys} keys");
             let mut next = Some(0);
@@ -196,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_claimed_once_and_after_all_parts() {
-        let rebuild = Rebuild::new();
+        let rebuild = Rebuild::new(Told::default());
         rebuild.begin(4, 1);
         for part in 0..4_u8 {
             assert!(rebuild.claim_runs().is_none());

@@ -43,6 +43,11 @@ impl KeyRun {
         self.keys.len()
     }
 
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.bytes.capacity() + self.keys.capacity() * size_of::<Gathered>()) as u64
+    }
+
     /// Puts the keys in ascending order, in place.
     pub(super) fn sort(&mut self) {
         let Self { bytes, keys } = self;

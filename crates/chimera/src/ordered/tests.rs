@@ -106,3 +106,92 @@ fn each_queue_has_keys_of_one_tree_and_a_thread_those_of_its_own() {
     }
     assert_eq!(seen, [true; 12]);
 }
+
+#[test]
+fn a_dump_that_there_is_no_memory_for_is_gathered_again() {
+    for trees in [1, 3] {
+        let environment = Arc::new(SteppedEnvironment::in_memory(1));
+        let options = OrderOptions::default().trees(trees).node_bytes(256);
+        let order = Order::new(environment, options, false);
+        let keys: Vec<_> = (0..600_u16).map(|number| (number * 100).to_be_bytes()).collect();
+        order.tree.limit(trees - 1, 5);
+        assert!(!order.load(keys.iter()));
+        order.tree.limit(trees - 1, u32::MAX);
+        order.begin_rebuild(600);
+        let gather = |_, run: &mut KeyRun| {
+            for key in &keys {
+                run.push(key);
+            }
+            Ok(())
+        };
+        while let RebuildStep::Again = order.rebuild_step(gather).unwrap() {}
+        order.catch_up().unwrap_or_else(|error| panic!("{trees} trees: {error}"));
+        assert_eq!((order.stats().keys, order.is_complete()), (600, true));
+    }
+}
+
+/// An order of 64 keys in many parts, which are gathered by steps.
+fn unmade() -> Order {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let order =
+        Order::new(environment, OrderOptions::default().node_bytes(256).part_keys(4), false);
+    order.begin_rebuild(64);
+    order
+}
+
+/// Gathers one key for each part.
+#[expect(clippy::unnecessary_wraps, reason = "as what gathers the keys of a store")]
+fn gather(positions: RangeInclusive<u64>, run: &mut KeyRun) -> Result<()> {
+    run.push(&positions.start().to_be_bytes());
+    Ok(())
+}
+
+#[test]
+fn scans_are_refused_when_a_thread_that_gathers_keys_panics() {
+    let order = unmade();
+    order.rebuild_step(gather).unwrap();
+    order.changed(b"kept", true);
+    let step = || order.rebuild_step(|_, _| panic!("to be caught"));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)).unwrap_err();
+    assert_eq!(order.rebuild_step(gather).unwrap(), RebuildStep::Done);
+    order.changed(b"later", true);
+    assert!(matches!(order.catch_up(), Err(Error::OrderFailed)));
+    assert!(!order.is_complete() && order.stats().keys_gathered == 1);
+}
+
+#[test]
+fn what_is_gathered_and_kept_takes_memory_until_the_tree_is_made() {
+    let order = unmade();
+    let bytes = || order.stats().dram_bytes;
+    let before = bytes();
+    order.rebuild_step(gather).unwrap();
+    let gathered = bytes();
+    assert!(gathered >= before + 8 + 24, "{gathered} bytes, {before} before");
+    order.changed(&[7; 1000], true);
+    // A queue is caught up with by a scan; nothing waits for the tree.
+    order.catch_up().unwrap();
+    assert!((gathered + 1000..gathered + 1100).contains(&bytes()), "{} bytes", bytes());
+    order.changed(&[7; 1000], false);
+    order.catch_up().unwrap();
+    assert!(bytes() < gathered + 1100, "a key is kept once");
+    while let RebuildStep::Again = order.rebuild_step(gather).unwrap() {}
+    let (tree, queues) =
+        (order.tree.figures().bytes, order.queues.iter().map(Queue::bytes).sum::<u64>());
+    assert_eq!((bytes(), order.rebuild.bytes()), (tree + queues, 0));
+}
+
+#[test]
+fn what_was_gathered_is_given_up_when_a_part_fails() {
+    let order = unmade();
+    order.rebuild_step(gather).unwrap();
+    assert!(order.rebuild.bytes() > 0);
+    order
+        .rebuild_step(|_, _| {
+            // Another thread fails meanwhile.
+            order.rebuild_step(|_, _| Err(Error::corrupted("a test", 7))).unwrap_err();
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(order.rebuild.bytes(), 0);
+    assert!(matches!(order.catch_up(), Err(Error::Corrupted { at: 7, .. })));
+}

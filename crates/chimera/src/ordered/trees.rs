@@ -68,23 +68,31 @@ impl Trees {
         self.tree_of(key).remove(environment, key)
     }
 
-    /// Builds empty trees from keys in strictly ascending order, one tree after the other. See [`Tree::build`].
+    /// Builds empty trees from keys in strictly ascending order, one tree after the other. See [`Tree::build`]. No tree has
+    /// any key before all are built, so that what could not be built can be built later.
     ///
     /// # Errors
-    /// As of [`Tree::build`]; trees of lower ranges have their keys.
+    /// As of [`Tree::build`]; no tree has any key.
     pub(super) fn build<K: AsRef<[u8]>>(
         &self,
         environment: &dyn Environment,
         keys: impl IntoIterator<Item = (K, u64)>,
     ) -> io::Result<()> {
         let mut keys = keys.into_iter().peekable();
+        let mut built = Vec::with_capacity(self.trees.len());
         for (number, tree) in self.trees.iter().enumerate() {
             let border = self.borders.get(number);
             let is_inside = |key: &K| border.is_none_or(|border| key.as_ref() < &**border);
             let of_tree = std::iter::from_fn(|| keys.next_if(|(key, _)| is_inside(key)));
-            tree.build(environment, of_tree)?;
+            built.push(tree.build(of_tree)?);
         }
-        Ok(())
+        built.into_iter().try_for_each(|built| built.publish(environment))
+    }
+
+    /// Lets no more than this many nodes of a tree be given out.
+    #[cfg(test)]
+    pub(super) fn limit(&self, number: usize, nodes: u32) {
+        self.trees[number].limit(nodes);
     }
 
     /// Reads keys of one leaf from `from` on, ascending. See [`Tree::read_ascending`].

@@ -13,11 +13,24 @@ pub(crate) fn small_pool(
     segment_bytes: u64,
     bytes: u64,
 ) -> Arc<Pool<Hardware>> {
+    let options = PoolOptions {
+        anonymous_bytes: Some(bytes),
+        populate_ahead_bytes: 0,
+        ..PoolOptions::default()
+    };
+    let pmem = Hardware::new(HardwareOptions::default()).expect("address space");
+    let new = || Ok(new_pool(segment_bytes, 256));
+    let opened = Pool::open(pmem, environment, Path::new("pool"), &options, new);
+    Arc::new(opened.expect("a new pool").0)
+}
+
+/// A new pool of segments of this length, with blocks of so many bytes.
+pub(crate) fn new_pool(segment_bytes: u64, block_bytes: u32) -> NewPool {
     let superblock = Superblock {
         engine: 1,
         pool_id: 77,
         hash_seed: 1,
-        geometry: PoolGeometry { segment_bytes, block_bytes: 256, block_shift_bytes: 0 },
+        geometry: PoolGeometry { segment_bytes, block_bytes, block_shift_bytes: 0 },
         sequence: 0,
         segments: 0,
         closing: Closing::Open,
@@ -25,13 +38,5 @@ pub(crate) fn small_pool(
         roots: [0; 4],
         area: Vec::new(),
     };
-    let options = PoolOptions {
-        anonymous_bytes: Some(bytes),
-        populate_ahead_bytes: 0,
-        ..PoolOptions::default()
-    };
-    let pmem = Hardware::new(HardwareOptions::default()).expect("address space");
-    let new = || Ok(NewPool { superblock, is_segment_fixed: true });
-    let opened = Pool::open(pmem, environment, Path::new("pool"), &options, new);
-    Arc::new(opened.expect("a new pool").0)
+    NewPool { superblock, is_segment_fixed: true }
 }

@@ -119,6 +119,12 @@ pub enum Error {
          it again"
     )]
     OrderIncomplete,
+    /// A scan of a store whose ordered index was not made, because a thread that made it has panicked.
+    #[error(
+        "a thread that made the order of this store's keys has panicked, so it cannot be scanned: open it again, and \
+         report what the panic said"
+    )]
+    OrderFailed,
     /// A scan of a store that was opened a moment ago, with [`OrderOptions::wait`](crate::OrderOptions::wait) switched
     /// off.
     #[error(
@@ -286,6 +292,8 @@ pub enum ErrorKind {
     WritesRefused,
     /// The operating system failed.
     Io,
+    /// This program failed.
+    Defect,
 }
 
 impl Error {
@@ -322,6 +330,7 @@ impl Error {
             Self::NewerFormat { .. } | Self::NewerStream { .. } => ErrorKind::Unsupported,
             Self::ReadOnly | Self::Poisoned { .. } => ErrorKind::WritesRefused,
             Self::Io { .. } | Self::StreamIo { .. } => ErrorKind::Io,
+            Self::OrderFailed => ErrorKind::Defect,
             Self::ImportStopped { why, .. } => why.kind(),
         }
     }

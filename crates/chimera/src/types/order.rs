@@ -20,7 +20,7 @@ pub struct OrderStats {
     pub leaves: u64,
     /// Nodes above them.
     pub inner_nodes: u64,
-    /// DRAM of tree and queues.
+    /// DRAM of tree and queues; and, until the tree is made, of the keys that were gathered and of what changed meanwhile.
     pub dram_bytes: u64,
     /// Changes that were queued since the store was opened.
     pub changes: u64,

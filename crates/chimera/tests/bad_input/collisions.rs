@@ -50,6 +50,35 @@ fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
     }
 }
 
+/// An order that is made while keys of one hash move and go has all that are there.
+#[test]
+fn crafted_keys_are_all_gathered_into_an_order() {
+    let directory = scratch();
+    let db = open(directory.path(), &options());
+    let seed = hash_seed(directory.path());
+    for number in 0..70 {
+        db.put(&crafted(seed, number), &[1; 8]).expect("fewer than the limit");
+    }
+    db.close().expect("nobody else has it");
+    for round in 2..12 {
+        let db = open(directory.path(), &options().ordered(true));
+        std::thread::scope(|scope| {
+            let scanned = scope.spawn(|| db.scan(..).expect("ordered").map(Result::unwrap).count());
+            for number in 0..60 {
+                db.put(&crafted(seed, number), &[round; 8]).expect("an overwrite");
+                // These come and go.
+                db.delete(&crafted(seed, 60 + number % 10)).expect("a delete");
+                db.put(&crafted(seed, 60 + number % 10), &[round; 8]).expect("room");
+            }
+            assert!(scanned.join().expect("no panic") >= 60);
+        });
+        let keys: Vec<_> = db.scan(..).expect("ordered").map(|record| record.unwrap().0).collect();
+        let mut expected: Vec<_> = (0..70).map(|number| crafted(seed, number)).collect();
+        expected.sort_unstable();
+        assert_eq!(keys, expected);
+    }
+}
+
 /// In the published layout nothing ties a record to the hash, so the seed alone makes them collide.
 #[test]
 fn a_crafted_store_is_refused_and_salvaged_in_part() {

@@ -10,7 +10,7 @@ use chimera::{
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
-use crate::records::{Records, assert_holds, at_once, number_of};
+use crate::records::{End, Records, assert_holds, at_once, come_and_go, number_of};
 use crate::tools::{Chance, assert_fails, assert_sound, copy_store, open, scratch};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -337,15 +337,6 @@ fn check(configuration: &Configuration, scanned: &[Record], first: u64, last: u6
     assert!(scanned.keys().all(|key| number_of(key) < COMING.end), "nobody wrote it");
 }
 
-/// Ends the others also when a check fails.
-struct End<'a>(&'a AtomicBool);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
 fn beside_writers(configuration: &Configuration, db: &Db) {
     configuration.fill(&mut db.session(), 0..STILL, 1);
     configuration.fill(&mut db.session(), HOT, 1);
@@ -359,15 +350,7 @@ fn beside_writers(configuration: &Configuration, db: &Db) {
                 version.store(next, Ordering::Release);
             }
         }
-        1 => {
-            let mut session = db.session();
-            while !is_over.load(Ordering::Acquire) {
-                configuration.fill(&mut session, COMING, 1);
-                for number in COMING {
-                    assert!(session.delete(&configuration.key(number)).expect("delete"));
-                }
-            }
-        }
+        1 => come_and_go(configuration, db, COMING, &is_over),
         _ => {
             let ends = End(&is_over);
             for round in 0..60 {

@@ -1,15 +1,15 @@
 //! The order of keys is made while the store that was opened is used.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Error, ErrorKind, Options, Result, TreeUpdates};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
-use crate::records::{Records, assert_holds, at_once};
+use crate::records::{End, Records, assert_holds, at_once, come_and_go};
 use crate::tools::{Chance, assert_fails, assert_sound, open, scratch};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = tests![
     the_same_with_a_tree_that_is_changed_at_once: needs ordered,
     a_scan_makes_the_order_itself: needs ordered,
     a_scan_need_not_wait: needs ordered,
+    progress_is_told_until_the_order_is_made: needs ordered,
     a_change_that_is_kept_is_the_last_one: needs ordered,
     a_store_closes_before_its_order_is_made: needs ordered,
     a_store_without_keys_is_ready: needs ordered,
@@ -161,6 +162,29 @@ fn a_scan_need_not_wait(configuration: &Configuration) {
     assert_scans(&db, &records);
 }
 
+fn progress_is_told_until_the_order_is_made(configuration: &Configuration) {
+    let directory = scratch();
+    let records = filled_store(configuration, directory.path(), 300);
+    for read_only in [false, true] {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let telling = told.clone();
+        let tell = move |done, whole| telling.lock().expect("no panic").push((done, whole));
+        // It forgets an order that was written when it was closed.
+        drop(open(directory.path(), &configuration.options().ordered(false)));
+        let options = ordered(configuration).read_only(read_only).recovery_threads(1);
+        let options = options.order(|order| order.progress(Arc::new(tell)));
+        let (db, environment) = open_stepped(directory.path(), &options);
+        assert_eq!(told.lock().expect("no panic").is_empty(), !read_only);
+        environment.step_tasks();
+        assert_scans(&db, &records);
+        let all = told.lock().expect("no panic").clone();
+        assert!(all.len() > 10 && all.is_sorted() && all.iter().all(|(_, whole)| *whole == 300));
+        assert_eq!(all.last(), Some(&(300, 300)), "{all:?}");
+        while environment.step_tasks() {}
+        assert_eq!(told.lock().expect("no panic").len(), all.len(), "told too late");
+    }
+}
+
 /// Keys that come and go again and again, applied before, between and after the parts that they are in.
 fn a_change_that_is_kept_is_the_last_one(configuration: &Configuration) {
     let directory = scratch();
@@ -237,15 +261,6 @@ const STILL: std::ops::Range<u64> = 0..150;
 const HOT: std::ops::Range<u64> = 150..300;
 const COMING: std::ops::Range<u64> = 300..350;
 
-/// Ends the others also when a check fails.
-struct End<'a>(&'a AtomicBool);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
 fn threads_write_and_scan_while_the_order_is_made(configuration: &Configuration) {
     let directory = scratch();
     filled_store(configuration, directory.path(), HOT.end);
@@ -265,15 +280,7 @@ fn threads_write_and_scan_while_the_order_is_made(configuration: &Configuration)
                     }
                 }
             }
-            1 => {
-                let mut session = db.session();
-                while !is_over.load(Ordering::Acquire) {
-                    configuration.fill(&mut session, COMING, 1);
-                    for number in COMING {
-                        assert!(session.delete(&configuration.key(number)).expect("delete"));
-                    }
-                }
-            }
+            1 => come_and_go(configuration, &db, COMING, &is_over),
             _ => {
                 let ends = End(&is_over);
                 let found: Records = scanned(&db).into_iter().collect();

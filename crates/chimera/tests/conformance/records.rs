@@ -1,7 +1,9 @@
 //! Keys and values of a configuration: each says what it is, and has the lengths that the store takes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chimera::{Db, ErrorKind, Session};
 
@@ -116,6 +118,31 @@ pub(crate) fn at_once(count: u64, work: impl Fn(u64) + Sync) {
             }
         }
     });
+}
+
+/// Ends the others also when a check fails.
+pub(crate) struct End<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Puts and deletes keys `numbers` again and again.
+pub(crate) fn come_and_go(
+    configuration: &Configuration,
+    db: &Db,
+    numbers: Range<u64>,
+    is_over: &AtomicBool,
+) {
+    let mut session = db.session();
+    while !is_over.load(Ordering::Acquire) {
+        configuration.fill(&mut session, numbers.clone(), 1);
+        for number in numbers.clone() {
+            assert!(session.delete(&configuration.key(number)).expect("delete"));
+        }
+    }
 }
 
 /// Asserts that a store holds exactly `records`, by every way of reading it, and that it is sound.

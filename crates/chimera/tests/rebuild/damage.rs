@@ -1,6 +1,8 @@
 //! Damage that is found after the store was opened.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Once;
 
 use chimera::{Db, Error};
 
@@ -65,6 +67,71 @@ fn a_damaged_record_is_counted_and_its_bytes_stay() {
     }
 }
 
+thread_local! {
+    /// What this thread has logged as an error.
+    static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.level() == log::Level::Error {
+            ERRORS.with(|errors| errors.borrow_mut().push(record.args().to_string()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// The errors that `work` logs in this thread.
+fn logged(work: impl FnOnce()) -> Vec<String> {
+    static LOGGER: Once = Once::new();
+    LOGGER.call_once(|| {
+        log::set_logger(&Logger).expect("no other logger");
+        log::set_max_level(log::LevelFilter::Error);
+    });
+    ERRORS.with(RefCell::take);
+    work();
+    ERRORS.with(RefCell::take)
+}
+
+#[test]
+fn damage_is_logged_once_with_its_count() {
+    let directory = scratch();
+    let path = directory.path();
+    let model = fill(path, &options(), 700);
+    for key in model.keys().step_by(10) {
+        let item = [key.clone(), model[key].clone()].concat();
+        let (name, at) = find(path, &item);
+        change(path, &name, |bytes| bytes[at + 9] ^= 16);
+    }
+    let count = model.len().div_ceil(10) as u64;
+    let damaged = bytes_of(path);
+    for closed_early in [false, true] {
+        restore(path, &damaged);
+        let store = Stepped::open(path, &options());
+        let mut found = count;
+        let errors = logged(|| {
+            if closed_early {
+                store.step(8);
+                found = sizes(&store.db).space_damages;
+                assert!((2..count).contains(&found), "{found} of {count}");
+            } else {
+                store.finish();
+                assert_eq!(sizes(&store.db).space_damages, count);
+            }
+            store.db.close().expect("nobody else has it");
+        });
+        let text = format!("damage was found {found} times, first at byte ");
+        assert!(errors.len() == 1 && errors[0].starts_with(&text), "{errors:?}");
+    }
+}
+
 #[test]
 fn a_damaged_entry_is_refused_when_the_store_is_opened() {
     let directory = scratch();
@@ -93,6 +160,34 @@ fn position(signature: u64, at: u64) -> u64 {
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(at.wrapping_mul(0xd6e8_feb8_6659_fd93));
     at | mixed >> 49 << 48 | 1 << 63
+}
+
+/// A reader looks at no item when it opens the store.
+#[test]
+fn two_entries_of_one_item_are_found_by_a_reader_that_checks() {
+    let directory = scratch();
+    let path = directory.path();
+    fill(path, &options(), 400);
+    let files = bytes_of(path);
+    let mut found = 0;
+    for (name, bytes) in &files {
+        for (at, ..) in entries(bytes).into_iter().step_by(40) {
+            // A slot of the same bucket that is empty.
+            let bucket = at / 64 * 64;
+            let mut slots = (bucket..bucket + 64).step_by(16);
+            let Some(empty) = slots.find(|slot| bytes[*slot..slot + 16] == [0; 16]) else {
+                continue;
+            };
+            restore(path, &files);
+            change(path, &name.to_string_lossy(), |bytes| bytes.copy_within(at..at + 16, empty));
+            let db = Db::open(path, &options().read_only(true)).expect("a store");
+            let report = db.check(None);
+            assert!(report.damages > 0 && report.first_damage.is_some(), "{report:?}");
+            assert!(!db.check(None).is_sound(), "the second time, too");
+            found += 1;
+        }
+    }
+    assert!(found > 2, "{found} forged");
 }
 
 /// Offsets in `bytes` of the slots with an entry, its signature and where it leads to.

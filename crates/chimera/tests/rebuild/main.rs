@@ -28,7 +28,9 @@ fn options() -> Options {
         .segment_bytes(64 << 10)
         .populate_ahead_bytes(0)
         .verify_at_open(false)
-        .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096))
+        .hikv(|hikv| {
+            hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096).walked_first(0)
+        })
 }
 
 /// A store whose tasks run when they are stepped, and whose random numbers follow from a seed: those that a new store has
@@ -263,14 +265,14 @@ fn its_progress_can_be_seen() {
     assert_exact(&store.db, &model);
 }
 
-/// Stores that verify at open, are open for reading only or salvaged, know it at once.
+/// Stores that verify at open or are salvaged know it at once.
 #[test]
 fn nothing_is_left_to_be_done_where_everything_is_verified_at_open() {
     let directory = scratch();
     let model = fill(directory.path(), &options(), 300);
     let all = [
         options().verify_at_open(true),
-        options().read_only(true),
+        options().read_only(true).verify_at_open(true),
         options().salvage(true),
         options().ordered(true).verify_at_open(true),
     ];
@@ -285,6 +287,66 @@ fn nothing_is_left_to_be_done_where_everything_is_verified_at_open() {
     }
     let empty = scratch();
     assert!(sizes(&Stepped::open(empty.path(), &options()).db).space_is_rebuilt);
+}
+
+/// Programs that each open the store, put one record and close it, before the background task has done anything.
+#[test]
+fn a_put_in_each_of_many_lives_takes_no_run_each_time() {
+    // Runs of 8 blocks of 2 KiB.
+    let options = |first| options().hikv(|hikv| hikv.heap_run_bytes(16 << 10).walked_first(first));
+    for (first, lives) in [(4096, 300), (0, 60)] {
+        let directory = scratch();
+        let mut model = fill(directory.path(), &options(first), 400);
+        let before = sizes(&Stepped::open(directory.path(), &options(first)).db);
+        for number in 0..lives {
+            let store = Stepped::open(directory.path(), &options(first));
+            put(&mut store.db.session(), &mut model, 1_000_000 + number, 1);
+            assert_eq!(sizes(&store.db).space_is_rebuilt, first > 0);
+            store.db.close().expect("nobody else has it");
+        }
+        let after = sizes(&Stepped::open(directory.path(), &options(first)).db);
+        let bytes = after.heap_bytes - before.heap_bytes;
+        // A large store takes a block each time.
+        let most = if first > 0 { 2 * lives * 160 } else { lives * 2048 };
+        assert!(bytes <= most, "{bytes} bytes for {lives} records");
+        assert_same_when_opened_again(directory.path(), &model);
+    }
+}
+
+/// Entries are walked before the first fresh run is taken, and not again before the next.
+#[test]
+fn a_large_store_is_not_walked_by_a_put() {
+    let directory = scratch();
+    let mut model = fill(directory.path(), &options(), 700);
+    let store = Stepped::open(directory.path(), &options().hikv(|hikv| hikv.walked_first(100)));
+    let mut walked = Vec::new();
+    for number in 0..60 {
+        put(&mut store.db.session(), &mut model, 1_000_000 + number, 1);
+        walked.push(sizes(&store.db).space_segments_walked);
+    }
+    assert!(walked[0] > 0 && walked[0] <= 4 && walked.iter().all(|now| *now == walked[0]));
+    store.finish();
+    assert_exact(&store.db, &model);
+}
+
+/// Nothing is put into a store that is open for reading only.
+#[test]
+fn a_reader_finds_out_what_is_free_when_it_is_asked() {
+    let directory = scratch();
+    let model = fill(directory.path(), &options(), 300);
+    for inspects in [false, true] {
+        let store = Stepped::open(directory.path(), &options().read_only(true));
+        assert!(contents(&store.db) == model);
+        let before = sizes(&store.db);
+        assert_eq!((before.space_is_rebuilt, before.item_bytes), (false, 0));
+        if inspects {
+            store.db.inspect(None);
+        } else {
+            assert_sound(&store.db);
+        }
+        let after = sizes(&store.db);
+        assert_eq!((after.space_is_rebuilt, after.item_bytes), (true, item_bytes(&model)));
+    }
 }
 
 /// With real threads: the task, two writers of their own keys, and a reader of keys that stay.

@@ -88,6 +88,10 @@ fn viper_rows(viper: &ViperStats) -> Vec<Row> {
 
 /// What HiKV says beside that.
 fn hikv_rows(hikv: &HikvStats) -> Vec<Row> {
+    let items = match hikv.space_is_rebuilt {
+        true => size(hikv.item_bytes),
+        false => "not known; `chimera inspect` finds out".to_owned(),
+    };
     vec![
         ("record layout", format!("{:?}", hikv.layout).to_lowercase()),
         ("partitions", count(hikv.partitions.into())),
@@ -95,7 +99,7 @@ fn hikv_rows(hikv: &HikvStats) -> Vec<Row> {
         ("index slots", count(hikv.index_slots)),
         ("runs of items", count(hikv.heap_runs)),
         ("bytes of runs", size(hikv.heap_bytes)),
-        ("of them items", size(hikv.item_bytes)),
+        ("of them items", items),
     ]
 }
 

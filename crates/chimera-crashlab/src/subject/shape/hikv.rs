@@ -56,7 +56,8 @@ impl StoreShape for HikvShape {
             index_segment_bytes: 256 << u32::from(chance.below(4) == 0),
             heap_run_bytes: 256 << chance.below(3),
             keys,
-            capacity_bytes: Some(256 * (12 + log_blocks + chance.below(37))),
+            // At most three segments: there is no memory for more.
+            capacity_bytes: Some(256 * (12 + log_blocks + chance.below(37 - log_blocks))),
             segment_bytes: 8192,
             ordered: chance.below(2) == 0,
             looks_later: chance.below(2) == 0,
@@ -164,6 +165,8 @@ impl StoreShape for HikvShape {
                     .partitions(self.partitions)
                     .index_segment_bytes(self.index_segment_bytes)
                     .heap_run_bytes(self.heap_run_bytes)
+                    // In most stores new items go to fresh runs, however few records there are.
+                    .walked_first(if self.keys % 4 == 3 { 8 } else { 0 })
             });
         let options = if self.logged {
             options.hikv(|hikv| {

@@ -25,7 +25,7 @@ impl<P: Pmem> Chameleon<P> {
         self.log.free_ready().map(|_| ())
     }
 
-    fn is_memtable_full(&self, shard: u32) -> bool {
+    pub(super) fn is_memtable_full(&self, shard: u32) -> bool {
         let writing = self.lock_to_look(shard);
         self.index.memtable(shard).is_full(writing.entries_max)
     }
@@ -63,7 +63,6 @@ impl<P: Pmem> Chameleon<P> {
         self.publish(shard, work, tables, Some(&mut writing));
         absorbed
     }
-}
 
     /// Enters the MemTable of a shard, which the caller has locked, into its bypass index.
     fn absorb(&self, shard: u32) -> Result<()> {

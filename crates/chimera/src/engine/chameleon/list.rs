@@ -73,7 +73,10 @@ impl<P: Pmem> Chameleon<P> {
         for (place, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
             let table = PersistentTable::open(pmem, self.index.extent(place), owner(number, level))?;
             if self.salvages {
-                table.for_each_sound(pmem, &mut enter)?;
+                table.for_each_sound(pmem, |slot| {
+                    enter(slot);
+                    Ok(())
+                })?;
             } else {
                 table.for_each(pmem, |slot| {
                     enter(slot);

@@ -113,7 +113,7 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     /// Reads the manifest, and frees the runs of tables that it does not name. How many shards were lost.
-    fn recover_tables(&mut self, found: &mut Found, salvage: bool) -> Result<u64> {
+    fn recover_tables(&self, found: &mut Found, salvage: bool) -> Result<u64> {
         let pool = self.core.pool.clone();
         let (mut used, mut lost) = (Vec::new(), 0);
         for number in 0..self.index.shape.shards() {

@@ -13,7 +13,8 @@ use crate::types::check::CheckReport;
 const STEP_ENTRIES: usize = 64;
 
 impl<P: Pmem> Hikv<P> {
-    /// Verifies some entries of a segment, with their items; at its end also what of the segment is no entry.
+    /// Verifies some entries of a segment, with their items; at its end also what of the segment is no entry. At the end
+    /// of a store that is open for reading only also that no two items lie at one place.
     pub(super) fn check_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         let (mut batch, mut client) = (Batch::default(), SharedClient::new(0));
         self.index.list(from.next, &mut batch);
@@ -31,6 +32,10 @@ impl<P: Pmem> Hikv<P> {
             }
         }
         let Some(next) = next else {
+            // What is damaged in another way was found before.
+            if let (Some((at, what)), 0) = (self.ask(), report.damages) {
+                report.damage(at, what.to_owned());
+            }
             report.blocks += self.core.pool.used_blocks();
             return Scrubbed::Done;
         };

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
+use super::rebuild::FIRST_ENTRIES;
 use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Rebuild, Type, kinds};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::KeyLocks;
@@ -30,7 +31,7 @@ use crate::types::verify_reads::VerifyReads;
 
 impl<P: Pmem> Hikv<P> {
     fn report(&self) -> HikvStats {
-        let is_rebuilt = !self.rebuild.is_pending();
+        let is_rebuilt = self.rebuild.is_known();
         let (heap_runs, heap_bytes, item_bytes) = self.heap.counts();
         let index_segments = self.index.segments();
         let (walked, damages) = self.rebuild.progress();
@@ -80,7 +81,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             index,
             heap,
             dumped: Mutex::default(),
-            rebuild: Rebuild::default(),
+            rebuild: Rebuild::new(options.hikv.walked_first.unwrap_or(FIRST_ENTRIES)),
             log: None,
             salvages,
         };
@@ -196,11 +197,16 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         Ok(self.rebuild_some())
     }
 
+    fn end_reclaim(&self) {
+        self.end_walk();
+    }
+
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         self.check_step(from, report)
     }
 
     fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
+        self.ask();
         let sizes = self.report();
         let part = |some: u64, whole: u64| some as f64 / whole.max(1) as f64;
         EngineInspect::Hikv(Box::new(HikvInspect {

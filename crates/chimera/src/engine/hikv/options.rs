@@ -51,6 +51,7 @@ pub struct HikvOptions {
     pub(super) partitions: Option<u32>,
     pub(super) index_segment_bytes: Option<u32>,
     pub(super) heap_run_bytes: Option<u32>,
+    pub(super) walked_first: Option<u64>,
 }
 
 impl HikvOptions {
@@ -95,6 +96,13 @@ impl HikvOptions {
     /// Fixed at creation.
     pub fn heap_run_bytes(mut self, bytes: u32) -> Self {
         self.heap_run_bytes = Some(bytes);
+        self
+    }
+
+    /// Entries of the index that are walked, to find out what is free, before the first fresh run of items is taken.
+    #[doc(hidden)]
+    pub fn walked_first(mut self, entries: u64) -> Self {
+        self.walked_first = Some(entries);
         self
     }
 }

@@ -13,6 +13,10 @@
 //!
 //! The walk is made of short steps. A background task makes them. Whoever finds the pool full makes those that are left,
 //! and tries again: so nobody waits for a task, and no pool seems to be full that is not.
+//!
+//! A program that opens a store, puts a record and closes it again must not leave a run behind each time. So whoever needs
+//! the first fresh run makes some steps before it takes one: a small store is walked then. And fresh runs begin with a
+//! block, and are as long as all before them together, up to the usual length.
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -24,20 +28,55 @@ use crate::index::persistent::partitioned_hash::{FoundSlot, Walk};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock_relaxing};
 
+/// Slots of the index that a step looks at.
+const STEP_SLOTS: u64 = 64;
+/// Entries that are walked before the first fresh run is taken, unless said otherwise.
+pub(super) const FIRST_ENTRIES: u64 = 4096;
+
 /// How far free space is rebuilt.
 #[derive(Debug, Default)]
 pub(super) struct Rebuild {
     is_pending: AtomicBool,
-    walk: Mutex<Walk>,
+    /// The store is open for reading only, and nobody has asked yet what is free.
+    is_unasked: AtomicBool,
+    walking: Mutex<Walking>,
+    /// So many entries are walked before the first fresh run is taken.
+    first_entries: u64,
+    /// Somebody has begun with these, or there are none to begin with.
+    is_begun: AtomicBool,
+    /// Entries that were walked, where empty slots count a sixteenth.
+    entries: AtomicU64,
     /// Segments of the index that are walked.
     segments: AtomicU64,
     damages: AtomicU64,
 }
 
+/// What whoever walks has at hand.
+#[derive(Debug, Default)]
+struct Walking {
+    walk: Walk,
+    findings: Findings,
+}
+
 impl Rebuild {
+    /// So many entries are to be walked before the first fresh run is taken.
+    pub(super) fn new(first_entries: u64) -> Self {
+        Self { first_entries, ..Self::default() }
+    }
+
     /// There is something to rebuild. Before there are sessions.
     pub(super) fn begin(&self) {
         self.is_pending.store(true, Ordering::Release);
+    }
+
+    /// Nothing is to be rebuilt unless somebody asks. Before there are sessions.
+    pub(super) fn begin_unasked(&self) {
+        self.is_unasked.store(true, Ordering::Release);
+    }
+
+    /// Whether it is known what is free.
+    pub(super) fn is_known(&self) -> bool {
+        !self.is_pending() && !self.is_unasked.load(Ordering::Acquire)
     }
 
     /// Whether there still is.
@@ -59,15 +98,15 @@ impl<P: Pmem> Hikv<P> {
     /// Up to 64 entries are looked at, and the first lines of their items. Their segment is locked meanwhile: readers and
     /// writers of its keys wait for some microseconds.
     pub(super) fn rebuild_some(&self) -> Step {
-        let mut walk = lock_relaxing(&self.rebuild.walk, &**self.core.environment());
+        let mut walking = lock_relaxing(&self.rebuild.walking, &**self.core.environment());
         if !self.rebuild.is_pending() {
             return Step::Done;
         }
         let _booked = self.core.book(Operation::Recovery, 0);
-        if self.index.walk(&mut walk, |found| self.mark_found(found)) {
-            self.rebuild.segments.store(walk.segments(), Ordering::Relaxed);
+        if self.walk_some(&mut walking) {
             return Step::More { moved_bytes: 0 };
         }
+        walking.findings.say();
         let empty = self.heap.end_recovery();
         if self.core.poison.check().is_ok() {
             for run in empty {
@@ -78,16 +117,66 @@ impl<P: Pmem> Hikv<P> {
         Step::Done
     }
 
+    /// The first steps, in the place of the background task, where nobody was asked for them before.
+    ///
+    /// # Cost
+    /// As [`rebuild_some`](Self::rebuild_some) for each 64 of so many entries as the options say: some milliseconds.
+    #[cold]
+    pub(super) fn rebuild_first(&self) {
+        let Rebuild { first_entries, is_begun, entries, .. } = &self.rebuild;
+        if is_begun.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        while entries.load(Ordering::Relaxed) < *first_entries {
+            if self.rebuild_some() == Step::Done {
+                return;
+            }
+        }
+    }
+
     /// All steps that are left.
     #[cold]
     pub(super) fn rebuild_all(&self) {
         while self.rebuild_some() != Step::Done {}
     }
 
+    /// A step of the walk; `false` when nothing is left.
+    fn walk_some(&self, walking: &mut Walking) -> bool {
+        let Walking { walk, findings } = walking;
+        let is_more = self.index.walk(walk, |found| {
+            let entries = (found.len() as u64).max(STEP_SLOTS / 16);
+            self.rebuild.entries.fetch_add(entries, Ordering::Relaxed);
+            self.mark_found(found, findings);
+        });
+        self.rebuild.segments.store(walk.segments(), Ordering::Relaxed);
+        self.rebuild.damages.store(findings.damages, Ordering::Relaxed);
+        is_more
+    }
+
+    /// Finds out what is in use in a store that is open for reading only, where items are not looked at when it is opened.
+    /// What is damaged, if that was found out now or before.
+    pub(super) fn ask(&self) -> Option<(u64, &'static str)> {
+        let mut walking = lock_relaxing(&self.rebuild.walking, &**self.core.environment());
+        if self.rebuild.is_unasked.load(Ordering::Acquire) {
+            let _booked = self.core.book(Operation::Recovery, 0);
+            while self.walk_some(&mut walking) {}
+            walking.findings.say();
+            self.rebuild.is_unasked.store(false, Ordering::Release);
+        }
+        walking.findings.first.filter(|_| self.core.pool.read_only)
+    }
+
+    /// The store is closed: says what was found so far, if the walk has not ended.
+    pub(super) fn end_walk(&self) {
+        if self.rebuild.is_pending() {
+            lock_relaxing(&self.rebuild.walking, &**self.core.environment()).findings.say();
+        }
+    }
+
     /// Marks the items that some slots of the index lead to, while they cannot be freed.
-    fn mark_found(&self, found: &[FoundSlot]) {
+    fn mark_found(&self, found: &[FoundSlot], findings: &mut Findings) {
         found.iter().filter_map(|(_, entry)| *entry).for_each(|(_, at)| self.heap.prefetch(at));
-        let (mut findings, mut value) = (Findings::default(), Vec::new());
+        let mut value = Vec::new();
         for &(slot_at, entry) in found {
             let Some((hash, at)) = entry else {
                 findings.damage(slot_at, "an entry of the index is damaged");
@@ -99,11 +188,6 @@ impl<P: Pmem> Hikv<P> {
                 findings.damage(at, "a record does not match its checksum");
                 self.heap.condemn(at);
             }
-        }
-        if let Some((at, what)) = findings.first {
-            let count = findings.damages;
-            log::error!("damage was found {count} times, first at byte {at}: {what}");
-            self.rebuild.damages.fetch_add(count, Ordering::Relaxed);
         }
     }
 }

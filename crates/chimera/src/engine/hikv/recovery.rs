@@ -16,8 +16,8 @@ use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 
-/// What the threads have found together.
-#[derive(Default)]
+/// What was found damaged.
+#[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) damages: u64,
     /// The first damage by position.
@@ -29,6 +29,14 @@ impl Findings {
         self.damages += 1;
         if self.first.is_none_or(|(first, _)| at < first) {
             self.first = Some((at, what));
+        }
+    }
+
+    /// Logs all of it together.
+    pub(super) fn say(&self) {
+        if let Some((at, what)) = self.first {
+            let count = self.damages;
+            log::error!("damage was found {count} times, first at byte {at}: {what}");
         }
     }
 }
@@ -44,7 +52,7 @@ impl<P: Pmem> Hikv<P> {
         let (lost, log) = self.find_runs(salvage)?;
         let findings = Mutex::new(Findings::default());
         let verifies = options.verify_at_open.unwrap_or(salvage);
-        let is_later = !verifies && !salvage && !pool.read_only;
+        let is_later = !verifies && !salvage;
         let places = is_later.then(|| self.heap.places());
         let next = AtomicU64::new(0);
         self.core.environment().run_parallel(threads, &|number| {
@@ -67,7 +75,11 @@ impl<P: Pmem> Hikv<P> {
         if lost > 0 {
             // Items that only the missing part leads to look as if they were free.
             self.core.poison.poison("a part of the index or of the log is missing");
-        } else if !pool.read_only {
+        } else if pool.read_only {
+            if is_later && self.index.segments() > 0 {
+                self.rebuild.begin_unasked();
+            }
+        } else {
             let booked = self.core.book(Operation::Recovery, 0);
             if is_later && self.index.segments() > 0 {
                 self.rebuild.begin();

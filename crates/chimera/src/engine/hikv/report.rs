@@ -25,9 +25,11 @@ pub struct HikvStats {
     pub heap_runs: u64,
     /// Bytes of these runs.
     pub heap_bytes: u64,
-    /// Bytes of items; while space is rebuilt, of those that are known.
+    /// Bytes of items; while it is not known which space is free, of those that are known.
     pub item_bytes: u64,
-    /// Whether it is known which space is free. Until then new items go to fresh space.
+    /// Whether it is known which space is free. Until then new items go to fresh space. In a store that is open for reading
+    /// only nobody needs it: it is found out when [`Db::inspect`](crate::Db::inspect) or [`Db::check`](crate::Db::check)
+    /// asks, or when everything is verified at open.
     pub space_is_rebuilt: bool,
     /// Segments of the index that were walked to find out.
     pub space_segments_walked: u64,

@@ -109,7 +109,14 @@ impl<P: Pmem> Hikv<P> {
         if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
             return Ok(room);
         }
-        self.with_space(number, || self.heap.grow(key_bytes, value_bytes))
+        if self.rebuild.is_pending() {
+            self.rebuild_first();
+            if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
+                return Ok(room);
+            }
+        }
+        let is_sparing = self.rebuild.is_pending();
+        self.with_space(number, || self.heap.grow(key_bytes, value_bytes, is_sparing))
     }
 
     /// Does `work`, which takes space of the pool. If the pool is full and it was not known what is free, it does so again

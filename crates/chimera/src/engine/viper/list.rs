@@ -58,15 +58,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         Ok(())
     }
 
-    /// Hands every key at these positions to `take`, in no order. Values are not read. Others may write: a key that is
-    /// there all the time comes, because its entry is in the index when the listing comes to its segment, and it is found
-    /// at the entry's location, or has moved and is looked up by its hash.
+    /// Hands every key at these positions to `take`, in no order, perhaps more than once. Values are not read. Others may
+    /// write: a key that is there all the time comes, because its hash is in the index when the listing comes to its
+    /// segment, and then all keys of this hash are read as they are at one moment.
     pub(crate) fn list_keys(
         &self,
         positions: &RangeInclusive<u64>,
         mut take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        let (mut batch, mut key) = (Vec::new(), Vec::new());
+        let (mut batch, mut keys) = (Vec::new(), Vec::new());
         let mut next = Some(*positions.start());
         while let Some(from) = next.filter(|next| positions.contains(next)) {
             batch.clear();
@@ -74,38 +74,41 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             batch.retain(|(hash, _)| positions.contains(&position_of(*hash)));
             for (number, (hash, location)) in batch.iter().enumerate() {
                 if let Some((_, ahead)) = batch.get(number + AHEAD) {
-                    let place = self.pages.place_of(*ahead);
-                    let pool = &self.core.pool;
-                    pool.pmem.prefetch(self.pages.head(pool, &place, key.len()));
+                    let (pool, place) = (&self.core.pool, self.pages.place_of(*ahead));
+                    let key_bytes = keys.last().map_or(0, Vec::len);
+                    pool.pmem.prefetch(self.pages.head(pool, &place, key_bytes));
                 }
-                match self.read_listed_key(*hash, *location, &mut key) {
-                    Probe::Found(()) => take(&key),
-                    _ => self.list_moved(*hash, *location, &mut take)?,
+                let (count, is_there) = self.read_keys(*hash, *location, &mut keys);
+                keys[..count].iter().for_each(|key| take(key));
+                if !is_there {
+                    self.is_gone(*hash, *location)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Hands all keys of a hash to `take`, of which one was listed at a location where it is not any more.
-    #[cold]
-    fn list_moved(&self, hash: u64, listed: Location, take: &mut impl FnMut(&[u8])) -> Result<()> {
-        let (mut keys, mut key) = (Vec::<Vec<u8>>::new(), Vec::new());
-        // When nothing is found there was, at some moment, no key of this hash that has not come.
-        let mut find_other = || {
-            let found = self.index.find(hash, |found| {
-                match self.read_listed_key(hash, found.location, &mut key) {
-                    Probe::Found(()) if keys.contains(&key) => Probe::NotThis,
-                    probe => probe,
+    /// Reads all keys of a hash, as they are at one moment, into the first so many of `keys`; perhaps also keys that were
+    /// there before. And whether one of them lies at `listed`.
+    ///
+    /// A look at `listed` alone would not do: of two keys of one hash each may have moved to where the other one was.
+    fn read_keys(&self, hash: u64, listed: Location, keys: &mut Vec<Vec<u8>>) -> (usize, bool) {
+        let (mut count, mut is_there) = (0, false);
+        self.index.find_observed(hash, |found| {
+            if keys.len() == count {
+                keys.push(Vec::new());
+            }
+            let (before, key) = keys.split_at_mut(count);
+            match self.read_listed_key(hash, found.location, &mut key[0]) {
+                Probe::Found(()) => {
+                    is_there |= found.location == listed;
+                    count += usize::from(!before.contains(&key[0]));
+                    Probe::NotThis
                 }
-            });
-            found.map(|()| {
-                take(&key);
-                keys.push(key.clone());
-            })
-        };
-        while find_other().is_some() {}
-        self.is_gone(hash, listed)
+                probe => probe,
+            }
+        });
+        (count, is_there)
     }
 
     /// Reads the record that the index listed at `location`, or wherever it has moved since. `false`

@@ -1,6 +1,4 @@
 //! [`Image`]: a table that is being made, in DRAM, as it will lie in persistent memory.
-//!
-//! On media the location of a slot is inverted. So memory that was zeroed is damage, and not an empty slot.
 
 use chimera_pmem::{Extent, Pmem, Site};
 use zerocopy::IntoBytes;
@@ -33,18 +31,6 @@ pub(super) enum Placed {
     Full,
 }
 
-/// The words of a slot, as they lie on media.
-#[inline(always)]
-fn to_media(slot: Slot) -> [u64; 2] {
-    [slot.hash, !slot.location]
-}
-
-/// The slot that two words on media make.
-#[inline(always)]
-pub(super) fn from_media(hash: u64, word: u64) -> Slot {
-    Slot { hash, location: !word }
-}
-
 impl Image {
     /// A buffer without memory.
     pub(crate) fn new() -> Self {
@@ -63,7 +49,7 @@ impl Image {
         (self.slots, self.entries) = (slots, 0);
         self.words.clear();
         self.words.resize(HEADER_WORDS + 2 * slots as usize, 0);
-        let empty = to_media(Slot::EMPTY);
+        let empty = Slot::EMPTY.to_media();
         self.words[HEADER_WORDS..].as_chunks_mut::<2>().0.fill(empty);
     }
 
@@ -73,8 +59,8 @@ impl Image {
         entries.into_iter().all(|slot| self.enter(slot))
     }
 
-    /// Makes this the table of so many slots with those entries of another image for which `keep` says so. `false` when there is no
-    /// room for all.
+    /// Makes this the table of so many slots with those entries of another image for which `keep` says so. `false` when
+    /// there is no room for all.
     ///
     /// # Cost
     /// All lines of both.
@@ -92,18 +78,17 @@ impl Image {
         matches!(self.place(slot, |_| Ok(false)), Ok(Placed::Entered))
     }
 
-    /// Enters the slot of a key, unless it has an entry already. `is_same` says whether that of an entry of the same hash is
-    /// the same key.
+    /// Enters the slot of a key, unless it has an entry already. `is_same` says whether that of an entry of the same
+    /// hash is the same key.
     pub(super) fn place(
         &mut self,
         new: Slot,
         mut is_same: impl FnMut(Slot) -> Result<bool>,
     ) -> Result<Placed> {
-        debug_assert!(new.found().is_some(), "a location of another hash");
         for number in chain(new.hash, self.slots) {
             let slot = self.slot(number);
             if slot.is_empty() {
-                self.words_of(number).copy_from_slice(&to_media(new));
+                self.words_of(number).copy_from_slice(&new.to_media());
                 self.entries += 1;
                 return Ok(Placed::Entered);
             }
@@ -151,15 +136,15 @@ impl Image {
         self.words.capacity() as u64 * 8
     }
 
-    /// Writes the table to the start of `to`. `owner` is what [`PersistentTable::open`] is to be told: different for any two
-    /// tables that may lie in the same place one after the other.
+    /// Writes the table to the start of `to`. `owner` is what [`PersistentTable::open`] is to be told: different for
+    /// any two tables that may lie in the same place one after the other.
     ///
     /// # Panics
     /// When `to` is too short, or not aligned to [`TABLE_ALIGN`].
     ///
     /// # Durability
-    /// Durable after this thread's next fence, which the caller does before anything leads to the table. Nobody touches the
-    /// table before that fence, by the rule of [`Pmem::copy_nt`].
+    /// Durable after this thread's next fence, which the caller does before anything leads to the table. Nobody touches
+    /// the table before that fence, by the rule of [`Pmem::copy_nt`].
     ///
     /// # Cost
     /// All lines, in one piece, past the cache.
@@ -185,7 +170,7 @@ impl Image {
     #[inline(always)]
     fn slot(&self, number: u32) -> Slot {
         let at = HEADER_WORDS + 2 * number as usize;
-        from_media(self.words[at], self.words[at + 1])
+        Slot::from_media([self.words[at], self.words[at + 1]])
     }
 
     #[inline(always)]

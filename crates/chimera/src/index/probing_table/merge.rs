@@ -1,15 +1,15 @@
 //! [`merge`]: several tables into one, where of each key the newest entry stays.
 //!
-//! The entries come in the order from the newest table to the oldest, and each is looked for in the image of the new table:
-//! where the key has an entry already, that one is newer. So no more memory is needed than the image has, and the entries of
-//! a table come nearly in the order of their places there ([`home`](super::home)).
+//! The entries come in the order from the newest table to the oldest, and each is looked for in the image of the new
+//! table: where the key has an entry already, that one is newer. So no more memory is needed than the image has, and
+//! the entries of a table come nearly in the order of their places there ([`home`](super::home)).
 //!
 //! Two entries of one hash are nearly always of one key, but only their records tell. Records lie anywhere. So an entry
 //! passes some others on its way: when it comes the line of the image is loaded, half of the way on its record and the
 //! one that it may supersede, and at the end it is placed.
 //!
-//! The entries of a hash that chance never brings about are not limited here, since they were acknowledged: placing one
-//! asks about all of them. Who keeps their number low does it when keys are put.
+//! How many keys have the same hash is not limited here: their entries were acknowledged. Placing one asks about all
+//! that have it, so the owner keeps their number low when keys are put.
 
 use chimera_pmem::Pmem;
 
@@ -33,7 +33,8 @@ pub(crate) enum Source<'t> {
 
 /// What the owner of the tables knows of records.
 pub(crate) trait MergeOwner {
-    /// Starts loading what [`is_same_key`](Self::is_same_key) reads of a record. It is asked about the slot soon, probably.
+    /// Starts loading what [`is_same_key`](Self::is_same_key) reads of a record. It is asked about the slot soon,
+    /// probably.
     fn prefetch(&mut self, slot: Slot);
 
     /// Whether the records of two slots of one hash are of the same key.
@@ -42,8 +43,9 @@ pub(crate) trait MergeOwner {
     /// When a record is damaged. The merge ends with it.
     fn is_same_key(&mut self, newer: Slot, older: Slot) -> Result<bool>;
 
-    /// A slot is not in the new table, because its key has a newer one, or because the table is the last one and the slot a
-    /// tombstone. Called once for each, also in a merge that fails later: the owner acts on it when the new table is in force.
+    /// A slot is not in the new table, because its key has a newer one, or because the table is the last one and the
+    /// slot a tombstone. Called once for each, also in a merge that fails later: the owner acts on it when the new
+    /// table is in force.
     fn dropped(&mut self, slot: Slot);
 }
 
@@ -57,8 +59,8 @@ pub(crate) trait MergeOwner {
 /// When there are too few slots.
 ///
 /// # Cost
-/// All lines of the tables, in their order, and a random line of the image for each entry. Two records for each two entries
-/// of one hash.
+/// All lines of the tables, in their order, and a random line of the image for each entry. Two records for each two
+/// entries of one hash.
 pub(crate) fn merge<P: Pmem>(
     pmem: &P,
     sources: &[Source<'_>],
@@ -77,9 +79,9 @@ pub(crate) fn merge<P: Pmem>(
     (0..AHEAD).try_for_each(|_| merging.pass(Slot::EMPTY))
 }
 
-/// As [`merge`], into the last table of a shard, below which there is no other: tombstones vanish, once they have superseded
-/// what they delete. The new table has as many slots as `slots_for` says for its number of entries. `scratch` is a second
-/// buffer, with at least as many slots as all tables have entries together.
+/// As [`merge`], into the last table of a shard, below which there is no other: tombstones vanish, once they have
+/// superseded what they delete. The new table has as many slots as `slots_for` says for its number of entries.
+/// `scratch` is a second buffer, with at least as many slots as all tables have entries together.
 ///
 /// # Errors
 /// As [`merge`].

@@ -1,9 +1,9 @@
 //! Probing tables: hash tables of a fixed size with linear probing, in DRAM and in persistent memory, of which an engine
 //! makes the levels of its index (ChameleonDB, EuroSys'21, section 2).
 //!
-//! A table is told by its owner what it holds, and never grows. The owner decides which tables there are, in which order
-//! they are probed, and when they are merged. A table sees hashes and locations, never a key: closures of the owner answer
-//! whether a record is that of the key ([`Probe`](super::Probe)). Several keys may have the same hash.
+//! A table is told by its owner what it holds, and never grows. The owner decides which tables there are, in which
+//! order they are probed, and when they are merged. A table sees hashes and locations, never a key: closures of the
+//! owner answer whether a record is that of the key ([`Probe`](super::Probe)). Several keys may have the same hash.
 //!
 //! # Structure
 //! ```text
@@ -11,8 +11,8 @@
 //! slot    [hash: 8] [location: 8]
 //! ```
 //! An entry lies in the first slot, from its *home* on, that was empty when it was entered; behind the last slot comes
-//! the first one. The home follows from the lower half of the hash ([`home`]). The upper bits are left to the owner, to choose
-//! between its shards. No entry is ever removed, so the entries of a hash end where the first empty slot is.
+//! the first one. The home follows from the lower half of the hash ([`home`]). The upper bits are left to the owner, to
+//! choose between its shards. No entry is ever removed, so the entries of a hash end where the first empty slot is.
 //!
 //! # Rooms
 //! - `slot`: the words of a slot, and the check that binds them.
@@ -25,14 +25,14 @@
 //! 1. A probe comes to every entry that was there when it began, and ends after as many slots as the table has, whatever
 //!    they hold.
 //! 2. Nothing that is handed to a closure was damaged by a flipped bit: the check of its slot was verified. In persistent
-//!    memory those of all slots on the way were, so "there is none" is not said where a damaged slot may be the entry. Memory
-//!    that was zeroed is damage as well. Damage that its check misses (1 of 2^14) leads to a record with another
+//!    memory those of all slots on the way were, so "there is none" is not said where a damaged slot may be the entry.
+//!    Memory that was zeroed is damage as well. Damage that its check misses (1 of 2^14) leads to a record with another
 //!    key, or to none: the owner verifies the key where the record lies.
 //! 3. What is found is as old as the table. The owner verifies afterwards that the table was still in force.
 //!
 //! # Cost
-//! With 3 of 4 slots in use a probe that finds its entry looks at 2.5 slots on average, one that does not at 8.5. Both words of a
-//! slot are in one line of the cache, of which 4 slots share one.
+//! With 3 of 4 slots in use a probe that finds its entry looks at 2.5 slots on average, one that does not at 8.5. Both
+//! words of a slot are in one line of the cache, of which 4 slots share one.
 
 mod header;
 mod image;
@@ -87,8 +87,8 @@ pub(crate) fn slots_for(entries: u64, load_percent: u32) -> Option<u32> {
     u32::try_from(slots).ok().filter(|slots| *slots <= SLOTS_MAX)
 }
 
-/// The slot from which on the entries of a hash lie, in a table of so many slots. It never sinks from one hash to one with
-/// a higher lower half: so entries come out of one table nearly in the order in which they go into another one.
+/// The slot from which on the entries of a hash lie, in a table of so many slots. It never sinks from one hash to one
+/// with a higher lower half: so entries come out of one table nearly in the order in which they go into another one.
 #[inline(always)]
 pub(crate) fn home(hash: u64, slots: u32) -> u32 {
     (((hash & u64::from(u32::MAX)) * u64::from(slots)) >> 32) as u32

@@ -4,9 +4,11 @@
 //! slot       [hash: 8] [location: 8]; zeros if it is empty
 //! location   [offset / 8: 42 bits | tombstone: 1 | size class: 7 | check: 14]
 //! ```
-//! The check binds the hash and the rest of the location. A flipped bit of either is noticed for certain, other damage with
-//! probability 1 - 2^-14. An entry has an offset and a size class that are not 0, so no flipped bit makes it an empty slot,
-//! nor an empty slot an entry.
+//! The check binds the hash and the rest of the location. A flipped bit of either is noticed for certain, other damage
+//! with probability 1 - 2^-14. An entry has an offset and a size class that are not 0, so no flipped bit makes it an
+//! empty slot, nor an empty slot an entry.
+//!
+//! In persistent memory the location is inverted. So memory that was zeroed is damage, and not an empty slot.
 //!
 //! The size class is the number of bytes of the record, rounded up to three significant bits: by a quarter at most. So
 //! the bytes of a record that is superseded are known without reading it.
@@ -60,6 +62,18 @@ impl Slot {
         Self { hash, location: encode(hash, offset, bytes, is_tombstone) }
     }
 
+    /// Its words, as they lie on media.
+    #[inline(always)]
+    pub(super) fn to_media(self) -> [u64; 2] {
+        [self.hash, !self.location]
+    }
+
+    /// The slot of two words on media.
+    #[inline(always)]
+    pub(super) fn from_media([hash, word]: [u64; 2]) -> Self {
+        Self { hash, location: !word }
+    }
+
     /// Whether it has no entry.
     #[inline(always)]
     pub(crate) fn is_empty(self) -> bool {
@@ -82,7 +96,7 @@ pub(crate) fn encode(hash: u64, offset: u64, bytes: u64, is_tombstone: bool) -> 
     let is_valid = 0 < offset && offset < OFFSET_END && offset.is_multiple_of(UNIT_BYTES);
     assert!(is_valid, "no record can lie at {offset}");
     let tombstone = if is_tombstone { TOMBSTONE } else { 0 };
-    let low = offset / UNIT_BYTES | tombstone | class_of(bytes) << CLASS_SHIFT;
+    let low = (offset / UNIT_BYTES) | tombstone | class_of(bytes) << CLASS_SHIFT;
     low | check(hash, low) << CHECK_SHIFT
 }
 

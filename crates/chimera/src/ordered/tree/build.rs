@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chimera_pmem::Environment;
 
 use super::Tree;
-use super::format::separator;
+use super::format::{Header, separator};
 use super::image::{Image, frame_units};
 use super::locked::LockedNode;
 use super::shape::{Layout, SLOT_UNITS};
@@ -37,6 +37,14 @@ struct Building<'t> {
     levels: Vec<Level>,
     /// Nodes that were taken, and their levels.
     taken: Vec<(u32, u32)>,
+}
+
+/// A tree that is built, and that nobody can see yet. Dropping it leaves nothing.
+pub(in crate::ordered) struct Built<'t> {
+    building: Building<'t>,
+    /// The root, and its level; none of a tree without keys.
+    root: Option<(Image<'t>, u32)>,
+    keys: i64,
 }
 
 impl Level {
@@ -101,19 +109,18 @@ impl Level {
 }
 
 impl Tree {
-    /// Builds an empty tree from keys in strictly ascending order. Their leaves are well filled.
+    /// Builds a tree from keys in strictly ascending order, which is to be the content of this one. Its leaves are well
+    /// filled.
     ///
     /// # Errors
-    /// `OutOfMemory`; `InvalidInput` when the keys are not in order; `AlreadyExists` when the tree is not empty.
-    /// The tree is as it was.
+    /// `OutOfMemory`; `InvalidInput` when the keys are not in order; `AlreadyExists` when this tree is not empty.
     ///
     /// # Cost
-    /// Each key is copied twice. Nobody can see the keys before all are there.
-    pub(crate) fn build<K: AsRef<[u8]>>(
+    /// Each key is copied twice.
+    pub(in crate::ordered) fn build<K: AsRef<[u8]>>(
         &self,
-        environment: &dyn Environment,
         keys: impl IntoIterator<Item = (K, u64)>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Built<'_>> {
         let mut building = Building { tree: self, levels: Vec::new(), taken: Vec::new() };
         let mut count = 0;
         for (key, payload) in keys {
@@ -127,8 +134,42 @@ impl Tree {
             building.push(0, key.as_ref(), payload)?;
             count += 1;
         }
-        building.finish(environment)?;
-        self.keys.add(0, count);
+        let root = building.finish()?;
+        building.levels = Vec::new();
+        if root.is_some() {
+            self.ensure_root()?;
+        }
+        Ok(Built { building, root, keys: count })
+    }
+
+    /// Makes an empty root, unless there is one.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `AlreadyExists` when the tree is not empty.
+    fn ensure_root(&self) -> io::Result<()> {
+        if self.nodes.root().is_none() {
+            let empty = Image::new(&self.nodes.context, 0, None, None);
+            self.nodes.make_root(|root| empty.fill(root))?;
+        }
+        check_empty(self.nodes.root().expect("a root that was made").header())
+    }
+}
+
+impl Built<'_> {
+    /// Fills the tree with what was built. Nobody can see the keys before all are there.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when the tree is not empty. It is as it was.
+    pub(in crate::ordered) fn publish(self, environment: &dyn Environment) -> io::Result<()> {
+        let Self { mut building, root, keys } = self;
+        let Some((image, level)) = root else { return Ok(()) };
+        let nodes = &building.tree.nodes;
+        let root = LockedNode::wait(nodes.root().expect("a root that was ensured"), environment);
+        check_empty(root.header())?;
+        image.replace(&root);
+        nodes.note_level(0, level);
+        building.tree.keys.add(0, keys);
+        building.taken.clear();
         Ok(())
     }
 }
@@ -171,8 +212,8 @@ impl<'t> Building<'t> {
         self.push(number + 1, low.map_or(&[], |low| low), id)
     }
 
-    /// Closes what is left of all levels. The node of the highest one becomes the root.
-    fn finish(mut self, environment: &dyn Environment) -> io::Result<()> {
+    /// Closes what is left of all levels. The node of the highest one is to be the root, with its level.
+    fn finish(&mut self) -> io::Result<Option<(Image<'t>, u32)>> {
         let layout = self.tree.nodes.layout();
         let mut number = 0;
         while number < self.levels.len() {
@@ -183,15 +224,13 @@ impl<'t> Building<'t> {
             let level = &self.levels[number];
             let image = image(self.tree, level, level.count(), None);
             if !level.is_divided {
-                self.tree.publish(environment, number as u32, image)?;
-                self.taken.clear();
-                return Ok(());
+                return Ok(Some((image, number as u32)));
             }
             let low = level.low.clone();
             self.keep(number, image, low.as_ref())?;
             number += 1;
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -205,28 +244,13 @@ fn image<'t>(tree: &'t Tree, level: &Level, entries: usize, high: Option<&Arc<[u
     image
 }
 
-impl Tree {
-    /// Makes a node the root of the empty tree.
-    fn publish(
-        &self,
-        environment: &dyn Environment,
-        level: u32,
-        image: Image<'_>,
-    ) -> io::Result<()> {
-        if self.nodes.root().is_none() {
-            let empty = Image::new(&self.nodes.context, 0, None, None);
-            self.nodes.make_root(|root| empty.fill(root))?;
-        }
-        let root = self.nodes.root().expect("a root that was made");
-        let root = LockedNode::wait(root, environment);
-        let header = root.header();
-        if header.level > 0 || header.count > 0 {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        image.replace(&root);
-        self.nodes.note_level(0, level);
-        Ok(())
+/// # Errors
+/// `AlreadyExists`, by the header of a root, when its tree is not empty.
+fn check_empty(root: Header) -> io::Result<()> {
+    if root.level > 0 || root.count > 0 {
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
+    Ok(())
 }
 
 impl Drop for Building<'_> {

@@ -127,6 +127,12 @@ impl Tree {
             elision: Elision::new(shape.transactions),
         }
     }
+
+    /// Lets no more than this many nodes be given out.
+    #[cfg(test)]
+    pub(super) fn limit(&self, nodes: u32) {
+        self.nodes.limit(nodes);
+    }
 }
 
 impl fmt::Debug for Tree {

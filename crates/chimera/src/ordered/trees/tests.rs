@@ -156,6 +156,25 @@ fn all_keys_may_lie_in_one_range() {
     }
 }
 
+#[test]
+fn what_one_tree_has_no_memory_for_no_tree_has() {
+    let environment = RealEnvironment::new();
+    for without in 0..3 {
+        let trees = trees(&Ranges::Equal(3));
+        let keys: BTreeSet<Key> =
+            (0..600_u16).map(|number| (number * 100).to_be_bytes().to_vec()).collect();
+        let build = || trees.build(&environment, keys.iter().map(|key| (key, 0)));
+        trees.limit(without, 5);
+        assert_eq!(build().unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(trees.figures().keys, 0);
+        trees.trees.iter().for_each(|tree| tree.verify().unwrap());
+        trees.limit(without, u32::MAX);
+        build().unwrap();
+        trees.trees.iter().for_each(|tree| tree.verify().unwrap());
+        assert_has(&trees, &keys, &[vec![0], vec![100], vec![200]]);
+    }
+}
+
 fn short_key() -> impl Strategy<Value = Key> {
     prop::collection::vec(prop_oneof![Just(0_u8), 60..70_u8, Just(255)], 1..5)
 }

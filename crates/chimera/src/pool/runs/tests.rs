@@ -16,7 +16,7 @@ use super::*;
 use crate::pool::open::Opened;
 use crate::pool::superblock::FILE_BYTES;
 use crate::pool::tests::media::{self, Media};
-use crate::pool::{Closing, NewPool, PoolGeometry, PoolOptions, Superblock};
+use crate::pool::{NewPool, PoolOptions, small};
 use crate::types::durability::Durability;
 
 const LOG: BlockKind = BlockKind::new(1, "log");
@@ -44,23 +44,7 @@ fn options() -> PoolOptions {
 }
 
 fn new_pool_of_blocks() -> NewPool {
-    let superblock = Superblock {
-        engine: 1,
-        pool_id: 77,
-        hash_seed: 1,
-        geometry: PoolGeometry {
-            segment_bytes: SEGMENT_BYTES,
-            block_bytes: BLOCK_BYTES as u32,
-            block_shift_bytes: 0,
-        },
-        sequence: 0,
-        segments: 0,
-        closing: Closing::Open,
-        boot_id: 0,
-        roots: [0; 4],
-        area: Vec::new(),
-    };
-    NewPool { superblock, is_segment_fixed: true }
+    small::new_pool(SEGMENT_BYTES, BLOCK_BYTES as u32)
 }
 
 /// Opens the pool whose files hold `image`; a new one where that is empty.

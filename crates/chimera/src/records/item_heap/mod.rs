@@ -68,7 +68,7 @@ pub(crate) mod steps {
 
 /// Longest key, in bytes, where a run has room for it.
 const KEY_BYTES_MAX: usize = 4096;
-/// Longest value, in bytes, where a run has room for it.
+/// Longest value, in bytes, where a run has room for it: not in a segment of 1 GiB.
 const VALUE_BYTES_MAX: u64 = 1 << 30;
 
 /// Items in runs of blocks.

@@ -24,6 +24,8 @@ pub(super) struct Space {
     current: Option<u64>,
     /// All runs that were found are condemned.
     is_found_condemned: bool,
+    /// Blocks of all fresh runs that were ever added.
+    fresh_blocks: u32,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,7 @@ impl Space {
     /// Adds a fresh run of so many bytes from `start` on, in which nothing is taken.
     pub(super) fn add(&mut self, start: u64, bytes: u64, run: Run) {
         let units = Units::new((bytes / UNIT_BYTES) as u32);
+        self.fresh_blocks = self.fresh_blocks.saturating_add(run.blocks());
         let run = HeapRun { run, units, is_found: false, is_condemned: false };
         self.by_class[run.class()].insert(start);
         self.runs.insert(start, run);
@@ -183,6 +186,11 @@ impl Space {
         let units = self.runs.values().map(|run| u64::from(run.units.count())).sum();
         let used = self.runs.values().map(|run| u64::from(run.units.used())).sum();
         (self.runs.len() as u64, units, used)
+    }
+
+    /// Blocks of all fresh runs that were ever added.
+    pub(super) fn fresh_blocks(&self) -> u32 {
+        self.fresh_blocks
     }
 
     /// Bytes of DRAM.

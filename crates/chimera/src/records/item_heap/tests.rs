@@ -22,7 +22,8 @@ fn new_heap(pool: &Arc<Pool<Hardware>>, layout: RecordLayout) -> ItemHeap<Hardwa
 }
 
 fn room(heap: &ItemHeap<Hardware>, key: &[u8], value: &[u8]) -> Result<Extent, Error> {
-    heap.allocate(key.len(), value.len()).map_or_else(|| heap.grow(key.len(), value.len()), Ok)
+    let grow = || heap.grow(key.len(), value.len(), false);
+    heap.allocate(key.len(), value.len()).map_or_else(grow, Ok)
 }
 
 fn hash(key: &[u8]) -> u64 {
@@ -292,4 +293,20 @@ fn limits_are_what_the_layout_and_the_pool_have_room_for() {
             pool.free_run(run).unwrap();
         }
     }
+}
+
+#[test]
+fn sparing_runs_double_up_to_the_usual_length() {
+    let pool = new_pool(1 << 20);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        let before = pool.count_runs(&[HEAP]).kinds[0].blocks;
+        heap.grow(8, 8, true).unwrap();
+        runs.push(pool.count_runs(&[HEAP]).kinds[0].blocks - before);
+    }
+    assert_eq!(runs, [1, 1, 2, 4, 4, 4]);
+    let before = pool.count_runs(&[HEAP]).kinds[0].blocks;
+    heap.grow(8, 10 * pool.map.block_bytes as usize, true).unwrap();
+    assert_eq!(pool.count_runs(&[HEAP]).kinds[0].blocks - before, 11);
 }

@@ -28,7 +28,8 @@ impl<P: Pmem> ItemHeap<P> {
         at.map(|at| self.taken(at, bytes))
     }
 
-    /// Takes room for an item with these lengths, in a fresh run; where there is none wherever there is room.
+    /// Takes room for an item with these lengths, in a fresh run; where there is none wherever there is room. Where
+    /// `is_sparing` the run is not longer than all fresh ones before, unless the item needs it.
     ///
     /// # Errors
     /// `PoolFull` with nothing changed.
@@ -36,10 +37,16 @@ impl<P: Pmem> ItemHeap<P> {
     /// # Cost
     /// What a run costs.
     #[cold]
-    pub(crate) fn grow(&self, key_bytes: usize, value_bytes: usize) -> Result<Extent> {
+    pub(crate) fn grow(
+        &self,
+        key_bytes: usize,
+        value_bytes: usize,
+        is_sparing: bool,
+    ) -> Result<Extent> {
         let (pool, bytes) = (&self.pool, span(self.layout, key_bytes, value_bytes));
         let need = (bytes.next_multiple_of(UNIT_BYTES) + CACHE_LINE).div_ceil(pool.map.block_bytes);
-        let usual = (need as u32).max(self.run_blocks);
+        let most = if is_sparing { lock(&self.space).fresh_blocks().max(1) } else { u32::MAX };
+        let usual = (need as u32).max(self.run_blocks.min(most));
         // Runs without items that are too small for this one: they may be room for its run.
         self.give_back_empty();
         let mut taken = pool.take_bare_run(self.kind, usual);

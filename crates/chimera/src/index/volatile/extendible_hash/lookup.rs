@@ -136,9 +136,10 @@ impl ExtendibleHash {
     }
 
     /// As `find`, once a short way has not found it: an answer other than `Found` is given only if the
-    /// segment did not change meanwhile.
+    /// segment did not change meanwhile. So where `verify` says `NotThis` to each, it was asked about all entries of
+    /// the hash as they were at one moment, and perhaps about others before.
     #[inline(never)]
-    fn find_observed<'a, T>(
+    pub fn find_observed<'a, T>(
         &'a self,
         hash: u64,
         mut verify: impl FnMut(Found<'a>) -> Probe<T>,

@@ -6,7 +6,15 @@ use std::ops::Bound;
 use chimera_pmem::SteppedEnvironment;
 
 use super::model::Keys;
-use super::{Entries, Payload, SIZES, ascending, descending, mix, random_key, tree};
+use super::{Entries, Payload, SIZES, Tree, ascending, descending, mix, random_key, tree};
+
+fn build<K: AsRef<[u8]>>(
+    tree: &Tree,
+    environment: &SteppedEnvironment,
+    keys: impl IntoIterator<Item = (K, u64)>,
+) -> io::Result<()> {
+    tree.build(keys)?.publish(environment)
+}
 
 fn entries(keys: Keys, count: u16) -> Entries {
     let mut entries: Vec<_> =
@@ -24,7 +32,7 @@ fn a_tree_that_is_built_has_the_keys_and_lives_on() {
             for count in [0, 1, 2, 3, 5, 8, 20, 50, 100, 3000] {
                 let tree = tree(node_bytes, Payload::Word);
                 let mut entries = entries(keys, count);
-                tree.build(&environment, entries.iter().cloned()).unwrap();
+                build(&tree, &environment, entries.iter().cloned()).unwrap();
                 tree.verify()
                     .unwrap_or_else(|wrong| panic!("{node_bytes} {keys:?} {count}: {wrong}"));
                 assert_eq!(tree.figures().keys, entries.len() as u64);
@@ -59,12 +67,12 @@ fn only_an_empty_tree_is_built() {
     let tree = tree(256, Payload::Word);
     let keys = || (0..1000u64).map(|number| (number.to_be_bytes(), number));
     tree.insert(&environment, b"key", 1).unwrap();
-    let error = tree.build(&environment, keys()).unwrap_err();
+    let error = build(&tree, &environment, keys()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     tree.verify().unwrap();
     assert_eq!(ascending(&tree, Bound::Unbounded, 30), [(b"key".to_vec(), 1)]);
     assert!(tree.remove(&environment, b"key"));
-    tree.build(&environment, keys()).unwrap();
+    build(&tree, &environment, keys()).unwrap();
     tree.verify().unwrap();
     assert_eq!(tree.figures().keys, 1000);
 }
@@ -76,7 +84,7 @@ fn keys_out_of_order_are_refused() {
         let tree = tree(256, Payload::Word);
         let long = |number: u64| [&number.to_be_bytes()[..], &[7; 300]].concat();
         let keys = (0..1000).chain([wrong]).map(|number| (long(number), number));
-        let error = tree.build(&environment, keys).unwrap_err();
+        let error = build(&tree, &environment, keys).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         tree.verify().unwrap();
         let figures = tree.figures();
@@ -92,13 +100,31 @@ fn what_cannot_be_built_for_want_of_memory_leaves_nothing() {
         tree.nodes.limit(limit);
         let mut keys: Vec<_> = (0..1000).map(|number| (random_key(number), number)).collect();
         keys.sort_unstable();
-        let error = tree.build(&environment, keys.iter().copied()).unwrap_err();
+        let error = build(&tree, &environment, keys.iter().copied()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
         tree.verify().unwrap();
         assert_eq!(tree.figures().keys, 0);
         tree.nodes.limit(u32::MAX);
-        tree.build(&environment, keys.iter().copied()).unwrap();
+        build(&tree, &environment, keys.iter().copied()).unwrap();
         tree.verify().unwrap();
+    }
+}
+
+#[test]
+fn what_is_built_and_not_published_leaves_nothing() {
+    let environment = SteppedEnvironment::in_memory(1);
+    for count in [0, 1, 50, 3000] {
+        let tree = tree(256, Payload::Word);
+        let entries = entries(Keys::ALL[0], count);
+        drop(tree.build(entries.iter().cloned()).unwrap());
+        tree.verify().unwrap();
+        assert_eq!((tree.figures().keys, tree.figures().long_keys), (0, 0));
+        let built = tree.build(entries.iter().cloned()).unwrap();
+        tree.insert(&environment, b"key", 1).unwrap();
+        let published = built.publish(&environment).map_err(|error| error.kind());
+        assert_eq!(published.is_err(), count > 0, "{published:?}");
+        tree.verify().unwrap();
+        assert_eq!(tree.figures().keys, 1);
     }
 }
 
@@ -109,7 +135,7 @@ fn leaves_that_are_built_are_well_filled() {
     let tree = tree(2048, Payload::Word);
     let mut keys: Vec<_> = (0..KEYS).map(|number| (random_key(number), mix(number))).collect();
     keys.sort_unstable();
-    tree.build(&environment, keys).unwrap();
+    build(&tree, &environment, keys).unwrap();
     let bytes = tree.figures().bytes as f64 / KEYS as f64;
     println!("{bytes:.1} bytes for a key");
     assert!(bytes <= 32.5, "{bytes}");
