@@ -221,8 +221,10 @@ impl<P: Pmem> StorageLog<P> {
                 Err(error) => return Err(error),
             }
         }
-        if is_sound {
-            self.offer(&mut self.runs.lock(environment), slot);
+        if is_sound && !self.pool.read_only {
+            let mut table = self.runs.lock(environment);
+            self.offer(&mut table, slot);
+            self.mark_flushed(&mut table, slot);
         }
         Ok(())
     }

@@ -254,7 +254,7 @@ fn a_record_costs_its_lines_and_one_fence() {
     for version in 2..30 {
         let (appended, costs) =
             cost(&media, || append(&log, &mut session, &record(version, 32)).unwrap());
-        let lines = appended.at / 64..=(appended.at + 63) / 64;
+        let lines = chimera_pmem::Extent::new_checked(appended.at, 64).lines();
         assert_eq!((appended.bytes, costs), (64, (lines.count() as u64, 1)));
     }
 }

@@ -45,6 +45,14 @@ fn a_sealed_run_is_freed_with_its_last_reference_and_its_blocks_are_used_again()
         .map(|version| append(&log, &mut session, &record(version, 300)).unwrap())
         .collect();
     let (first, freed) = (&all[..11], log.freed());
+    let bytes = 4 * (4096 - 64);
+    let live_bytes = 40 * all[0].bytes;
+    let counts = LogCounts { runs: 4, bytes, live_bytes, replay_bytes: bytes };
+    assert_eq!(log.counts(), counts);
+    for record in first {
+        log.flushed(record.at);
+    }
+    assert_eq!(log.counts(), LogCounts { replay_bytes: bytes / 4 * 3, ..counts });
     assert_eq!(runs_in_use(&pool), 4);
     assert!(!drop_all(&log, &first[1..]));
     assert_eq!(log.free_ready().unwrap(), 0);
@@ -159,6 +167,11 @@ fn records_that_replay_kept_count_as_not_in_tables() {
     }
     assert_eq!(recover(&pool, 0, false).unwrap().2.records, 10);
     again.flushed(all[9].at);
+    assert_eq!(recover(&pool, 0, false).unwrap().2.records, 0);
+    // Replay kept none of them.
+    append(&again, &mut again.begin(), &record(11, 300)).unwrap();
+    let third = new_log(&pool, 0);
+    third.recover(runs(&pool), false, |_| Ok(false)).unwrap();
     assert_eq!(recover(&pool, 0, false).unwrap().2.records, 0);
 }
 
