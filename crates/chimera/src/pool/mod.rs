@@ -297,4 +297,4 @@ fn store_superblock<P: Pmem>(pmem: &P, superblock: &Superblock) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,11 +1,21 @@
-//! Small pools in anonymous memory, for tests of what lies in a pool.
+//! Small pools in anonymous memory, or on memory that loses what was not written back, for tests of what lies in a pool.
 
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(feature = "chameleon-engine")]
+use chimera_pmem::SteppedEnvironment;
+#[cfg(feature = "chameleon-engine")]
+use chimera_pmem::environment::OpenMode;
 use chimera_pmem::{Environment, Hardware, HardwareOptions};
 
+#[cfg(feature = "chameleon-engine")]
+use super::superblock::FILE_BYTES;
+#[cfg(feature = "chameleon-engine")]
+use super::tests::media::Media;
 use super::{Closing, NewPool, Pool, PoolGeometry, PoolOptions, Superblock};
+#[cfg(feature = "chameleon-engine")]
+use crate::types::durability::Durability;
 
 /// A pool of so many bytes, in segments of this length with blocks of 256 bytes.
 pub(crate) fn small_pool(
@@ -22,6 +32,40 @@ pub(crate) fn small_pool(
     let new = || Ok(new_pool(segment_bytes, 256));
     let opened = Pool::open(pmem, environment, Path::new("pool"), &options, new);
     Arc::new(opened.expect("a new pool").0)
+}
+
+/// A pool on `media`, whose files hold `image`, of up to so many bytes; a new one where that is empty.
+#[cfg(feature = "chameleon-engine")]
+pub(crate) fn media_pool(
+    media: &Media,
+    image: &[u8],
+    segment_bytes: u64,
+    bytes: u64,
+) -> Arc<Pool<Media>> {
+    let environment = SteppedEnvironment::in_memory(1);
+    let directory = Path::new("pool");
+    environment.create_directory(directory).expect("a directory");
+    let write = |name: &str, bytes: &[u8]| {
+        let file = environment.open(&directory.join(name), OpenMode::CreateNew).expect("a file");
+        file.write_at(0, bytes).expect("room");
+    };
+    if !image.is_empty() {
+        let (superblock, segments) = image.split_at(FILE_BYTES as usize);
+        write("lock", &[]);
+        write("superblock", superblock);
+        for (number, segment) in segments.chunks(segment_bytes as usize).enumerate() {
+            write(&format!("segment-{number:06}"), segment);
+        }
+    }
+    let options = PoolOptions {
+        durability: Durability::Process,
+        populate_ahead_bytes: 0,
+        capacity_bytes: Some(bytes),
+        ..PoolOptions::default()
+    };
+    let new = || Ok(new_pool(segment_bytes, 256));
+    let opened = Pool::open(media.clone(), Arc::new(environment), directory, &options, new);
+    Arc::new(opened.expect("a pool").0)
 }
 
 /// A new pool of segments of this length, with blocks of so many bytes.

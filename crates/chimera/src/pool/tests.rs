@@ -1,6 +1,6 @@
 //! Pools in files; in `superblock_crashes`, their superblock through every crash, on the memory in [`media`].
 
-pub(in crate::pool) mod media;
+pub(crate) mod media;
 mod superblock_crashes;
 
 use std::io;

@@ -9,7 +9,7 @@ use chimera_pmem::environment::File;
 use chimera_pmem::{CACHE_LINE, Extent, Medium, Pmem, Site};
 
 /// Stores of an engine, to bytes that are its own.
-pub(in crate::pool) const ENGINE: Site = Site::new("test.engine");
+pub(crate) const ENGINE: Site = Site::new("test.engine");
 
 const LINE_WORDS: usize = (CACHE_LINE / 8) as usize;
 /// Up to so many states of a photograph are all tried.
@@ -20,7 +20,7 @@ type Pending = BTreeMap<usize, Vec<(usize, u64)>>;
 
 /// What is left out, to see that it is missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pool) enum LeftOut {
+pub(crate) enum LeftOut {
     Store(Site),
     Flush(Site),
     Fence(Site),
@@ -29,7 +29,7 @@ pub(in crate::pool) enum LeftOut {
 
 /// The memory at one moment.
 #[derive(Clone, Debug, Default)]
-pub(in crate::pool) struct Photo {
+pub(crate) struct Photo {
     durable: Vec<u64>,
     pending: Pending,
 }
@@ -49,23 +49,45 @@ struct State {
 
 /// See the module. Clones are the same memory.
 #[derive(Clone, Debug, Default)]
-pub(in crate::pool) struct Media(Arc<Mutex<State>>);
+pub(crate) struct Media(Arc<Mutex<State>>);
 
 impl Photo {
     /// Every state that a crash at this moment can leave: of each line the stores up to any one. `None` for
     /// too many to try them all.
-    pub(in crate::pool) fn states(&self) -> Option<impl Iterator<Item = Vec<u64>>> {
+    pub(crate) fn states(&self) -> Option<impl Iterator<Item = Vec<u64>>> {
         let count = self.pending.values().try_fold(1_usize, |count, stores| {
             count.checked_mul(stores.len() + 1).filter(|count| *count <= STATES_MAX)
         })?;
         Some((0..count).map(|number| self.state(number)))
     }
 
+    /// As [`states`](Self::states); where there are too many, none, all, and so many others that a seed chooses.
+    pub(crate) fn some_states(&self, others: usize, mut seed: u64) -> Vec<Vec<u64>> {
+        if let Some(states) = self.states() {
+            return states.collect();
+        }
+        let mut next = |below: usize| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) as usize % below
+        };
+        let mut states = vec![self.survivors(|_| 0), self.survivors(|stores| stores)];
+        states.extend((0..others).map(|_| self.survivors(|stores| next(stores + 1))));
+        states
+    }
+
     fn state(&self, mut number: usize) -> Vec<u64> {
+        self.survivors(|stores| {
+            let survive = number % (stores + 1);
+            number /= stores + 1;
+            survive
+        })
+    }
+
+    /// The state in which of each line so many stores survive as `choose` says, of how many there are.
+    fn survivors(&self, mut choose: impl FnMut(usize) -> usize) -> Vec<u64> {
         let mut words = self.durable.clone();
         for stores in self.pending.values() {
-            let survive = number % (stores.len() + 1);
-            number /= stores.len() + 1;
+            let survive = choose(stores.len());
             stores[..survive].iter().for_each(|&(word, value)| words[word] = value);
         }
         words
@@ -73,32 +95,32 @@ impl Photo {
 }
 
 /// Words as bytes of files.
-pub(in crate::pool) fn bytes_of(words: &[u64]) -> Vec<u8> {
+pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 impl Media {
-    pub(in crate::pool) fn leave_out(&self, what: Option<LeftOut>) {
+    pub(crate) fn leave_out(&self, what: Option<LeftOut>) {
         self.state().left_out = what;
     }
 
-    pub(in crate::pool) fn left_out(&self) -> Option<LeftOut> {
+    pub(crate) fn left_out(&self) -> Option<LeftOut> {
         self.state().left_out
     }
 
     /// What the processors see, as bytes of files.
-    pub(in crate::pool) fn image(&self) -> Vec<u8> {
+    pub(crate) fn image(&self) -> Vec<u8> {
         bytes_of(&self.state().words)
     }
 
     /// The memory as it is now.
-    pub(in crate::pool) fn photo(&self) -> Photo {
+    pub(crate) fn photo(&self) -> Photo {
         self.state().photo.clone()
     }
 
     /// The processors see the memory as it is, but of what they see only this is on media: a process was
     /// killed, and the machine went on.
-    pub(in crate::pool) fn was_killed(&self, mut photo: Photo) {
+    pub(crate) fn was_killed(&self, mut photo: Photo) {
         let mut state = self.state();
         // A segment that the superblock does not count yet is not mapped.
         photo.durable.truncate(state.words.len());
@@ -108,7 +130,7 @@ impl Media {
     }
 
     /// Photographs what `work` does after each step.
-    pub(in crate::pool) fn photograph<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Photo>) {
+    pub(crate) fn photograph<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Photo>) {
         self.state().photos = Some(Vec::new());
         let done = work();
         let photos = self.state().photos.take().expect("set above");
@@ -116,7 +138,7 @@ impl Media {
     }
 
     /// Lines flushed and fences so far.
-    pub(in crate::pool) fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.state();
         (state.lines_flushed, state.fences)
     }
@@ -195,7 +217,8 @@ impl Pmem for Media {
     }
 
     fn read(&self, from: Extent, into: &mut [u8]) {
-        let bytes = bytes_of(&self.state().words[(from.offset() / 8) as usize..]);
+        let first = (from.offset() / 8) as usize;
+        let bytes = bytes_of(&self.state().words[first..first + into.len().div_ceil(8)]);
         into.copy_from_slice(&bytes[..into.len()]);
     }
 
@@ -210,9 +233,10 @@ impl Pmem for Media {
     fn prefetch_write(&self, _: Extent) {}
 
     fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
-        let (words, _) = bytes.as_chunks::<8>();
-        for (number, word) in (0..).zip(words) {
-            self.store_u64(to.offset() + 8 * number, u64::from_le_bytes(*word), site);
+        for (number, bytes) in (0..).zip(bytes.chunks(8)) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.store_u64(to.offset() + 8 * number, u64::from_le_bytes(word), site);
         }
     }
 

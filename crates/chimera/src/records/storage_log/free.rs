@@ -18,7 +18,35 @@ pub(crate) struct Victim {
     pub(crate) live_bytes: u64,
 }
 
+/// What the log has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogCounts {
+    pub(crate) runs: u64,
+    /// Bytes of all runs, and of the records that are referred to.
+    pub(crate) bytes: u64,
+    pub(crate) live_bytes: u64,
+    /// Bytes of runs that a restart would replay records of.
+    pub(crate) replay_bytes: u64,
+}
+
 impl<P: Pmem> StorageLog<P> {
+    /// Counts what the log has.
+    ///
+    /// # Cost
+    /// A look at each run, under the lock.
+    pub(crate) fn counts(&self) -> LogCounts {
+        let table = self.runs.lock(&*self.pool.environment);
+        table.iter().fold(LogCounts::default(), |sum, (slot, entry)| {
+            let (bytes, counts) = (entry.end - entry.header.0, self.runs.get(slot));
+            LogCounts {
+                runs: sum.runs + 1,
+                bytes: sum.bytes + bytes,
+                live_bytes: sum.live_bytes + counts.live().bytes,
+                replay_bytes: sum.replay_bytes + if counts.is_flushed() { 0 } else { bytes },
+            }
+        })
+    }
+
     /// After recovery: a slot of the index refers to the record at `at`. Of the records that recovery found, the engine
     /// tells of a [drop](Self::dropped) only where it has counted the reference before.
     pub(crate) fn count_reference(&self, at: u64, bytes: u64) {

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn what_was_written_comes_back() {
         for key_bytes in [1, 8, 16, KEY_BYTES_MAX] {
-            for value in [None, Some(&b""[..]), Some(VALUE), Some(&[7; 70_000])] {
+            for value in [None, Some(&b""[..]), Some(VALUE), Some(&[7; 7000])] {
                 let head = head(key_bytes, value);
                 assert_eq!(Head::decode(head.words()), Some(head));
                 assert_eq!((head.key_bytes, head.use_number, head.version), (key_bytes, USE, 77));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_the_head_is_noticed() {
-        for value in [None, Some(&b""[..]), Some(VALUE), Some(&[7; 70_000])] {
+        for value in [None, Some(&b""[..]), Some(VALUE), Some(&[7; 7000])] {
             for bit in 0..192 {
                 let mut words = head(13, value).words();
                 words[bit / 64] ^= 1 << (bit % 64);

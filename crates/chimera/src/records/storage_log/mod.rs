@@ -59,7 +59,7 @@ use crate::pool::{BlockKind, Pool};
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use append::{Appended, Appender, NewRecord};
 #[allow(unused_imports, reason = "the engine that names them is being made")]
-pub(crate) use free::Victim;
+pub(crate) use free::{LogCounts, Victim};
 use header::HEADER_BYTES;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use read::Record;

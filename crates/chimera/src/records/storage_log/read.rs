@@ -33,12 +33,6 @@ impl Record {
     pub(crate) fn bytes(&self) -> u64 {
         self.head.span()
     }
-
-    /// The length of its value; 0 for a tombstone.
-    #[inline(always)]
-    pub(crate) fn value_bytes(&self) -> usize {
-        self.head.value_bytes
-    }
 }
 
 impl<P: Pmem> StorageLog<P> {

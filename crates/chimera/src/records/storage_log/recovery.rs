@@ -86,8 +86,7 @@ impl<P: Pmem> StorageLog<P> {
         }
         if recovered.damaged_headers > 0 {
             // They may have said how high sequence numbers are.
-            let highest = found.iter().map(|found| found.entry.sequence).max();
-            self.runs.skip_sequences(highest.unwrap_or_default() + SEQUENCES_LOST_MAX);
+            self.runs.skip_sequences(self.runs.next_sequence() + SEQUENCES_LOST_MAX);
         }
         found.sort_by_key(|found| found.entry.sequence);
         for found in found {
@@ -111,7 +110,7 @@ impl<P: Pmem> StorageLog<P> {
             header => header?,
         };
         let Header { sequence, state, flushed, .. } = header;
-        self.runs.skip_sequences(header.highest);
+        self.runs.skip_sequences(header.highest.max(sequence));
         let (mut tail, mut usage, mut open_from) = (at.0 + state.tail, Use::Sealed, None);
         if !state.is_sealed {
             let sealed = tail;
@@ -197,9 +196,10 @@ impl<P: Pmem> StorageLog<P> {
         visit: &mut impl FnMut(Replayed<'_>) -> Result<bool>,
     ) -> Result<()> {
         let (tail, usage) = (found.entry.tail, found.entry.usage);
-        let mut table = self.runs.lock(&*self.pool.environment);
-        let added = self.runs.add(&mut table, found.entry);
+        let environment = &*self.pool.environment;
+        let added = self.runs.add(&mut self.runs.lock(environment), found.entry);
         let slot = added.map_err(|(_, error)| error)?;
+        let mut is_sound = usage == Use::Sealed;
         let mut walk = Walk::between(found.start, tail);
         loop {
             match self.next(&mut walk) {
@@ -215,13 +215,16 @@ impl<P: Pmem> StorageLog<P> {
                 }
                 Err(Error::Corrupted { .. }) if salvage => {
                     recovered.damaged += 1;
-                    self.runs.set_use(&mut table, slot, Use::Condemned);
+                    is_sound = false;
+                    self.runs.set_use(&mut self.runs.lock(environment), slot, Use::Condemned);
                 }
                 Err(error) => return Err(error),
             }
         }
-        if usage == Use::Sealed && table.entry(slot).usage == Use::Sealed {
+        if is_sound && !self.pool.read_only {
+            let mut table = self.runs.lock(environment);
             self.offer(&mut table, slot);
+            self.mark_flushed(&mut table, slot);
         }
         Ok(())
     }

@@ -314,9 +314,4 @@ impl Runs {
     pub(super) fn is_counting(&self) -> bool {
         self.is_counting.load(Ordering::Acquire) != 0
     }
-
-    /// Bytes of DRAM.
-    pub(super) fn bytes(&self) -> u64 {
-        self.of_block.bytes_resident_estimate() + self.slots.bytes_resident_estimate()
-    }
 }
