@@ -12,9 +12,11 @@ use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
+use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
-use crate::pool::BlockKind;
+use crate::pool::{BlockKind, CLOSED_WORDS};
 use crate::records::storage_log::StorageLog;
+use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::RecoveryStats;
@@ -161,6 +163,17 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     fn records(&self) -> u64 {
         self.count_records()
+    }
+
+    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        self.check_step(from, report)
+    }
+
+    /// Nothing of an order. What sessions have left is sealed, so that damage of the last record is not taken for one that
+    /// was cut off.
+    fn save_order(&self) -> [u64; CLOSED_WORDS] {
+        self.log.seal_left();
+        [0; CLOSED_WORDS]
     }
 
     fn is_rebuilding(&self) -> bool {

@@ -64,6 +64,16 @@ impl<P: Pmem> Chameleon<P> {
         absorbed
     }
 
+    /// Empties the MemTable of a shard into its bypass index alone: in a store that is open for reading only.
+    pub(super) fn absorb_unflushed(&self, shard: u32) -> Result<()> {
+        let work = self.lock_work(shard);
+        self.complete_bypass(shard, &work)?;
+        let writing = self.lock_to_look(shard);
+        self.absorb(shard)?;
+        self.index.shard(shard).change(&work, &writing, |_| self.index.memtable(shard).clear());
+        Ok(())
+    }
+
     /// Enters the MemTable of a shard, which the caller has locked, into its bypass index.
     fn absorb(&self, shard: u32) -> Result<()> {
         let bypass = self.index.bypass(shard);

@@ -1,19 +1,29 @@
-//! Listings: every record, in the order of the hashes of keys, which stays the same for as long as the store lives. A
-//! *position* is a hash. A shard has one range of them.
+//! Listings: every record. A *position* is a hash with its bits in another order: first those that choose the shard, then those
+//! that choose the slot in a table. So a part of the positions is a part of each table.
 
 use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::flush::owner;
 use super::{Chameleon, ChameleonClient};
 use crate::engine::shared::listing::Listed;
 use crate::index::Probe;
 use crate::index::probing_table::{Found, PersistentTable, Slot};
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
-/// Hashes that are gathered at a time, about.
-const GATHERED: u64 = 64 << 10;
+/// Entries of a part that is gathered at a time, about.
+const PART_ENTRIES: u64 = 256;
+
+/// The positions that are gathered at a time.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Of hashes that tables have, in their order.
+    pub(super) positions: Vec<u64>,
+    /// Offsets of slots that are damaged.
+    pub(super) damages: Vec<u64>,
+    /// Where the next part begins.
+    pub(super) next: Option<u64>,
+}
 
 impl<P: Pmem> Chameleon<P> {
     /// See [`Engine::list`](crate::engine::Engine::list). Hashes that were there when the listing came to their part are
@@ -24,84 +34,94 @@ impl<P: Pmem> Chameleon<P> {
         from: u64,
         mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        let (mut hashes, mut next) = (Vec::new(), Some(from));
+        let (mut part, mut next) = (Part::default(), Some(from));
         while let Some(from) = next {
-            let part = self.part_of(from);
-            self.gather_hashes(from..=*part.end(), &mut hashes)?;
-            for hash in &hashes {
-                if !self.list_hash(client, *hash, &mut take)? {
+            self.gather_part(from, &mut part)?;
+            next = part.next;
+            if let (Some(at), false) = (part.damages.first(), self.salvages) {
+                return Err(Error::corrupted("a slot of a table of the index is damaged", *at));
+            }
+            for position in &part.positions {
+                if !self.list_position(client, *position, &mut take)? {
                     return Ok(());
                 }
             }
-            next = part.end().checked_add(1);
         }
         Ok(())
     }
 
-    /// The part of a shard's hashes that this one is in: not more of them than are gathered at a time.
-    fn part_of(&self, hash: u64) -> RangeInclusive<u64> {
-        let (shape, number) = (&self.index.shape, self.index.number_of(hash));
-        let shard = self.index.shard(number);
+    /// The positions of a part that begins at the latest at this one.
+    fn range_of(&self, position: u64) -> RangeInclusive<u64> {
+        let shape = &self.index.shape;
+        let shard = self.index.shard(shape.shard_of(position));
         let tables = shard.dumps().chain(shard.last());
-        let slots = tables.map(|table| table.bytes / u64::from(super::shape::SLOT_BYTES)).sum::<u64>();
-        let entries = slots + u64::from(shape.bypass_slots()) + u64::from(shape.memtable_slots);
-        let bits = shape.shard_bits + entries.div_ceil(GATHERED).next_power_of_two().ilog2();
+        let slot_bytes = u64::from(super::shape::SLOT_BYTES);
+        let slots = tables.map(|table| table.bytes / slot_bytes).sum::<u64>()
+            + u64::from(shape.bypass_slots())
+            + u64::from(shape.memtable_slots);
+        let parts = slots.div_ceil(PART_ENTRIES).next_power_of_two();
+        let bits = shape.shard_bits + parts.ilog2().min(32);
         let rest = u64::MAX.checked_shr(bits).unwrap_or(0);
-        (hash & !rest)..=(hash | rest)
+        (position & !rest)..=(position | rest)
     }
 
-    /// Puts every hash of a range within a shard into `hashes`, in their order, once each.
-    fn gather_hashes(&self, range: RangeInclusive<u64>, hashes: &mut Vec<u64>) -> Result<()> {
-        hashes.clear();
-        let number = self.index.number_of(*range.start());
-        let pmem = &self.core.pool.pmem;
-        let mut enter = |slot: Slot| {
-            if range.contains(&slot.hash) {
-                hashes.push(slot.hash);
-            }
-        };
+    /// Puts every position that is taken, from this one to the end of its part, into `part`.
+    ///
+    /// # Errors
+    /// When the bypass index has to be made first, and cannot.
+    pub(super) fn gather_part(&self, from: u64, part: &mut Part) -> Result<()> {
+        part.positions.clear();
+        part.damages.clear();
+        let (shape, pmem) = (&self.index.shape, &self.core.pool.pmem);
+        let number = shape.shard_of(from);
         // Tables stay where they are, and what they have.
         let work = self.lock_work(number);
+        let range = from..=*self.range_of(from).end();
+        part.next = range.end().checked_add(1);
+        let halves = || shape.halves_of(&range);
+        let mut enter = |slot: Slot| {
+            let position = shape.position_of(slot.hash);
+            if range.contains(&position) {
+                part.positions.push(position);
+            }
+        };
         {
             let _writing = self.lock_to_look(number);
-            self.index.memtable(number).iter().for_each(&mut enter);
+            self.index.memtable(number).for_range(halves(), &mut enter);
         }
         self.complete_bypass(number, &work)?;
-        self.index.bypass(number).iter().for_each(&mut enter);
-        let (tables, upper) = (work.current.tables, self.index.shape.upper_levels());
-        let dumps = tables.dumps.into_iter().flatten().map(|dump| (dump, upper + 1));
-        for (place, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
-            let table = PersistentTable::open(pmem, self.index.extent(place), owner(number, level))?;
-            if self.salvages {
-                table.for_each_sound(pmem, |slot| {
-                    enter(slot);
-                    Ok(())
-                })?;
-            } else {
-                table.for_each(pmem, |slot| {
-                    enter(slot);
-                    Ok(())
-                })?;
-            }
+        self.index.bypass(number).for_range(halves(), &mut enter);
+        let shard = self.index.shard(number);
+        for place in shard.dumps().chain(shard.last()) {
+            let slots = super::shape::Shape::slots_of(place.bytes);
+            let Some(table) = PersistentTable::from_parts(pmem, place.at, slots) else { continue };
+            table.for_range(pmem, halves(), &mut enter, |at| part.damages.push(at));
         }
         drop(work);
-        hashes.sort_unstable();
-        hashes.dedup();
+        part.positions.sort_unstable();
+        part.positions.dedup();
         Ok(())
     }
 
-    /// Hands the records of all keys of a hash to `take`, as long as it says `true`.
-    fn list_hash(
+    /// Hands the records of all keys at a position to `take`, as long as it says `true`.
+    fn list_position(
         &self,
         client: &mut ChameleonClient,
-        hash: u64,
+        position: u64,
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
-        let records = self.read_alike(client, hash)?;
+        let hash = self.index.shape.hash_at(position);
+        let mut damage = None;
+        let records = self.read_alike(&mut client.shared.value, hash, |at| {
+            damage.get_or_insert(at);
+        })?;
+        if let (Some(at), false) = (damage, self.salvages) {
+            return Err(Error::corrupted("a record of the log is damaged", at));
+        }
         let count = records.len();
         for (number, (key, value)) in records.into_iter().enumerate() {
-            let done_below = hash.saturating_add(u64::from(number + 1 == count));
-            let listed = Listed { key: &key, value: &value, position: hash, done_below };
+            let done_below = position.saturating_add(u64::from(number + 1 == count));
+            let listed = Listed { key: &key, value: &value, position, done_below };
             let goes_on = take(&listed);
             // To be used again.
             client.shared.value = value;
@@ -112,38 +132,36 @@ impl<P: Pmem> Chameleon<P> {
         Ok(true)
     }
 
-    /// The records of all keys of a hash, as they are at one moment.
-    fn read_alike(
+    /// The records of all keys of a hash, as they are at one moment. `damaged` is told of records that are damaged. `buffer`
+    /// becomes a part of the first record.
+    pub(super) fn read_alike(
         &self,
-        client: &mut ChameleonClient,
+        buffer: &mut Vec<u8>,
         hash: u64,
+        mut damaged: impl FnMut(u64),
     ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let number = self.index.number_of(hash);
         let _writing = self.lock_to_look(number);
         let mut newest: Vec<(Vec<u8>, Found)> = Vec::new();
-        let probed = self.index.probe(number, hash, |found| {
-            let Some(record) = self.log.decode(found.offset) else { return Probe::Found(found) };
+        let _: Probe<()> = self.index.probe(number, hash, |found| {
             let mut key = Vec::new();
-            self.log.read_key(&record, &mut key);
-            if !self.log.is_sound(&record, hash, None) {
-                return Probe::Found(found);
-            }
-            if newest.iter().all(|(other, _)| *other != key) {
+            let record = self.log.decode(found.offset).filter(|record| {
+                self.log.read_key(record, &mut key);
+                self.log.is_sound(record, hash, None)
+            });
+            if record.is_none() {
+                damaged(found.offset);
+            } else if newest.iter().all(|(other, _)| *other != key) {
                 newest.push((key, found));
             }
             Probe::NotThis
         })?;
-        if let (Probe::Found(damaged), false) = (probed, self.salvages) {
-            let what = "a record of the log is damaged";
-            return Err(crate::types::error::Error::corrupted(what, damaged.offset));
-        }
         let mut records = Vec::new();
         for (key, found) in newest.into_iter().filter(|(_, found)| !found.is_tombstone) {
-            let mut value = std::mem::take(&mut client.shared.value);
+            let mut value = std::mem::take(buffer);
             match self.read_found(found, hash, &mut value) {
                 Ok(()) => records.push((key, value)),
-                Err(_) if self.salvages => {}
-                Err(error) => return Err(error),
+                Err(_) => damaged(found.offset),
             }
         }
         Ok(records)

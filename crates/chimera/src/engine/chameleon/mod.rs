@@ -27,6 +27,7 @@
 //! docs/DURABILITY.md argues from these what a crash leaves.
 
 mod bypass;
+mod check;
 mod compact;
 mod creation;
 mod engine;

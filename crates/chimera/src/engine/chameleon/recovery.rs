@@ -103,10 +103,15 @@ impl<P: Pmem> Chameleon<P> {
             self.core.poison.poison("a part of the index or of the log is missing");
         }
         self.replayed_bytes = replayed.bytes;
+        let verifies = options.verify_at_open.unwrap_or(salvage);
+        let damaged = records_damaged + if verifies { self.verify_all()? } else { 0 };
+        if let Some(progress) = &options.progress {
+            progress(pool.used_blocks(), pool.used_blocks());
+        }
         Ok(RecoveryStats {
             blocks_scanned: pool.used_blocks(),
             records: self.count_records(),
-            records_damaged: records_damaged + lost,
+            records_damaged: damaged + lost,
             threads: 1,
             ..RecoveryStats::default()
         })
@@ -206,7 +211,11 @@ impl<P: Pmem> Chameleon<P> {
     fn replay_one(&self, write: &Unflushed) -> Result<()> {
         let Unflushed { shard, version, slot } = *write;
         while self.is_memtable_full(shard) {
-            self.make_room(0, shard)?;
+            if self.core.pool.read_only {
+                self.absorb_unflushed(shard)?;
+            } else {
+                self.make_room(0, shard)?;
+            }
         }
         let mut writing = self.lock_to_look(shard);
         let probed = self.index.probe(shard, slot.hash, |found| {
@@ -218,7 +227,8 @@ impl<P: Pmem> Chameleon<P> {
         self.log.count_reference(found.offset, found.bytes);
         self.enter(shard, slot, old);
         let was_live = old.is_some_and(|old| !old.is_tombstone);
-        writing.records = writing.records + u64::from(!found.is_tombstone) - u64::from(was_live);
+        let records = writing.records + u64::from(!found.is_tombstone);
+        writing.records = records.saturating_sub(was_live.into());
         writing.version = writing.version.max(version);
         Ok(())
     }

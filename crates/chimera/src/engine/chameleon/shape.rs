@@ -1,5 +1,7 @@
 //! [`Shape`]: how many shards, and how large their tables are. The one place where sizes follow from numbers of keys.
 
+use std::ops::RangeInclusive;
+
 use super::ChameleonOptions;
 use crate::index::probing_table::{PersistentTable, TABLE_ALIGN};
 
@@ -14,6 +16,8 @@ const MEMTABLE_BYTES: u32 = 8 << 10;
 const LEVELS: u32 = 4;
 const RATIO: u32 = 4;
 const SHARD_BITS_MAX: u32 = 16;
+/// The lower half of a hash.
+const HALF: u64 = u32::MAX as u64;
 
 /// Shards, and sizes of their tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,28 @@ impl Shape {
     #[inline(always)]
     pub(super) fn shard_of(&self, hash: u64) -> u32 {
         hash.checked_shr(u64::BITS - self.shard_bits).unwrap_or(0) as u32
+    }
+
+    /// The place of a hash in listings: its shard, then the half by which tables are ordered, then the rest.
+    pub(super) fn position_of(&self, hash: u64) -> u64 {
+        let rest_bits = 32 - self.shard_bits;
+        let rest = hash >> 32 & ((1 << rest_bits) - 1);
+        let shard = u64::from(self.shard_of(hash)) << 32;
+        (shard | hash & HALF) << rest_bits | rest
+    }
+
+    /// The hash at a place in listings.
+    pub(super) fn hash_at(&self, position: u64) -> u64 {
+        let rest_bits = 32 - self.shard_bits;
+        let rest = position & ((1 << rest_bits) - 1);
+        let shard = u64::from(self.shard_of(position)) << rest_bits;
+        (shard | rest) << 32 | position >> rest_bits & HALF
+    }
+
+    /// The halves by which tables are ordered of the hashes in a range of positions within a shard.
+    pub(super) fn halves_of(&self, positions: &RangeInclusive<u64>) -> RangeInclusive<u32> {
+        let half = |position: u64| (position >> (32 - self.shard_bits)) as u32;
+        half(*positions.start())..=half(*positions.end())
     }
 
     /// Levels above the last one.
@@ -147,6 +173,23 @@ mod tests {
         assert!(!shape(|options| options.levels(8)).is_possible());
         assert!(!shape(|options| options.ratio(5)).is_possible());
         assert!(!shape(|options| options.ratio(16).levels(7)).is_possible());
+    }
+
+    #[test]
+    fn positions_go_by_shard_and_then_by_the_place_in_tables() {
+        for shards in [1, 2, 1 << 16] {
+            let shape = shape(|options| options.shards(shards));
+            let hashes = (0..1000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut all: Vec<_> = hashes.chain([0, u64::MAX]).collect();
+            for hash in &all {
+                assert_eq!(shape.hash_at(shape.position_of(*hash)), *hash);
+                let position = shape.position_of(*hash);
+                assert_eq!(shape.shard_of(position), shape.shard_of(*hash));
+                assert_eq!(shape.halves_of(&(position..=position)), *hash as u32..=*hash as u32);
+            }
+            all.sort_unstable_by_key(|hash| shape.position_of(*hash));
+            assert!(all.is_sorted_by_key(|hash| (shape.shard_of(*hash), *hash as u32)));
+        }
     }
 
     #[test]

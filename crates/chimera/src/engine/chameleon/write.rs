@@ -168,7 +168,8 @@ impl<P: Pmem> Chameleon<P> {
         self.enter(shard, new, old.entry);
         if change != KeyChange::Inserted {
             self.core.changes.tell(key.bytes, change);
-            writing.records -= u64::from(change == KeyChange::Removed);
+            let removed = u64::from(change == KeyChange::Removed);
+            writing.records = writing.records.saturating_sub(removed);
         }
         Ok(())
     }

@@ -100,3 +100,9 @@ fn chain(hash: u64, slots: u32) -> impl Iterator<Item = u32> {
     let first = home(hash, slots);
     (first..first + slots).map(move |number| if number < slots { number } else { number - slots })
 }
+
+/// Whether no chain of an entry in the range goes on behind an empty slot, `step` slots behind the home of the first one.
+fn is_behind(halves: &std::ops::RangeInclusive<u32>, slots: u32, step: u32) -> bool {
+    let [first, last] = [halves.start(), halves.end()].map(|half| home((*half).into(), slots));
+    step >= last - first
+}

@@ -1,12 +1,14 @@
 //! [`PersistentTable`]: a table in persistent memory, which never changes.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::{Extent, Pmem};
 
 use super::header::{
     CHUNK_BYTES, Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count,
 };
 use super::slot::{Found, Slot, decode_unchecked};
-use super::{chain, home, steps};
+use super::{chain, home, is_behind, steps};
 use crate::index::Probe;
 use crate::types::error::{Error, Result};
 
@@ -123,6 +125,34 @@ impl PersistentTable {
             }
         }
         Ok(Probe::NotThis)
+    }
+
+    /// Hands the entries whose hashes have their lower half in this range to `visit`; `damaged` is told of each slot on the
+    /// way that is damaged, by its offset.
+    ///
+    /// # Cost
+    /// The lines of that part of the table.
+    pub(crate) fn for_range<P: Pmem>(
+        self,
+        pmem: &P,
+        halves: RangeInclusive<u32>,
+        mut visit: impl FnMut(Slot),
+        mut damaged: impl FnMut(u64),
+    ) {
+        let slots = self.slots();
+        for (step, number) in (0..).zip(chain((*halves.start()).into(), slots)) {
+            let at = self.offset(number);
+            let slot = Slot::from_media([pmem.load_u64(at), pmem.load_u64(at + 8)]);
+            if slot.is_empty() {
+                if is_behind(&halves, slots, step) {
+                    break;
+                }
+            } else if slot.found().is_none() && !pmem.skips(steps::SLOT_CHECK) {
+                damaged(at);
+            } else if halves.contains(&(slot.hash as u32)) {
+                visit(slot);
+            }
+        }
     }
 
     /// Hands every entry to `visit`, in the order of the slots, and verifies the table: header, checksum, number of

@@ -11,10 +11,12 @@
 //! whoever uses the table now, `Retry`, or nothing. It comes to an end, and its answer means nothing: the owner makes
 //! readers verify, after they have probed, that the table is still the one to be probed.
 
+use std::ops::RangeInclusive;
+
 use chimera_pmem::prefetch_read;
 
 use super::slot::{Found, Slot, decode_unchecked};
-use super::{SLOTS_MAX, chain, home};
+use super::{SLOTS_MAX, chain, home, is_behind};
 use crate::index::{OutOfSpace, Probe, Resolve, TooManyAlike};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Arena, ArenaRange, Mutex, lock};
@@ -226,6 +228,20 @@ impl<'t> VolatileTable<'t> {
     /// Every entry, in the order of the slots.
     pub(crate) fn iter(self) -> impl Iterator<Item = Slot> + 't {
         (0..self.slots).map(move |number| self.load(number)).filter(|slot| slot.location != 0)
+    }
+
+    /// Hands the entries whose hashes have their lower half in this range to `visit`.
+    pub(crate) fn for_range(self, halves: RangeInclusive<u32>, mut visit: impl FnMut(Slot)) {
+        for (step, number) in (0..).zip(chain((*halves.start()).into(), self.slots)) {
+            let slot = self.load(number);
+            if slot.location == 0 {
+                if is_behind(&halves, self.slots, step) {
+                    break;
+                }
+            } else if halves.contains(&(slot.hash as u32)) {
+                visit(slot);
+            }
+        }
     }
 
     /// Acquire: with a location comes the hash that was stored before it.

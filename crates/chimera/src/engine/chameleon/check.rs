@@ -1,0 +1,102 @@
+//! Verifying the store: the tables of each shard, and the records that their slots lead to, a part at a time.
+
+use chimera_pmem::Pmem;
+
+use super::flush::owner;
+use super::list::Part;
+use super::Chameleon;
+use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::index::probing_table::PersistentTable;
+use crate::types::check::CheckReport;
+use crate::types::error::{Error, Result};
+
+impl<P: Pmem> Chameleon<P> {
+    /// Verifies a part of a shard; at the shard's begin also its tables as a whole.
+    pub(super) fn check_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        let (shape, mut part) = (&self.index.shape, Part::default());
+        let number = shape.shard_of(from.next);
+        if from.next == u64::from(number).checked_shl(u64::BITS - shape.shard_bits).unwrap_or(0) {
+            self.check_tables(number, report);
+        }
+        if let Err(error) = self.gather_part(from.next, &mut part) {
+            say(report, error);
+            part.next = u64::from(number + 1).checked_shl(u64::BITS - shape.shard_bits);
+            part.next = part.next.filter(|_| number + 1 < shape.shards());
+        }
+        let mut buffer = Vec::new();
+        for position in &part.positions {
+            self.check_hash(shape.hash_at(*position), &mut buffer, report);
+        }
+        let Some(next) = part.next else {
+            report.blocks += self.core.pool.used_blocks();
+            return Scrubbed::Done;
+        };
+        let done = report.index_entries;
+        let whole = self.count_records().max(done);
+        Scrubbed::More { next: Point { part: 0, next }, done, whole }
+    }
+
+    fn check_hash(&self, hash: u64, buffer: &mut Vec<u8>, report: &mut CheckReport) {
+        let mut damages = Vec::new();
+        match self.read_alike(buffer, hash, |at| damages.push(at)) {
+            Ok(records) => {
+                report.records += records.len() as u64;
+                report.index_entries += (records.len() + damages.len()) as u64;
+                for (key, value) in records {
+                    report.bytes += (key.len() + value.len()) as u64;
+                    *buffer = value;
+                }
+            }
+            Err(error) => say(report, error),
+        }
+        for at in damages {
+            report.damage(at, "a record of the log is damaged".to_owned());
+        }
+    }
+
+    /// Verifies the tables of a shard, each as a whole.
+    fn check_tables(&self, number: u32, report: &mut CheckReport) {
+        let work = self.lock_work(number);
+        let (tables, upper) = (work.current.tables, self.index.shape.upper_levels());
+        for (level, place) in tables.levels.iter().enumerate().take(upper) {
+            for table in 0..place.tables {
+                let place = self.index.table_at(level, place.at, table);
+                self.check_table(self.index.extent(place), owner(number, level), report);
+            }
+        }
+        let dumps = tables.dumps.into_iter().flatten().map(|dump| (dump, upper + 1));
+        for (place, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
+            self.check_table(self.index.extent(place), owner(number, level), report);
+        }
+    }
+
+    fn check_table(&self, place: chimera_pmem::Extent, owner: u64, report: &mut CheckReport) {
+        let pmem = &self.core.pool.pmem;
+        let table = PersistentTable::open(pmem, place, owner);
+        if let Err(error) = table.and_then(|table| table.verify(pmem)) {
+            say(report, error);
+        }
+    }
+
+    /// Verifies everything while the store is opened. How much is damaged.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage, unless the store salvages.
+    pub(super) fn verify_all(&self) -> Result<u64> {
+        let (mut report, mut from) = (CheckReport::default(), Point::default());
+        while let Scrubbed::More { next, .. } = self.check_step(from, &mut report) {
+            from = next;
+        }
+        match report.first_damage {
+            Some(first) if !self.salvages => Err(Error::corrupted(first.what, first.at)),
+            _ => Ok(report.damages),
+        }
+    }
+}
+
+fn say(report: &mut CheckReport, error: Error) {
+    match error {
+        Error::Corrupted { what, at } => report.damage(at, what),
+        other => report.damage(0, other.to_string()),
+    }
+}
