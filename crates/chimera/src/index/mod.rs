@@ -8,6 +8,8 @@
 //! # Rooms
 //! - `volatile/`: indexes in DRAM, rebuilt when a store is opened.
 //! - `persistent/`: indexes in persistent memory, which are there when a store is opened.
+//! - `probing_table/`: tables of a fixed size with linear probing, in DRAM and in persistent memory: the parts of which an
+//!   engine makes the levels of its index. Only in builds with such an engine.
 //! - `directory`: from a part of a hash to a segment, in DRAM, for both.
 //!
 //! # What is deliberately absent
@@ -15,6 +17,9 @@
 
 mod directory;
 pub(crate) mod persistent;
+#[cfg(feature = "chameleon-engine")]
+#[allow(dead_code, unused_imports, reason = "the engine that uses it follows")]
+pub(crate) mod probing_table;
 pub mod volatile;
 
 /// What a verification closure answers for a location that an index proposes.

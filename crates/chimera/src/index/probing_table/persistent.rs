@@ -1,0 +1,273 @@
+//! [`PersistentTable`]: a table in persistent memory, which never changes.
+
+use chimera_pmem::{Extent, Pmem};
+
+use super::header::{
+    CHUNK_BYTES, Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count,
+};
+use super::slot::{Found, Slot, decode_unchecked};
+use super::{chain, home, steps};
+use crate::index::Probe;
+use crate::types::error::{Error, Result};
+
+/// A table in persistent memory. Any number of threads may use it at any time until its place is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PersistentTable {
+    /// Where its slots lie.
+    place: Extent,
+}
+
+impl PersistentTable {
+    /// Bytes of a table of so many slots.
+    pub(crate) fn bytes_of(slots: u32) -> u64 {
+        HEADER_BYTES + u64::from(slots) * SLOT_BYTES
+    }
+
+    /// The table that `place` begins with, which its owner [wrote](super::Image::write) with the word `owner`.
+    ///
+    /// # Errors
+    /// `Corrupted` when there is no such table. Its slots are not looked at.
+    ///
+    /// # Cost
+    /// 1 line.
+    pub(crate) fn open<P: Pmem>(pmem: &P, place: Extent, owner: u64) -> Result<Self> {
+        let at = place.offset();
+        if !at.is_multiple_of(TABLE_ALIGN) || place.length() < HEADER_BYTES {
+            return Err(Error::corrupted("no table of the index can be", at));
+        }
+        let header = Header::load(pmem, at)?;
+        let place = header.slots_in(place)?;
+        if header.owner != owner && !pmem.skips(steps::HEADER_CHECK) {
+            return Err(Error::corrupted("a table of the index is not the one that was meant", at));
+        }
+        Ok(Self { place })
+    }
+
+    /// A table that was opened or written before, from where it [begins](Self::at) and its slots: for a reader that keeps
+    /// them in words of its own, and finds out later whether they belonged together. None where nothing of this size can
+    /// lie.
+    #[inline(always)]
+    pub(crate) fn from_parts<P: Pmem>(pmem: &P, at: u64, slots: u32) -> Option<Self> {
+        let place = pmem.check(at, Self::bytes_of(slots)).filter(|_| is_slot_count(slots))?;
+        Some(Self::in_force(place))
+    }
+
+    /// The table that fills `place`, header included.
+    #[inline(always)]
+    pub(super) fn in_force(place: Extent) -> Self {
+        let slots = place.part(HEADER_BYTES, place.length() - HEADER_BYTES);
+        Self { place: slots.expect("a header is shorter") }
+    }
+
+    /// Offset of the table, that is of its header.
+    pub(crate) fn at(self) -> u64 {
+        self.place.offset() - HEADER_BYTES
+    }
+
+    /// Slots.
+    #[inline(always)]
+    pub(crate) fn slots(self) -> u32 {
+        (self.place.length() / SLOT_BYTES) as u32
+    }
+
+    /// Entries, as the header says.
+    ///
+    /// # Errors
+    /// `Corrupted` when the header is damaged.
+    ///
+    /// # Cost
+    /// 1 line.
+    pub(crate) fn entries<P: Pmem>(self, pmem: &P) -> Result<u32> {
+        Ok(self.header(pmem)?.entries)
+    }
+
+    /// Starts loading the slots where the entries of a hash are.
+    #[inline(always)]
+    pub(crate) fn prefetch<P: Pmem>(self, pmem: &P, hash: u64) {
+        let at = u64::from(home(hash, self.slots())) * SLOT_BYTES;
+        pmem.prefetch(self.place.part(at, SLOT_BYTES).expect("a slot of the table"));
+    }
+
+    /// Asks `probe` about the entries of a hash, one after the other, until it answers anything but `NotThis`, and gives
+    /// that answer: `NotThis` if it was asked about all.
+    ///
+    /// # Errors
+    /// `Corrupted` when a slot on the way is damaged. A reader that finds out that the table was not in force any more
+    /// forgets that, as any answer.
+    ///
+    /// # Cost
+    /// 1 line, sometimes 2; some 3 when nothing is found in a table that is three quarters full.
+    #[inline(always)]
+    pub(crate) fn probe<P: Pmem, T>(
+        self,
+        pmem: &P,
+        hash: u64,
+        mut probe: impl FnMut(Found) -> Probe<T>,
+    ) -> Result<Probe<T>> {
+        for number in chain(hash, self.slots()) {
+            let at = self.offset(number);
+            let slot = Slot::from_media([pmem.load_u64(at), pmem.load_u64(at + 8)]);
+            if slot.is_empty() {
+                break;
+            }
+            let found = match slot.found() {
+                Some(found) => found,
+                None => unsound(pmem, slot, at)?,
+            };
+            if slot.hash != hash {
+                continue;
+            }
+            match probe(found) {
+                Probe::NotThis => {}
+                answer => return Ok(answer),
+            }
+        }
+        Ok(Probe::NotThis)
+    }
+
+    /// Hands every entry to `visit`, in the order of the slots, and verifies the table: header, checksum, number of
+    /// entries, the check of each slot. `visit` sees at most as many entries as the header says.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage, `visit` having seen some of the entries: what it has made of them is to be thrown away. An
+    /// error of `visit`.
+    ///
+    /// # Cost
+    /// All lines, loaded in order.
+    pub(crate) fn for_each<P: Pmem>(
+        self,
+        pmem: &P,
+        mut visit: impl FnMut(Slot) -> Result<()>,
+    ) -> Result<()> {
+        let (header, mut entries) = (self.header(pmem)?, 0);
+        let checksum = self.scan(pmem, |number, slot| {
+            if slot.is_empty() {
+                return Ok(());
+            }
+            if slot.found().is_none() {
+                unsound(pmem, slot, self.offset(number))?;
+            }
+            entries += 1;
+            if entries > header.entries { Err(self.damaged()) } else { visit(slot) }
+        })?;
+        let is_whole = header.checksum == checksum && header.entries == entries;
+        if is_whole || pmem.skips(steps::TABLE_CHECK) { Ok(()) } else { Err(self.damaged()) }
+    }
+
+    /// As [`for_each`](Self::for_each), but that damaged slots are left out, for salvage. Returns how many they are.
+    /// Whether the checksum matches is not looked at.
+    pub(crate) fn for_each_sound<P: Pmem>(
+        self,
+        pmem: &P,
+        mut visit: impl FnMut(Slot) -> Result<()>,
+    ) -> Result<u32> {
+        let mut damaged = 0;
+        self.scan(pmem, |_, slot| {
+            if slot.found().is_some() {
+                return visit(slot);
+            }
+            damaged += u32::from(!slot.is_empty());
+            Ok(())
+        })?;
+        Ok(damaged)
+    }
+
+    /// As [`for_each`](Self::for_each), and verifies that a probe comes to every entry.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage.
+    pub(crate) fn verify<P: Pmem>(self, pmem: &P) -> Result<()> {
+        let mut reach = Reach::default();
+        self.for_each(pmem, |_| Ok(()))?;
+        self.scan(pmem, |number, slot| {
+            reach.pass(number, (!slot.is_empty()).then(|| home(slot.hash, self.slots())));
+            Ok(())
+        })?;
+        if reach.is_missed() {
+            let what = "an entry of a table of the index is not where it is looked for";
+            return Err(Error::corrupted(what, self.at()));
+        }
+        Ok(())
+    }
+
+    /// Reads all slots in order, and gives their checksum.
+    fn scan<P: Pmem>(
+        self,
+        pmem: &P,
+        mut visit: impl FnMut(u32, Slot) -> Result<()>,
+    ) -> Result<Checksum> {
+        let (mut buffer, mut number) = ([0; CHUNK_BYTES], 0);
+        let (mut checksum, mut at) = (Checksum::default(), 0);
+        while at < self.place.length() {
+            let length = (self.place.length() - at).min(CHUNK_BYTES as u64);
+            let from = self.place.part(at, length).expect("a part of the table");
+            let chunk = &mut buffer[..length as usize];
+            checksum = checksum.with(pmem.read_sum(from, chunk));
+            for words in chunk.as_chunks::<8>().0.as_chunks::<2>().0 {
+                visit(number, Slot::from_media(words.map(u64::from_le_bytes)))?;
+                number += 1;
+            }
+            at += length;
+        }
+        Ok(checksum)
+    }
+
+    /// The header once more, which says as many slots as when the table was opened.
+    fn header<P: Pmem>(self, pmem: &P) -> Result<Header> {
+        let header = Header::load(pmem, self.at())?;
+        if header.slots != self.slots() && !pmem.skips(steps::HEADER_CHECK) {
+            return Err(Error::corrupted("a table of the index has changed its size", self.at()));
+        }
+        Ok(header)
+    }
+
+    #[cold]
+    fn damaged(self) -> Error {
+        Error::corrupted("a table of the index does not match its checksum", self.at())
+    }
+
+    #[inline(always)]
+    fn offset(self, number: u32) -> u64 {
+        self.place.offset() + u64::from(number) * SLOT_BYTES
+    }
+}
+
+/// What a slot at `at` says that is neither empty nor sound.
+#[cold]
+fn unsound<P: Pmem>(pmem: &P, slot: Slot, at: u64) -> Result<Found> {
+    if pmem.skips(steps::SLOT_CHECK) {
+        return Ok(decode_unchecked(slot.location));
+    }
+    Err(Error::corrupted("a slot of a table of the index is damaged", at))
+}
+
+/// Whether a probe comes to every entry: no slot from the entry's home up to the entry is empty. Found out in one pass.
+#[derive(Default)]
+struct Reach {
+    /// The last empty slot so far.
+    empty: Option<u32>,
+    /// The lowest home of those entries that lie before it, because their chain goes on at the first slot.
+    wrapped: Option<u32>,
+    is_missed: bool,
+}
+
+impl Reach {
+    /// The next slot, with the home of its entry.
+    fn pass(&mut self, number: u32, home: Option<u32>) {
+        let Some(home) = home else {
+            self.empty = Some(number);
+            return;
+        };
+        if home <= number {
+            self.is_missed |= self.empty >= Some(home);
+        } else {
+            self.is_missed |= self.empty.is_some();
+            self.wrapped = Some(self.wrapped.map_or(home, |lowest| lowest.min(home)));
+        }
+    }
+
+    /// Whether a probe misses an entry, all slots being passed.
+    fn is_missed(&self) -> bool {
+        self.is_missed || self.wrapped.is_some_and(|home| self.empty >= Some(home))
+    }
+}
