@@ -13,7 +13,7 @@ pub use beside_scans::{BesideScans, BesideScansRow};
 pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,
 };
-pub use table::number;
+pub use columns::number;
 pub use updates::UpdatesRow;
 
 #[cfg(test)]
