@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::Table;
+use super::columns::{Table, number};
 use crate::results::rows::Latency;
 
 /// A writer alone, and beside a thread that scans so many times a second. Its latencies are in the rows of the report.
@@ -73,7 +73,7 @@ pub(super) fn write(out: &mut String, all: &BesideScans) -> std::fmt::Result {
             microseconds(latency.p50),
             microseconds(latency.p99),
             microseconds(latency.p999),
-            super::number(row.scans),
+            number(row.scans),
         ]);
     }
     rates.write(out)?;
@@ -82,8 +82,8 @@ pub(super) fn write(out: &mut String, all: &BesideScans) -> std::fmt::Result {
         out,
         "\n{} scans of {} records a second wanted; {} % of what is written is new\nwriter, scans and {} in the \
          background: {} threads on {} cores",
-        super::number(all.scans_per_second.into()),
-        super::number(all.scan_records.into()),
+        number(all.scans_per_second.into()),
+        number(all.scan_records.into()),
         all.inserts_percent,
         all.threads.saturating_sub(2),
         all.threads,

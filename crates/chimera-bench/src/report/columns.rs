@@ -58,6 +58,19 @@ impl Table {
     }
 }
 
+/// A number with a comma after each third digit.
+pub fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +82,13 @@ mod tests {
         let mut text = String::new();
         table.write(&mut text).expect("a string takes everything");
         assert_eq!(text, "\nname    n\na     100\n");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1000), "1,000");
+        assert_eq!(number(12_345_678), "12,345,678");
     }
 }

@@ -10,10 +10,10 @@ mod updates;
 pub use crate::results::machine::Machine;
 pub use crate::results::rows::{ApartRow, Counters, Facts, Latency, RecoveryRow, Row, StoreRow};
 pub use beside_scans::{BesideScans, BesideScansRow};
+pub use columns::number;
 pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,
 };
-pub use table::number;
 pub use updates::UpdatesRow;
 
 #[cfg(test)]

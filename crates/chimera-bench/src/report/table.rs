@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::beside_scans;
-use super::columns::Table;
+use super::columns::{Table, number};
 use super::json::Report;
 use crate::results::rows::{Counters, Row, StoreRow};
 
@@ -358,30 +358,4 @@ fn recovery(out: &mut String, report: &Report) -> std::fmt::Result {
 
 fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
-}
-
-/// A number with a comma after each third digit.
-pub fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(number(0), "0");
-        assert_eq!(number(999), "999");
-        assert_eq!(number(1000), "1,000");
-        assert_eq!(number(12_345_678), "12,345,678");
-    }
 }

@@ -280,6 +280,15 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_closing_say_nothing_of_an_open_pool() {
+        for closing in [Closing::Clean, Closing::Open, Closing::OpenJournaled, Closing::Incomplete]
+        {
+            let expected = if closing == Closing::Clean { [3, 4] } else { [0, 0] };
+            assert_eq!(Superblock { closing, ..example() }.closed_words(), expected);
+        }
+    }
+
+    #[test]
     fn every_flipped_bit_is_noticed() {
         let words = example().encode();
         for bit in 0..example().words_used() * 64 {

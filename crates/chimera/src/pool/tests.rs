@@ -66,6 +66,23 @@ fn blocks_are_handed_out_across_segments_and_found_again() {
 }
 
 #[test]
+fn the_words_of_closing_are_taken_back_when_the_pool_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let (pool, _) = open(&path, &options()).unwrap();
+    pool.mark_open().unwrap();
+    pool.close_with([5, 6]).unwrap();
+    drop(pool);
+    let (pool, opened) = open(&path, &options()).unwrap();
+    assert!(opened.clean && pool.closed_words() == [5, 6]);
+    pool.mark_open().unwrap();
+    assert_eq!(pool.superblock().roots[2..], [0, 0]);
+    drop(pool);
+    let (pool, _) = open(&path, &options()).unwrap();
+    assert_eq!((pool.closed_words(), &pool.superblock().roots[2..]), ([0, 0], &[0, 0][..]));
+}
+
+#[test]
 fn a_full_pool_says_so_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (pool, _) =

@@ -16,7 +16,7 @@
 //!
 //! A program that opens a store, puts a record and closes it again must not leave a run behind each time. So whoever needs
 //! the first fresh run makes some steps before it takes one: a small store is walked then. And fresh runs begin with a
-//! block, and are as long as all before them together, up to the usual length.
+//! block, and each is as long as all before it together, up to the usual length.
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -42,8 +42,6 @@ pub(super) struct Rebuild {
     walking: Mutex<Walking>,
     /// So many entries are walked before the first fresh run is taken.
     first_entries: u64,
-    /// Somebody has begun with these, or there are none to begin with.
-    is_begun: AtomicBool,
     /// Entries that were walked, where empty slots count a sixteenth.
     entries: AtomicU64,
     /// Segments of the index that are walked.
@@ -117,17 +115,13 @@ impl<P: Pmem> Hikv<P> {
         Step::Done
     }
 
-    /// The first steps, in the place of the background task, where nobody was asked for them before.
+    /// What is left of the first steps, in the place of the background task.
     ///
     /// # Cost
     /// As [`rebuild_some`](Self::rebuild_some) for each 64 of so many entries as the options say: some milliseconds.
     #[cold]
     pub(super) fn rebuild_first(&self) {
-        let Rebuild { first_entries, is_begun, entries, .. } = &self.rebuild;
-        if is_begun.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        while entries.load(Ordering::Relaxed) < *first_entries {
+        while self.rebuild.entries.load(Ordering::Relaxed) < self.rebuild.first_entries {
             if self.rebuild_some() == Step::Done {
                 return;
             }
