@@ -56,14 +56,14 @@ mod types;
 pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
 };
-#[cfg(feature = "chameleon-engine")]
-pub use engine::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Consistency, Demand, EngineInspect, EngineKind,
     EngineStats, FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport,
     KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats,
     sites,
 };
+#[cfg(feature = "chameleon-engine")]
+pub use engine::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};

@@ -28,7 +28,8 @@ impl<P: Pmem> Chameleon<P> {
             let LevelAt { at, tables } = work.current.tables.levels[level];
             for table in (0..tables).rev() {
                 let place = self.index.extent(self.index.table_at(level, at, table));
-                let table = PersistentTable::open(&self.core.pool.pmem, place, owner(shard, level))?;
+                let table =
+                    PersistentTable::open(&self.core.pool.pmem, place, owner(shard, level))?;
                 table.for_each(&self.core.pool.pmem, |slot| self.bypass_older(shard, slot))?;
             }
         }

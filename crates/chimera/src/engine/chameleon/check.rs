@@ -2,9 +2,9 @@
 
 use chimera_pmem::Pmem;
 
+use super::Chameleon;
 use super::flush::owner;
 use super::list::Part;
-use super::Chameleon;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::index::probing_table::PersistentTable;
 use crate::types::check::CheckReport;

@@ -99,7 +99,8 @@ impl<P: Pmem> Chameleon<P> {
             let LevelAt { at, tables } = work.current.tables.levels[level];
             for table in (0..tables).rev() {
                 let place = self.index.extent(self.index.table_at(level, at, table));
-                let table = PersistentTable::open(&self.core.pool.pmem, place, owner(shard, level))?;
+                let table =
+                    PersistentTable::open(&self.core.pool.pmem, place, owner(shard, level))?;
                 table.for_each(&self.core.pool.pmem, |slot| {
                     if is_in(bypass, slot) {
                         assert!(image.enter(slot), "a table of a level has room for those above");
@@ -167,17 +168,24 @@ impl<P: Pmem> Chameleon<P> {
             reason: "a shard has more keys than a table can have: use more shards".to_owned(),
         };
         let slots = slots_for(entries, 100).ok_or_else(too_many)?;
-        let slots_for_last = |entries: u32| {
-            slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(slots)
-        };
+        let slots_for_last =
+            |entries: u32| slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(slots);
         merge_last(pmem, &sources, slots, slots_for_last, [image, scratch], dropped)?;
         let old: Vec<_> = tables.dumps.into_iter().flatten().chain(tables.last).collect();
         let mut place = None;
         if image.len() > 0 {
-            let run = self.core.pool.take_bare_run(TABLE, blocks_for(&self.core.pool, image.bytes() + TABLE_ALIGN))?;
+            let run = self
+                .core
+                .pool
+                .take_bare_run(TABLE, blocks_for(&self.core.pool, image.bytes() + TABLE_ALIGN))?;
             let at = self.core.pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
             let table = TableAt { at, bytes: image.bytes() };
-            image.write(pmem, self.index.extent(table), owner(shard, upper), probing_table::sites::TABLE);
+            image.write(
+                pmem,
+                self.index.extent(table),
+                owner(shard, upper),
+                probing_table::sites::TABLE,
+            );
             self.table_runs.put(at, run);
             place = Some(table);
         }
@@ -187,7 +195,8 @@ impl<P: Pmem> Chameleon<P> {
 
 /// Whether a table has this very slot.
 fn is_in(table: VolatileTable<'_>, slot: Slot) -> bool {
-    let is_it = |location| if location == slot.location { Probe::Found(()) } else { Probe::NotThis };
+    let is_it =
+        |location| if location == slot.location { Probe::Found(()) } else { Probe::NotThis };
     matches!(table.probe(slot.hash, |found| is_it(found.location)), Probe::Found(()))
 }
 

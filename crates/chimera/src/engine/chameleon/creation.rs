@@ -55,7 +55,9 @@ impl EngineType for Type {
         let blocks = blocks_per_segment(&geometry);
         let parameters = decode(&superblock.area)
             .filter(|found| is_possible(found, u64::from(geometry.block_bytes), blocks))
-            .ok_or_else(|| Error::corrupted("the superblock's area of ChameleonDB is not valid", 144))?;
+            .ok_or_else(|| {
+                Error::corrupted("the superblock's area of ChameleonDB is not valid", 144)
+            })?;
         agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
         agree_own(&parameters, &options.chameleon)?;
         Ok(parameters)

@@ -41,7 +41,9 @@ impl<P: Pmem> Chameleon<P> {
             levels: shape.levels,
             ratio: shape.ratio,
             compaction: self.compaction,
-            memtable_entries: shards().map(|shard| u64::from(self.index.memtable(shard).len())).sum(),
+            memtable_entries: shards()
+                .map(|shard| u64::from(self.index.memtable(shard).len()))
+                .sum(),
             bypass_entries: shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum(),
             shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
             level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
@@ -80,8 +82,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             let slots = f64::from(parameters.shape.memtable_slots);
             ((slots * load) as u32).clamp(1, parameters.shape.memtable_slots * 7 / 8)
         };
-        let index =
-            Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
+        let index = Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
         let mut engine = Self {
             limits: log.limits(),
             core,

@@ -44,7 +44,12 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     /// As [`flush`](Self::flush), where the first level has room for a table. Puts to the shard wait.
-    fn flush_locked(&self, shard: u32, work: &mut Locked<'_, Work>, image: &mut Image) -> Result<()> {
+    fn flush_locked(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        image: &mut Image,
+    ) -> Result<()> {
         let mut writing = self.lock_to_look(shard);
         let memtable = self.index.memtable(shard);
         if memtable.is_empty() {
@@ -85,7 +90,9 @@ impl<P: Pmem> Chameleon<P> {
                 }
             });
             match upserted {
-                Ok(Upserted::Replaced(old)) => self.drop_slot(Slot { hash: new.hash, location: old }),
+                Ok(Upserted::Replaced(old)) => {
+                    self.drop_slot(Slot { hash: new.hash, location: old })
+                }
                 Ok(_) => {}
                 Err(_) => {
                     let reason = "a bypass index is full: the store was opened with fuller MemTables than before";
@@ -137,7 +144,12 @@ impl<P: Pmem> Chameleon<P> {
         let place = tables.levels[level];
         let table = self.index.table_at(level, place.at, place.tables);
         let owner = owner(shard, level);
-        image.write(&self.core.pool.pmem, self.index.extent(table), owner, probing_table::sites::TABLE);
+        image.write(
+            &self.core.pool.pmem,
+            self.index.extent(table),
+            owner,
+            probing_table::sites::TABLE,
+        );
         tables.levels[level].tables += 1;
     }
 

@@ -118,7 +118,9 @@ impl<P: Pmem> Chameleon<P> {
             return false;
         };
         self.log.read_key(&record, &mut key);
-        older.found().is_some_and(|found| matches!(self.log.find(found.offset, hash, &key), Ok(Some(_))))
+        older
+            .found()
+            .is_some_and(|found| matches!(self.log.find(found.offset, hash, &key), Ok(Some(_))))
     }
 
     /// Whether an older slot of the same hash as a newer one was superseded: its record is of the same key, or not there
@@ -128,8 +130,8 @@ impl<P: Pmem> Chameleon<P> {
         let Some(record) = self.log.decode(found.offset) else { return true };
         let mut key = Vec::new();
         self.log.read_key(&record, &mut key);
-        let is_there = self.core.hash.of(&key) == older.hash
-            && self.log.is_sound(&record, older.hash, None);
+        let is_there =
+            self.core.hash.of(&key) == older.hash && self.log.is_sound(&record, older.hash, None);
         !is_there || self.is_same_key(newer, older)
     }
 }

@@ -162,7 +162,8 @@ impl<P: Pmem> Chameleon<P> {
             if !found.has(place, used, pool) {
                 return Err(wrong(place.at));
             }
-            let table = PersistentTable::open(&pool.pmem, self.index.extent(place), owner(number, level))?;
+            let table =
+                PersistentTable::open(&pool.pmem, self.index.extent(place), owner(number, level))?;
             if PersistentTable::bytes_of(table.slots()) != place.bytes {
                 return Err(wrong(place.at));
             }
@@ -191,8 +192,12 @@ impl<P: Pmem> Chameleon<P> {
                 let shard = self.index.number_of(replayed.hash);
                 let is_unflushed = replayed.version > flushed[shard as usize];
                 if is_unflushed {
-                    let slot =
-                        Slot::new(replayed.hash, replayed.at, replayed.bytes, replayed.is_tombstone);
+                    let slot = Slot::new(
+                        replayed.hash,
+                        replayed.at,
+                        replayed.bytes,
+                        replayed.is_tombstone,
+                    );
                     unflushed.push(Unflushed { shard, version: replayed.version, slot });
                 }
                 Ok(is_unflushed)

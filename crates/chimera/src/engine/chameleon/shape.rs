@@ -45,7 +45,8 @@ impl Shape {
                 shards.next_power_of_two().ilog2()
             }
         };
-        if let (Some(bytes), None, true) = (options.dram_bytes, options.shards, shape.is_possible()) {
+        if let (Some(bytes), None, true) = (options.dram_bytes, options.shards, shape.is_possible())
+        {
             while shape.shard_bits > 0 && shape.dram_bytes() > bytes {
                 shape.shard_bits -= 1;
             }

@@ -43,7 +43,8 @@ impl<P: Pmem> Shards<P> {
     ) -> Result<Self> {
         let memtables = Tables::new(shape.memtable_slots, huge_pages);
         let bypasses = Tables::new(shape.bypass_slots(), huge_pages);
-        let out_of_memory = |_| Error::PoolFull { reason: "there is no memory for MemTables".to_owned() };
+        let out_of_memory =
+            |_| Error::PoolFull { reason: "there is no memory for MemTables".to_owned() };
         let shard = |number| {
             let memtable = memtables.take().map_err(out_of_memory)?;
             assert_eq!(memtable, number, "they are handed out in order");
@@ -152,7 +153,9 @@ impl<P: Pmem> Shards<P> {
         let levels = 0..self.shape.upper_levels();
         levels.flat_map(move |level| {
             let (at, tables) = self.shard(number).level(level);
-            (0..tables.min(self.shape.ratio)).rev().map(move |table| self.table_at(level, at, table))
+            (0..tables.min(self.shape.ratio))
+                .rev()
+                .map(move |table| self.table_at(level, at, table))
         })
     }
 

@@ -98,11 +98,7 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Locks a shard whose MemTable has room for one entry more.
     #[inline]
-    fn lock_with_room(
-        &self,
-        client: &ChameleonClient,
-        shard: u32,
-    ) -> Result<Locked<'_, Writing>> {
+    fn lock_with_room(&self, client: &ChameleonClient, shard: u32) -> Result<Locked<'_, Writing>> {
         loop {
             let environment = &**self.core.environment();
             let writing = self.index.shard(shard).lock(&self.core.poison, environment)?;

@@ -240,8 +240,7 @@ fn decode(words: &[u64; COPY_WORDS]) -> Option<ShardTables> {
         (at > 0).then_some(TableAt { at, bytes })
     };
     let (flushed_version, records) = (words[1], words[2]);
-    let mut tables =
-        ShardTables { flushed_version, records, last: place(0), ..Default::default() };
+    let mut tables = ShardTables { flushed_version, records, last: place(0), ..Default::default() };
     for (number, dump) in tables.dumps.iter_mut().enumerate() {
         *dump = place(1 + number);
     }

@@ -34,8 +34,7 @@ impl Place {
 fn tables(number: u64) -> ShardTables {
     let table = |part: u64| Some(TableAt { at: 4096 * number + part * 256, bytes: part << 8 });
     let (flushed_version, records) = (number, 2 * number);
-    let mut tables =
-        ShardTables { flushed_version, records, last: table(1), ..Default::default() };
+    let mut tables = ShardTables { flushed_version, records, last: table(1), ..Default::default() };
     tables.dumps[0] = table(2);
     for (level, place) in tables.levels.iter_mut().enumerate() {
         *place = LevelAt { at: number * 65536 + level as u64, tables: level as u32 };
