@@ -107,7 +107,7 @@ impl Expectation {
             }
             Some(Effect::Settle) => self.recent.iter_mut().for_each(Recent::settle),
             Some(Effect::EndSession(session)) => self.end_session(session),
-            Some(Effect::Nothing) | None => {}
+            Some(Effect::Nothing | Effect::Refused(_)) | None => {}
         }
         let certain = self.recent.iter().take_while(|recent| !recent.may_be_missing).count();
         for recent in self.recent.drain(..certain) {
@@ -164,7 +164,7 @@ impl Expectation {
 
     fn write_in_flight(&self) -> Option<Write> {
         match self.in_flight {
-            Some(Effect::Write(write)) => Some(write),
+            Some(Effect::Write(write) | Effect::Refused(write)) => Some(write),
             _ => None,
         }
     }

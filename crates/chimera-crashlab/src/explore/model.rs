@@ -24,6 +24,8 @@ pub(crate) struct Write {
 pub(crate) enum Effect {
     Nothing,
     Write(Write),
+    /// A write that is refused in the end. If a crash comes before, it may have happened.
+    Refused(Write),
     /// Everything before it is durable.
     Settle,
     /// A session ends.

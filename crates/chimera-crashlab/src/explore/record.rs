@@ -162,8 +162,14 @@ impl<S: Subject> Run<'_, S> {
             }
             // Nothing may have changed.
             Err(Failure::Full) => {
-                self.recording.effects[number] = Effect::Nothing;
-                self.expectation.begin(Effect::Nothing);
+                let effect = match effect {
+                    Effect::Write(write) if !self.subject.abilities().refuses_at_once => {
+                        Effect::Refused(write)
+                    }
+                    _ => Effect::Nothing,
+                };
+                self.recording.effects[number] = effect;
+                self.expectation.begin(effect);
             }
             Err(failure) => return Err(failure),
         }

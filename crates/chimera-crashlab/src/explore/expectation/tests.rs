@@ -102,3 +102,14 @@ fn a_sync_and_the_end_of_a_session_settle_what_they_cover() {
     window.acknowledge();
     assert!(window.judge(&holds([0, 0, 0])).is_ok());
 }
+
+#[test]
+fn a_refused_write_may_have_happened_only_until_it_is_refused() {
+    let mut expectation = after(Loss::Nothing, &WRITES[..1]);
+    let write = Write { session: 0, key: 1, value: Some(value(2)), word: None };
+    expectation.begin(Effect::Refused(write));
+    assert_explained(&expectation, 2, &[[1, 0, 0], [1, 2, 0]]);
+    expectation.acknowledge();
+    assert!(expectation.is_certain());
+    assert_explained(&expectation, 2, &[[1, 0, 0]]);
+}

@@ -103,6 +103,7 @@ impl StoreShape for HikvShape {
             in_place: false,
             reclaim: false,
             finds_damage: !self.published_layout,
+            refuses_at_once: !self.logged,
             ..Abilities::ALL
         }
     }

@@ -19,12 +19,20 @@ pub struct Abilities {
     pub finds_damage: bool,
     /// What a killed process has stored is made durable before anybody relies on it.
     pub survives_kills: bool,
+    /// A write that is refused for want of room does not happen either if a crash comes before it is refused. Not so where
+    /// recovery makes changes of a log again, and has more room.
+    pub refuses_at_once: bool,
 }
 
 impl Abilities {
     /// Everything.
-    pub const ALL: Self =
-        Self { in_place: true, reclaim: true, finds_damage: true, survives_kills: true };
+    pub const ALL: Self = Self {
+        in_place: true,
+        reclaim: true,
+        finds_damage: true,
+        survives_kills: true,
+        refuses_at_once: true,
+    };
 }
 
 /// A store of one engine, written down: one implementation for each engine, in a file of its own.
