@@ -62,7 +62,7 @@ pub use engine::{
     KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats,
     sites,
 };
-#[cfg(feature = "chameleon-engine")]
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
 pub use engine::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;

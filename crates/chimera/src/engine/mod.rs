@@ -16,7 +16,7 @@
 //! 4. What it reads from media is checked before it is used; damage is an error with a position.
 
 mod capabilities;
-#[cfg(feature = "chameleon-engine")]
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
 mod chameleon;
 mod changes;
 mod core;
@@ -48,7 +48,7 @@ use crate::types::swap::Swap;
 
 pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
-#[cfg(feature = "chameleon-engine")]
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
 pub use chameleon::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
@@ -76,7 +76,7 @@ table::engines! { ($)
     Hikv = 2, "hikv", hikv { Hikv: Hikv }
 
     /// ChameleonDB (EuroSys'21): a log and levels of hash tables in persistent memory, a bypass in DRAM
-    #[cfg(feature = "chameleon-engine")]
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
     Chameleon = 3, "chameleon", chameleon { Chameleon: Chameleon }
 
     /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock

@@ -33,7 +33,7 @@ pub struct Options {
     pub(crate) ordered: bool,
     pub(crate) order: OrderOptions,
     pub(crate) hikv: HikvOptions,
-    #[cfg(feature = "chameleon-engine")]
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
     pub(crate) chameleon: super::ChameleonOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
@@ -61,7 +61,7 @@ impl Default for Options {
             ordered: false,
             order: OrderOptions::default(),
             hikv: HikvOptions::default(),
-            #[cfg(feature = "chameleon-engine")]
+            #[cfg(all(feature = "chameleon-engine", not(loom)))]
             chameleon: super::ChameleonOptions::default(),
             sizes: None,
             segment_bytes: None,
@@ -174,7 +174,7 @@ impl Options {
 
     /// Options of ChameleonDB alone, changed by `change`: `options.chameleon(|chameleon| chameleon.shards(..))`. They have
     /// no effect on stores of other engines.
-    #[cfg(feature = "chameleon-engine")]
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
     pub fn chameleon(
         mut self,
         change: impl FnOnce(super::ChameleonOptions) -> super::ChameleonOptions,

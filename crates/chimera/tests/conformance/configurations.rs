@@ -31,19 +31,9 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
         .without_checksums(),
     Configuration::new("hikv-wal", EngineKind::Hikv, small_hikv_wal, 80 * 1024),
-    #[cfg(feature = "chameleon-engine")]
-    Configuration::new("chameleon", EngineKind::Chameleon, small_chameleon, 100 * 1024),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
-
-/// Two shards with MemTables of 16 slots, three levels, four runs of the log to a segment of the pool.
-#[cfg(feature = "chameleon-engine")]
-fn small_chameleon() -> Options {
-    Options::new().segment_bytes(32 << 10).populate_ahead_bytes(0).reclaim_percent(0).chameleon(
-        |chameleon| chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2).log_run_bytes(4096),
-    )
-}
 
 #[cfg(feature = "teaching-engine")]
 fn small_runs() -> Options {

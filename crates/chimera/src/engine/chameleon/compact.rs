@@ -142,7 +142,9 @@ impl<P: Pmem> Chameleon<P> {
         });
         drop(writing);
         self.index.give_back_bypass(full);
-        slots.into_iter().for_each(|slot| self.drop_slot(slot));
+        for slot in slots {
+            self.drop_slot(slot);
+        }
         old.into_iter().try_for_each(|run| self.core.pool.free_run(run))
     }
 

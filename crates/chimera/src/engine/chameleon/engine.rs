@@ -33,7 +33,7 @@ impl<P: Pmem> Chameleon<P> {
             let tables = self.index.all().map(|shard| u64::from(shard.level(level).1));
             tables.sum()
         };
-        let lasts = || self.index.all().filter_map(|shard| shard.last());
+        let lasts = || self.index.all().filter_map(super::shard::Shard::last);
         ChameleonStats {
             shards: shape.shards(),
             memtable_slots: shape.memtable_slots,

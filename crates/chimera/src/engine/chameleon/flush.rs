@@ -84,14 +84,12 @@ impl<P: Pmem> Chameleon<P> {
         let bypass = self.index.bypass(shard);
         for new in self.index.memtable(shard).iter() {
             let upserted = bypass.upsert(new, u32::MAX, |old| {
-                match self.is_same_key(new, Slot { hash: new.hash, location: old.location }) {
-                    true => Resolve::KeepNew,
-                    false => Resolve::OtherKey,
-                }
+                let old = Slot { hash: new.hash, location: old.location };
+                if self.is_same_key(new, old) { Resolve::KeepNew } else { Resolve::OtherKey }
             });
             match upserted {
                 Ok(Upserted::Replaced(old)) => {
-                    self.drop_slot(Slot { hash: new.hash, location: old })
+                    self.drop_slot(Slot { hash: new.hash, location: old });
                 }
                 Ok(_) => {}
                 Err(_) => {
@@ -166,21 +164,18 @@ impl<P: Pmem> Chameleon<P> {
         self.index.manifest.publish(shard, &staged);
         work.current = staged;
         let memtable = self.index.memtable(shard);
-        match flushed {
-            Some(writing) => {
-                for slot in memtable.iter().filter_map(Slot::found) {
-                    self.log.flushed(slot.offset);
-                }
-                self.index.shard(shard).change(work, writing, |shard| {
-                    shard.set_tables(&tables);
-                    memtable.clear();
-                });
-            }
-            None => {
-                let writing = self.lock_to_look(shard);
-                self.index.shard(shard).change(work, &writing, |shard| shard.set_tables(&tables));
-            }
+        let Some(writing) = flushed else {
+            let writing = self.lock_to_look(shard);
+            self.index.shard(shard).change(work, &writing, |shard| shard.set_tables(&tables));
+            return;
+        };
+        for slot in memtable.iter().filter_map(Slot::found) {
+            self.log.flushed(slot.offset);
         }
+        self.index.shard(shard).change(work, writing, |shard| {
+            shard.set_tables(&tables);
+            memtable.clear();
+        });
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Shards<P: Pmem> {
     /// That of a shard has the shard's number.
     memtables: Tables,
     bypasses: Tables,
-    shards: Box<[Shard]>,
+    parts: Box<[Shard]>,
     /// Buffers for tables that are made.
     images: Mutex<Vec<Images>>,
 }
@@ -51,9 +51,9 @@ impl<P: Pmem> Shards<P> {
             let bypass = bypasses.take().map_err(out_of_memory)?;
             Ok(Shard::new(bypass, entries_max()))
         };
-        let shards = (0..shape.shards()).map(shard).collect::<Result<_>>()?;
+        let parts = (0..shape.shards()).map(shard).collect::<Result<_>>()?;
         let images = Mutex::default();
-        Ok(Self { shape, manifest, pool, memtables, bypasses, shards, images })
+        Ok(Self { shape, manifest, pool, memtables, bypasses, parts, images })
     }
 
     /// The number of the shard of a key with this hash.
@@ -64,11 +64,11 @@ impl<P: Pmem> Shards<P> {
 
     #[inline(always)]
     pub(super) fn shard(&self, number: u32) -> &Shard {
-        &self.shards[number as usize]
+        &self.parts[number as usize]
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.iter()
+        self.parts.iter()
     }
 
     #[inline(always)]
