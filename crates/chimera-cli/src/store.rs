@@ -23,7 +23,7 @@ const SUPERBLOCK_BYTES: usize = 8192;
 /// # Errors
 /// As [`Db::open`].
 pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> {
-    open_with_bar(path, options, Bar::new("opening", "blocks"))
+    open_with_bar(path, options, Bar::new("opening", "blocks").as_ref())
 }
 
 /// Opens a store to scan it. The bar shows how far the order of its keys is, and is to be dropped when a scan has begun.
@@ -42,13 +42,13 @@ pub(crate) fn open_ordered(
         }
         None => options,
     };
-    Ok((open_with_bar(path, options, opening)?, ordering))
+    Ok((open_with_bar(path, options, opening.as_ref())?, ordering))
 }
 
-fn open_with_bar(path: &Path, options: Options, bar: Option<Bar>) -> Result<Db, chimera::Error> {
+fn open_with_bar(path: &Path, options: Options, bar: Option<&Bar>) -> Result<Db, chimera::Error> {
     // A command is done long before a pass would be.
     let options = options.scrub_every(None);
-    let options = match &bar {
+    let options = match bar {
         Some(bar) => options.progress(bar.callback()),
         None => options,
     };

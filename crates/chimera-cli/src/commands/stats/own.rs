@@ -88,9 +88,10 @@ fn viper_rows(viper: &ViperStats) -> Vec<Row> {
 
 /// What HiKV says beside that.
 fn hikv_rows(hikv: &HikvStats) -> Vec<Row> {
-    let items = match hikv.space_is_rebuilt {
-        true => size(hikv.item_bytes),
-        false => "not known; `chimera inspect` finds out".to_owned(),
+    let items = if hikv.space_is_rebuilt {
+        size(hikv.item_bytes)
+    } else {
+        "not known; `chimera inspect` finds out".to_owned()
     };
     vec![
         ("record layout", format!("{:?}", hikv.layout).to_lowercase()),
