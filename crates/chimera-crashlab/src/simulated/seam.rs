@@ -67,6 +67,10 @@ impl Pmem for Simulated {
         let mut state = self.machine.state();
         if state.fresh.contains(&address) {
             state.fresh.retain(|fresh| *fresh != address);
+            if self.machine.is_off() {
+                // What a dead process still does changes nothing.
+                return Ok(());
+            }
             let (first, count) = ((at / 8) as u32, (length / 8) as u32);
             for word in first..first + count {
                 if self.machine.peek(word) != 0 {
@@ -249,5 +253,43 @@ impl Simulated {
         for depends_on in depends_on {
             self.machine.note(Event::Publish { depends_on: *depends_on, thread, site });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use chimera_pmem::environment::{FileProvider, OpenMode};
+
+    use super::*;
+    use crate::simulated::{Memory, SimulatedFiles};
+
+    const SITE: Site = Site::new("test");
+
+    #[test]
+    fn only_a_process_that_lives_finds_zeros_in_a_new_file() {
+        let machine = Machine::new(8192);
+        let files = SimulatedFiles(machine.clone());
+        let new_file = |name: &str| {
+            let file = files.open(Path::new(name), OpenMode::CreateNew).expect("a file");
+            file.allocate(0, 4096).expect("room");
+            file
+        };
+        // In its second half: the first one is mapped by each process.
+        let begin = |name: &str, memory: Memory| {
+            machine.start(1000);
+            machine.remember(memory);
+            let pmem = Simulated::new(&machine);
+            machine.set_mapped(4096);
+            pmem.map(4096, &new_file(name), 0, 4096).expect("mapped");
+            pmem
+        };
+        begin("one", Memory::Trace).store_u64(4096, 7, SITE);
+        assert_eq!(machine.peek(512), 7);
+        begin("two", Memory::Off);
+        assert_eq!(machine.peek(512), 7, "a dead process changes nothing");
+        begin("three", Memory::Trace);
+        assert_eq!(machine.peek(512), 0);
     }
 }
