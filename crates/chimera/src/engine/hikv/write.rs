@@ -111,9 +111,10 @@ impl<P: Pmem> Hikv<P> {
         }
         if self.rebuild.is_pending() {
             self.rebuild_first();
-            if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
-                return Ok(room);
-            }
+        }
+        // Also where the walk has ended since.
+        if let Some(room) = self.heap.allocate(key_bytes, value_bytes) {
+            return Ok(room);
         }
         let is_sparing = self.rebuild.is_pending();
         self.with_space(number, || self.heap.grow(key_bytes, value_bytes, is_sparing))
