@@ -267,6 +267,11 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     #[inline(always)]
     fn operation_rereads(&self) {}
 
+    /// Tells tools that the innermost operation of this thread is going to be made, whatever crash comes now: a log that
+    /// recovery reads says so, durably.
+    #[inline(always)]
+    fn operation_decided(&self) {}
+
     /// What was flushed and fenced so far, where that is counted.
     fn persistence_counts(&self) -> Option<PersistenceCounts> {
         None

@@ -98,6 +98,13 @@ impl Expectation {
         self.in_flight = (effect != Effect::Nothing).then_some(effect);
     }
 
+    /// The write that has begun happens, whatever crash comes now. One that is refused in the end may happen.
+    pub(crate) fn decide(&mut self) {
+        if let Some(Effect::Write(_)) = self.in_flight {
+            self.acknowledge();
+        }
+    }
+
     /// The operation that has begun is acknowledged.
     pub(crate) fn acknowledge(&mut self) {
         match self.in_flight.take() {

@@ -191,6 +191,8 @@ impl<'a, S: Subject> Lab<'a, S> {
                 is_opening = is_opening_after(*mark, is_opening);
                 self.counts.kills += u64::from(*mark == Mark::Killed);
                 now = after_mark(*mark, now, recording);
+            } else if let Event::Decided = event {
+                now.decide();
             }
             let is_chosen = number == chosen;
             // After a violation only the linter goes on.

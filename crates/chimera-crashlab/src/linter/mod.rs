@@ -131,7 +131,11 @@ impl Linter {
                 self.threads.clear();
                 self.announced.clear();
             }
-            Event::MapFresh { .. } | Event::File(_) | Event::Mark(_) | Event::History(_) => {}
+            Event::Decided
+            | Event::MapFresh { .. }
+            | Event::File(_)
+            | Event::Mark(_)
+            | Event::History(_) => {}
         }
     }
 

@@ -118,6 +118,7 @@ impl Media {
             | Event::Read { .. }
             | Event::Reread { .. }
             | Event::Begin { .. }
+            | Event::Decided
             | Event::Acknowledge { .. }
             | Event::Mark(_)
             | Event::History(_) => {}

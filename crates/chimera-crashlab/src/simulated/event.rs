@@ -51,6 +51,8 @@ pub(crate) enum Event {
     File(FileChange),
     /// An operation began; they nest.
     Begin { thread: u8, operation: Operation },
+    /// The innermost operation happens, whatever crash comes now: a log has it.
+    Decided,
     /// The innermost operation was acknowledged.
     Acknowledge { thread: u8 },
     /// A place between two operations of the test.

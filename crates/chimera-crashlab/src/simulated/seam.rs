@@ -238,6 +238,11 @@ impl Pmem for Simulated {
         self.machine.note(Event::Reread { thread });
     }
 
+    fn operation_decided(&self) {
+        self.machine.step("decided");
+        self.machine.note(Event::Decided);
+    }
+
     fn skips(&self, step: Site) -> bool {
         self.machine.skips(step)
     }

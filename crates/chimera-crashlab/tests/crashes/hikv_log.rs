@@ -79,7 +79,7 @@ fn a_change_that_failed_is_not_made_again() {
         assert!(contents(&db) == before, "before {}", crash.before());
         steps.insert(crash.before());
     });
-    assert!(steps.contains("redo.withdraw"), "{steps:?}");
+    assert!(steps.contains("redo.clear"), "{steps:?}");
 }
 
 /// A store that is made anew has a log, whenever its making was cut off.

@@ -13,18 +13,22 @@
 //! # Protocol
 //! - **write**: the record; flush, *fence*. Then the caller makes the change, and lets go of the area.
 //! - **withdraw**, where the change could not be made: zero to the word of the lengths; flush, *fence*.
-//! - **recovery**: what an area has is read. A record that is not whole was never complete, so its change had not begun.
+//! - **recovery**: what an area has is read. A record that is not whole was never complete, so its change had not begun. What
+//!   is whole is made again, durably. Then all areas are emptied: zero to their first words; flush, one *fence*.
 //!
 //! # Invariants
 //! 1. A change begins when its record is durable.
 //! 2. The record of an area is that of the last change of its keys that has begun, unless that was withdrawn. So making it
 //!    again leaves every key as it is, or completes what a crash has cut off.
 //!
+//! An area of a new log has whatever its blocks had before. No record was ever there, because the run of a log is never
+//! freed, and bytes of another kind do not pass for one.
+//!
 //! The log is told nothing of any index or heap. What is damaged in it is as good as nothing: see docs/DURABILITY.md.
 
 use std::sync::Arc;
 
-use chimera_pmem::{CACHE_LINE, Extent, Pmem};
+use chimera_pmem::{CACHE_LINE, Pmem};
 
 use super::checksum::{Summed, value_checksum};
 use super::header::{RecordHeader, VERSION_MAX};
@@ -38,14 +42,10 @@ use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 /// Where the log stores, flushes and fences.
 pub(crate) mod sites {
     chimera_pmem::sites! {
-        /// The start of an area, before its run is taken.
-        BEGIN = "redo.begin";
         /// A record, before its change begins.
         RECORD = "redo.record";
-        /// The word of a record whose change could not be made.
-        WITHDRAW = "redo.withdraw";
-        /// The records that recovery found, written back once more.
-        FOUND = "redo.found", may_be_clean;
+        /// The word of a record whose change could not be made, or was made again.
+        CLEAR = "redo.clear";
     }
 }
 
@@ -91,15 +91,6 @@ pub(crate) fn run_blocks(areas: u32, area_bytes: u32, block_bytes: u64) -> u64 {
     (u64::from(areas) * u64::from(area_bytes) + CACHE_LINE).div_ceil(block_bytes)
 }
 
-/// Makes the areas of a run empty, before it is taken.
-pub(crate) fn begin<P: Pmem>(pool: &Pool<P>, run: Extent, areas: u32, area_bytes: u32) {
-    for area in 0..u64::from(areas) {
-        let at = run.offset() + area * u64::from(area_bytes);
-        pool.pmem.store_u64(at, 0, sites::BEGIN);
-        pool.pmem.flush(pool.extent(at, 8), sites::BEGIN);
-    }
-}
-
 impl<P: Pmem> RedoLog<P> {
     /// The log in a run of [`run_blocks`] blocks.
     pub(crate) fn new(pool: Arc<Pool<P>>, run: Run, areas: u32, area_bytes: u32) -> Self {
@@ -141,6 +132,7 @@ impl<P: Pmem> RedoLog<P> {
         header.store(pmem, at + HEADER_AT, sites::RECORD);
         pmem.flush(pool.extent(at, span(key.len(), bytes.len())), sites::RECORD);
         pmem.fence(sites::RECORD);
+        pmem.operation_decided();
         Logged { log: self, at, _area: sequence }
     }
 
@@ -148,16 +140,11 @@ impl<P: Pmem> RedoLog<P> {
     /// or it is not whole.
     ///
     /// # Durability
-    /// Where a process was killed, what the area says is durable after [`end_recovery`](Self::end_recovery).
+    /// None: a process that was killed may have stored it without a fence. Who makes it again [empties](Self::clear_all) the
+    /// area afterwards, so that nothing older comes back.
     pub(crate) fn read(&self, area: usize, hash_of: impl Fn(&[u8]) -> u64) -> Option<FoundChange> {
         let (pool, pmem, at) = (&self.pool, &self.pool.pmem, self.area_at(area));
-        let found = self.lengths(at);
-        if pool.may_hold_undurable() {
-            // The last process may have stored it without a fence. What follows it relies on what is read here.
-            let bytes = found.map_or(8, |(_, lengths)| lengths.span());
-            pmem.flush(pool.extent(at, bytes), sites::FOUND);
-        }
-        let (is_put, lengths) = found?;
+        let (is_put, lengths) = self.lengths(at)?;
         let mut key = vec![0; lengths.key_bytes as usize];
         let mut value = vec![0; lengths.beside_bytes as usize];
         pmem.read(pool.extent(at + KEY_AT, key.len() as u64), &mut key);
@@ -177,23 +164,23 @@ impl<P: Pmem> RedoLog<P> {
         (!lengths.is_spilled && lengths.span() <= self.area_bytes).then_some((is_live, lengths))
     }
 
-    /// Ends reading all areas.
-    pub(crate) fn end_recovery(&self) {
-        if self.pool.may_hold_undurable() {
-            self.pool.pmem.fence(sites::FOUND);
-        }
+    /// Empties areas whose changes are made, durably, or never will be. Before there are sessions.
+    ///
+    /// # Durability
+    /// Durable on return. A crash before leaves some of the records.
+    ///
+    /// # Cost
+    /// 1 line for each area, 1 fence.
+    pub(crate) fn clear_all(&self, areas: impl Iterator<Item = usize>) {
+        areas.for_each(|area| self.clear(self.area_at(area)));
+        self.pool.pmem.fence(sites::CLEAR);
     }
 
-    /// Takes back what an area says: its change cannot be made. See [`Logged::withdraw`].
-    pub(crate) fn withdraw(&self, area: usize) {
-        self.clear(self.area_at(area));
-    }
-
+    /// Empties the area at `at`. The caller fences.
     fn clear(&self, at: u64) {
         let pmem = &self.pool.pmem;
-        pmem.store_u64(at, 0, sites::WITHDRAW);
-        pmem.flush(self.pool.extent(at, 8), sites::WITHDRAW);
-        pmem.fence(sites::WITHDRAW);
+        pmem.store_u64(at, 0, sites::CLEAR);
+        pmem.flush(self.pool.extent(at, 8), sites::CLEAR);
     }
 }
 
@@ -208,6 +195,7 @@ impl<P: Pmem> Logged<'_, P> {
     #[cold]
     pub(crate) fn withdraw(self) {
         self.log.clear(self.at);
+        self.log.pool.pmem.fence(sites::CLEAR);
     }
 }
 

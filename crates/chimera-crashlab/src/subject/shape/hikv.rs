@@ -86,14 +86,10 @@ impl StoreShape for HikvShape {
         let found = "a run whose word a kill left behind is empty: the fence of an item comes before anything relies on it";
         // `tests/crashes/dump.rs` notices that a dump is not read.
         let dump = "a dump that is not whole is not read, and the order is made of the index";
-        // `tests/crashes/hikv_log.rs` notices that a record is not durable, or not made again.
-        let redo = "an item is durable before its entry, and that before the acknowledgement: a change that is not in the \
-                    log, or not made again, was not acknowledged";
         match (mutation.kind, mutation.site) {
             (_, "pool.run.free") => Some(run),
             (MutationKind::DelayFlush, "pool.run.found") => Some(found),
             (_, "dump.run") => Some(dump),
-            (_, "redo.record" | "hikv.step.redo") => Some(redo),
             _ => None,
         }
     }

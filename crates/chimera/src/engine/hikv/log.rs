@@ -45,9 +45,7 @@ impl<P: Pmem> Hikv<P> {
         let is_new = found.is_none();
         let run = match found {
             Some(run) => run,
-            None => pool.take_run(LOG, self.log_blocks(), |bytes| {
-                redo_log::begin(pool, bytes, areas, area_bytes);
-            })?,
+            None => pool.take_bare_run(LOG, self.log_blocks())?,
         };
         let log = RedoLog::new(pool.clone(), run, areas, area_bytes);
         if !is_new && !pool.pmem.skips(steps::REDO) {
@@ -56,25 +54,24 @@ impl<P: Pmem> Hikv<P> {
         Ok(Some(log))
     }
 
-    /// Makes the last change of each area again. It was made already, unless a crash came in between.
+    /// Makes the last change of each area again, and empties the areas. It was made already, unless a crash came in between.
     fn redo(&self, log: &RedoLog<P>) {
         let areas = 0..1 << self.parameters.hash.partition_bits;
-        let hash_of = |key: &[u8]| self.core.hash.of(key);
-        let found: Vec<_> = areas.map(|area| (area, log.read(area, hash_of))).collect();
-        log.end_recovery();
-        for (area, change) in found {
-            let Some(change) = change.filter(|change| self.is_of_area(change, area)) else {
-                continue;
-            };
-            match self.redo_change(&change) {
-                Ok(()) => {}
-                // Reads and writes of the key say so. What the log has of it stays there.
-                Err(error @ Error::Corrupted { .. }) => {
-                    ::log::error!("a change of the log is not made again: {error}");
-                }
-                // It was never acknowledged: otherwise it is made, and needs neither room nor an entry.
-                Err(_) => log.withdraw(area),
+        log.clear_all(areas.filter(|area| self.redo_area(log, *area)));
+    }
+
+    /// Whether what the log has of an area is of no use any more.
+    fn redo_area(&self, log: &RedoLog<P>, area: usize) -> bool {
+        let change = log.read(area, |key| self.core.hash.of(key));
+        let change = change.filter(|change| self.is_of_area(change, area));
+        match change.map_or(Ok(()), |change| self.redo_change(&change)) {
+            // Reads and writes of the key say so. What the log has of it stays there.
+            Err(error @ Error::Corrupted { .. }) => {
+                ::log::error!("a change of the log is not made again: {error}");
+                false
             }
+            // With another error it was never acknowledged: otherwise it is made, and needs neither room nor an entry.
+            _ => true,
         }
     }
 
