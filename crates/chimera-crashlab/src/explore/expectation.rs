@@ -26,6 +26,8 @@ pub(crate) struct Expectation {
     /// In the order of acknowledgement, from the first that may be missing.
     recent: Vec<Recent>,
     in_flight: Option<Effect>,
+    /// The last write may be in a log alone. Damage of the log may lose it without a word.
+    is_logged: bool,
     unchecked: UncheckedWords,
 }
 
@@ -58,7 +60,7 @@ impl Expectation {
     /// Nothing else than `model`; writes from now on may be lost as `loss` says.
     pub(crate) fn certain(model: Model, loss: Loss) -> Self {
         let unchecked = UncheckedWords::default();
-        Self { loss, model, recent: Vec::new(), in_flight: None, unchecked }
+        Self { loss, model, recent: Vec::new(), in_flight: None, is_logged: false, unchecked }
     }
 
     /// Nothing else than `model` from now on.
@@ -93,6 +95,11 @@ impl Expectation {
         self.recent.is_empty() && self.write_in_flight().is_none()
     }
 
+    /// Whether the last write may be in a log alone.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged
+    }
+
     /// An operation begins.
     pub(crate) fn begin(&mut self, effect: Effect) {
         self.in_flight = (effect != Effect::Nothing).then_some(effect);
@@ -102,11 +109,13 @@ impl Expectation {
     pub(crate) fn decide(&mut self) {
         if let Some(Effect::Write(_)) = self.in_flight {
             self.acknowledge();
+            self.is_logged = true;
         }
     }
 
     /// The operation that has begun is acknowledged.
     pub(crate) fn acknowledge(&mut self) {
+        self.is_logged = false;
         match self.in_flight.take() {
             Some(Effect::Write(write)) => {
                 self.recent.push(Recent { write, may_be_missing: true });

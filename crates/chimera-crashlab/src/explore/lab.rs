@@ -289,7 +289,8 @@ impl<'a, S: Subject> Lab<'a, S> {
         event: &Event,
         chance: &mut Chance,
     ) -> Result<(), Violation> {
-        let is_quiet = media.lines.is_empty() && expectation.is_certain();
+        let is_quiet =
+            media.lines.is_empty() && expectation.is_certain() && !expectation.is_logged();
         if !self.subject.abilities().finds_damage || !is_quiet {
             return Ok(());
         }
