@@ -110,8 +110,10 @@ impl EngineStore {
 
     /// Whether a store that is ordered has all keys in their order, from either end.
     fn check_order(&self, records: u64) -> Result<(), Failure> {
-        if self.db.stats().order.is_none() {
-            return Ok(());
+        let Some(order) = self.db.stats().order else { return Ok(()) };
+        if order.dump_damaged {
+            let what = "closed in order, with a dump of the order that is not whole";
+            return Err(Failure::Wrong(what.to_owned()));
         }
         let keys = |scan: &mut dyn Iterator<Item = chimera::Result<(Vec<u8>, Vec<u8>)>>| {
             scan.map(|record| record.map(|(key, _)| key)).collect::<chimera::Result<Vec<_>>>()

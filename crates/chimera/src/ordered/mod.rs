@@ -98,6 +98,8 @@ pub(crate) struct Order {
     is_incomplete: AtomicBool,
     /// The tree was made of a dump.
     is_loaded: AtomicBool,
+    /// There was a dump that is damaged.
+    dump_damaged: AtomicBool,
     backends: OnceLock<Box<[Backend]>>,
     /// Background threads that work; the others sleep.
     working: AtomicU64,
@@ -181,6 +183,7 @@ impl Order {
             barriers: AtomicU64::new(0),
             is_incomplete: AtomicBool::new(false),
             is_loaded: AtomicBool::new(false),
+            dump_damaged: AtomicBool::new(false),
             backends: OnceLock::new(),
             working: AtomicU64::new(options.threads.min(queues).max(1) as u64),
             sampling: Mutex::new(Sampling::new(window_ns, options.threads.min(queues))),
@@ -286,6 +289,12 @@ impl Order {
             self.close_overlay();
         }
         built.is_ok()
+    }
+
+    /// The dump that was to be loaded is damaged.
+    pub(crate) fn refuse_dump(&self) {
+        log::warn!("the order of keys that was written at closing is damaged; it is made anew");
+        self.dump_damaged.store(true, Ordering::Relaxed);
     }
 
     /// Bytes of a run of blocks that keys are written to when the store is closed.
@@ -524,6 +533,7 @@ impl Order {
         OrderStats {
             is_ready: self.is_complete(),
             is_loaded: self.is_loaded.load(Ordering::Relaxed),
+            dump_damaged: self.dump_damaged.load(Ordering::Relaxed),
             keys_gathered: self.rebuild.progress().0,
             trees: self.tree.count(),
             keys: tree.keys,

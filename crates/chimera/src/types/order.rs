@@ -10,6 +10,8 @@ pub struct OrderStats {
     pub is_ready: bool,
     /// Whether it was made of what the store had written when it was closed.
     pub is_loaded: bool,
+    /// Whether what the store had written when it was closed is damaged: the tree was made anew, and nothing is lost.
+    pub dump_damaged: bool,
     /// Keys that were gathered for it so far.
     pub keys_gathered: u64,
     /// Keys in the tree; changes that wait are not in it yet.

@@ -191,6 +191,7 @@ fn whatever_is_damaged_is_gathered_anew() {
         dumped.store(&bytes);
         let db = open(directory.path(), &options());
         assert_eq!(is_loaded(&db), (48..HEADER_BYTES).contains(&at), "byte {at}");
+        assert_eq!(db.stats().order.expect("ordered").dump_damaged, !is_loaded(&db), "byte {at}");
         assert_eq!(db.len(), 60);
         assert_ordered(&db);
         drop(db);

@@ -84,12 +84,9 @@ impl StoreShape for HikvShape {
         // The pool's own crash tests notice each of them.
         let run = "only runs of items are freed while the store is open: recovery frees one without items again";
         let found = "a run whose word a kill left behind is empty: the fence of an item comes before anything relies on it";
-        // `tests/crashes/dump.rs` notices that a dump is not read.
-        let dump = "a dump that is not whole is not read, and the order is made of the index";
         match (mutation.kind, mutation.site) {
             (_, "pool.run.free") => Some(run),
             (MutationKind::DelayFlush, "pool.run.found") => Some(found),
-            (_, "dump.run") => Some(dump),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::{Hikv, ORDER};
 use crate::ordered::{Cursor, Direction, Order};
 use crate::pool::CLOSED_WORDS;
+use crate::pool::runs::Run;
 use crate::records::key_dump::{self, Dump, Writer};
 use crate::sync::lock;
 use crate::types::error::Result;
@@ -17,21 +18,27 @@ impl<P: Pmem> Hikv<P> {
         let pool = &self.core.pool;
         let _booked = self.core.book(Operation::Recovery, 0);
         let runs = std::mem::take(&mut *lock(&self.dumped));
-        let dump = Dump::from_words(pool.closed_words())
-            .filter(|dump| !self.salvages && dump.keys() == self.index.len());
-        let is_loaded = order.zip(dump).is_some_and(|(order, dump)| {
-            let is_key = |key: &[u8]| self.limits.check_key(key).is_ok();
-            let parts = key_dump::read(pool, &runs, dump, is_key);
-            parts.is_some_and(|parts| {
-                order.load(parts.iter().flat_map(|part| key_dump::entries(part)))
-            })
-        });
+        let dump = Dump::from_words(pool.closed_words()).filter(|_| !self.salvages);
+        let is_loaded =
+            order.zip(dump).is_some_and(|(order, dump)| self.load_from(order, dump, &runs));
         // A store that lacks a part changes nothing.
         if !pool.read_only && self.core.poison.failure().is_none() {
             runs.into_iter().try_for_each(|run| pool.free_run(run))?;
             self.core.forget();
         }
         Ok(is_loaded)
+    }
+
+    /// Makes the order of the keys of a dump in these runs. Whether it could be made.
+    fn load_from(&self, order: &Order, dump: Dump, runs: &[Run]) -> bool {
+        let is_key = |key: &[u8]| self.limits.check_key(key).is_ok();
+        let parts = (dump.keys() == self.index.len())
+            .then(|| key_dump::read(&self.core.pool, runs, dump, is_key))
+            .flatten();
+        if parts.is_none() {
+            order.refuse_dump();
+        }
+        parts.is_some_and(|parts| order.load(parts.iter().flat_map(|part| key_dump::entries(part))))
     }
 
     /// Writes a dump, where the order has all keys and the pool has room for it.

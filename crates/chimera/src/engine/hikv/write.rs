@@ -56,14 +56,34 @@ impl<P: Pmem> Hikv<P> {
         value: &[u8],
         old: Option<Item>,
     ) -> Result<()> {
+        let was_rebuilding = self.rebuild.is_pending();
         let room = self.room_for(number, key.len(), value.len())?;
         let logged = self.log_change(hash, key, Some(value));
         let tell = |change| self.core.changes.tell(key, change);
-        let written = self.write_item(number, hash, (key, value), room, old, tell);
+        let mut written = self.write_item(number, hash, (key, value), room, old, tell);
+        if was_rebuilding && matches!(written, Err(Error::PoolFull { .. })) {
+            written = self.write_in_known_room(number, hash, (key, value), old, tell);
+        }
         if let (Err(_), Some(logged)) = (&written, logged) {
             logged.withdraw();
         }
         written
+    }
+
+    /// Writes an item once more, for which there was no room beside that of its entry: the item had taken what was fresh,
+    /// while it was not known what is free.
+    #[cold]
+    pub(super) fn write_in_known_room(
+        &self,
+        number: u32,
+        hash: u64,
+        (key, value): (&[u8], &[u8]),
+        old: Option<Item>,
+        tell: impl Fn(KeyChange),
+    ) -> Result<()> {
+        self.rebuild_all();
+        let room = self.room_for(number, key.len(), value.len())?;
+        self.write_item(number, hash, (key, value), room, old, tell)
     }
 
     /// Writes an item into its room, and makes the entry of its key lead to it. Tells what happens to the entry.
