@@ -124,7 +124,9 @@ impl<S: Subject> Run<'_, S> {
     ) -> Result<(), Failure> {
         self.machine.kill_after(after.into());
         let outcome = quiet::catch(|| work(self, store));
-        if !self.machine.is_off() {
+        if self.machine.is_off() {
+            self.leave_open();
+        } else {
             outcome?;
             self.machine.kill();
         }
@@ -137,6 +139,17 @@ impl<S: Subject> Run<'_, S> {
         self.machine.remember(Memory::Trace);
         self.machine.mark(Mark::Killed);
         Ok(())
+    }
+
+    /// Nobody will know whether the write that was cut off would have been refused.
+    fn leave_open(&mut self) {
+        let refuses_at_once = self.subject.abilities().refuses_at_once;
+        if let Some(effect) = self.recording.effects.last_mut()
+            && let Effect::Write(write) = *effect
+            && !refuses_at_once
+        {
+            *effect = Effect::Refused(write);
+        }
     }
 
     /// Does an action and compares what it returns.
