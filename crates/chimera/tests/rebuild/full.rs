@@ -94,3 +94,33 @@ fn the_index_grows_into_space_that_is_found_free() {
     assert!(sizes(&store.db).index_segments > segments);
     assert_exact(&store.db, &model);
 }
+
+/// An item that goes to fresh space may take the last of it, which a split of the index needs.
+#[test]
+fn what_fits_where_it_is_known_what_is_free_is_not_refused_before() {
+    let mut fitting = 0;
+    for blocks in 10..26 {
+        let directory = scratch();
+        let tiny = |verifies| {
+            let options = options().segment_bytes(8192).capacity_bytes(256 * blocks);
+            options.verify_at_open(verifies).hikv(|hikv| {
+                hikv.partitions(1).index_segment_bytes(256).heap_run_bytes(512).walked_first(0)
+            })
+        };
+        let db = Stepped::open(directory.path(), &tiny(false)).db;
+        put_all(&db, &mut Model::new(), 0, 40);
+        assert!(db.delete(&key_of(0, 16)).expect("a delete"));
+        db.close().expect("nobody else has it");
+        for number in 1000..1008 {
+            let fits = [true, false].map(|verifies| {
+                let copy = scratch();
+                copy_store(directory.path(), copy.path());
+                let db = Stepped::open(copy.path(), &tiny(verifies)).db;
+                db.put(&key_of(number, 16), &value_of(number, 1, 40)).is_ok()
+            });
+            assert!(!fits[0] || fits[1], "{blocks} blocks, key {number}");
+            fitting += u32::from(fits[0]);
+        }
+    }
+    assert!(fitting > 20, "{fitting} puts fit");
+}

@@ -99,7 +99,7 @@ impl<P: Pmem> Hikv<P> {
                     }
                 }
                 // Nobody is told: the order of keys is made of what the index has afterwards.
-                self.write_in_known_room(0, *hash, (key, value), old, |_| ())
+                self.write_where_there_is_room(0, *hash, (key, value), old, |_| ())
             }
         }
     }

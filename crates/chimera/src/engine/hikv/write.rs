@@ -56,13 +56,12 @@ impl<P: Pmem> Hikv<P> {
         value: &[u8],
         old: Option<Item>,
     ) -> Result<()> {
-        let was_rebuilding = self.rebuild.is_pending();
         let room = self.room_for(number, key.len(), value.len())?;
         let logged = self.log_change(hash, key, Some(value));
         let tell = |change| self.core.changes.tell(key, change);
         let mut written = self.write_item(number, hash, (key, value), room, old, tell);
-        if was_rebuilding && matches!(written, Err(Error::PoolFull { .. })) {
-            written = self.write_in_known_room(number, hash, (key, value), old, tell);
+        if matches!(written, Err(Error::PoolFull { .. })) {
+            written = self.write_where_there_is_room(number, hash, (key, value), old, tell);
         }
         if let (Err(_), Some(logged)) = (&written, logged) {
             logged.withdraw();
@@ -70,10 +69,13 @@ impl<P: Pmem> Hikv<P> {
         written
     }
 
-    /// Writes an item once more, for which there was no room beside that of its entry: the item had taken what was fresh,
-    /// while it was not known what is free.
+    /// As [`write_item`](Self::write_item), with room wherever there is some: nothing fresh, which the index may need for
+    /// the entry, if that can be helped.
+    ///
+    /// # Cost
+    /// As [`rebuild_all`](Self::rebuild_all), and a look at each run of items.
     #[cold]
-    pub(super) fn write_in_known_room(
+    pub(super) fn write_where_there_is_room(
         &self,
         number: u32,
         hash: u64,
@@ -82,7 +84,11 @@ impl<P: Pmem> Hikv<P> {
         tell: impl Fn(KeyChange),
     ) -> Result<()> {
         self.rebuild_all();
-        let room = self.room_for(number, key.len(), value.len())?;
+        self.heap.give_back_empty();
+        let room = match self.heap.allocate_anywhere(key.len(), value.len()) {
+            Some(room) => room,
+            None => self.room_for(number, key.len(), value.len())?,
+        };
         self.write_item(number, hash, (key, value), room, old, tell)
     }
 

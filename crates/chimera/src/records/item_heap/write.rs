@@ -23,8 +23,22 @@ impl<P: Pmem> ItemHeap<P> {
     /// Some 50 ns under a lock that all share. No persistent memory is touched.
     #[inline]
     pub(crate) fn allocate(&self, key_bytes: usize, value_bytes: usize) -> Option<Extent> {
+        self.take(key_bytes, value_bytes, Search::Usual)
+    }
+
+    /// As [`allocate`](Self::allocate), however long it takes.
+    ///
+    /// # Cost
+    /// A look at each run.
+    #[cold]
+    pub(crate) fn allocate_anywhere(&self, key_bytes: usize, value_bytes: usize) -> Option<Extent> {
+        self.take(key_bytes, value_bytes, Search::Everywhere)
+    }
+
+    #[inline(always)]
+    fn take(&self, key_bytes: usize, value_bytes: usize, search: Search) -> Option<Extent> {
         let bytes = span(self.layout, key_bytes, value_bytes);
-        let at = lock(&self.space).take(units(bytes), Search::Usual);
+        let at = lock(&self.space).take(units(bytes), search);
         at.map(|at| self.taken(at, bytes))
     }
 
