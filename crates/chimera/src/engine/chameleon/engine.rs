@@ -3,7 +3,9 @@
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
+use super::collect::Collection;
 use super::recovery::Found;
+use super::space::Space;
 use super::{
     Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, Shards,
     TABLE, TableRuns, Type,
@@ -19,7 +21,7 @@ use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
-use crate::types::stats::RecoveryStats;
+use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::swap::Swap;
 
 const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
@@ -45,7 +47,7 @@ impl<P: Pmem> Chameleon<P> {
                 .map(|shard| u64::from(self.index.memtable(shard).len()))
                 .sum(),
             bypass_entries: shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum(),
-            shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
+            shards_bypassed: shape.shards() - self.index.unbypassed(),
             level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
             last_tables: lasts().count() as u64,
             last_bytes: lasts().map(|table| table.bytes).sum(),
@@ -83,7 +85,10 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             ((slots * load) as u32).clamp(1, parameters.shape.memtable_slots * 7 / 8)
         };
         let index = Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
+        let space = Space::new(log.begin_keeper(), log.begin_keeper());
         let mut engine = Self {
+            space,
+            collection: Collection::default(),
             limits: log.limits(),
             core,
             parameters,
@@ -177,8 +182,20 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         [0; CLOSED_WORDS]
     }
 
+    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        self.collect_step(free_percent)
+    }
+
+    fn end_reclaim(&self) {
+        self.release();
+    }
+
+    fn reclaim_stats(&self) -> ReclaimStats {
+        self.collect_stats()
+    }
+
     fn is_rebuilding(&self) -> bool {
-        !self.core.pool.read_only && self.index.all().any(|shard| !shard.is_bypassed())
+        !self.core.pool.read_only && self.index.unbypassed() > 0
     }
 
     fn rebuild_step(&self) -> Step {

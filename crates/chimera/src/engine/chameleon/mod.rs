@@ -30,6 +30,7 @@
 
 mod bypass;
 mod check;
+mod collect;
 mod compact;
 mod creation;
 mod engine;
@@ -42,6 +43,7 @@ mod report;
 mod shape;
 mod shard;
 mod shards;
+mod space;
 mod write;
 
 use std::collections::HashMap;
@@ -55,6 +57,7 @@ use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
 use crate::records::storage_log::{Appender, StorageLog};
 use crate::sync::{Mutex, lock};
+use collect::Collection;
 use creation::Parameters;
 pub(crate) use creation::Type;
 pub use options::{ChameleonOptions, Compaction};
@@ -62,6 +65,7 @@ pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
 use shard::{Locked, Work, Writing};
 use shards::Shards;
+use space::Space;
 
 /// Where the engine fences.
 mod sites {
@@ -73,11 +77,13 @@ mod sites {
     }
 }
 
-/// Steps of recovery that a tool can leave out.
+/// Checks and steps that a tool can leave out.
 mod steps {
     chimera_pmem::steps! {
         /// Freeing the tables that a crash left, which the manifest does not name.
         FREE_ORPHANS = "chameleon.step.free_orphans";
+        /// That the index leads to a record that is collected.
+        COLLECT_CURRENT = "chameleon.step.collect_current";
     }
 }
 
@@ -98,6 +104,8 @@ pub(crate) struct Chameleon<P: Pmem> {
     log: StorageLog<P>,
     index: Shards<P>,
     table_runs: TableRuns,
+    space: Space,
+    collection: Collection,
     compaction: Compaction,
     /// What is damaged is passed over.
     salvages: bool,
@@ -135,6 +143,10 @@ impl TableRuns {
 
     fn take(&self, at: u64) -> Option<Run> {
         lock(&self.0).remove(&at)
+    }
+
+    fn blocks(&self, at: u64) -> Option<u32> {
+        lock(&self.0).get(&at).map(Run::blocks)
     }
 }
 

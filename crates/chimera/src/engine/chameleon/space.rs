@@ -1,0 +1,358 @@
+//! Room in a full pool: what is held back, so that deletes, and compactions that make room, can go on.
+//!
+//! # What is held, once the pool has few fresh blocks left
+//! - *Ballast*: a run that nothing leads to, as long as the longest last table. A compaction that finds no room for its last
+//!   table writes it there, frees the table before, and moves the new one to that place: it is packed more densely, if it
+//!   must be. Then the ballast is free for the next one.
+//! - Two runs of the log: one for tombstones, one for records that are [collected](super::collect).
+//!
+//! Nothing of this is written down. A crash leaves a run that no manifest names, and runs of the log without records:
+//! opening frees them.
+//!
+//! # Limits
+//! While a part of it is spent, sessions take no run of the pool: what is freed is held first. A delete fails with `PoolFull`
+//! only where a shard has gained so many keys since its last table was made that a table with all of them does not fit in
+//! the place of that, or where the pool is too small to hold anything from the start. Nothing is lost then, reads go on,
+//! and a larger capacity helps. A file system that is full before the capacity is reached gives no warning, so nothing may
+//! be held by then.
+
+use chimera_pmem::Pmem;
+
+use super::compact::LAST_LOAD_PERCENT;
+use super::shape::{SLOT_BYTES, Shape};
+use super::shard::{Locked, Work, Writing};
+use super::{Chameleon, TABLE, blocks_for};
+use crate::index::persistent::shard_manifest::{ShardTables, TableAt};
+use crate::index::probing_table::{Image, PersistentTable, SLOTS_UNIT, TABLE_ALIGN, slots_for};
+use crate::pool::runs::Run;
+use crate::records::storage_log::{Appended, Appender, NewRecord};
+use crate::sync::{Mutex, MutexGuard, lock_relaxing};
+use crate::types::error::{Error, Result};
+
+/// Where there is little room, so many slots of a last table out of 100 may be in use.
+const DENSE_LOAD_PERCENT: u32 = 95;
+/// Room is held when fewer fresh blocks are left than so many times what is held.
+const HOLD_TIMES: u64 = 4;
+
+/// What a compaction may do with the ballast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spend {
+    /// Use it for a moment.
+    Nothing,
+    /// Keep it.
+    Ballast,
+}
+
+/// Room for a last table.
+#[derive(Debug)]
+pub(super) struct LastRoom {
+    run: Run,
+    pub(super) at: u64,
+    pub(super) slots: u32,
+    /// It is the ballast.
+    is_lent: bool,
+}
+
+/// What is held back.
+pub(super) struct Space {
+    held: Mutex<Held>,
+    tombstones: Mutex<Appender>,
+    copies: Mutex<Appender>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    ballast: Option<Run>,
+    /// The length of the longest last table.
+    table_blocks: u32,
+    /// All was held at some time.
+    was_held: bool,
+}
+
+impl Space {
+    pub(super) fn new(tombstones: Appender, copies: Appender) -> Self {
+        let [tombstones, copies] = [tombstones, copies].map(Mutex::new);
+        Self { held: Mutex::default(), tombstones, copies }
+    }
+}
+
+impl<P: Pmem> Chameleon<P> {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        lock_relaxing(&self.space.held, &**self.core.environment())
+    }
+
+    fn kept<'a>(&self, appender: &'a Mutex<Appender>) -> MutexGuard<'a, Appender> {
+        lock_relaxing(appender, &**self.core.environment())
+    }
+
+    // ---- holding -------------------------------------------------------------------------------
+
+    /// A last table has so many bytes: it was found, or made.
+    pub(super) fn note_last(&self, bytes: u64) {
+        let blocks = blocks_for(&self.core.pool, bytes + TABLE_ALIGN);
+        let mut held = self.held();
+        held.table_blocks = held.table_blocks.max(blocks);
+    }
+
+    /// Holds room back if there is little, or gives it back if there is much.
+    pub(super) fn hold(&self) {
+        if self.core.poison.check().is_err() {
+            return;
+        }
+        let mut held = self.held();
+        let entries = self.index.shape.bypass_slots() + self.index.shape.memtable_slots;
+        let first = slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(SLOTS_UNIT);
+        held.table_blocks = held.table_blocks.max(self.blocks_for_last(first));
+        let whole = u64::from(held.table_blocks) + 2 * u64::from(self.parameters.log_run_blocks);
+        let fresh = self.core.pool.fresh_blocks();
+        if fresh >= 2 * HOLD_TIMES * whole {
+            if held.was_held {
+                self.let_go(&mut held);
+            }
+        } else if fresh < HOLD_TIMES * whole || held.ballast.is_some() {
+            let is_held = self.hold_all(&mut held);
+            held.was_held |= is_held;
+            self.log.keep_runs(held.was_held && !is_held);
+        }
+    }
+
+    fn hold_all(&self, held: &mut Held) -> bool {
+        let appenders = [&self.space.tombstones, &self.space.copies];
+        let are_held = appenders.map(|appender| self.log.hold(&mut self.kept(appender)).is_ok());
+        let blocks = held.table_blocks;
+        self.hold_ballast(held, blocks).is_ok() && are_held == [true, true]
+    }
+
+    /// Makes the ballast as long as that.
+    fn hold_ballast(&self, held: &mut Held, blocks: u32) -> Result<()> {
+        if held.ballast.as_ref().is_some_and(|ballast| ballast.blocks() >= blocks) {
+            return Ok(());
+        }
+        let longer = self.core.pool.take_bare_run(TABLE, blocks)?;
+        match held.ballast.replace(longer) {
+            Some(shorter) => self.core.pool.free_run(shorter),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives back all that is held.
+    pub(super) fn release(&self) {
+        if self.core.poison.check().is_ok() {
+            self.let_go(&mut self.held());
+        }
+    }
+
+    fn let_go(&self, held: &mut Held) {
+        self.log.keep_runs(false);
+        held.was_held = false;
+        if let Some(Err(error)) = held.ballast.take().map(|run| self.core.pool.free_run(run)) {
+            log::error!("a run stays in use: {error}");
+        }
+        self.leave(&self.space.tombstones);
+        self.leave(&self.space.copies);
+    }
+
+    /// Leaves the run that records were collected to for others, unless it is held.
+    pub(super) fn leave_copies(&self) {
+        if !self.is_holding() {
+            self.leave(&self.space.copies);
+        }
+    }
+
+    fn leave(&self, appender: &Mutex<Appender>) {
+        let mut appender = self.kept(appender);
+        self.log.end(&mut appender);
+        *appender = self.log.begin_keeper();
+    }
+
+    /// Whether the pool has little room, so that a part of it is held, or was.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held().was_held
+    }
+
+    // ---- the log -------------------------------------------------------------------------------
+
+    /// Appends a tombstone where the session that `appender` is of has no room.
+    ///
+    /// # Errors
+    /// `PoolFull` when what is held is spent.
+    #[cold]
+    pub(super) fn append_tombstone(
+        &self,
+        appender: &Appender,
+        record: &NewRecord<'_>,
+    ) -> Result<Appended> {
+        // A session's records are durable in their order.
+        self.log.sync_session(appender.number());
+        let mut kept = self.kept(&self.space.tombstones);
+        let appended = self.log.append(&mut kept, record)?;
+        self.log.sync_session(kept.number());
+        Ok(appended)
+    }
+
+    /// Appends a record that is collected.
+    pub(super) fn append_copy(&self, record: &NewRecord<'_>) -> Result<Appended> {
+        self.log.append(&mut self.kept(&self.space.copies), record)
+    }
+
+    /// Bytes of records that can be collected for certain.
+    pub(super) fn room_for_copies(&self) -> u64 {
+        self.kept(&self.space.copies).room()
+    }
+
+    // ---- last tables ---------------------------------------------------------------------------
+
+    /// Blocks of a run for a last table of so many slots.
+    fn blocks_for_last(&self, slots: u32) -> u32 {
+        blocks_for(&self.core.pool, Shape::table_bytes(slots) + TABLE_ALIGN)
+    }
+
+    /// Slots of a last table that fits in a run of so many blocks.
+    fn slots_in(&self, blocks: u32) -> u32 {
+        let bytes = u64::from(blocks) * self.core.pool.map.block_bytes;
+        let around = PersistentTable::bytes_of(0) + 2 * TABLE_ALIGN;
+        let slots = bytes.saturating_sub(around) / u64::from(SLOT_BYTES);
+        slots.min(u32::MAX.into()) as u32 / SLOTS_UNIT * SLOTS_UNIT
+    }
+
+    /// Room for a last table with so many entries, in the place of `old`. None for one without any.
+    ///
+    /// # Errors
+    /// `PoolFull`, with nothing changed.
+    pub(super) fn room_for_last(
+        &self,
+        entries: u32,
+        old: Option<TableAt>,
+        spend: Spend,
+    ) -> Result<Option<LastRoom>> {
+        if entries == 0 {
+            return Ok(None);
+        }
+        let slots_at = |percent| slots_for(entries.into(), percent);
+        let Some((wanted, least)) = slots_at(LAST_LOAD_PERCENT).zip(slots_at(DENSE_LOAD_PERCENT))
+        else {
+            let reason = "a shard has more keys than a table can have: use more shards".to_owned();
+            return Err(Error::PoolFull { reason });
+        };
+        let full = match self.take_last(self.blocks_for_last(wanted)) {
+            Ok(run) => return Ok(Some(self.last_room(run, wanted, false))),
+            Err(error @ Error::PoolFull { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        let old = old.and_then(|old| self.table_runs.blocks(old.at));
+        let fitting = old.map_or(0, |blocks| wanted.min(self.slots_in(blocks)));
+        if fitting >= least
+            && let Some(run) = self.lend(fitting)
+        {
+            return Ok(Some(self.last_room(run, fitting, true)));
+        }
+        match (spend, self.lend(least)) {
+            (Spend::Ballast, Some(run)) => {
+                let slots = wanted.min(self.slots_in(run.blocks()));
+                Ok(Some(self.last_room(run, slots, false)))
+            }
+            (Spend::Nothing, Some(run)) => {
+                self.held().ballast = Some(run);
+                Err(full)
+            }
+            (_, None) => Err(full),
+        }
+    }
+
+    fn last_room(&self, run: Run, slots: u32, is_lent: bool) -> LastRoom {
+        let at = self.core.pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
+        LastRoom { run, at, slots, is_lent }
+    }
+
+    /// Takes a run for a last table. The ballast is as long, if there is one.
+    fn take_last(&self, blocks: u32) -> Result<Run> {
+        let run = self.core.pool.take_bare_run(TABLE, blocks)?;
+        let mut held = self.held();
+        held.table_blocks = held.table_blocks.max(blocks);
+        if held.ballast.is_some()
+            && let Err(error) = self.hold_ballast(&mut held, blocks)
+        {
+            self.core.pool.free_run(run)?;
+            return Err(error);
+        }
+        Ok(run)
+    }
+
+    /// The ballast, if it has room for so many slots.
+    fn lend(&self, slots: u32) -> Option<Run> {
+        let blocks = self.blocks_for_last(slots);
+        self.held().ballast.take_if(|ballast| ballast.blocks() >= blocks)
+    }
+
+    /// Frees the last table that was `before`, now that there is another one; and moves that, if it is in the ballast.
+    pub(super) fn settle_last(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        flushed: Option<&Locked<'_, Writing>>,
+        (before, room): (ShardTables, Option<LastRoom>),
+        image: &mut Image,
+    ) -> Result<()> {
+        for table in before.dumps.into_iter().flatten().chain(before.last) {
+            if let Some(run) = self.table_runs.take(table.at) {
+                self.core.pool.free_run(run)?;
+            }
+        }
+        let Some(LastRoom { run, at, slots, is_lent }) = room else { return Ok(()) };
+        if !is_lent {
+            self.table_runs.put(at, run);
+            return Ok(());
+        }
+        let Ok(place) = self.core.pool.take_bare_run(TABLE, self.blocks_for_last(slots)) else {
+            // Somebody was faster: the ballast is spent.
+            self.table_runs.put(at, run);
+            return Ok(());
+        };
+        let room = self.last_room(place, slots, false);
+        let tables = self.write_last(shard, work, Some(&room), image);
+        self.put_in_force(shard, work, tables);
+        self.set_tables(shard, work, flushed, &tables);
+        self.table_runs.put(room.at, room.run);
+        self.core.pool.pmem.withdrawn(self.core.pool.run_bytes(&run));
+        self.held().ballast = Some(run);
+        Ok(())
+    }
+
+    /// Makes readers look at other tables.
+    fn set_tables(
+        &self,
+        shard: u32,
+        work: &Locked<'_, Work>,
+        flushed: Option<&Locked<'_, Writing>>,
+        tables: &ShardTables,
+    ) {
+        let place = self.index.shard(shard);
+        match flushed {
+            Some(writing) => place.change(work, writing, |place| place.set_tables(tables)),
+            None => {
+                let writing = self.lock_to_look(shard);
+                place.change(work, &writing, |place| place.set_tables(tables));
+            }
+        }
+    }
+
+    /// Makes a new last table of all that a shard has, the MemTable included. Puts to the shard wait.
+    ///
+    /// # Errors
+    /// When there is no room, or a table or a record is damaged. Nothing has changed.
+    ///
+    /// # Cost
+    /// All tables of the shard.
+    pub(super) fn fold(&self, shard: u32, spend: Spend) -> Result<()> {
+        let mut work = self.lock_work(shard);
+        self.complete_bypass(shard, &work)?;
+        let writing = self.lock_to_look(shard);
+        let tables = [self.index.memtable(shard), self.index.bypass(shard)];
+        if tables.iter().all(|table| table.is_empty()) {
+            return Ok(());
+        }
+        // No table refers to what is not durable.
+        self.log.sync_all();
+        self.compact_last(shard, &mut work, Some(&writing), spend)
+    }
+}
