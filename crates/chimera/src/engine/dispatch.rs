@@ -52,6 +52,14 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => Engine::durability(&**engine, given))
     }
 
+    /// Makes acknowledged writes that wait for a batch as durable as others.
+    pub(crate) fn sync(&self) {
+        each_engine!(self, engine => {
+            Engine::sync(&**engine);
+            engine.core().forget();
+        });
+    }
+
     /// Verifies everything. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         each_engine!(self, engine => scrub::check(&**engine, progress))

@@ -165,6 +165,9 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         given
     }
 
+    /// Makes acknowledged writes that wait for a batch as durable as others: there are none, unless said otherwise.
+    fn sync(&self) {}
+
     /// A client for a new session.
     fn client(&self, number: u32) -> Self::Client;
 

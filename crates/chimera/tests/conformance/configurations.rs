@@ -33,6 +33,8 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("hikv-wal", EngineKind::Hikv, small_hikv_wal, 80 * 1024),
     #[cfg(feature = "chameleon-engine")]
     Configuration::new("chameleon", EngineKind::Chameleon, small_chameleon, 120 * 1024),
+    #[cfg(feature = "chameleon-engine")]
+    Configuration::new("chameleon-batched", EngineKind::Chameleon, small_batched, 120 * 1024),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -81,6 +83,11 @@ fn small_chameleon() -> Options {
     options.populate_ahead_bytes(0).reclaim_percent(0).chameleon(|chameleon| {
         chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2).log_run_bytes(4096)
     })
+}
+
+#[cfg(feature = "chameleon-engine")]
+fn small_batched() -> Options {
+    small_chameleon().chameleon(|chameleon| chameleon.log_batch_bytes(512))
 }
 
 fn small_published() -> Options {

@@ -19,12 +19,13 @@ use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::pool::{BlockKind, CLOSED_WORDS};
 use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
+use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::swap::Swap;
 
-const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
+pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
 
 impl<P: Pmem> Chameleon<P> {
@@ -72,7 +73,8 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
         let mut found = Found::of(&pool, options.pool.salvage)?;
         let manifest = found.manifest(&core, &parameters)?;
-        let log = StorageLog::new(pool.clone(), core.hash, LOG, parameters.log_run_blocks, 0);
+        let (run_blocks, batch_bytes) = (parameters.log_run_blocks, chameleon.log_batch_bytes);
+        let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes);
         let (least, most) = chameleon
             .load_factors
             .as_ref()
@@ -106,6 +108,15 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     #[inline(always)]
     fn core(&self) -> &Core<P> {
         &self.core
+    }
+
+    /// With batches an acknowledged write may not be durable yet, whatever the medium gives.
+    fn durability(&self, given: Durability) -> Durability {
+        if self.log.has_batches() { Durability::Batched } else { given }
+    }
+
+    fn sync(&self) {
+        self.log.sync_all();
     }
 
     fn client(&self, number: u32) -> ChameleonClient {

@@ -14,6 +14,8 @@
 //!   table become a new last table. Steps as for a flush. Then, in DRAM, the log learns which records nothing refers to.
 //! - **recovery**: the manifest is read. What the log has beyond it goes to MemTables, by version. Bypass indexes are made of
 //!   tables [beside sessions](bypass), and runs of the log are freed again when all are.
+//! - **collection**: records of runs with little else are [appended anew](collect), so that the runs become free. In a full
+//!   pool [room is held back](space) for that, for tombstones and for last tables.
 //!
 //! # Invariants
 //! 1. A record is durable before a MemTable leads to it.
@@ -24,9 +26,10 @@
 //! 4. A slot in the levels above the last one counts only if the bypass index has it.
 //! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
 //!
-//! Under construction: behind the feature `chameleon-engine`. Collection of the log, room to go on in a full pool, batches, the
-//! Write-Intensive and Get-Protect Modes, dumps, the bound of replay and the comparison points are missing, and so is the
-//! crash argument.
+//! docs/DURABILITY.md argues from these what a crash leaves.
+//!
+//! Under construction: behind the feature `chameleon-engine`. The Write-Intensive and Get-Protect Modes, dumps, the bound of
+//! replay and the comparison points are missing.
 
 mod bypass;
 mod check;

@@ -17,7 +17,8 @@ const OWN_RUN_PART: u64 = 4;
 /// What a session appends with: its run, and how far that is filled.
 #[derive(Debug)]
 pub(crate) struct Appender {
-    number: u32,
+    /// None while it has no run.
+    number: Option<u32>,
     run: Option<Filling>,
     pending: Arc<Pending>,
     /// It may take runs also while [they are kept](StorageLog::keep_runs).
@@ -61,8 +62,8 @@ impl NewRecord<'_> {
 }
 
 impl Appender {
-    /// The session, for [`sync_session`](StorageLog::sync_session).
-    pub(crate) fn number(&self) -> u32 {
+    /// The session, for [`sync_session`](StorageLog::sync_session). None where nothing is pending.
+    pub(crate) fn number(&self) -> Option<u32> {
         self.number
     }
 
@@ -84,9 +85,7 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     fn begin_as(&self, is_keeper: bool) -> Appender {
-        let pending = Arc::new(Pending::default());
-        let number = self.sessions.add(pending.clone());
-        Appender { number, run: None, pending, is_keeper }
+        Appender { number: None, run: None, pending: Arc::default(), is_keeper }
     }
 
     /// Makes sure that a session has room for records, of at least a fourth of a run.
@@ -101,7 +100,7 @@ impl<P: Pmem> StorageLog<P> {
         Ok(())
     }
 
-    /// Ends a session: another one may append to its run.
+    /// Ends a session: another one may append to its run. It begins anew with its next record.
     ///
     /// # Durability
     /// All that it has appended is durable on return.
@@ -110,7 +109,9 @@ impl<P: Pmem> StorageLog<P> {
             self.turn_to(&appender.pending, 0);
             self.leave(run);
         }
-        self.sessions.remove(appender.number);
+        if let Some(number) = appender.number.take() {
+            self.sessions.remove(number);
+        }
     }
 
     /// Appends a record within the [limits](Self::limits), which counts as referred to and as not in a table.
@@ -178,6 +179,7 @@ impl<P: Pmem> StorageLog<P> {
     #[cold]
     fn fill_another(&self, appender: &mut Appender, bytes: u64) -> Result<()> {
         let next = self.take(bytes, appender.is_keeper)?;
+        appender.number.get_or_insert_with(|| self.sessions.add(appender.pending.clone()));
         self.turn_to(&appender.pending, next.tail);
         if let Some(full) = appender.run.replace(next) {
             self.seal(&full);

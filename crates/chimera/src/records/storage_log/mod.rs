@@ -140,6 +140,11 @@ impl<P: Pmem> StorageLog<P> {
         Self { pool, hash, kind, run_blocks, batch_bytes, runs, sessions, are_runs_kept }
     }
 
+    /// Whether sessions may have records pending.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.batch_bytes > 0
+    }
+
     /// The longest key and value.
     pub(crate) fn limits(&self) -> Limits {
         let room = self.room_in(self.pool.run_blocks_max());
