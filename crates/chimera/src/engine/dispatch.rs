@@ -60,6 +60,11 @@ impl<P: Pmem> AnyEngine<P> {
         });
     }
 
+    /// Whether a task in the background is to reclaim space.
+    pub(crate) fn reclaims(&self) -> bool {
+        each_engine!(self, engine => Engine::reclaims(&**engine))
+    }
+
     /// Verifies everything. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         each_engine!(self, engine => scrub::check(&**engine, progress))

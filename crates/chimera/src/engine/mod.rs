@@ -286,6 +286,12 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         StreamKind { key_bytes: 0, value_bytes: 0 }
     }
 
+    /// Whether a task in the background reclaims space, where the options say so: in stores with `reclaim`, unless said
+    /// otherwise.
+    fn reclaims(&self) -> bool {
+        Self::Type::CAPABILITIES.reclaim
+    }
+
     /// One step of a pass of space reclamation over what is free to at least `free_percent`: there is nothing
     /// to do, unless the engine has `reclaim`.
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {

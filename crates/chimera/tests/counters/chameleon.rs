@@ -75,7 +75,7 @@ fn with_batches_a_fence_serves_many_writes() {
     let mut session = db.session();
     put(&mut session, 0..1, true, 1);
     db.sync().unwrap();
-    let counters = counted(&db, Operation::Other, || put(&mut session, 1..=COUNT, true, 1));
+    let counters = counted(&db, Operation::Other, || put(&mut session, 1..COUNT + 1, true, 1));
     // 18 records are the first that have 4096 bytes.
     assert_eq!(counters.of(Operation::Insert).fences, COUNT / 18);
     let counters = counted(&db, Operation::Other, || put(&mut session, 1000..1005, true, 1));

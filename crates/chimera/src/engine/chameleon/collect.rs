@@ -29,7 +29,7 @@ use crate::types::error::{Error, Result};
 use crate::types::stats::ReclaimStats;
 
 /// In a full pool runs are collected of which so many percent are not referred to.
-const FULL_PERCENT: u32 = 10;
+const FULL_PERCENT: u32 = 5;
 
 /// What a pass is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,6 +122,8 @@ impl<P: Pmem> Chameleon<P> {
         if self.log.freed() == freed && self.count_writes() != passing.writes {
             // What is freed is held before others take it.
             self.log.keep_runs(true);
+            self.leave_full();
+            self.log.seal_left();
             passing.part = Part::FoldBefore(0);
             passing.collected.clear();
             let passed = loop {
@@ -132,8 +134,8 @@ impl<P: Pmem> Chameleon<P> {
                 }
             };
             passing.writes = self.count_writes();
-            self.end_pass(&mut passing)?;
-            passed?;
+            self.log.keep_runs(false);
+            self.end_pass(&mut passing).and(passed)?;
         }
         self.hold();
         Ok(self.log.freed() != freed)
@@ -144,9 +146,9 @@ impl<P: Pmem> Chameleon<P> {
         passing.collected.clear();
         self.leave_copies();
         self.collection.passes.fetch_add(1, Ordering::Relaxed);
-        self.log.free_ready()?;
+        let freed = self.log.free_ready();
         self.hold();
-        Ok(())
+        freed.map(|_| ())
     }
 
     /// Writes since the store was made.
@@ -166,6 +168,7 @@ impl<P: Pmem> Chameleon<P> {
                 let is_worth = (dropped + superseded) * 100 >= whole * u64::from(percent);
                 passing.part = if superseded > dropped { Part::FoldBefore(0) } else { Part::Collect };
                 passing.freed = self.log.freed();
+                self.log.seal_left();
                 Ok(is_worth && dropped + superseded >= run_bytes)
             }
             Part::FoldBefore(shard) => {
@@ -272,7 +275,7 @@ impl<P: Pmem> Chameleon<P> {
         Ok(())
     }
 
-    fn run_bytes(&self) -> u64 {
+    pub(super) fn run_bytes(&self) -> u64 {
         u64::from(self.parameters.log_run_blocks) * self.core.pool.map.block_bytes
     }
 

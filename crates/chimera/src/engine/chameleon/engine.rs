@@ -193,6 +193,11 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         [0; CLOSED_WORDS]
     }
 
+    /// Runs of the log become free. That the pool becomes shorter is not promised.
+    fn reclaims(&self) -> bool {
+        true
+    }
+
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
         self.collect_step(free_percent)
     }

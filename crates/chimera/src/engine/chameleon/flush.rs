@@ -20,14 +20,19 @@ impl<P: Pmem> Chameleon<P> {
     pub(super) fn make_room(&self, number: u32, shard: u32, spend: Spend) -> Result<()> {
         let _booked = self.core.book(Operation::BlockHandOut, number);
         let mut work = self.lock_work(shard);
-        if !self.is_memtable_full(shard) {
-            return Ok(());
+        let is_backed = self.is_backed(shard);
+        {
+            let mut writing = self.lock_to_look(shard);
+            writing.is_closed &= !is_backed;
+            if !self.is_short(shard, &writing, spend) {
+                return Ok(());
+            }
         }
-        let flushed = self.flush(shard, &mut work);
+        let flushed = is_backed.then(|| self.flush(shard, &mut work));
         drop(work);
         match flushed {
-            Err(Error::PoolFull { .. }) => self.fold(shard, spend)?,
-            flushed => flushed?,
+            None | Some(Err(Error::PoolFull { .. })) => self.fold(shard, spend)?,
+            Some(flushed) => flushed?,
         }
         self.log.free_ready()?;
         self.hold();

@@ -9,10 +9,14 @@
 //! Nothing of this is written down. A crash leaves a run that no manifest names, and runs of the log without records:
 //! opening frees them.
 //!
+//! And each shard is *backed*: whatever goes to its last table by the next two MemTables fits in the place of that. Where a
+//! flush would change that, the shard is folded instead, to a longer table. If there is no room for one, the shard is
+//! *closed*: it takes tombstones and copies, and no puts.
+//!
 //! # Limits
 //! While a part of it is spent, sessions take no run of the pool: what is freed is held first. A delete fails with `PoolFull`
-//! only where a shard has gained so many keys since its last table was made that a table with all of them does not fit in
-//! the place of that, or where the pool is too small to hold anything from the start. Nothing is lost then, reads go on,
+//! only where the pool is too small to hold anything from the start, where a tombstone takes more than a fourth of a run of
+//! the log, or where what is held was spent: by a shard that had not been backed when the pool came to have little room. Nothing is lost then, reads go on,
 //! and a larger capacity helps. A file system that is full before the capacity is reached gives no warning, so nothing may
 //! be held by then.
 
@@ -37,6 +41,8 @@ const HOLD_TIMES: u64 = 4;
 /// What a compaction may do with the ballast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spend {
+    /// Leave it alone: room for more keys is looked for.
+    Growth,
     /// Use it for a moment.
     Nothing,
     /// Keep it.
@@ -99,21 +105,59 @@ impl<P: Pmem> Chameleon<P> {
         if self.core.poison.check().is_err() {
             return;
         }
+        if self.hold_or_let_go() {
+            for number in 0..self.index.shape.shards() {
+                let mut writing = self.lock_to_look(number);
+                writing.is_closed = !self.is_backed(number);
+            }
+        }
+    }
+
+    /// Whether room is held that was not before.
+    fn hold_or_let_go(&self) -> bool {
         let mut held = self.held();
         let entries = self.index.shape.bypass_slots() + self.index.shape.memtable_slots;
         let first = slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(SLOTS_UNIT);
         held.table_blocks = held.table_blocks.max(self.blocks_for_last(first));
-        let whole = u64::from(held.table_blocks) + 2 * u64::from(self.parameters.log_run_blocks);
+        let run_blocks = u64::from(self.parameters.log_run_blocks);
+        let little = HOLD_TIMES * (u64::from(held.table_blocks) + 2 * run_blocks) + self.growth();
         let fresh = self.core.pool.fresh_blocks();
-        if fresh >= 2 * HOLD_TIMES * whole {
+        if fresh >= 2 * little {
             if held.was_held {
                 self.let_go(&mut held);
             }
-        } else if fresh < HOLD_TIMES * whole || held.ballast.is_some() {
+        } else if fresh < little || held.ballast.is_some() {
             let is_held = self.hold_all(&mut held);
-            held.was_held |= is_held;
             self.log.keep_runs(held.was_held && !is_held);
+            let is_new = is_held && !held.was_held;
+            held.was_held |= is_held;
+            return is_new;
         }
+        false
+    }
+
+    /// Blocks by which last tables grow when all that may lie above them goes there.
+    fn growth(&self) -> u64 {
+        let (shape, slot_bytes) = (self.index.shape, u64::from(SLOT_BYTES));
+        let entries = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
+        (entries * slot_bytes * 100 / u64::from(LAST_LOAD_PERCENT)) / self.core.pool.map.block_bytes
+    }
+
+    /// Whether all that goes to the last table of a shard by the next two MemTables fits in its place; or there is room
+    /// elsewhere.
+    pub(super) fn is_backed(&self, shard: u32) -> bool {
+        if !self.is_holding() {
+            return true;
+        }
+        let pmem = &self.core.pool.pmem;
+        let entries_and_room = self.index.shard(shard).last().and_then(|last| {
+            let table = PersistentTable::from_parts(pmem, last.at, Shape::slots_of(last.bytes))?;
+            Some((table.entries(pmem).ok()?, self.slots_in(self.table_runs.blocks(last.at)?)))
+        });
+        let Some((entries, slots)) = entries_and_room else { return false };
+        let more = self.index.bypass(shard).len() + 2 * self.index.shape.memtable_slots;
+        let all = u64::from(entries) + u64::from(more);
+        slots_for(all, DENSE_LOAD_PERCENT).is_some_and(|least| least <= slots)
     }
 
     fn hold_all(&self, held: &mut Held) -> bool {
@@ -135,10 +179,24 @@ impl<P: Pmem> Chameleon<P> {
         }
     }
 
+    /// Leaves runs that have hardly any room, so that they can be freed.
+    pub(super) fn leave_full(&self) {
+        for appender in [&self.space.tombstones, &self.space.copies] {
+            if self.kept(appender).room() < self.run_bytes() / 4 {
+                self.leave(appender);
+            }
+        }
+    }
+
     /// Gives back all that is held.
     pub(super) fn release(&self) {
-        if self.core.poison.check().is_ok() {
-            self.let_go(&mut self.held());
+        if self.core.poison.check().is_err() {
+            return;
+        }
+        self.let_go(&mut self.held());
+        self.log.seal_left();
+        if let Err(error) = self.log.free_ready() {
+            log::error!("runs of the log stay in use: {error}");
         }
     }
 
@@ -228,15 +286,18 @@ impl<P: Pmem> Chameleon<P> {
         if entries == 0 {
             return Ok(None);
         }
-        let slots_at = |percent| slots_for(entries.into(), percent);
-        let Some((wanted, least)) = slots_at(LAST_LOAD_PERCENT).zip(slots_at(DENSE_LOAD_PERCENT))
+        let slots_at = |entries: u32, percent| slots_for(entries.into(), percent);
+        let backing = if self.is_holding() { 4 * self.index.shape.memtable_slots } else { 0 };
+        let usual = slots_at(entries, LAST_LOAD_PERCENT);
+        let backed = slots_at(entries.saturating_add(backing), DENSE_LOAD_PERCENT);
+        let Some((wanted, least)) = usual.max(backed).zip(slots_at(entries, DENSE_LOAD_PERCENT))
         else {
             let reason = "a shard has more keys than a table can have: use more shards".to_owned();
             return Err(Error::PoolFull { reason });
         };
         let full = match self.take_last(self.blocks_for_last(wanted)) {
             Ok(run) => return Ok(Some(self.last_room(run, wanted, false))),
-            Err(error @ Error::PoolFull { .. }) => error,
+            Err(error @ Error::PoolFull { .. }) if spend != Spend::Growth => error,
             Err(error) => return Err(error),
         };
         let old = old.and_then(|old| self.table_runs.blocks(old.at));
@@ -251,7 +312,7 @@ impl<P: Pmem> Chameleon<P> {
                 let slots = wanted.min(self.slots_in(run.blocks()));
                 Ok(Some(self.last_room(run, slots, false)))
             }
-            (Spend::Nothing, Some(run)) => {
+            (_, Some(run)) => {
                 self.held().ballast = Some(run);
                 Err(full)
             }
@@ -346,13 +407,15 @@ impl<P: Pmem> Chameleon<P> {
     pub(super) fn fold(&self, shard: u32, spend: Spend) -> Result<()> {
         let mut work = self.lock_work(shard);
         self.complete_bypass(shard, &work)?;
-        let writing = self.lock_to_look(shard);
+        let mut writing = self.lock_to_look(shard);
         let tables = [self.index.memtable(shard), self.index.bypass(shard)];
-        if tables.iter().all(|table| table.is_empty()) {
+        if tables.iter().all(|table| table.is_empty()) && spend != Spend::Growth {
             return Ok(());
         }
         // No table refers to what is not durable.
         self.log.sync_all();
-        self.compact_last(shard, &mut work, Some(&writing), spend)
+        self.compact_last(shard, &mut work, Some(&writing), spend)?;
+        writing.is_closed = !self.is_backed(shard);
+        Ok(())
     }
 }

@@ -48,7 +48,7 @@ impl<P: Pmem> Chameleon<P> {
         let key = Key { hash: self.core.hash.of(key), bytes: key };
         let put = |client: &mut ChameleonClient| {
             let shard = self.index.number_of(key.hash);
-            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Nothing)?;
+            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
             let old = self.find_locked(shard, key)?;
             if old.is_live() {
                 booked.is(Operation::Overwrite);
@@ -89,7 +89,7 @@ impl<P: Pmem> Chameleon<P> {
         let key = Key { hash, bytes: key };
         self.or_with_room(client, |client| {
             let shard = self.index.number_of(hash);
-            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Nothing)?;
+            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
             let old = self.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
             self.read_found(found, hash, &mut client.shared.value)?;
@@ -143,12 +143,19 @@ impl<P: Pmem> Chameleon<P> {
         loop {
             let environment = &**self.core.environment();
             let writing = self.index.shard(shard).lock(&self.core.poison, environment)?;
-            if !self.index.memtable(shard).is_full(writing.entries_max) {
+            if !self.is_short(shard, &writing, spend) {
                 return Ok(writing);
             }
             drop(writing);
             self.make_room(number, shard, spend)?;
         }
+    }
+
+    /// Whether the MemTable of a shard takes no entry for such a purpose.
+    #[inline(always)]
+    pub(super) fn is_short(&self, shard: u32, writing: &Writing, spend: Spend) -> bool {
+        self.index.memtable(shard).is_full(writing.entries_max)
+            || writing.is_closed && spend == Spend::Growth
     }
 
     /// Looks for the newest entry of `key`, whose shard the caller has locked.

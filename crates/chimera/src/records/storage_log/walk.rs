@@ -51,7 +51,7 @@ impl<P: Pmem> StorageLog<P> {
     /// The next record of a walk.
     ///
     /// # Errors
-    /// `Corrupted` when it is damaged. The walk is then over.
+    /// `Corrupted` when it is damaged. The walk goes on behind it if only its value is, and is over otherwise.
     ///
     /// # Cost
     /// The lines of the record.
@@ -61,13 +61,21 @@ impl<P: Pmem> StorageLog<P> {
             return Ok(None);
         }
         let Some((head, hash)) = self.judge(walk, None) else {
-            walk.at = walk.end;
+            walk.at = self.end_of_head(walk).unwrap_or(walk.end);
             return Err(damaged(at));
         };
         walk.at += head.span();
         let value = (!head.is_tombstone).then_some(&*walk.value);
         let (bytes, version, key) = (head.span(), head.version, &*walk.key);
         Ok(Some(Walked { at, bytes, hash, version, key, value }))
+    }
+
+    /// Where the record ends where a walk is, if its head is sound.
+    #[cold]
+    fn end_of_head(&self, walk: &mut Walk) -> Option<u64> {
+        let head = self.head_at(walk.at, walk.end, None)?;
+        let hash = self.read_hash(walk.at, &head, &mut walk.key);
+        head.is_sound(walk.at, hash).then(|| walk.at + head.span())
     }
 
     /// The head of the record where a walk is, and the hash of its key, if it is sound, ends before the walk does, and was

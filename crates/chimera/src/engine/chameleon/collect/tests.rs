@@ -186,7 +186,6 @@ fn what_is_left_out_of_a_pass_is_noticed() {
         (0, LeftOut::Step(steps::COLLECT_CURRENT)),
         (0, LeftOut::Fence(sites::TABLES)),
         (0, LeftOut::Flush(storage_log::sites::RECORD)),
-        (256, LeftOut::Step(storage_log::steps::FREE_SYNC)),
         (256, LeftOut::Flush(storage_log::sites::BATCH)),
     ];
     let is_unnoticed = |(batch_bytes, what): &&(u32, LeftOut)| {
@@ -227,7 +226,7 @@ fn a_full_pool_takes_deletes_and_has_room_again_and_again() {
                 _ => keys.sort_by_key(|key| (key % 2, *key)),
             }
             for key in keys {
-                assert!(store.delete(key).unwrap_or_else(|error| panic!("{key}: {error}")));
+                assert!(store.delete(key).unwrap_or_else(|error| panic!("round {round}, {key} of {count}: {error}")));
                 model.remove(&key);
             }
             store.check(&model, count);
