@@ -166,7 +166,8 @@ impl<P: Pmem> Chameleon<P> {
                 let debt = self.debt();
                 let Debt { dropped, superseded, whole, run_bytes } = debt;
                 let is_worth = (dropped + superseded) * 100 >= whole * u64::from(percent);
-                passing.part = if superseded > dropped { Part::FoldBefore(0) } else { Part::Collect };
+                passing.part =
+                    if superseded > dropped { Part::FoldBefore(0) } else { Part::Collect };
                 passing.freed = self.log.freed();
                 self.log.seal_left();
                 Ok(is_worth && dropped + superseded >= run_bytes)

@@ -3,9 +3,9 @@
 
 use chimera_pmem::Pmem;
 
+use super::Chameleon;
 use super::flush::owner;
 use super::options::Compaction;
-use super::Chameleon;
 use super::shard::{Locked, Shard, Work, Writing};
 use super::space::{LastRoom, Spend};
 use crate::index::Probe;
@@ -124,8 +124,7 @@ impl<P: Pmem> Chameleon<P> {
         let mut images = self.index.take_images();
         let mut dropped = Dropped { engine: self, slots: Vec::new() };
         let has_memtable = flushed.is_some();
-        let merged =
-            self.merge_last(shard, work, has_memtable, spend, &mut images, &mut dropped);
+        let merged = self.merge_last(shard, work, has_memtable, spend, &mut images, &mut dropped);
         let slots = dropped.slots;
         let replaced = match merged {
             Ok(room) => {

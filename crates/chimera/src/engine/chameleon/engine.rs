@@ -2,8 +2,8 @@
 
 use chimera_pmem::Pmem;
 
-use super::creation::Parameters;
 use super::collect::Collection;
+use super::creation::Parameters;
 use super::recovery::Found;
 use super::space::Space;
 use super::{

@@ -107,7 +107,8 @@ impl<P: Pmem> Chameleon<P> {
         self.hold();
         let verifies = options.verify_at_open.unwrap_or(salvage);
         // What replay has found is found once more, where a table leads to it.
-        let damaged = if verifies { self.verify_all()?.max(records_damaged) } else { records_damaged };
+        let damaged =
+            if verifies { self.verify_all()?.max(records_damaged) } else { records_damaged };
         if let Some(progress) = &options.progress {
             progress(pool.used_blocks(), pool.used_blocks());
         }

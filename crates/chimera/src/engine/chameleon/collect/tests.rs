@@ -142,7 +142,10 @@ fn crash_in(
             let opened = Store::open(&bytes_of(state), bytes, batch_bytes, media.left_out());
             let mut found = opened.expect("it opens");
             let there = found.found(KEYS);
-            assert!(there == before || there == after, "{there:?}: neither {before:?} nor {after:?}");
+            assert!(
+                there == before || there == after,
+                "{there:?}: neither {before:?} nor {after:?}"
+            );
             assert_eq!(found.engine.count_records(), there.len() as u64);
             // The next life goes on from there.
             found.collect();
@@ -226,7 +229,11 @@ fn a_full_pool_takes_deletes_and_has_room_again_and_again() {
                 _ => keys.sort_by_key(|key| (key % 2, *key)),
             }
             for key in keys {
-                assert!(store.delete(key).unwrap_or_else(|error| panic!("round {round}, {key} of {count}: {error}")));
+                assert!(
+                    store
+                        .delete(key)
+                        .unwrap_or_else(|error| panic!("round {round}, {key} of {count}: {error}"))
+                );
                 model.remove(&key);
             }
             store.check(&model, count);
@@ -295,4 +302,27 @@ fn a_store_that_is_closed_holds_nothing() {
     assert!(after > before, "{after} blocks are free, and {before} were");
     assert!(store.engine.log.counts().runs > 0 && kinds.contains(&LOG));
     store.check(&model, count);
+}
+
+#[test]
+fn deletes_in_a_full_pool_make_room_for_others() {
+    for batch_bytes in [0, 256] {
+        let mut store = Store::new(SMALL, batch_bytes, None);
+        let mut model = Model::new();
+        let count = fill_up(&mut store, &mut model);
+        for round in 0..4 {
+            for key in (0..count).filter(|key| key % 4 != 0) {
+                assert_eq!(store.delete(key).expect("a delete"), model.remove(&key).is_some());
+            }
+            store.collect();
+            store.check(&model, count);
+            for key in (0..count).filter(|key| key % 4 == 1 || key % 4 == 2) {
+                let is_new = store.put(key, round).unwrap_or_else(|error| {
+                    panic!("round {round}, key {key} of {count}, batches of {batch_bytes}: {error}")
+                });
+                assert!(is_new && model.insert(key, round).is_none());
+            }
+            store.check(&model, count);
+        }
+    }
 }
