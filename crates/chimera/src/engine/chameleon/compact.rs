@@ -130,7 +130,9 @@ impl<P: Pmem> Chameleon<P> {
             Ok(room) => {
                 let tables = self.write_last(shard, work, room.as_ref(), &mut images[0]);
                 self.put_last_in_force(shard, work, tables, flushed, spare);
-                slots.into_iter().for_each(|slot| self.drop_slot(slot));
+                for slot in slots {
+                    self.drop_slot(slot);
+                }
                 self.settle_last(shard, work, flushed, (before, room), &mut images[0])
             }
             Err(error) => {

@@ -71,8 +71,8 @@ struct Held {
     ballast: Option<Run>,
     /// The length of the longest last table.
     table_blocks: u32,
-    /// All was held at some time.
-    was_held: bool,
+    /// The pool has little room, and all was held since.
+    is_tight: bool,
 }
 
 impl Space {
@@ -123,14 +123,14 @@ impl<P: Pmem> Chameleon<P> {
         let little = HOLD_TIMES * (u64::from(held.table_blocks) + 2 * run_blocks) + self.growth();
         let fresh = self.core.pool.fresh_blocks();
         if fresh >= 2 * little {
-            if held.was_held {
+            if held.is_tight {
                 self.let_go(&mut held);
             }
         } else if fresh < little || held.ballast.is_some() {
             let is_held = self.hold_all(&mut held);
-            self.log.keep_runs(held.was_held && !is_held);
-            let is_new = is_held && !held.was_held;
-            held.was_held |= is_held;
+            self.log.keep_runs(held.is_tight && !is_held);
+            let is_new = is_held && !held.is_tight;
+            held.is_tight |= is_held;
             return is_new;
         }
         false
@@ -202,7 +202,7 @@ impl<P: Pmem> Chameleon<P> {
 
     fn let_go(&self, held: &mut Held) {
         self.log.keep_runs(false);
-        held.was_held = false;
+        held.is_tight = false;
         if let Some(Err(error)) = held.ballast.take().map(|run| self.core.pool.free_run(run)) {
             log::error!("a run stays in use: {error}");
         }
@@ -225,7 +225,7 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Whether the pool has little room, so that a part of it is held, or was.
     pub(super) fn is_holding(&self) -> bool {
-        self.held().was_held
+        self.held().is_tight
     }
 
     // ---- the log -------------------------------------------------------------------------------
@@ -388,12 +388,11 @@ impl<P: Pmem> Chameleon<P> {
         tables: &ShardTables,
     ) {
         let place = self.index.shard(shard);
-        match flushed {
-            Some(writing) => place.change(work, writing, |place| place.set_tables(tables)),
-            None => {
-                let writing = self.lock_to_look(shard);
-                place.change(work, &writing, |place| place.set_tables(tables));
-            }
+        if let Some(writing) = flushed {
+            place.change(work, writing, |place| place.set_tables(tables));
+        } else {
+            let writing = self.lock_to_look(shard);
+            place.change(work, &writing, |place| place.set_tables(tables));
         }
     }
 

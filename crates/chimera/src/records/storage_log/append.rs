@@ -62,6 +62,10 @@ impl NewRecord<'_> {
 }
 
 impl Appender {
+    fn new(is_keeper: bool) -> Self {
+        Self { number: None, run: None, pending: Arc::default(), is_keeper }
+    }
+
     /// The session, for [`sync_session`](StorageLog::sync_session). None where nothing is pending.
     pub(crate) fn number(&self) -> Option<u32> {
         self.number
@@ -75,17 +79,15 @@ impl Appender {
 
 impl<P: Pmem> StorageLog<P> {
     /// Begins a session, which takes a run with its first record.
+    #[expect(clippy::unused_self, reason = "a session of this log")]
     pub(crate) fn begin(&self) -> Appender {
-        self.begin_as(false)
+        Appender::new(false)
     }
 
     /// Begins a session that may take runs also while [they are kept](Self::keep_runs) from others.
+    #[expect(clippy::unused_self, reason = "a session of this log")]
     pub(crate) fn begin_keeper(&self) -> Appender {
-        self.begin_as(true)
-    }
-
-    fn begin_as(&self, is_keeper: bool) -> Appender {
-        Appender { number: None, run: None, pending: Arc::default(), is_keeper }
+        Appender::new(true)
     }
 
     /// Makes sure that a session has room for records, of at least a fourth of a run.
