@@ -195,18 +195,18 @@ impl<P: Pmem> Chameleon<P> {
                     return Ok(true);
                 }
                 self.log.free_ready()?;
-                self.go_on(passing)
+                Ok(self.go_on(passing))
             }
         }
     }
 
     /// In a full pool a part of a pass makes room for the next one. Whether there is one.
-    fn go_on(&self, passing: &mut Passing) -> Result<bool> {
+    fn go_on(&self, passing: &mut Passing) -> bool {
         self.hold();
         let freed = self.log.freed();
         let is_gain = std::mem::replace(&mut passing.freed, freed) != freed && self.is_holding();
         passing.part = Part::Collect;
-        Ok(is_gain)
+        is_gain
     }
 
     /// Folds a shard, if there is room; `false` when there is no shard of that number.
