@@ -169,6 +169,7 @@ fn survives(durability: Durability, medium: &str) -> String {
         Durability::Process => {
             "survives the end of the process, and a power loss now that the store is closed"
         }
+        Durability::Batched => "survives the end of the process, now that the store is closed",
         _ => "survives a power loss",
     };
     let what = if medium == "tmpfs" { "survives the end of the process" } else { what };

@@ -258,6 +258,7 @@ impl<P: Pmem> Db<P> {
     /// When the medium fails. The store then refuses writes.
     pub fn sync(&self) -> Result<()> {
         let engine = &self.inner.engine;
+        engine.sync();
         engine
             .core()
             .pool

@@ -163,7 +163,7 @@ fn start_rebuild<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
 fn start_reclaim<P: Pmem>(inner: &Arc<Inner<P>>) -> std::io::Result<()> {
     let core = inner.engine.core();
     let percent = core.background.reclaim_percent;
-    if core.pool.read_only || percent == 0 || !inner.kind.capabilities().reclaim {
+    if core.pool.read_only || percent == 0 || !inner.engine.reclaims() {
         return Ok(());
     }
     let reclaiming = Arc::downgrade(inner);

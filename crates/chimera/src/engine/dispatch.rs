@@ -52,6 +52,19 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => Engine::durability(&**engine, given))
     }
 
+    /// Makes acknowledged writes that wait for a batch as durable as others.
+    pub(crate) fn sync(&self) {
+        each_engine!(self, engine => {
+            Engine::sync(&**engine);
+            engine.core().forget();
+        });
+    }
+
+    /// Whether a task in the background is to reclaim space.
+    pub(crate) fn reclaims(&self) -> bool {
+        each_engine!(self, engine => Engine::reclaims(&**engine))
+    }
+
     /// Verifies everything. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
         each_engine!(self, engine => scrub::check(&**engine, progress))

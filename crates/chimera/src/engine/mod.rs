@@ -165,6 +165,9 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         given
     }
 
+    /// Makes acknowledged writes that wait for a batch as durable as others: there are none, unless said otherwise.
+    fn sync(&self) {}
+
     /// A client for a new session.
     fn client(&self, number: u32) -> Self::Client;
 
@@ -281,6 +284,12 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// The sizes of its records: any, unless said otherwise.
     fn kind(&self) -> StreamKind {
         StreamKind { key_bytes: 0, value_bytes: 0 }
+    }
+
+    /// Whether a task in the background reclaims space, where the options say so: in stores with `reclaim`, unless said
+    /// otherwise.
+    fn reclaims(&self) -> bool {
+        Self::Type::CAPABILITIES.reclaim
     }
 
     /// One step of a pass of space reclamation over what is free to at least `free_percent`: there is nothing

@@ -43,6 +43,12 @@ impl<P: Pmem> Pool<P> {
         handing_out.unreserved_blocks = blocks_max - blocks.min(blocks_max / RESERVE_PART);
     }
 
+    /// Blocks that were never handed out, or given back, and that the capacity allows.
+    pub(crate) fn fresh_blocks(&self) -> u64 {
+        let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        handing_out.unreserved_blocks.saturating_sub(self.used.load(Ordering::Acquire))
+    }
+
     /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when it was
     /// given back, or a crash took it back before its first fence.
     ///

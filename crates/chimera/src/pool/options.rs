@@ -69,6 +69,9 @@ impl PoolOptions {
     /// See [`Options::effective_durability`](crate::Options::effective_durability).
     pub(crate) fn effective_durability(&self, medium: Medium) -> Result<Durability> {
         match (self.durability, medium) {
+            (Durability::Batched, _) => Err(Error::InvalidOptions(
+                "batches are an engine's own: they are not asked for as a durability".to_owned(),
+            )),
             (Durability::Process, _) => Ok(Durability::Process),
             (_, medium) if medium.is_persistent_memory() => Ok(Durability::Immediate),
             (Durability::Auto, Medium::File) => {

@@ -30,6 +30,10 @@ pub enum Durability {
     /// The end of the process (kill -9), not of the machine: a store on plain files that was open when
     /// the machine went down is refused. No journal, and no memory beside the page cache.
     Process,
+    /// What an engine with a log in batches reports where it was asked for them: any end of the process, a kill or a power
+    /// loss, may take the last batch of each session, never more. `sync`, the end of a session and closing make all of it as
+    /// durable as the medium can. Nothing that options can ask for.
+    Batched,
 }
 
 impl fmt::Display for Durability {
@@ -39,6 +43,7 @@ impl fmt::Display for Durability {
             Self::Immediate => f.write_str("immediate"),
             Self::Group { max_delay } => write!(f, "group ({} ms)", max_delay.as_millis()),
             Self::Process => f.write_str("process"),
+            Self::Batched => f.write_str("batched"),
         }
     }
 }
@@ -69,7 +74,7 @@ mod tests {
         assert_eq!("process".parse(), Ok(Durability::Process));
         let max_delay = Duration::from_millis(50);
         assert_eq!("group:50".parse(), Ok(Durability::Group { max_delay }));
-        for wrong in ["", "group", "group:", "group:x", "immediate:1", "best"] {
+        for wrong in ["", "group", "group:", "group:x", "immediate:1", "best", "batched"] {
             assert!(wrong.parse::<Durability>().is_err(), "{wrong}");
         }
     }

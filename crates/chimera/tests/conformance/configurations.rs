@@ -31,6 +31,10 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
         .without_checksums(),
     Configuration::new("hikv-wal", EngineKind::Hikv, small_hikv_wal, 80 * 1024),
+    #[cfg(feature = "chameleon-engine")]
+    Configuration::new("chameleon", EngineKind::Chameleon, small_chameleon, 120 * 1024),
+    #[cfg(feature = "chameleon-engine")]
+    Configuration::new("chameleon-batched", EngineKind::Chameleon, small_batched, 120 * 1024),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -70,6 +74,20 @@ fn small_hikv_published() -> Options {
 fn small_hikv_wal() -> Options {
     let logged = |hikv: HikvOptions| hikv.consistency(Consistency::WriteAheadLog);
     small_hikv().hikv(logged).hikv(|hikv| hikv.log_area_bytes(8 << 10))
+}
+
+/// Two shards with MemTables of 16 slots and two levels above the last one.
+#[cfg(feature = "chameleon-engine")]
+fn small_chameleon() -> Options {
+    let options = Options::new().segment_bytes(64 << 10);
+    options.populate_ahead_bytes(0).reclaim_percent(0).chameleon(|chameleon| {
+        chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2).log_run_bytes(4096)
+    })
+}
+
+#[cfg(feature = "chameleon-engine")]
+fn small_batched() -> Options {
+    small_chameleon().chameleon(|chameleon| chameleon.log_batch_bytes(512))
 }
 
 fn small_published() -> Options {

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "chameleon-engine")]
+mod chameleon;
 mod fixed;
 mod hikv;
 mod large;

@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 
 use super::Chameleon;
 use super::flush::owner;
-use super::shard::{Locked, Shard, Work};
+use super::shard::{Locked, Work};
 use crate::engine::shared::maintenance::Step;
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::LevelAt;
@@ -34,8 +34,7 @@ impl<P: Pmem> Chameleon<P> {
             }
         }
         self.count_references(shard, work)?;
-        self.index.shard(shard).set_bypassed(true);
-        if self.index.all().all(Shard::is_bypassed) {
+        if self.index.set_bypassed(shard) {
             self.log.end_counting();
         }
         Ok(())
@@ -43,9 +42,7 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Completes the bypass index of one shard.
     pub(super) fn complete_one(&self) -> Step {
-        let shards = 0..self.index.shape.shards();
-        let next = shards.into_iter().find(|shard| !self.index.shard(*shard).is_bypassed());
-        let Some(shard) = next else { return Step::Done };
+        let Some(shard) = self.index.first_unbypassed() else { return Step::Done };
         let work = self.lock_work(shard);
         if let Err(error) = self.complete_bypass(shard, &work) {
             log::error!("the index of shard {shard} is incomplete: {error}");

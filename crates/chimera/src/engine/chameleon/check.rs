@@ -84,8 +84,19 @@ impl<P: Pmem> Chameleon<P> {
     /// `Corrupted` for damage, unless the store salvages.
     pub(super) fn verify_all(&self) -> Result<u64> {
         let (mut report, mut from) = (CheckReport::default(), Point::default());
-        while let Scrubbed::More { next, .. } = self.check_step(from, &mut report) {
+        let mut shards = vec![0; self.index.shape.shards() as usize];
+        loop {
+            let (shard, before) = (self.index.number_of(from.next), report.records);
+            let step = self.check_step(from, &mut report);
+            shards[shard as usize] += report.records - before;
+            let Scrubbed::More { next, .. } = step else { break };
             from = next;
+        }
+        if self.salvages {
+            // Those that are damaged are no records.
+            for (number, records) in (0..).zip(shards) {
+                self.lock_to_look(number).records = records;
+            }
         }
         match report.first_damage {
             Some(first) if !self.salvages => Err(Error::corrupted(first.what, first.at)),

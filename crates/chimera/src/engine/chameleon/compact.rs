@@ -3,21 +3,20 @@
 
 use chimera_pmem::Pmem;
 
+use super::Chameleon;
 use super::flush::owner;
 use super::options::Compaction;
-use super::shard::{Locked, Work};
-use super::{Chameleon, TABLE, blocks_for, sites};
+use super::shard::{Locked, Shard, Work, Writing};
+use super::space::{LastRoom, Spend};
 use crate::index::Probe;
-use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, TableAt};
+use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, ShardTables, TableAt};
 use crate::index::probing_table::{
-    self, Image, MergeOwner, PersistentTable, Slot, Source, TABLE_ALIGN, VolatileTable, merge_last,
-    slots_for,
+    self, Image, MergeOwner, PersistentTable, Slot, Source, VolatileTable, merge_last, slots_for,
 };
-use crate::pool::runs::Run;
 use crate::types::error::Result;
 
 /// Of a table of the last level so many slots out of 100 are in use when it is made.
-const LAST_LOAD_PERCENT: u32 = 75;
+pub(super) const LAST_LOAD_PERCENT: u32 = 75;
 
 impl<P: Pmem> Chameleon<P> {
     /// Makes room in the first level of a shard, which is full.
@@ -47,7 +46,7 @@ impl<P: Pmem> Chameleon<P> {
         let target = (1..self.index.shape.upper_levels()).find(|level| has_room(&levels[*level]));
         match target {
             Some(level) => self.compact_upper(shard, work, 0..level),
-            None => self.compact_last(shard, work),
+            None => self.compact_last(shard, work, None, Spend::Nothing),
         }
     }
 
@@ -56,7 +55,7 @@ impl<P: Pmem> Chameleon<P> {
         let (shape, mut level) = (self.index.shape, 0);
         while work.current.tables.levels[level].tables >= shape.ratio {
             if level + 1 == shape.upper_levels() {
-                return self.compact_last(shard, work);
+                return self.compact_last(shard, work, None, Spend::Nothing);
             }
             self.compact_upper(shard, work, level..level + 1)?;
             level += 1;
@@ -112,54 +111,55 @@ impl<P: Pmem> Chameleon<P> {
         Ok(())
     }
 
-    /// Makes a new last table of the bypass index, of dumps and of the last table before. The levels above are empty then.
-    pub(super) fn compact_last(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
-        let spare = self.index.take_bypass()?;
-        let mut images = self.index.take_images();
-        let mut dropped = Dropped { engine: self, slots: Vec::new() };
-        let written = self.write_last(shard, work, &mut images, &mut dropped);
-        self.index.put_images(images);
-        let (last, old) = match written {
-            Ok(written) => written,
-            Err(error) => {
-                self.index.give_back_bypass(spare);
-                return Err(error);
-            }
-        };
-        let slots = dropped.slots;
-        let mut tables = work.current.tables;
-        (tables.last, tables.dumps) = (last, [None; DUMPS_MAX]);
-        tables.levels.iter_mut().for_each(|level| level.tables = 0);
-        let staged = self.index.manifest.stage(shard, &work.current, tables);
-        self.core.pool.pmem.fence(sites::TABLES);
-        self.index.manifest.publish(shard, &staged);
-        work.current = staged;
-        let full = self.index.shard(shard).bypass();
-        let writing = self.lock_to_look(shard);
-        self.index.shard(shard).change(work, &writing, |shard| {
-            shard.set_tables(&tables);
-            shard.set_bypass(spare);
-        });
-        drop(writing);
-        self.index.give_back_bypass(full);
-        for slot in slots {
-            self.drop_slot(slot);
-        }
-        old.into_iter().try_for_each(|run| self.core.pool.free_run(run))
-    }
-
-    /// Writes a new last table. Where it lies, if it has any entry, and the runs of the tables that it replaces.
-    fn write_last(
+    /// Makes a new last table of the bypass index, of dumps and of the last table before; of the MemTable as well, where it
+    /// is locked. The levels above are empty then.
+    pub(super) fn compact_last(
         &self,
         shard: u32,
         work: &mut Locked<'_, Work>,
+        flushed: Option<&Locked<'_, Writing>>,
+        spend: Spend,
+    ) -> Result<()> {
+        let (spare, before) = (self.index.take_bypass()?, work.current.tables);
+        let mut images = self.index.take_images();
+        let mut dropped = Dropped { engine: self, slots: Vec::new() };
+        let has_memtable = flushed.is_some();
+        let merged = self.merge_last(shard, work, has_memtable, spend, &mut images, &mut dropped);
+        let slots = dropped.slots;
+        let replaced = match merged {
+            Ok(room) => {
+                let tables = self.write_last(shard, work, room.as_ref(), &mut images[0]);
+                self.put_last_in_force(shard, work, tables, flushed, spare);
+                for slot in slots {
+                    self.drop_slot(slot);
+                }
+                self.settle_last(shard, work, flushed, (before, room), &mut images[0])
+            }
+            Err(error) => {
+                self.index.give_back_bypass(spare);
+                Err(error)
+            }
+        };
+        self.index.put_images(images);
+        replaced
+    }
+
+    /// Makes the image of a new last table. Room for it, if it has any entry.
+    fn merge_last(
+        &self,
+        shard: u32,
+        work: &Locked<'_, Work>,
+        with_memtable: bool,
+        spend: Spend,
         [image, scratch]: &mut [Image; 2],
         dropped: &mut Dropped<'_, P>,
-    ) -> Result<(Option<TableAt>, Vec<Run>)> {
+    ) -> Result<Option<LastRoom>> {
         let (pmem, upper) = (&self.core.pool.pmem, self.index.shape.upper_levels());
         let tables = work.current.tables;
-        let bypass = self.index.bypass(shard);
-        let (mut sources, mut entries) = (vec![Source::Volatile(bypass)], u64::from(bypass.len()));
+        let (memtable, bypass) = (self.index.memtable(shard), self.index.bypass(shard));
+        let volatile = with_memtable.then_some(memtable).into_iter().chain([bypass]);
+        let mut sources: Vec<_> = volatile.clone().map(Source::Volatile).collect();
+        let mut entries: u64 = volatile.map(|table| u64::from(table.len())).sum();
         let dumps = tables.dumps.into_iter().rev().flatten().map(|dump| (dump, upper + 1));
         for (table, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
             let table = PersistentTable::open(pmem, self.index.extent(table), owner(shard, level))?;
@@ -170,28 +170,75 @@ impl<P: Pmem> Chameleon<P> {
             reason: "a shard has more keys than a table can have: use more shards".to_owned(),
         };
         let slots = slots_for(entries, 100).ok_or_else(too_many)?;
-        let slots_for_last =
-            |entries: u32| slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(slots);
+        let (old, mut room) = (tables.last, Ok(None));
+        let slots_for_last = |entries: u32| match self.room_for_last(entries, old, spend) {
+            Ok(found) => {
+                let wanted = found.as_ref().map_or(slots, |room| room.slots);
+                room = Ok(found);
+                wanted
+            }
+            Err(error) => {
+                room = Err(error);
+                slots
+            }
+        };
         merge_last(pmem, &sources, slots, slots_for_last, [image, scratch], dropped)?;
-        let old: Vec<_> = tables.dumps.into_iter().flatten().chain(tables.last).collect();
-        let mut place = None;
-        if image.len() > 0 {
-            let run = self
-                .core
-                .pool
-                .take_bare_run(TABLE, blocks_for(&self.core.pool, image.bytes() + TABLE_ALIGN))?;
-            let at = self.core.pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
-            let table = TableAt { at, bytes: image.bytes() };
-            image.write(
-                pmem,
-                self.index.extent(table),
-                owner(shard, upper),
-                probing_table::sites::TABLE,
-            );
-            self.table_runs.put(at, run);
-            place = Some(table);
+        room
+    }
+
+    /// Writes a new last table. The tables of the shard, then. The caller fences.
+    pub(super) fn write_last(
+        &self,
+        shard: u32,
+        work: &Locked<'_, Work>,
+        room: Option<&LastRoom>,
+        image: &mut Image,
+    ) -> ShardTables {
+        let mut tables = work.current.tables;
+        tables.last = room.map(|room| {
+            let table = TableAt { at: room.at, bytes: image.bytes() };
+            let (extent, upper) = (self.index.extent(table), self.index.shape.upper_levels());
+            let pmem = &self.core.pool.pmem;
+            image.write(pmem, extent, owner(shard, upper), probing_table::sites::TABLE);
+            table
+        });
+        tables.dumps = [None; DUMPS_MAX];
+        tables.levels.iter_mut().for_each(|level| level.tables = 0);
+        tables
+    }
+
+    /// Puts a new last table in force, with an empty bypass index.
+    fn put_last_in_force(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        mut tables: ShardTables,
+        flushed: Option<&Locked<'_, Writing>>,
+        spare: u32,
+    ) {
+        if let Some(writing) = flushed {
+            (tables.flushed_version, tables.records) = (writing.version, writing.records);
         }
-        Ok((place, old.iter().filter_map(|table| self.table_runs.take(table.at)).collect()))
+        self.put_in_force(shard, work, tables);
+        let (place, memtable) = (self.index.shard(shard), self.index.memtable(shard));
+        let full = place.bypass();
+        let set = |place: &Shard| {
+            place.set_tables(&tables);
+            place.set_bypass(spare);
+        };
+        if let Some(writing) = flushed {
+            for slot in memtable.iter().filter_map(Slot::found) {
+                self.log.flushed(slot.offset);
+            }
+            place.change(work, writing, |place| {
+                set(place);
+                memtable.clear();
+            });
+        } else {
+            let writing = self.lock_to_look(shard);
+            place.change(work, &writing, set);
+        }
+        self.index.give_back_bypass(full);
     }
 }
 

@@ -2,8 +2,10 @@
 
 use chimera_pmem::Pmem;
 
+use super::collect::Collection;
 use super::creation::Parameters;
 use super::recovery::Found;
+use super::space::Space;
 use super::{
     Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, Shards,
     TABLE, TableRuns, Type,
@@ -17,12 +19,13 @@ use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::pool::{BlockKind, CLOSED_WORDS};
 use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
+use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
-use crate::types::stats::RecoveryStats;
+use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::swap::Swap;
 
-const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
+pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
 
 impl<P: Pmem> Chameleon<P> {
@@ -45,7 +48,7 @@ impl<P: Pmem> Chameleon<P> {
                 .map(|shard| u64::from(self.index.memtable(shard).len()))
                 .sum(),
             bypass_entries: shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum(),
-            shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
+            shards_bypassed: shape.shards() - self.index.unbypassed(),
             level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
             last_tables: lasts().count() as u64,
             last_bytes: lasts().map(|table| table.bytes).sum(),
@@ -70,7 +73,8 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
         let mut found = Found::of(&pool, options.pool.salvage)?;
         let manifest = found.manifest(&core, &parameters)?;
-        let log = StorageLog::new(pool.clone(), core.hash, LOG, parameters.log_run_blocks, 0);
+        let (run_blocks, batch_bytes) = (parameters.log_run_blocks, chameleon.log_batch_bytes);
+        let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes);
         let (least, most) = chameleon
             .load_factors
             .as_ref()
@@ -83,7 +87,10 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             ((slots * load) as u32).clamp(1, parameters.shape.memtable_slots * 7 / 8)
         };
         let index = Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
+        let space = Space::new(log.begin_keeper(), log.begin_keeper());
         let mut engine = Self {
+            space,
+            collection: Collection::default(),
             limits: log.limits(),
             core,
             parameters,
@@ -101,6 +108,15 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     #[inline(always)]
     fn core(&self) -> &Core<P> {
         &self.core
+    }
+
+    /// With batches an acknowledged write may not be durable yet, whatever the medium gives.
+    fn durability(&self, given: Durability) -> Durability {
+        if self.log.has_batches() { Durability::Batched } else { given }
+    }
+
+    fn sync(&self) {
+        self.log.sync_all();
     }
 
     fn client(&self, number: u32) -> ChameleonClient {
@@ -177,8 +193,25 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         [0; CLOSED_WORDS]
     }
 
+    /// Runs of the log become free. That the pool becomes shorter is not promised.
+    fn reclaims(&self) -> bool {
+        true
+    }
+
+    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        self.collect_step(free_percent)
+    }
+
+    fn end_reclaim(&self) {
+        self.release();
+    }
+
+    fn reclaim_stats(&self) -> ReclaimStats {
+        self.collect_stats()
+    }
+
     fn is_rebuilding(&self) -> bool {
-        !self.core.pool.read_only && self.index.all().any(|shard| !shard.is_bypassed())
+        !self.core.pool.read_only && self.index.unbypassed() > 0
     }
 
     fn rebuild_step(&self) -> Step {

@@ -3,6 +3,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::shard::{Locked, Work, Writing};
+use super::space::Spend;
 use super::{Chameleon, LEVEL, blocks_for, sites};
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::{LevelAt, ShardTables};
@@ -10,19 +11,32 @@ use crate::index::probing_table::{self, Image, Slot, TABLE_ALIGN, Upserted};
 use crate::types::error::{Error, Result};
 
 impl<P: Pmem> Chameleon<P> {
-    /// Makes room in the MemTable of a shard, unless somebody else has.
+    /// Makes room in the MemTable of a shard, unless somebody else has: by a flush, or where there is no room for that by a
+    /// new last table.
     ///
     /// # Errors
     /// When there is no space for tables, or a table or a record is damaged. The MemTable stays as it is.
     #[cold]
-    pub(super) fn make_room(&self, number: u32, shard: u32) -> Result<()> {
+    pub(super) fn make_room(&self, number: u32, shard: u32, spend: Spend) -> Result<()> {
         let _booked = self.core.book(Operation::BlockHandOut, number);
         let mut work = self.lock_work(shard);
-        if !self.is_memtable_full(shard) {
-            return Ok(());
+        let is_backed = self.is_backed(shard);
+        {
+            let mut writing = self.lock_to_look(shard);
+            writing.is_closed &= !is_backed;
+            if !self.is_short(shard, &writing, spend) {
+                return Ok(());
+            }
         }
-        self.flush(shard, &mut work)?;
-        self.log.free_ready().map(|_| ())
+        let flushed = is_backed.then(|| self.flush(shard, &mut work));
+        drop(work);
+        match flushed {
+            None | Some(Err(Error::PoolFull { .. })) => self.fold(shard, spend)?,
+            Some(flushed) => flushed?,
+        }
+        self.log.free_ready()?;
+        self.hold();
+        Ok(())
     }
 
     pub(super) fn is_memtable_full(&self, shard: u32) -> bool {
@@ -123,6 +137,7 @@ impl<P: Pmem> Chameleon<P> {
         let run = pool.take_bare_run(LEVEL, blocks)?;
         let mut tables = work.current.tables;
         let at = pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
+        self.table_runs.put(at, run);
         tables.levels[level] = LevelAt { at, tables: 0 };
         let staged = self.index.manifest.stage(shard, &work.current, tables);
         pool.pmem.fence(sites::LEVEL);
@@ -159,10 +174,7 @@ impl<P: Pmem> Chameleon<P> {
         tables: ShardTables,
         flushed: Option<&mut Locked<'_, Writing>>,
     ) {
-        let staged = self.index.manifest.stage(shard, &work.current, tables);
-        self.core.pool.pmem.fence(sites::TABLES);
-        self.index.manifest.publish(shard, &staged);
-        work.current = staged;
+        self.put_in_force(shard, work, tables);
         let memtable = self.index.memtable(shard);
         let Some(writing) = flushed else {
             let writing = self.lock_to_look(shard);
@@ -176,6 +188,21 @@ impl<P: Pmem> Chameleon<P> {
             shard.set_tables(&tables);
             memtable.clear();
         });
+    }
+}
+
+impl<P: Pmem> Chameleon<P> {
+    /// Makes the manifest name tables that were written, durably.
+    pub(super) fn put_in_force(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        tables: ShardTables,
+    ) {
+        let staged = self.index.manifest.stage(shard, &work.current, tables);
+        self.core.pool.pmem.fence(sites::TABLES);
+        self.index.manifest.publish(shard, &staged);
+        work.current = staged;
     }
 }
 

@@ -12,7 +12,7 @@ use crate::index::probing_table::{Found, PersistentTable, Slot};
 use crate::types::error::{Error, Result};
 
 /// Entries of a part that is gathered at a time, about.
-const PART_ENTRIES: u64 = 256;
+const PART_ENTRIES: u64 = 64;
 
 /// The positions that are gathered at a time.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl<P: Pmem> Chameleon<P> {
             let mut key = Vec::new();
             let record = self.log.decode(found.offset).filter(|record| {
                 self.log.read_key(record, &mut key);
-                self.log.is_sound(record, hash, None)
+                self.core.hash.of(&key) == hash && self.log.is_sound(record, hash, None)
             });
             if record.is_none() {
                 damaged(found.offset);

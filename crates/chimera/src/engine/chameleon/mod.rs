@@ -14,6 +14,8 @@
 //!   table become a new last table. Steps as for a flush. Then, in DRAM, the log learns which records nothing refers to.
 //! - **recovery**: the manifest is read. What the log has beyond it goes to MemTables, by version. Bypass indexes are made of
 //!   tables [beside sessions](bypass), and runs of the log are freed again when all are.
+//! - **collection**: records of runs with little else are [appended anew](collect), so that the runs become free. In a full
+//!   pool [room is held back](space) for that, for tombstones and for last tables.
 //!
 //! # Invariants
 //! 1. A record is durable before a MemTable leads to it.
@@ -24,12 +26,14 @@
 //! 4. A slot in the levels above the last one counts only if the bypass index has it.
 //! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
 //!
-//! Under construction: behind the feature `chameleon-engine`. Collection of the log, room to go on in a full pool, batches, the
-//! Write-Intensive and Get-Protect Modes, dumps, the bound of replay and the comparison points are missing, and so is the
-//! crash argument.
+//! docs/DURABILITY.md argues from these what a crash leaves.
+//!
+//! Under construction: behind the feature `chameleon-engine`. The Write-Intensive and Get-Protect Modes, dumps, the bound of
+//! replay and the comparison points are missing.
 
 mod bypass;
 mod check;
+mod collect;
 mod compact;
 mod creation;
 mod engine;
@@ -42,6 +46,7 @@ mod report;
 mod shape;
 mod shard;
 mod shards;
+mod space;
 mod write;
 
 use std::collections::HashMap;
@@ -55,6 +60,7 @@ use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
 use crate::records::storage_log::{Appender, StorageLog};
 use crate::sync::{Mutex, lock};
+use collect::Collection;
 use creation::Parameters;
 pub(crate) use creation::Type;
 pub use options::{ChameleonOptions, Compaction};
@@ -62,6 +68,7 @@ pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
 use shard::{Locked, Work, Writing};
 use shards::Shards;
+use space::Space;
 
 /// Where the engine fences.
 mod sites {
@@ -73,11 +80,13 @@ mod sites {
     }
 }
 
-/// Steps of recovery that a tool can leave out.
+/// Checks and steps that a tool can leave out.
 mod steps {
     chimera_pmem::steps! {
         /// Freeing the tables that a crash left, which the manifest does not name.
         FREE_ORPHANS = "chameleon.step.free_orphans";
+        /// That the index leads to a record that is collected.
+        COLLECT_CURRENT = "chameleon.step.collect_current";
     }
 }
 
@@ -98,6 +107,8 @@ pub(crate) struct Chameleon<P: Pmem> {
     log: StorageLog<P>,
     index: Shards<P>,
     table_runs: TableRuns,
+    space: Space,
+    collection: Collection,
     compaction: Compaction,
     /// What is damaged is passed over.
     salvages: bool,
@@ -135,6 +146,10 @@ impl TableRuns {
 
     fn take(&self, at: u64) -> Option<Run> {
         lock(&self.0).remove(&at)
+    }
+
+    fn blocks(&self, at: u64) -> Option<u32> {
+        lock(&self.0).get(&at).map(Run::blocks)
     }
 }
 

@@ -25,6 +25,7 @@ pub struct ChameleonOptions {
     pub(super) levels: Option<u32>,
     pub(super) ratio: Option<u32>,
     pub(super) log_run_bytes: Option<u32>,
+    pub(super) log_batch_bytes: u32,
     pub(super) load_factors: Option<RangeInclusive<f64>>,
     pub(super) compaction: Compaction,
     pub(super) write_intensive: bool,
@@ -33,7 +34,8 @@ pub struct ChameleonOptions {
 
 impl ChameleonOptions {
     /// As in the paper's Table 1: 16,384 shards, MemTables of 8 KiB, 4 levels, ratio 4. For a billion keys; takes 8320 MiB
-    /// of DRAM.
+    /// of DRAM. Each write is durable before it is acknowledged: who wants batches as published asks for
+    /// [`log_batch_bytes(4096)`](Self::log_batch_bytes) as well.
     pub fn published(self) -> Self {
         self.shards(16_384).memtable_bytes(8 << 10).levels(4).ratio(4)
     }
@@ -84,6 +86,15 @@ impl ChameleonOptions {
     /// pool. Each session appends to a run of its own. Fixed at creation.
     pub fn log_run_bytes(mut self, bytes: u32) -> Self {
         self.log_run_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of records that a session appends to the log before they are made durable, all at once; 4096 as published.
+    /// Default 0: each write is durable before it is acknowledged. With batches the store reports
+    /// [`Durability::Batched`](crate::Durability::Batched): any end of the process may take the last batch of each session,
+    /// never more, while other sessions have read it. May change at every open.
+    pub fn log_batch_bytes(mut self, bytes: u32) -> Self {
+        self.log_batch_bytes = bytes;
         self
     }
 

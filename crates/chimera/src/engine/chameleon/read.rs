@@ -76,6 +76,8 @@ impl<P: Pmem> Chameleon<P> {
             match self.log.read(found.offset, (hash, key), value, sum) {
                 Ok(Some(_)) => Probe::Found(Ok(!found.is_tombstone)),
                 Ok(None) => Probe::NotThis,
+                // A key whose value is damaged is absent, where damage is passed over: what it had before is not its value.
+                Err(_) if self.salvages && self.is_of(found, hash, key) => Probe::Found(Ok(false)),
                 Err(error) => self.judge(Err(error)),
             }
         })?;
@@ -102,6 +104,11 @@ impl<P: Pmem> Chameleon<P> {
             Ok(None) => Probe::NotThis,
             Err(error) => self.judge(Err(error)),
         }
+    }
+
+    #[cold]
+    fn is_of(&self, found: Found, hash: u64, key: &[u8]) -> bool {
+        matches!(self.log.find(found.offset, hash, key), Ok(Some(_)))
     }
 
     /// What a lookup makes of damage.

@@ -7,6 +7,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::creation::Parameters;
 use super::flush::owner;
+use super::space::Spend;
 use super::{Chameleon, LEVEL, LOG, MANIFEST, TABLE, blocks_for, steps};
 use crate::engine::{Core, Options};
 use crate::index::Probe;
@@ -103,8 +104,11 @@ impl<P: Pmem> Chameleon<P> {
             self.core.poison.poison("a part of the index or of the log is missing");
         }
         self.replayed_bytes = replayed.bytes;
+        self.hold();
         let verifies = options.verify_at_open.unwrap_or(salvage);
-        let damaged = records_damaged + if verifies { self.verify_all()? } else { 0 };
+        // What replay has found is found once more, where a table leads to it.
+        let damaged =
+            if verifies { self.verify_all()?.max(records_damaged) } else { records_damaged };
         if let Some(progress) = &options.progress {
             progress(pool.used_blocks(), pool.used_blocks());
         }
@@ -134,6 +138,9 @@ impl<P: Pmem> Chameleon<P> {
             if let Some(run) = found.tables.remove(&at) {
                 self.table_runs.put(at, run);
             }
+        }
+        for last in self.index.all().filter_map(super::shard::Shard::last) {
+            self.note_last(last.bytes);
         }
         if !pool.read_only && lost + found.lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {
             found.tables.drain().try_for_each(|(_, run)| pool.free_run(run))?;
@@ -172,7 +179,9 @@ impl<P: Pmem> Chameleon<P> {
         let has_tables = tables.last.is_some()
             || tables.dumps.iter().any(Option::is_some)
             || tables.levels.iter().any(|level| level.tables > 0);
-        shard.set_bypassed(!has_tables);
+        if has_tables {
+            self.index.set_unbypassed(number);
+        }
         shard.set_tables(tables);
         let mut writing = self.lock_to_look(number);
         (writing.version, writing.records) = (tables.flushed_version, tables.records);
@@ -207,7 +216,7 @@ impl<P: Pmem> Chameleon<P> {
         for write in &unflushed {
             self.replay_one(write)?;
         }
-        if self.index.all().all(super::shard::Shard::is_bypassed) {
+        if self.index.unbypassed() == 0 {
             self.log.end_counting();
         }
         Ok((recovered, recovered.damaged))
@@ -219,7 +228,7 @@ impl<P: Pmem> Chameleon<P> {
             if self.core.pool.read_only {
                 self.absorb_unflushed(shard)?;
             } else {
-                self.make_room(0, shard)?;
+                self.make_room(0, shard, Spend::Ballast)?;
             }
         }
         let mut writing = self.lock_to_look(shard);

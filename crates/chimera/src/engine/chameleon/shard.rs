@@ -52,6 +52,8 @@ pub(super) struct Writing {
     pub(super) records: u64,
     /// Entries of a full MemTable.
     pub(super) entries_max: u32,
+    /// The pool has little room, and the last table none to grow: no key is put.
+    pub(super) is_closed: bool,
 }
 
 /// What goes with the tables of a shard.
@@ -83,7 +85,7 @@ impl Place {
 impl Shard {
     /// A shard without tables, with this bypass index, whose MemTable takes so many entries.
     pub(super) fn new(bypass: u32, entries_max: u32) -> Self {
-        let writing = Writing { version: 0, records: 0, entries_max };
+        let writing = Writing { version: 0, records: 0, entries_max, is_closed: false };
         Self {
             version: AtomicU64::new(0),
             last: Place::default(),

@@ -10,6 +10,7 @@ use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{ShardManifest, TableAt};
 use crate::index::probing_table::{Found, Image, PersistentTable, Tables, VolatileTable};
 use crate::pool::Pool;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 
@@ -24,6 +25,9 @@ pub(super) struct Shards<P: Pmem> {
     parts: Box<[Shard]>,
     /// Buffers for tables that are made.
     images: Mutex<Vec<Images>>,
+    /// Shards whose bypass index is incomplete; those below this number have a complete one.
+    unbypassed: AtomicU32,
+    bypassed_below: AtomicU32,
 }
 
 /// Two buffers.
@@ -52,8 +56,17 @@ impl<P: Pmem> Shards<P> {
             Ok(Shard::new(bypass, entries_max()))
         };
         let parts = (0..shape.shards()).map(shard).collect::<Result<_>>()?;
-        let images = Mutex::default();
-        Ok(Self { shape, manifest, pool, memtables, bypasses, parts, images })
+        Ok(Self {
+            shape,
+            manifest,
+            pool,
+            memtables,
+            bypasses,
+            parts,
+            images: Mutex::default(),
+            unbypassed: AtomicU32::new(0),
+            bypassed_below: AtomicU32::new(0),
+        })
     }
 
     /// The number of the shard of a key with this hash.
@@ -69,6 +82,31 @@ impl<P: Pmem> Shards<P> {
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Shard> {
         self.parts.iter()
+    }
+
+    /// The bypass index of a shard is incomplete: it was just found. Before there are sessions.
+    pub(super) fn set_unbypassed(&self, number: u32) {
+        self.shard(number).set_bypassed(false);
+        self.unbypassed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The bypass index of a shard is complete now. Whether those of all are.
+    pub(super) fn set_bypassed(&self, number: u32) -> bool {
+        self.shard(number).set_bypassed(true);
+        self.unbypassed.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Shards whose bypass index is incomplete.
+    pub(super) fn unbypassed(&self) -> u32 {
+        self.unbypassed.load(Ordering::Acquire)
+    }
+
+    /// The first shard whose bypass index is incomplete.
+    pub(super) fn first_unbypassed(&self) -> Option<u32> {
+        let below = self.bypassed_below.load(Ordering::Relaxed);
+        let found = (below..self.shape.shards()).find(|number| !self.shard(*number).is_bypassed());
+        self.bypassed_below.fetch_max(found.unwrap_or(self.shape.shards()), Ordering::Relaxed);
+        found
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::shard::{Locked, Writing};
+use super::space::Spend;
 use super::{ALIKE_MAX, Chameleon, ChameleonClient};
 use crate::engine::KeyChange;
 use crate::engine::shared::client::Written;
@@ -14,9 +15,9 @@ use crate::types::swap::Swap;
 
 /// What a writer found of its key, in a shard that it has locked.
 #[derive(Clone, Copy, Debug, Default)]
-struct Old {
+pub(super) struct Old {
     /// The newest entry, be it a tombstone.
-    entry: Option<Found>,
+    pub(super) entry: Option<Found>,
 }
 
 impl Old {
@@ -27,9 +28,9 @@ impl Old {
 
 /// A key and its hash.
 #[derive(Clone, Copy)]
-struct Key<'a> {
-    hash: u64,
-    bytes: &'a [u8],
+pub(super) struct Key<'a> {
+    pub(super) hash: u64,
+    pub(super) bytes: &'a [u8],
 }
 
 impl<P: Pmem> Chameleon<P> {
@@ -45,14 +46,17 @@ impl<P: Pmem> Chameleon<P> {
         self.core.poison.check()?;
         let booked = self.core.book(Operation::Insert, client.shared.number);
         let key = Key { hash: self.core.hash.of(key), bytes: key };
-        let shard = self.index.number_of(key.hash);
-        let mut writing = self.lock_with_room(client, shard)?;
-        let old = self.find_locked(shard, key)?;
-        if old.is_live() {
-            booked.is(Operation::Overwrite);
-        }
-        self.write(client, shard, &mut writing, key, Some(value), old)?;
-        Ok(!old.is_live())
+        let put = |client: &mut ChameleonClient| {
+            let shard = self.index.number_of(key.hash);
+            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
+            let old = self.find_locked(shard, key)?;
+            if old.is_live() {
+                booked.is(Operation::Overwrite);
+            }
+            self.write(client, shard, &mut writing, key, Some(value), old)?;
+            Ok(!old.is_live())
+        };
+        self.or_with_room(client, put)
     }
 
     /// Removes `key`; tells whether it was there.
@@ -61,13 +65,15 @@ impl<P: Pmem> Chameleon<P> {
         self.core.poison.check()?;
         let _booked = self.core.book(Operation::Delete, client.shared.number);
         let key = Key { hash: self.core.hash.of(key), bytes: key };
-        let shard = self.index.number_of(key.hash);
-        let mut writing = self.lock_with_room(client, shard)?;
-        let old = self.find_locked(shard, key)?;
-        if old.is_live() {
-            self.write(client, shard, &mut writing, key, None, old)?;
-        }
-        Ok(old.is_live())
+        self.or_with_room(client, |client| {
+            let shard = self.index.number_of(key.hash);
+            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Ballast)?;
+            let old = self.find_locked(shard, key)?;
+            if old.is_live() {
+                self.write(client, shard, &mut writing, key, None, old)?;
+            }
+            Ok(old.is_live())
+        })
     }
 
     /// See [`Engine::replace`](crate::engine::Engine::replace).
@@ -81,33 +87,75 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.shared.number);
         let key = Key { hash, bytes: key };
-        let shard = self.index.number_of(hash);
-        let mut writing = self.lock_with_room(client, shard)?;
-        let old = self.find_locked(shard, key)?;
-        let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
-        self.read_found(found, hash, &mut client.shared.value)?;
-        if client.shared.value != expected {
-            return Ok(Swap::Different);
-        }
-        client.shared.written = if new == expected { Written::Nothing } else { Written::Anew };
-        if new != expected {
-            self.write(client, shard, &mut writing, key, Some(new), old)?;
-        }
-        Ok(Swap::Swapped)
+        self.or_with_room(client, |client| {
+            let shard = self.index.number_of(hash);
+            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
+            let old = self.find_locked(shard, key)?;
+            let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
+            self.read_found(found, hash, &mut client.shared.value)?;
+            if client.shared.value != expected {
+                return Ok(Swap::Different);
+            }
+            client.shared.written = if new == expected { Written::Nothing } else { Written::Anew };
+            if new != expected {
+                self.write(client, shard, &mut writing, key, Some(new), old)?;
+            }
+            Ok(Swap::Swapped)
+        })
     }
 
-    /// Locks a shard whose MemTable has room for one entry more.
+    /// Does `work`. Where the pool is full, room is made, and `work` is done again.
+    #[inline(always)]
+    fn or_with_room<T>(
+        &self,
+        client: &mut ChameleonClient,
+        mut work: impl FnMut(&mut ChameleonClient) -> Result<T>,
+    ) -> Result<T> {
+        match work(client) {
+            Err(Error::PoolFull { .. }) => self.with_room(client, &mut work),
+            done => done,
+        }
+    }
+
+    #[cold]
+    fn with_room<T>(
+        &self,
+        client: &mut ChameleonClient,
+        work: &mut impl FnMut(&mut ChameleonClient) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            let freed = self.log.freed();
+            match work(client) {
+                Err(Error::PoolFull { .. }) if self.gain_room(freed)? => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Locks a shard whose MemTable has room for one entry more. `spend` says what making room may take.
     #[inline]
-    fn lock_with_room(&self, client: &ChameleonClient, shard: u32) -> Result<Locked<'_, Writing>> {
+    pub(super) fn lock_with_room(
+        &self,
+        number: u32,
+        shard: u32,
+        spend: Spend,
+    ) -> Result<Locked<'_, Writing>> {
         loop {
             let environment = &**self.core.environment();
             let writing = self.index.shard(shard).lock(&self.core.poison, environment)?;
-            if !self.index.memtable(shard).is_full(writing.entries_max) {
+            if !self.is_short(shard, &writing, spend) {
                 return Ok(writing);
             }
             drop(writing);
-            self.make_room(client.shared.number, shard)?;
+            self.make_room(number, shard, spend)?;
         }
+    }
+
+    /// Whether the MemTable of a shard takes no entry for such a purpose.
+    #[inline(always)]
+    pub(super) fn is_short(&self, shard: u32, writing: &Writing, spend: Spend) -> bool {
+        self.index.memtable(shard).is_full(writing.entries_max)
+            || writing.is_closed && spend == Spend::Growth
     }
 
     /// Looks for the newest entry of `key`, whose shard the caller has locked.
@@ -115,7 +163,7 @@ impl<P: Pmem> Chameleon<P> {
     /// # Errors
     /// `KeyCollisions` when too many other keys have its hash.
     #[inline]
-    fn find_locked(&self, shard: u32, key: Key<'_>) -> Result<Old> {
+    pub(super) fn find_locked(&self, shard: u32, key: Key<'_>) -> Result<Old> {
         let mut alike = 0;
         let probed = self.index.probe(shard, key.hash, |found| {
             let answer = self.probe_key(found, key.hash, key.bytes);
@@ -149,7 +197,12 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<()> {
         let version = writing.version + 1;
         let record = NewRecord { hash: key.hash, version, key: key.bytes, value };
-        let appended = self.log.append(&mut client.appender, &record)?;
+        let appended = match self.log.append(&mut client.appender, &record) {
+            Err(Error::PoolFull { .. }) if value.is_none() => {
+                self.append_tombstone(&client.appender, &record)?
+            }
+            appended => appended?,
+        };
         writing.version = version;
         let new = Slot::new(key.hash, appended.at, appended.bytes, value.is_none());
         let change = match (old.is_live(), value) {

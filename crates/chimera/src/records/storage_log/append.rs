@@ -17,9 +17,12 @@ const OWN_RUN_PART: u64 = 4;
 /// What a session appends with: its run, and how far that is filled.
 #[derive(Debug)]
 pub(crate) struct Appender {
-    number: u32,
+    /// None while it has no run.
+    number: Option<u32>,
     run: Option<Filling>,
     pending: Arc<Pending>,
+    /// It may take runs also while [they are kept](StorageLog::keep_runs).
+    is_keeper: bool,
 }
 
 /// A run that is appended to.
@@ -59,20 +62,47 @@ impl NewRecord<'_> {
 }
 
 impl Appender {
-    /// The session, for [`sync_session`](StorageLog::sync_session).
-    pub(crate) fn number(&self) -> u32 {
+    fn new(is_keeper: bool) -> Self {
+        Self { number: None, run: None, pending: Arc::default(), is_keeper }
+    }
+
+    /// The session, for [`sync_session`](StorageLog::sync_session). None where nothing is pending.
+    pub(crate) fn number(&self) -> Option<u32> {
         self.number
+    }
+
+    /// Bytes of records that it can append without another run.
+    pub(crate) fn room(&self) -> u64 {
+        self.run.as_ref().map_or(0, |run| run.end - run.tail)
     }
 }
 
 impl<P: Pmem> StorageLog<P> {
     /// Begins a session, which takes a run with its first record.
+    #[expect(clippy::unused_self, reason = "a session of this log")]
     pub(crate) fn begin(&self) -> Appender {
-        let pending = Arc::new(Pending::default());
-        Appender { number: self.sessions.add(pending.clone()), run: None, pending }
+        Appender::new(false)
     }
 
-    /// Ends a session: another one may append to its run.
+    /// Begins a session that may take runs also while [they are kept](Self::keep_runs) from others.
+    #[expect(clippy::unused_self, reason = "a session of this log")]
+    pub(crate) fn begin_keeper(&self) -> Appender {
+        Appender::new(true)
+    }
+
+    /// Makes sure that a session has room for records, of at least a fourth of a run.
+    ///
+    /// # Errors
+    /// `PoolFull` when it has less, and there is no run with more.
+    pub(crate) fn hold(&self, appender: &mut Appender) -> Result<()> {
+        let whole = self.room_in(self.run_blocks);
+        if appender.room() < whole / 4 {
+            self.fill_another(appender, whole / 2)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a session: another one may append to its run. It begins anew with its next record.
     ///
     /// # Durability
     /// All that it has appended is durable on return.
@@ -81,7 +111,9 @@ impl<P: Pmem> StorageLog<P> {
             self.turn_to(&appender.pending, 0);
             self.leave(run);
         }
-        self.sessions.remove(appender.number);
+        if let Some(number) = appender.number.take() {
+            self.sessions.remove(number);
+        }
     }
 
     /// Appends a record within the [limits](Self::limits), which counts as referred to and as not in a table.
@@ -104,14 +136,14 @@ impl<P: Pmem> StorageLog<P> {
         record: &NewRecord<'_>,
     ) -> Result<Appended> {
         let bytes = record.span();
-        let has_room = |run: &Filling| bytes <= run.end - run.tail;
-        let Appender { run, pending, .. } = appender;
-        let run = match run {
-            Some(run) if has_room(run) => run,
-            _ if bytes > self.room_in(self.run_blocks) / OWN_RUN_PART => {
-                return self.append_alone(pending, record);
+        if bytes > appender.room() {
+            if bytes > self.room_in(self.run_blocks) / OWN_RUN_PART {
+                return self.append_alone(appender, record);
             }
-            run => self.fill_another(run, pending, bytes)?,
+            self.fill_another(appender, bytes)?;
+        }
+        let Appender { run: Some(run), pending, .. } = appender else {
+            unreachable!("it has room for a record")
         };
         let appended = self.store(run, record);
         run.tail += appended.bytes;
@@ -147,26 +179,22 @@ impl<P: Pmem> StorageLog<P> {
 
     /// Gives a session another run, with room for so many bytes, and seals the one that it had.
     #[cold]
-    fn fill_another<'a>(
-        &self,
-        filling: &'a mut Option<Filling>,
-        pending: &Pending,
-        bytes: u64,
-    ) -> Result<&'a mut Filling> {
-        let next = self.take(bytes)?;
-        self.turn_to(pending, next.tail);
-        if let Some(full) = filling.take() {
+    fn fill_another(&self, appender: &mut Appender, bytes: u64) -> Result<()> {
+        let next = self.take(bytes, appender.is_keeper)?;
+        appender.number.get_or_insert_with(|| self.sessions.add(appender.pending.clone()));
+        self.turn_to(&appender.pending, next.tail);
+        if let Some(full) = appender.run.replace(next) {
             self.seal(&full);
         }
-        Ok(filling.insert(next))
+        Ok(())
     }
 
     /// Appends a record to a run of its own. The session goes on with the run that it has.
     #[cold]
-    fn append_alone(&self, pending: &Pending, record: &NewRecord<'_>) -> Result<Appended> {
-        let mut run = self.take_alone(record.span())?;
+    fn append_alone(&self, appender: &Appender, record: &NewRecord<'_>) -> Result<Appended> {
+        let mut run = self.take_alone(record.span(), appender.is_keeper)?;
         // What the session appended before is durable before this record.
-        self.flush_pending(pending);
+        self.flush_pending(&appender.pending);
         let appended = self.store(&run, record);
         run.tail += appended.bytes;
         self.pool.pmem.flush(self.pool.extent(appended.at, appended.bytes), sites::RECORD);

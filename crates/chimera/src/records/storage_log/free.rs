@@ -22,9 +22,10 @@ pub(crate) struct Victim {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogCounts {
     pub(crate) runs: u64,
-    /// Bytes of all runs, and of the records that are referred to.
+    /// Bytes of all runs, of the records that are referred to, and of those in sealed runs that are not.
     pub(crate) bytes: u64,
     pub(crate) live_bytes: u64,
+    pub(crate) dropped_bytes: u64,
     /// Bytes of runs that a restart would replay records of.
     pub(crate) replay_bytes: u64,
 }
@@ -38,10 +39,13 @@ impl<P: Pmem> StorageLog<P> {
         let table = self.runs.lock(&*self.pool.environment);
         table.iter().fold(LogCounts::default(), |sum, (slot, entry)| {
             let (bytes, counts) = (entry.end - entry.header.0, self.runs.get(slot));
+            let is_sealed = entry.usage == Use::Sealed;
+            let dropped = if is_sealed { self.victim(slot, entry).dead_bytes() } else { 0 };
             LogCounts {
                 runs: sum.runs + 1,
                 bytes: sum.bytes + bytes,
                 live_bytes: sum.live_bytes + counts.live().bytes,
+                dropped_bytes: sum.dropped_bytes + dropped,
                 replay_bytes: sum.replay_bytes + if counts.is_flushed() { 0 } else { bytes },
             }
         })
@@ -216,7 +220,8 @@ impl<P: Pmem> StorageLog<P> {
 }
 
 impl Victim {
-    fn dead_bytes(&self) -> u64 {
+    /// Bytes of its records that are not referred to.
+    pub(crate) fn dead_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.live_bytes)
     }
 }

@@ -56,6 +56,7 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::key_hash::KeyHash;
 use super::limits::Limits;
 use crate::pool::{BlockKind, Pool};
+use crate::sync::atomic::AtomicBool;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use append::{Appended, Appender, NewRecord};
 #[allow(unused_imports, reason = "the engine that names them is being made")]
@@ -118,6 +119,8 @@ pub(crate) struct StorageLog<P: Pmem> {
     batch_bytes: u64,
     runs: Runs,
     sessions: Sessions,
+    /// The pool has hardly any runs left: sessions take none.
+    are_runs_kept: AtomicBool,
 }
 
 impl<P: Pmem> StorageLog<P> {
@@ -133,7 +136,13 @@ impl<P: Pmem> StorageLog<P> {
         let run_blocks = run_blocks.clamp(1, pool.run_blocks_max());
         let batch_bytes = batch_bytes.into();
         let (runs, sessions) = (Runs::new(), Sessions::default());
-        Self { pool, hash, kind, run_blocks, batch_bytes, runs, sessions }
+        let are_runs_kept = AtomicBool::new(false);
+        Self { pool, hash, kind, run_blocks, batch_bytes, runs, sessions, are_runs_kept }
+    }
+
+    /// Whether sessions may have records pending.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.batch_bytes > 0
     }
 
     /// The longest key and value.

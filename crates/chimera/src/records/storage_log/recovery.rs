@@ -202,23 +202,26 @@ impl<P: Pmem> StorageLog<P> {
         let mut is_sound = usage == Use::Sealed;
         let mut walk = Walk::between(found.start, tail);
         loop {
-            match self.next(&mut walk) {
-                Ok(None) => break,
-                Ok(Some(walked)) => {
-                    recovered.records += 1;
-                    recovered.bytes += walked.bytes;
-                    let (at, bytes, hash, key) = (walked.at, walked.bytes, walked.hash, walked.key);
-                    let (version, is_tombstone) = (walked.version, walked.value.is_none());
-                    if visit(Replayed { at, bytes, hash, version, is_tombstone, key })? {
-                        self.runs.get(slot).write();
-                    }
-                }
+            let at = walk.at;
+            let walked = match self.next(&mut walk) {
+                Ok(walked) => walked,
                 Err(Error::Corrupted { .. }) if salvage => {
                     recovered.damaged += 1;
                     is_sound = false;
                     self.runs.set_use(&mut self.runs.lock(environment), slot, Use::Condemned);
+                    walk.at = at;
+                    // What its key had before is not its value.
+                    self.next_without_value(&mut walk)
                 }
                 Err(error) => return Err(error),
+            };
+            let Some(walked) = walked else { break };
+            recovered.records += 1;
+            recovered.bytes += walked.bytes;
+            let (at, bytes, hash, key) = (walked.at, walked.bytes, walked.hash, walked.key);
+            let (version, is_tombstone) = (walked.version, walked.value.is_none());
+            if visit(Replayed { at, bytes, hash, version, is_tombstone, key })? {
+                self.runs.get(slot).write();
             }
         }
         if is_sound && !self.pool.read_only {

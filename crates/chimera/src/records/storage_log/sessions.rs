@@ -77,8 +77,9 @@ impl<P: Pmem> StorageLog<P> {
     ///
     /// # Cost
     /// The lines that are pending, 1 fence; nothing without batches.
-    pub(crate) fn sync_session(&self, number: u32) {
-        if let Some(session) = self.sessions.get(number).filter(|_| self.batch_bytes > 0) {
+    pub(crate) fn sync_session(&self, number: Option<u32>) {
+        let number = number.filter(|_| self.batch_bytes > 0);
+        if let Some(session) = number.and_then(|number| self.sessions.get(number)) {
             self.flush_pending(&session);
         }
     }

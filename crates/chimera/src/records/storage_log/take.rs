@@ -9,7 +9,8 @@ use super::header::{HEADER_BYTES, HeaderAt};
 use super::runs::{Entry, Slot, Use};
 use super::{StorageLog, sites};
 use crate::pool::runs::Run;
-use crate::types::error::Result;
+use crate::sync::atomic::Ordering;
+use crate::types::error::{Error, Result};
 
 /// A run with less room than this part is not opened again.
 const ROOM_PART_MIN: u64 = 8;
@@ -23,14 +24,14 @@ impl<P: Pmem> StorageLog<P> {
     /// # Cost
     /// A run that was left: nothing. One that is opened again: 1 line, 1 fence. A fresh one: what it costs the pool, and
     /// 1 line.
-    pub(super) fn take(&self, bytes: u64) -> Result<Filling> {
+    pub(super) fn take(&self, bytes: u64, is_keeper: bool) -> Result<Filling> {
         if let Some(filling) = self.take_with_room(bytes) {
             return Ok(filling);
         }
-        let usual = self.take_run(self.run_blocks);
+        let usual = self.take_run(self.run_blocks, is_keeper);
         // Where there is no usual run any more, a short one may do.
         usual.or_else(|error| match self.blocks_for(bytes) {
-            need if need < self.run_blocks => self.take_run(need),
+            need if need < self.run_blocks => self.take_run(need, is_keeper),
             _ => Err(error),
         })
     }
@@ -39,8 +40,13 @@ impl<P: Pmem> StorageLog<P> {
     ///
     /// # Errors
     /// `PoolFull` with nothing changed.
-    pub(super) fn take_alone(&self, bytes: u64) -> Result<Filling> {
-        self.take_run(self.blocks_for(bytes))
+    pub(super) fn take_alone(&self, bytes: u64, is_keeper: bool) -> Result<Filling> {
+        self.take_run(self.blocks_for(bytes), is_keeper)
+    }
+
+    /// From now on only [keepers](Self::begin_keeper) take runs of the pool, or any session does again.
+    pub(crate) fn keep_runs(&self, are_kept: bool) {
+        self.are_runs_kept.store(are_kept, Ordering::Relaxed);
     }
 
     /// Blocks of a run for so many bytes of records.
@@ -50,7 +56,11 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     /// Takes a fresh run. Its header is durable before it is taken.
-    fn take_run(&self, blocks: u32) -> Result<Filling> {
+    fn take_run(&self, blocks: u32, is_keeper: bool) -> Result<Filling> {
+        if self.are_runs_kept.load(Ordering::Relaxed) && !is_keeper {
+            let reason = "what is free is kept, so that records can be deleted".to_owned();
+            return Err(Error::PoolFull { reason });
+        }
         let sequence = Cell::new(0);
         let prepare = |place: Extent| {
             // Under the pool's lock: the higher number is durable later.

@@ -51,7 +51,7 @@ impl<P: Pmem> StorageLog<P> {
     /// The next record of a walk.
     ///
     /// # Errors
-    /// `Corrupted` when it is damaged. The walk is then over.
+    /// `Corrupted` when it is damaged. The walk goes on behind it if only its value is, and is over otherwise.
     ///
     /// # Cost
     /// The lines of the record.
@@ -61,13 +61,33 @@ impl<P: Pmem> StorageLog<P> {
             return Ok(None);
         }
         let Some((head, hash)) = self.judge(walk, None) else {
-            walk.at = walk.end;
+            let sound = self.sound_head(walk);
+            walk.at = sound.map_or(walk.end, |(head, _)| at + head.span());
             return Err(damaged(at));
         };
         walk.at += head.span();
         let value = (!head.is_tombstone).then_some(&*walk.value);
         let (bytes, version, key) = (head.span(), head.version, &*walk.key);
         Ok(Some(Walked { at, bytes, hash, version, key, value }))
+    }
+
+    /// The head of the record where a walk is, and the hash of its key, if these are sound, whatever its value is. The walk
+    /// then has its key.
+    #[cold]
+    fn sound_head(&self, walk: &mut Walk) -> Option<(Head, u64)> {
+        let head = self.head_at(walk.at, walk.end, None)?;
+        let hash = self.read_hash(walk.at, &head, &mut walk.key);
+        head.is_sound(walk.at, hash).then_some((head, hash))
+    }
+
+    /// The next record of a walk, if only its value is damaged. The walk goes on behind it.
+    #[cold]
+    pub(super) fn next_without_value<'a>(&self, walk: &'a mut Walk) -> Option<Walked<'a>> {
+        let (at, (head, hash)) = (walk.at, self.sound_head(walk)?);
+        walk.at += head.span();
+        let (bytes, version, key) = (head.span(), head.version, &*walk.key);
+        let value = (!head.is_tombstone).then_some(&[][..]);
+        Some(Walked { at, bytes, hash, version, key, value })
     }
 
     /// The head of the record where a walk is, and the hash of its key, if it is sound, ends before the walk does, and was

@@ -95,7 +95,9 @@ fn a_sealed_run_is_sound_up_to_its_tail() {
             flip(&pool, places[record].at + 8 * word, 7 * word);
             assert!(is_corrupted(recover(&pool, 0, false)), "word {word} of record {record}");
             let (log, found, recovered) = recover(&pool, 0, true).unwrap();
-            assert_eq!((found.len(), recovered.damaged), (record, 1));
+            // Behind a damaged value the walk goes on; behind a damaged head nobody knows where.
+            let left = if word < 4 { record } else { 4 };
+            assert_eq!((found.len(), recovered.damaged), (left, 1));
             assert!(is_corrupted(read(
                 &log,
                 places[record].at,

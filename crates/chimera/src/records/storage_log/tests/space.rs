@@ -47,7 +47,7 @@ fn a_sealed_run_is_freed_with_its_last_reference_and_its_blocks_are_used_again()
     let (first, freed) = (&all[..11], log.freed());
     let bytes = 4 * (4096 - 64);
     let live_bytes = 40 * all[0].bytes;
-    let counts = LogCounts { runs: 4, bytes, live_bytes, replay_bytes: bytes };
+    let counts = LogCounts { runs: 4, bytes, live_bytes, dropped_bytes: 0, replay_bytes: bytes };
     assert_eq!(log.counts(), counts);
     for record in first {
         log.flushed(record.at);

@@ -1,0 +1,157 @@
+//! Stores of ChameleonDB: one fence for each write, and of persistent memory no more lines than it must read.
+
+use chimera::pmem::Operation;
+use chimera::{ChameleonOptions, Db, EngineKind, Options, Session};
+
+use super::lines::{Flushes, Once};
+use super::variable::key;
+use super::{Counted, assert_fences, assert_flushes, assert_untouched, counted, flushes};
+
+/// Bytes of a record of a key of 16 bytes and a value of 200, and of its tombstone.
+const RECORD: u64 = 24 + 16 + 200;
+const TOMBSTONE: u64 = 24 + 16;
+/// Where the first record of a run begins, in its first block.
+const FIRST: u64 = 128;
+
+fn open(change: impl FnOnce(ChameleonOptions) -> ChameleonOptions) -> Db<Counted> {
+    super::open(Options::new().engine(EngineKind::Chameleon).chameleon(change))
+}
+
+fn put(session: &mut Session<Counted>, numbers: std::ops::Range<u64>, is_new: bool, byte: u8) {
+    for number in numbers {
+        assert_eq!(session.put(&key(number, 16), &[byte; 200]).unwrap(), is_new);
+    }
+}
+
+/// The lines of so many records, one behind the other, each flushed by itself.
+fn lines(at: u64, count: u64, bytes: u64) -> Flushes {
+    let mut all = Flushes::default();
+    for number in 0..count {
+        all += Once::default().flush(at + number * bytes, bytes).flushes();
+    }
+    all
+}
+
+#[test]
+fn each_write_costs_one_fence_and_the_lines_of_its_record() {
+    const COUNT: u64 = 200;
+    // Neither a MemTable nor a run of the log is full by that.
+    let db = open(|chameleon| chameleon.shards(4));
+    let mut session = db.session();
+    put(&mut session, 0..1, true, 1);
+    let mut at = FIRST + RECORD;
+    let counters = counted(&db, Operation::Other, || put(&mut session, 1..COUNT, true, 1));
+    let insert = counters.of(Operation::Insert);
+    assert_fences(&counters, Operation::Insert, COUNT - 1, 1);
+    assert_flushes(&insert, lines(at, COUNT - 1, RECORD));
+    assert_eq!(insert.lines_read_demand, 0, "where there is no table nothing is read");
+    at += (COUNT - 1) * RECORD;
+
+    let counters = counted(&db, Operation::Other, || put(&mut session, 0..COUNT, false, 2));
+    assert_fences(&counters, Operation::Overwrite, COUNT, 1);
+    assert_flushes(&counters.of(Operation::Overwrite), lines(at, COUNT, RECORD));
+    at += COUNT * RECORD;
+
+    let counters = counted(&db, Operation::Other, || {
+        for number in 0..COUNT {
+            assert!(session.update(&key(number, 16), |value| value[0] = 3).unwrap());
+        }
+    });
+    assert_fences(&counters, Operation::Update, COUNT, 1);
+    assert_flushes(&counters.of(Operation::Update), lines(at, COUNT, RECORD));
+    at += COUNT * RECORD;
+
+    let counters = counted(&db, Operation::Other, || {
+        (0..COUNT).for_each(|number| assert!(session.delete(&key(number, 16)).unwrap()));
+    });
+    assert_fences(&counters, Operation::Delete, COUNT, 1);
+    assert_flushes(&counters.of(Operation::Delete), lines(at, COUNT, TOMBSTONE));
+}
+
+#[test]
+fn with_batches_a_fence_serves_many_writes() {
+    const COUNT: u64 = 180;
+    let db = open(|chameleon| chameleon.shards(4).log_batch_bytes(4096));
+    let mut session = db.session();
+    put(&mut session, 0..1, true, 1);
+    db.sync().unwrap();
+    let counters = counted(&db, Operation::Other, || put(&mut session, 1..COUNT + 1, true, 1));
+    // 18 records are the first that have 4096 bytes.
+    assert_eq!(counters.of(Operation::Insert).fences, COUNT / 18);
+    let counters = counted(&db, Operation::Other, || put(&mut session, 1000..1005, true, 1));
+    assert_untouched_media(&counters);
+    let counters = counted(&db, Operation::Other, || drop(session));
+    assert_eq!(counters.total().fences, 1, "what is pending");
+}
+
+fn assert_untouched_media(counters: &chimera::pmem::instrumented::Counters) {
+    let total = counters.total();
+    assert_eq!((total.fences, flushes(&total)), (0, Flushes::default()));
+}
+
+/// One shard of small tables: most keys are in the last one, some above it, some in the MemTable.
+fn with_tables() -> Db<Counted> {
+    let db = open(|chameleon| {
+        chameleon.shards(1).memtable_bytes(4096).levels(3).ratio(4).load_factors(0.75..=0.75)
+    });
+    put(&mut db.session(), 0..8_000, true, 1);
+    let stats = db.stats();
+    let chameleon = stats.chameleon().unwrap();
+    let has_upper = chameleon.level_tables.iter().all(|tables| *tables > 0);
+    assert!(chameleon.last_tables == 1 && has_upper, "{chameleon:?}");
+    db
+}
+
+#[test]
+fn a_put_of_a_new_key_reads_what_a_get_of_it_reads_and_no_record() {
+    let db = with_tables();
+    let mut session = db.session();
+    let numbers = 100_000..100_050;
+    let counters = counted(&db, Operation::Other, || {
+        for number in numbers.clone() {
+            assert!(session.get(&key(number, 16)).unwrap().is_none());
+        }
+    });
+    let missed = counters.of(Operation::Get).lines_read_demand;
+    // Chains of 8.5 slots on average, 4 to a line, in the last table alone.
+    assert!((50..50 * 5).contains(&missed), "{missed} lines of the last table");
+    let counters = counted(&db, Operation::Other, || put(&mut session, numbers.clone(), true, 1));
+    assert_eq!(counters.of(Operation::Insert).lines_read_demand, missed);
+    assert_eq!(counters.of(Operation::BlockHandOut).fences, 0, "the MemTable was not flushed");
+}
+
+#[test]
+fn a_get_looks_in_at_most_three_places() {
+    let db = with_tables();
+    let mut session = db.session();
+    let mut read = |numbers: std::ops::Range<u64>| {
+        let count = numbers.end - numbers.start;
+        let counters = counted(&db, Operation::Other, || {
+            for number in numbers {
+                assert!(session.get(&key(number, 16)).unwrap().is_some());
+            }
+        });
+        assert_untouched(&counters.total());
+        let get = counters.of(Operation::Get);
+        (get.lines_read_demand + get.lines_read_prefetched) as f64 / count as f64
+    };
+    // 240 bytes are 4 or 5 lines. What is in the MemTable or above the last table is found in DRAM.
+    let recent = read(7_900..8_000);
+    assert!((4.0..=5.0).contains(&recent), "{recent} lines");
+    // With 2.5 slots of the last table.
+    let old = read(0..100);
+    assert!((5.0..=6.5).contains(&old), "{old} lines");
+}
+
+#[test]
+fn what_changes_nothing_costs_nothing() {
+    let db = open(|chameleon| chameleon.shards(4));
+    let mut session = db.session();
+    put(&mut session, 0..10, true, 1);
+    let counters = counted(&db, Operation::Other, || {
+        assert!(session.get(&key(3, 16)).unwrap().is_some());
+        assert!(!session.delete(&key(99, 16)).unwrap());
+        assert!(session.update(&key(3, 16), |_| ()).unwrap());
+    });
+    assert_untouched(&counters.total());
+}
