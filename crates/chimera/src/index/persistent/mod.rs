@@ -2,6 +2,10 @@
 //!
 //! What stays in DRAM is rebuilt from a few words when a store is opened; no record is read for it.
 
+pub(crate) mod buckets;
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[allow(dead_code, unused_imports, reason = "the engine that uses it follows")]
+pub(crate) mod extendible_hash;
 pub(crate) mod partitioned_hash;
 #[cfg(feature = "chameleon-engine")]
 pub(crate) mod shard_manifest;
