@@ -22,7 +22,6 @@ pub(crate) mod persistent;
 #[allow(dead_code, unused_imports, reason = "the engine that uses it follows")]
 pub(crate) mod probing_table;
 #[cfg(all(feature = "chameleon-engine", not(loom)))]
-#[allow(dead_code, reason = "the engine that uses it follows")]
 pub(crate) mod robin_hood_table;
 pub mod volatile;
 

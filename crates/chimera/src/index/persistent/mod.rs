@@ -4,7 +4,6 @@
 
 pub(crate) mod buckets;
 #[cfg(all(feature = "chameleon-engine", not(loom)))]
-#[allow(dead_code, unused_imports, reason = "the engine that uses it follows")]
 pub(crate) mod extendible_hash;
 pub(crate) mod partitioned_hash;
 #[cfg(feature = "chameleon-engine")]
