@@ -28,8 +28,8 @@ pub(crate) struct Type;
 pub(crate) struct VolatileIndex(RobinHoodTable);
 
 /// log2 of the parts of the table, and of the slots of a part at first: 64 KiB in all.
-const PART_BITS: u32 = 10;
-const SLOT_BITS: u32 = 2;
+const PART_BITS: u32 = 8;
+const SLOT_BITS: u32 = 4;
 
 impl EngineType for Type {
     type Parameters = Parameters;

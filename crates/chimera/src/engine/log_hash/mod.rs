@@ -32,6 +32,8 @@ pub(super) mod pmem_hash;
 mod read;
 mod recovery;
 mod report;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use chimera_pmem::Pmem;
