@@ -169,6 +169,29 @@ fn room_that_was_reserved_is_there_and_can_be_given_up() {
 }
 
 #[test]
+fn an_answer_counts_only_if_nobody_has_changed_the_part_meanwhile() {
+    let table = table();
+    insert(&table, 5, 1).unwrap();
+    let find = |change: &dyn Fn()| {
+        table.find_once(5, &mut |found| {
+            change();
+            Probe::Found(found.location)
+        })
+    };
+    let found = Some(Probe::Found(slot(5, 1).location));
+    assert_eq!(find(&|| ()), found);
+    assert_eq!(find(&|| insert(&table, 6, 2).unwrap()), None);
+    assert_eq!(find(&|| assert!(table.replace(6, slot(6, 2).location, 24))), None);
+    assert_eq!(find(&|| assert!(table.remove(6, 24))), None);
+    assert_eq!(find(&|| table.grow(table.shape()).unwrap()), None);
+    assert_eq!(find(&|| insert(&table, 1 << 63, 2).unwrap()), found, "another part");
+    let guard = table.lock(6);
+    assert_eq!(find(&|| ()), None);
+    drop(guard);
+    assert_eq!(find(&|| ()), found);
+}
+
+#[test]
 fn readers_find_what_is_there_while_entries_move_and_the_table_grows() {
     let table = table();
     let (stay, is_over) = (200, AtomicBool::new(false));

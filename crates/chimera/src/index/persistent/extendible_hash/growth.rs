@@ -62,7 +62,7 @@ impl<P: Pmem> ExtendibleHash<P> {
     }
 
     /// Splits a segment in two by the next bit of its hashes.
-    fn split(&self, old: &Locked<'_>) -> Result<()> {
+    pub(super) fn split(&self, old: &Locked<'_>) -> Result<()> {
         self.ensure_deeper(old.prefix)?;
         let (lower, upper) = (old.prefix.half(0), old.prefix.half(1));
         let mut bytes = vec![0; self.slots_bytes() as usize];

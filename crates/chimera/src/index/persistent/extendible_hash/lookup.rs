@@ -86,12 +86,23 @@ impl<P: Pmem> ExtendibleHash<P> {
         probe: &mut impl FnMut(u64) -> Probe<T>,
     ) -> Option<Result<Option<T>>> {
         let Some(place) = self.place_of(hash) else { return Some(Ok(None)) };
+        self.find_in(&place, hash, probe)
+    }
+
+    /// As [`find_once`](Self::find_once), where the directory had this for the hash.
+    #[inline(always)]
+    pub(super) fn find_in<T>(
+        &self,
+        place: &Place,
+        hash: u64,
+        probe: &mut impl FnMut(u64) -> Probe<T>,
+    ) -> Option<Result<Option<T>>> {
         let Some(at) = place.at else {
-            return self.is_place(&place).then(|| self.judge(damaged_directory(place.word_at)));
+            return self.is_place(place).then(|| self.judge(damaged_directory(place.word_at)));
         };
         let lock = &self.stripe(at).lock;
         let version = lock.read_begin()?;
-        if !self.is_place(&place) {
+        if !self.is_place(place) {
             return None;
         }
         let probed = self.probe(at, hash, probe);
