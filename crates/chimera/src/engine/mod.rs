@@ -23,6 +23,8 @@ mod core;
 mod demand;
 mod dispatch;
 mod hikv;
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
+mod log_hash;
 mod options;
 mod report;
 pub(crate) mod shared;
@@ -54,6 +56,8 @@ pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
 pub use hikv::{Consistency, HikvInspect, HikvOptions, HikvStats};
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
+pub use log_hash::{LogHashInspect, LogHashOptions, LogHashStats};
 pub use options::Options;
 pub use report::{InspectReport, Stats};
 pub use viper::{
@@ -61,6 +65,8 @@ pub use viper::{
     ViperStats,
 };
 
+#[cfg(all(feature = "chameleon-engine", not(loom)))]
+use log_hash::{dram_hash, pmem_hash};
 use shared::client::Client;
 use shared::listing::Listed;
 use shared::maintenance::Step;
@@ -78,6 +84,14 @@ table::engines! { ($)
     /// ChameleonDB (EuroSys'21): a log and levels of hash tables in persistent memory, a bypass in DRAM
     #[cfg(all(feature = "chameleon-engine", not(loom)))]
     Chameleon = 3, "chameleon", chameleon { Chameleon: Chameleon }
+
+    /// ChameleonDB's comparison point `Pmem-Hash`: a log and an extendible hash in persistent memory
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    PmemHash = 4, "pmem-hash", pmem_hash { PmemHash: PmemHash }
+
+    /// ChameleonDB's comparison point `Dram-Hash`: a log in persistent memory, a hash table in DRAM
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    DramHash = 5, "dram-hash", dram_hash { DramHash: DramHash }
 
     /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock
     #[cfg(feature = "teaching-engine")]
@@ -108,6 +122,9 @@ pub(crate) trait EngineType {
 
     /// What its stores can do.
     const CAPABILITIES: Capabilities;
+
+    /// It is there to be compared with, not to be used: left out of lists of engines for users.
+    const IS_HIDDEN: bool = false;
 
     /// The store that the options ask for.
     ///

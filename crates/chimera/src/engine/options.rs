@@ -35,6 +35,8 @@ pub struct Options {
     pub(crate) hikv: HikvOptions,
     #[cfg(all(feature = "chameleon-engine", not(loom)))]
     pub(crate) chameleon: super::ChameleonOptions,
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    pub(crate) log_hash: super::LogHashOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
@@ -63,6 +65,8 @@ impl Default for Options {
             hikv: HikvOptions::default(),
             #[cfg(all(feature = "chameleon-engine", not(loom)))]
             chameleon: super::ChameleonOptions::default(),
+            #[cfg(all(feature = "chameleon-engine", not(loom)))]
+            log_hash: super::LogHashOptions::default(),
             sizes: None,
             segment_bytes: None,
             flush: true,
@@ -180,6 +184,17 @@ impl Options {
         change: impl FnOnce(super::ChameleonOptions) -> super::ChameleonOptions,
     ) -> Self {
         self.chameleon = change(self.chameleon);
+        self
+    }
+
+    /// Options of `pmem-hash` and `dram-hash` alone, changed by `change`. They have no effect on stores of other engines.
+    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[doc(hidden)]
+    pub fn log_hash(
+        mut self,
+        change: impl FnOnce(super::LogHashOptions) -> super::LogHashOptions,
+    ) -> Self {
+        self.log_hash = change(self.log_hash);
         self
     }
 

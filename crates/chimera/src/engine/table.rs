@@ -56,6 +56,13 @@ macro_rules! engines {
                 }
             }
 
+            /// Whether it is there to be compared with, not to be used: lists of engines for users leave it out.
+            pub fn is_hidden(self) -> bool {
+                match self {
+                    $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::IS_HIDDEN,)+
+                }
+            }
+
             /// Its steps on persistent memory, without those of the pool.
             pub(crate) fn own_sites(self) -> Vec<chimera_pmem::Site> {
                 match self { $(#[cfg($cfg)] Self::$kind => <$folder::Type as $crate::engine::EngineType>::sites(),)+ }
@@ -209,9 +216,10 @@ impl EngineKind {
         })
     }
 
-    /// The names of all engines, for help and messages.
+    /// The names of all engines but [hidden](Self::is_hidden) ones, for help and messages.
     pub fn names() -> String {
-        Self::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+        let shown = Self::ALL.iter().filter(|kind| !kind.is_hidden());
+        shown.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -249,6 +257,6 @@ mod tests {
         }
         assert!(EngineKind::from_code(0).is_err());
         let error = "best".parse::<EngineKind>().unwrap_err();
-        assert!(error.contains("viper"), "{error}");
+        assert!(error.contains("viper") && !error.contains("-hash"), "{error}");
     }
 }

@@ -16,6 +16,9 @@ pub(crate) struct Configuration {
     pub(crate) full_bytes: u64,
     /// Damage is found by checksums.
     has_checksums: bool,
+    /// What the store has is known from the whole log alone. So a delete is a record, which needs room; and what lies behind
+    /// damage in a run is not known, nor whether an older record was replaced.
+    is_replayed: bool,
 }
 
 /// Every configuration.
@@ -35,6 +38,10 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("chameleon", EngineKind::Chameleon, small_chameleon, 120 * 1024),
     #[cfg(feature = "chameleon-engine")]
     Configuration::new("chameleon-batched", EngineKind::Chameleon, small_batched, 120 * 1024),
+    #[cfg(feature = "chameleon-engine")]
+    Configuration::new("pmem-hash", EngineKind::PmemHash, small_log_hash, 60 * 1024),
+    #[cfg(feature = "chameleon-engine")]
+    Configuration::new("dram-hash", EngineKind::DramHash, small_log_hash, 60 * 1024).replayed(),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -42,6 +49,16 @@ pub(crate) const ALL: &[Configuration] = &[
 #[cfg(feature = "teaching-engine")]
 fn small_runs() -> Options {
     Options::new().segment_bytes(32 << 10).populate_ahead_bytes(0).reclaim_percent(0)
+}
+
+/// Segments of the index of 56 entries, eight runs of the log to a segment of the pool.
+#[cfg(feature = "chameleon-engine")]
+fn small_log_hash() -> Options {
+    Options::new()
+        .segment_bytes(32 << 10)
+        .populate_ahead_bytes(0)
+        .reclaim_percent(0)
+        .log_hash(|options| options.index_segment_bytes(1024).log_run_bytes(4096))
 }
 
 fn small_ordered() -> Options {
@@ -101,11 +118,16 @@ impl Configuration {
         small: fn() -> Options,
         full_bytes: u64,
     ) -> Self {
-        Self { name, engine, small, full_bytes, has_checksums: true }
+        Self { name, engine, small, full_bytes, has_checksums: true, is_replayed: false }
     }
 
     const fn without_checksums(self) -> Self {
         Self { has_checksums: false, ..self }
+    }
+
+    #[cfg(feature = "chameleon-engine")]
+    const fn replayed(self) -> Self {
+        Self { is_replayed: true, ..self }
     }
 
     /// Options for a small store.
@@ -153,6 +175,8 @@ impl Configuration {
     fn has(&self, need: &str) -> bool {
         let beside = [
             ("checksums", self.has_checksums),
+            ("room_to_delete", !self.is_replayed),
+            ("damage_is_contained", !self.is_replayed),
             ("another_engine", self.another_engine().is_some()),
         ];
         let mut all = self.capabilities().named().into_iter().chain(beside);

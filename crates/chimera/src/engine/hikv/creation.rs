@@ -8,6 +8,7 @@ use chimera_pmem::{CACHE_LINE, Site};
 use super::{Consistency, HikvOptions, steps};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
+use crate::index::persistent::buckets;
 use crate::index::persistent::partitioned_hash::{self, HashShape};
 use crate::pool::{BlockMap, Superblock, runs};
 use crate::records::{item_heap, key_dump, redo_log};
@@ -95,7 +96,8 @@ impl EngineType for Type {
     fn sites() -> Vec<Site> {
         let lists = [
             partitioned_hash::sites::ALL,
-            partitioned_hash::steps::ALL,
+            buckets::sites::ALL,
+            buckets::steps::ALL,
             item_heap::sites::ALL,
             item_heap::steps::ALL,
             redo_log::sites::ALL,

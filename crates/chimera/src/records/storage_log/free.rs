@@ -51,6 +51,11 @@ impl<P: Pmem> StorageLog<P> {
         })
     }
 
+    /// Whether `at` lies in a run of the log.
+    pub(crate) fn has_run_at(&self, at: u64) -> bool {
+        self.runs.slot_of(&self.pool.map, at).is_some()
+    }
+
     /// After recovery: a slot of the index refers to the record at `at`. Of the records that recovery found, the engine
     /// tells of a [drop](Self::dropped) only where it has counted the reference before.
     pub(crate) fn count_reference(&self, at: u64, bytes: u64) {

@@ -4,7 +4,7 @@ use chimera_pmem::{Extent, Pmem};
 
 use super::PartitionedHash;
 use super::segment::Segment;
-use super::slots::Slots;
+use crate::index::persistent::buckets::Slots;
 use crate::sync::VersionGuard;
 
 /// A segment whose lock is held.

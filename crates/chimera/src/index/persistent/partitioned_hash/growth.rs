@@ -3,10 +3,9 @@
 use chimera_pmem::{CACHE_LINE, Pmem};
 
 use super::changes::LockedSegment;
-use super::layout::{DEPTH_MAX, Prefix};
-use super::slots::Slot;
 use super::{PartitionedHash, no_memory, sites};
 use crate::index::OutOfSpace;
+use crate::index::persistent::buckets::{DEPTH_MAX, Prefix};
 use crate::pool::runs::Run;
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
@@ -57,22 +56,8 @@ impl<P: Pmem> PartitionedHash<P> {
     fn split(&self, old: &LockedSegment<'_>, prefix: Prefix) -> Result<()> {
         self.ensure_deeper(prefix)?;
         let (slots, upper) = (self.slots(old.segment), prefix.half(1));
-        let (mut bytes, mut moved) = (vec![0; self.slots_bytes()], 0);
-        for slot in 0..slots.count() {
-            let is_entry = match slots.read(slot) {
-                Slot::Entry { signature, .. } => upper.covers(signature),
-                Slot::Empty => false,
-                // Whose key it had is not known: in both halves it says that one is missing.
-                Slot::Damaged => {
-                    self.copy_slot(slots.offset(slot), slot, &mut bytes);
-                    false
-                }
-            };
-            if is_entry {
-                self.copy_slot(slots.offset(slot), slot, &mut bytes);
-                moved += 1;
-            }
-        }
+        let mut bytes = vec![0; self.slots_bytes()];
+        let moved = slots.copy_half(upper, &mut bytes);
         let run = self.take_segment(upper, &bytes)?;
         let new = self.pool.run_bytes(&run);
         let (at, lower) = (old.segment.at(), prefix.half(0));
@@ -86,15 +71,6 @@ impl<P: Pmem> PartitionedHash<P> {
         old.segment.set_prefix(lower);
         old.segment.set_entries(old.segment.entries().saturating_sub(moved));
         Ok(())
-    }
-
-    /// Copies the words of a slot to its place among the bytes of all slots.
-    fn copy_slot(&self, at: u64, slot: u32, bytes: &mut [u8]) {
-        let place = 16 * slot as usize;
-        for (word, bytes) in bytes[place..place + 16].chunks_mut(8).enumerate() {
-            let word = self.pool.pmem.load_u64(at + 8 * word as u64);
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
     }
 
     /// Bytes of the buckets of a segment.

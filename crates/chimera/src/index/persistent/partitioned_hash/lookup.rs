@@ -4,9 +4,9 @@ use chimera_pmem::Pmem;
 
 use super::PartitionedHash;
 use super::segment::Segment;
-use super::slots::Slot;
 use crate::index::Probe;
-use crate::types::error::{Error, Result};
+use crate::index::persistent::buckets::{Slot, damaged_slot};
+use crate::types::error::Result;
 
 /// What probing a window has found.
 enum Probed<T> {
@@ -109,9 +109,4 @@ impl<P: Pmem> PartitionedHash<P> {
         }
         damaged.map_or(Probed::Nothing, Probed::Damaged)
     }
-}
-
-#[cold]
-pub(super) fn damaged_slot(at: u64) -> Error {
-    Error::corrupted("an entry of the index is damaged", at)
 }

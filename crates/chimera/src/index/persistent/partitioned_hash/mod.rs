@@ -15,7 +15,7 @@
 //! - Each partition is an extendible hash of **segments** of a fixed size. A segment has the hashes that begin with its
 //!   *prefix*: the bits of its partition and more. A partition without keys has no segment.
 //! - Within a segment the low bits of a hash say which bucket is its *home*. An entry lies in the first free slot from
-//!   there on, within a *window* of [`WINDOW_BUCKETS`] buckets (MICA). Nothing is ever dropped: where the window is full
+//!   there on, within a *window* of [`WINDOW_BUCKETS`](super::buckets::WINDOW_BUCKETS) buckets (MICA). Nothing is ever dropped: where the window is full
 //!   the segment is split in two.
 //! - The **directory** of all partitions is in DRAM, and is rebuilt from the headers of the segments.
 //!
@@ -64,16 +64,14 @@
 //!
 //! # Cost
 //! An entry costs 1 line and 1 fence. A lookup that finds its key reads 1 to 2 lines on average, one that does not reads
-//! the [`WINDOW_BUCKETS`] of its window. A split costs a run (2 fences and the lines of a segment), 1 line and 1 fence.
+//! the [`WINDOW_BUCKETS`](super::buckets::WINDOW_BUCKETS) of its window. A split costs a run (2 fences and the lines of a segment), 1 line and 1 fence.
 
 mod changes;
 mod growth;
-mod layout;
 mod listing;
 mod lookup;
 mod recovery;
 mod segment;
-mod slots;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -82,6 +80,8 @@ use std::sync::Arc;
 
 use chimera_pmem::{CACHE_LINE, Pmem};
 
+pub(crate) use super::buckets::Batch;
+use super::buckets::{self, Slots};
 use crate::index::OutOfSpace;
 use crate::index::directory::Directory;
 use crate::pool::runs::Run;
@@ -89,9 +89,7 @@ use crate::pool::{BlockKind, Pool};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arena, VersionLock};
 use crate::types::error::{Error, Result};
-pub(crate) use listing::Batch;
 use segment::Segment;
-use slots::Slots;
 pub(crate) use walk::{FoundSlot, Walk};
 
 /// Where the index stores, flushes and fences.
@@ -101,27 +99,11 @@ pub(crate) mod sites {
         SEGMENT = "hash.segment";
         /// The word of a segment that was split.
         SPLIT = "hash.split", in_place;
-        /// An entry that is made, or its position when it is replaced.
-        ENTRY = "hash.entry", in_place;
-        /// An entry that is removed.
-        REMOVE = "hash.remove", in_place;
         /// The segments that recovery found, written back once more.
         FOUND = "hash.found", may_be_clean;
     }
 }
 
-/// Checks and steps that a tool can leave out.
-pub(crate) mod steps {
-    chimera_pmem::steps! {
-        /// The check of a slot.
-        SLOT_CHECK = "hash.step.slot_check";
-        /// That a slot which was split off is ignored.
-        FOREIGN = "hash.step.foreign";
-    }
-}
-
-/// Buckets in which an entry may lie, from its home on.
-pub(crate) const WINDOW_BUCKETS: u32 = 4;
 /// Most bits of a hash that choose a partition.
 pub(crate) const PARTITION_BITS_MAX: u32 = 10;
 /// Fewest bytes of a segment, with the pool's line and its own header: two buckets.
@@ -205,7 +187,7 @@ impl<P: Pmem> PartitionedHash<P> {
 
     /// Slots of each segment.
     pub(crate) fn slots_per_segment(&self) -> u32 {
-        self.buckets * slots::PER_BUCKET
+        self.buckets * buckets::PER_BUCKET
     }
 
     /// log2 of the entries of the directory.

@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use chimera_pmem::Pmem;
 
-use super::layout::Prefix;
 use super::segment::Segment;
-use super::slots::Slot;
-use super::{PartitionedHash, no_memory, sites, steps};
+use super::{PartitionedHash, no_memory, sites};
+use crate::index::persistent::buckets::Prefix;
 use crate::pool::runs::Run;
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
@@ -167,23 +166,8 @@ impl<P: Pmem> PartitionedHash<P> {
         &self,
         segment: &Segment,
         range: Range<u32>,
-        mut take: impl FnMut(u64, Option<(u64, u64)>),
+        take: impl FnMut(u64, Option<(u64, u64)>),
     ) {
-        let (slots, prefix) = (self.slots(segment), segment.prefix());
-        for slot in range {
-            let found = match slots.read(slot) {
-                Slot::Empty => continue,
-                Slot::Entry { signature, .. }
-                    if !prefix.covers(signature) && !self.pool.pmem.skips(steps::FOREIGN) =>
-                {
-                    continue;
-                }
-                Slot::Entry { signature, at } if slots.is_in_window(signature, slot) => {
-                    Some((signature, at))
-                }
-                Slot::Entry { .. } | Slot::Damaged => None,
-            };
-            take(slots.offset(slot), found);
-        }
+        self.slots(segment).each_found(range, segment.prefix(), take);
     }
 }

@@ -1,8 +1,7 @@
 //! [`Segment`]: what is known of a segment in DRAM.
 
-use super::layout::Prefix;
-use super::slots::PER_BUCKET;
 use super::{CACHE_LINE, SEGMENT_BYTES_MAX};
+use crate::index::persistent::buckets::{PER_BUCKET, Prefix};
 use crate::sync::VersionLock;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

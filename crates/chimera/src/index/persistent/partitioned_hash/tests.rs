@@ -147,7 +147,7 @@ fn windows_fill_well_before_a_segment_is_split() {
 fn keys_of_one_hash_have_their_places_until_a_window_is_full() {
     let pool = new_pool(1 << 20);
     let index = new_index(&pool, false);
-    let most = u64::from(WINDOW_BUCKETS * slots::PER_BUCKET);
+    let most = u64::from(buckets::WINDOW_BUCKETS * buckets::PER_BUCKET);
     for number in 0..most {
         insert(&index, 77, number).unwrap();
     }

@@ -8,7 +8,7 @@
 use chimera_pmem::Pmem;
 
 use super::PartitionedHash;
-use super::slots::PER_BUCKET;
+use crate::index::persistent::buckets::PER_BUCKET;
 
 /// Buckets that are walked at a time: readers and writers of their segment wait meanwhile.
 const BUCKETS: u32 = 16;

@@ -1,25 +1,28 @@
 //! [`Slots`]: the buckets of a segment, read and changed slot by slot.
 
+use std::ops::Range;
+
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::layout::{self, Prefix};
-use super::{WINDOW_BUCKETS, sites, steps};
+use super::{Batch, WINDOW_BUCKETS, sites, steps};
 use crate::pool::Pool;
+use crate::types::error::Error;
 
 /// Slots of a bucket.
-pub(super) const PER_BUCKET: u32 = (CACHE_LINE / SLOT_BYTES) as u32;
+pub(crate) const PER_BUCKET: u32 = (CACHE_LINE / SLOT_BYTES) as u32;
 const SLOT_BYTES: u64 = 16;
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(crate) enum Slot {
     Empty,
     Entry { signature: u64, at: u64 },
     Damaged,
 }
 
 /// The buckets of a segment.
-pub(super) struct Slots<'a, P: Pmem> {
+pub(crate) struct Slots<'a, P: Pmem> {
     pool: &'a Pool<P>,
     /// Offset of the first bucket.
     first: u64,
@@ -29,24 +32,24 @@ pub(super) struct Slots<'a, P: Pmem> {
 impl<'a, P: Pmem> Slots<'a, P> {
     /// Of the segment whose header lies at `at`.
     #[inline(always)]
-    pub(super) fn new(pool: &'a Pool<P>, at: u64, buckets: u32) -> Self {
+    pub(crate) fn new(pool: &'a Pool<P>, at: u64, buckets: u32) -> Self {
         Self { pool, first: at + CACHE_LINE, buckets }
     }
 
     /// All slots.
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.buckets * PER_BUCKET
     }
 
     /// Offset of a slot.
     #[inline(always)]
-    pub(super) fn offset(&self, slot: u32) -> u64 {
+    pub(crate) fn offset(&self, slot: u32) -> u64 {
         self.first + u64::from(slot) * SLOT_BYTES
     }
 
     /// The slots in which an entry of this hash may lie, the first one first.
     #[inline(always)]
-    pub(super) fn window(&self, hash: u64) -> impl Iterator<Item = u32> + use<P> {
+    pub(crate) fn window(&self, hash: u64) -> impl Iterator<Item = u32> + use<P> {
         let (count, first) = (self.buckets * PER_BUCKET, self.home(hash) * PER_BUCKET);
         let window = self.buckets.min(WINDOW_BUCKETS) * PER_BUCKET;
         (first..first + window).map(move |slot| if slot < count { slot } else { slot - count })
@@ -60,19 +63,19 @@ impl<'a, P: Pmem> Slots<'a, P> {
     }
 
     /// Whether an entry of this hash may lie in a slot.
-    pub(super) fn is_in_window(&self, hash: u64, slot: u32) -> bool {
+    pub(crate) fn is_in_window(&self, hash: u64, slot: u32) -> bool {
         let distance = (slot / PER_BUCKET + self.buckets - self.home(hash)) % self.buckets;
         distance < WINDOW_BUCKETS
     }
 
     #[inline(always)]
-    pub(super) fn signature(&self, slot: u32) -> u64 {
+    pub(crate) fn signature(&self, slot: u32) -> u64 {
         self.pool.pmem.load_u64(self.offset(slot))
     }
 
     /// What a slot holds.
     #[inline(always)]
-    pub(super) fn read(&self, slot: u32) -> Slot {
+    pub(crate) fn read(&self, slot: u32) -> Slot {
         let position = self.pool.pmem.load_u64(self.offset(slot) + 8);
         if position == 0 {
             return Slot::Empty;
@@ -93,7 +96,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     }
 
     /// The first slot in the window of a hash that can be filled: empty or foreign.
-    pub(super) fn free_slot(&self, hash: u64, prefix: Prefix) -> Option<u32> {
+    pub(crate) fn free_slot(&self, hash: u64, prefix: Prefix) -> Option<u32> {
         self.window(hash).find(|slot| match self.read(*slot) {
             Slot::Empty => true,
             Slot::Entry { signature, .. } => !prefix.covers(signature),
@@ -102,7 +105,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     }
 
     /// The slot of the entry of a hash that leads to `at`.
-    pub(super) fn find(&self, hash: u64, at: u64) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64, at: u64) -> Option<u32> {
         let wanted = Slot::Entry { signature: hash, at };
         self.window(hash).find(|slot| self.signature(*slot) == hash && self.read(*slot) == wanted)
     }
@@ -114,7 +117,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     ///
     /// # Cost
     /// 1 line, 1 fence.
-    pub(super) fn fill(&self, slot: u32, hash: u64, record: Extent) {
+    pub(crate) fn fill(&self, slot: u32, hash: u64, record: Extent) {
         let slot_at = self.offset(slot);
         if self.pool.pmem.load_u64(slot_at + 8) != 0 {
             self.pool.pmem.store_u64(slot_at + 8, 0, sites::ENTRY);
@@ -130,7 +133,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     ///
     /// # Cost
     /// 1 line, 1 fence.
-    pub(super) fn lead(&self, slot: u32, hash: u64, record: Extent) {
+    pub(crate) fn lead(&self, slot: u32, hash: u64, record: Extent) {
         let slot_at = self.offset(slot);
         let position = layout::position(hash, record.offset());
         self.pool.pmem.publish(slot_at + 8, position, &[record], sites::ENTRY);
@@ -145,11 +148,81 @@ impl<'a, P: Pmem> Slots<'a, P> {
     ///
     /// # Cost
     /// 1 line, 1 fence.
-    pub(super) fn clear(&self, slot: u32) {
+    pub(crate) fn clear(&self, slot: u32) {
         let slot_at = self.offset(slot);
         self.pool.pmem.store_u64(slot_at + 8, 0, sites::REMOVE);
         self.pool.pmem.store_u64(slot_at, 0, sites::REMOVE);
         self.pool.pmem.flush(self.pool.extent(slot_at, SLOT_BYTES), sites::REMOVE);
         self.pool.pmem.fence(sites::REMOVE);
     }
+
+    /// Hands the entries in some slots to `take`, but for foreign ones, and the slots that are damaged, without an entry;
+    /// each with its offset.
+    pub(crate) fn each_found(
+        &self,
+        range: Range<u32>,
+        prefix: Prefix,
+        mut take: impl FnMut(u64, Option<(u64, u64)>),
+    ) {
+        for slot in range {
+            let found = match self.read(slot) {
+                Slot::Empty => continue,
+                Slot::Entry { signature, .. }
+                    if !prefix.covers(signature) && !self.pool.pmem.skips(steps::FOREIGN) =>
+                {
+                    continue;
+                }
+                Slot::Entry { signature, at } if self.is_in_window(signature, slot) => {
+                    Some((signature, at))
+                }
+                Slot::Entry { .. } | Slot::Damaged => None,
+            };
+            take(self.offset(slot), found);
+        }
+    }
+
+    /// Puts the entries from hash `from` on into `batch`, but for foreign ones, and what is damaged: slots, and the word of
+    /// the segment at `at`.
+    pub(crate) fn list(&self, at: u64, prefix: Prefix, from: u64, batch: &mut Batch) {
+        batch.clear();
+        if self.pool.pmem.load_u64(at) != prefix.encode(at) {
+            batch.damages.push(at);
+        }
+        for slot in 0..self.count() {
+            match self.read(slot) {
+                Slot::Entry { signature, at } if signature >= from && prefix.covers(signature) => {
+                    batch.entries.push((signature, at));
+                }
+                Slot::Damaged => batch.damages.push(self.offset(slot)),
+                Slot::Empty | Slot::Entry { .. } => {}
+            }
+        }
+        batch.entries.sort_unstable();
+        batch.next = prefix.range().1.checked_add(1);
+    }
+
+    /// Copies the slots that go with half of a segment's hashes to their places among the bytes of all slots. A slot that is
+    /// damaged goes with both halves: whose key it had is not known. How many entries were copied.
+    pub(crate) fn copy_half(&self, half: Prefix, bytes: &mut [u8]) -> u32 {
+        let mut moved = 0;
+        for slot in 0..self.count() {
+            let is_entry = match self.read(slot) {
+                Slot::Entry { signature, .. } if half.covers(signature) => true,
+                Slot::Entry { .. } | Slot::Empty => continue,
+                Slot::Damaged => false,
+            };
+            moved += u32::from(is_entry);
+            let place = SLOT_BYTES as usize * slot as usize;
+            let words = bytes[place..place + SLOT_BYTES as usize].chunks_mut(8);
+            for (at, bytes) in (self.offset(slot)..).step_by(8).zip(words) {
+                bytes.copy_from_slice(&self.pool.pmem.load_u64(at).to_le_bytes());
+            }
+        }
+        moved
+    }
+}
+
+#[cold]
+pub(crate) fn damaged_slot(at: u64) -> Error {
+    Error::corrupted("an entry of the index is damaged", at)
 }

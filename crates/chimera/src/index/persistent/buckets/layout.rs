@@ -5,7 +5,7 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const OTHER_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Most leading bits that the hashes of a segment have in common.
-pub(super) const DEPTH_MAX: u32 = 42;
+pub(crate) const DEPTH_MAX: u32 = 42;
 
 const DEPTH_BITS: u32 = 6;
 const CHECK_SHIFT: u32 = 48;
@@ -22,37 +22,37 @@ fn check(one: u64, other: u64) -> u64 {
 
 /// Which hashes a segment has: those whose leading `depth` bits are `prefix`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Prefix {
-    pub(super) prefix: u64,
-    pub(super) depth: u32,
+pub(crate) struct Prefix {
+    pub(crate) prefix: u64,
+    pub(crate) depth: u32,
 }
 
 impl Prefix {
     /// Whether a hash begins with it.
     #[inline(always)]
-    pub(super) fn covers(self, hash: u64) -> bool {
+    pub(crate) fn covers(self, hash: u64) -> bool {
         self.prefix == hash.checked_shr(u64::BITS - self.depth).unwrap_or(0)
     }
 
     /// The lowest hash, and the highest.
-    pub(super) fn range(self) -> (u64, u64) {
+    pub(crate) fn range(self) -> (u64, u64) {
         let first = self.prefix.checked_shl(u64::BITS - self.depth).unwrap_or(0);
         (first, first | u64::MAX.checked_shr(self.depth).unwrap_or(0))
     }
 
     /// The half of its hashes with `bit` behind the prefix.
-    pub(super) fn half(self, bit: u64) -> Self {
+    pub(crate) fn half(self, bit: u64) -> Self {
         Self { prefix: self.prefix << 1 | bit, depth: self.depth + 1 }
     }
 
     /// The word of a segment whose header lies at `at`.
-    pub(super) fn encode(self, at: u64) -> u64 {
+    pub(crate) fn encode(self, at: u64) -> u64 {
         let low = u64::from(self.depth) | self.prefix << DEPTH_BITS;
         low | check(low, at) << CHECK_SHIFT
     }
 
     /// What the word of a segment at `at` says, unless it is damaged.
-    pub(super) fn decode(word: u64, at: u64) -> Option<Self> {
+    pub(crate) fn decode(word: u64, at: u64) -> Option<Self> {
         let low = word & LOW;
         let found = Self { depth: low as u32 & ((1 << DEPTH_BITS) - 1), prefix: low >> DEPTH_BITS };
         let is_sound = word == found.encode(at)
@@ -64,7 +64,7 @@ impl Prefix {
 
 /// The word of a slot with this signature that leads to offset `at`, which is not 0 and below 2^48.
 #[inline(always)]
-pub(super) fn position(signature: u64, at: u64) -> u64 {
+pub(crate) fn position(signature: u64, at: u64) -> u64 {
     debug_assert!(0 < at && at <= LOW, "an offset of 48 bits");
     // Without the lowest bit, to make room for that of the occupied slot.
     at | check(signature, at) >> 1 << CHECK_SHIFT | OCCUPIED
@@ -72,13 +72,13 @@ pub(super) fn position(signature: u64, at: u64) -> u64 {
 
 /// The offset that a position leads to, which is not 0, unless the slot is damaged.
 #[inline(always)]
-pub(super) fn offset(signature: u64, position_word: u64) -> Option<u64> {
+pub(crate) fn offset(signature: u64, position_word: u64) -> Option<u64> {
     let at = position_word & LOW;
     (at > 0 && position(signature, at) == position_word).then_some(at)
 }
 
 /// The offset that a position leads to, whatever its check.
-pub(super) fn unchecked_offset(position_word: u64) -> u64 {
+pub(crate) fn unchecked_offset(position_word: u64) -> u64 {
     position_word & LOW
 }
 

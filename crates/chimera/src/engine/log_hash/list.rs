@@ -1,0 +1,138 @@
+//! Listings and verification: every record, in the order of the hashes of keys. A *position* is a hash.
+
+use chimera_pmem::Pmem;
+
+use super::index::LogIndex;
+use super::{LogHash, LogHashClient};
+use crate::engine::shared::listing::Listed;
+use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::index::persistent::buckets::Batch;
+use crate::types::check::CheckReport;
+use crate::types::error::{Error, Result};
+
+/// Hashes after which a step of verification ends.
+const STEP_HASHES: usize = 64;
+
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
+impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+    /// See [`Engine::list`](crate::engine::Engine::list). What of a part was there when the listing came to it is read
+    /// hash by hash; a key that is gone by then is left out.
+    pub(super) fn list_from(
+        &self,
+        client: &mut LogHashClient,
+        from: u64,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<()> {
+        let (mut batch, mut next) = (Batch::default(), Some(from));
+        while let Some(from) = next {
+            self.index.list(from, &mut batch);
+            next = batch.next;
+            if let (Some(at), false) = (batch.damages.first(), self.salvages) {
+                return Err(Error::corrupted("a part of the index is damaged", *at));
+            }
+            for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
+                if !self.list_hash(client, alike[0].0, &mut take)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the records of all keys of a hash to `take`, as long as it says `true`.
+    fn list_hash(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        take: &mut impl FnMut(&Listed<'_>) -> bool,
+    ) -> Result<bool> {
+        let mut damage = None;
+        let records = self.read_alike(&mut client.shared.value, hash, |at| {
+            damage.get_or_insert(at);
+        })?;
+        if let (Some(at), false) = (damage, self.salvages) {
+            return Err(Error::corrupted("a record of the log is damaged", at));
+        }
+        let count = records.len();
+        for (number, (key, value)) in records.into_iter().enumerate() {
+            let done_below = hash.saturating_add(u64::from(number + 1 == count));
+            let listed = Listed { key: &key, value: &value, position: hash, done_below };
+            let goes_on = take(&listed);
+            // To be used again.
+            client.shared.value = value;
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The records of all keys of a hash, as they are at one moment. `damaged` is told of records that are damaged. `buffer`
+    /// becomes a part of the first record.
+    fn read_alike(
+        &self,
+        buffer: &mut Vec<u8>,
+        hash: u64,
+        mut damaged: impl FnMut(u64),
+    ) -> Result<Vec<Pair>> {
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let mut records = Vec::new();
+        for at in self.find_alike(hash)? {
+            let (mut key, mut value) = (Vec::new(), std::mem::take(buffer));
+            let record = self.log.decode(at);
+            if let Some(record) = &record {
+                self.log.read_key(record, &mut key);
+            }
+            let is_of_hash = record.is_some() && self.core.hash.of(&key) == hash;
+            if is_of_hash && self.read_found(at, hash, &mut value).is_ok() {
+                records.push((key, value));
+            } else {
+                damaged(at);
+            }
+        }
+        Ok(records)
+    }
+
+    /// Verifies some entries, with their records; at the end of a part of the index also what of it is no entry.
+    pub(super) fn check_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        let (mut batch, mut buffer) = (Batch::default(), Vec::new());
+        self.index.list(from.next, &mut batch);
+        let mut next = batch.next;
+        for (number, alike) in batch.entries.chunk_by(|one, other| one.0 == other.0).enumerate() {
+            if number == STEP_HASHES {
+                next = Some(alike[0].0);
+                break;
+            }
+            self.check_hash(alike[0].0, &mut buffer, report);
+        }
+        if next == batch.next {
+            for at in batch.damages {
+                report.damage(at, "a part of the index is damaged".to_owned());
+            }
+        }
+        let Some(next) = next else {
+            report.blocks += self.core.pool.used_blocks();
+            return Scrubbed::Done;
+        };
+        let done = report.index_entries;
+        Scrubbed::More { next: Point { part: 0, next }, done, whole: self.index.len().max(done) }
+    }
+
+    /// Verifies the entries of a hash.
+    fn check_hash(&self, hash: u64, buffer: &mut Vec<u8>, report: &mut CheckReport) {
+        let mut damages = Vec::new();
+        // A damaged slot is reported with its part of the index.
+        let records = self.read_alike(buffer, hash, |at| damages.push(at)).unwrap_or_default();
+        report.records += records.len() as u64;
+        report.index_entries += (records.len() + damages.len()) as u64;
+        for (key, value) in records {
+            report.bytes += (key.len() + value.len()) as u64;
+            *buffer = value;
+        }
+        for at in damages {
+            report.damage(at, "a record of the log is damaged".to_owned());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Lookups: without a lock, validated by the index.
+//!
+//! # Why a value is whole, also where its sum is not verified
+//! A reader takes an answer only if its part of the index was the same all the time, and no run of the log was freed
+//! meanwhile. Then the entry led to the record all the time, and the record was what it had been written to be: records never
+//! change.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::index::LogIndex;
+use super::{LogHash, LogHashClient};
+use crate::index::Probe;
+use crate::types::error::{Error, Result};
+
+/// Attempts without a lock.
+const ATTEMPTS: u32 = 8;
+
+/// What the index had of a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Old {
+    pub(super) at: u64,
+}
+
+impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+    /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
+    /// there is none.
+    #[inline]
+    pub(super) fn get_in_turn(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool> {
+        let sum = self.core.verify_reads.is_turn(&mut client.shared.gets_left);
+        self.read_value(client, hash, key, sum)
+    }
+
+    /// Reads the value of `key` into the client's buffer, and verifies it, its sum only if `sum`. `false` when there is
+    /// none.
+    pub(super) fn read_value(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        sum: bool,
+    ) -> Result<bool> {
+        let _booked = self.core.book(Operation::Get, client.shared.number);
+        let value = &mut client.shared.value;
+        let mut probe = |at| match self.log.read(at, (hash, key), value, sum) {
+            Ok(Some(_)) => Probe::Found(Ok(())),
+            Ok(None) => Probe::NotThis,
+            Err(error) => self.judge(error),
+        };
+        for attempt in 0..ATTEMPTS {
+            let freed = self.log.freed();
+            if let Some(outcome) = self.index.find_once(hash, &mut probe)
+                && self.log.is_unchanged(freed)
+            {
+                return outcome?.transpose().map(|found| found.is_some());
+            }
+            self.core.pool.pmem.operation_rereads();
+            self.core.environment().relax(attempt);
+        }
+        // Other keys of this part of the index are written so often, or the value is so large, that there is no moment in
+        // which it stays as it is. That of this key stays while it is locked.
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(false) };
+        self.read_found(old.at, hash, &mut client.shared.value).map(|()| true)
+    }
+
+    /// Reads and verifies the value of a record that the caller knows to be the right one.
+    pub(super) fn read_found(&self, at: u64, hash: u64, value: &mut Vec<u8>) -> Result<()> {
+        let damaged = || Error::corrupted("a record of the log is damaged", at);
+        let record = self.log.decode(at).ok_or_else(damaged)?;
+        let summed = self.log.read_summed(&record, value);
+        if self.log.is_sound(&record, hash, Some(summed)) { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// Looks for the entry of `key`, whose lock the caller holds, and counts those of other keys that have its hash and
+    /// come before it.
+    #[inline]
+    pub(super) fn find_locked(&self, hash: u64, key: &[u8]) -> Result<(Option<Old>, u32)> {
+        let mut attempt = 0;
+        loop {
+            let mut alike = 0;
+            let outcome =
+                self.index.find_once(hash, &mut |at| match self.log.find(at, hash, key) {
+                    Ok(Some(_)) => Probe::Found(Ok(Old { at })),
+                    Ok(None) => {
+                        alike += 1;
+                        Probe::NotThis
+                    }
+                    Err(error) => self.judge(error),
+                });
+            if let Some(outcome) = outcome {
+                return outcome?.transpose().map(|old| (old, alike));
+            }
+            self.core.pool.pmem.operation_rereads();
+            self.core.environment().relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// The positions of all records of this hash, whose keys the caller has locked.
+    pub(super) fn find_alike(&self, hash: u64) -> Result<Vec<u64>> {
+        let mut attempt = 0;
+        loop {
+            let mut all = Vec::new();
+            let outcome = self.index.find_once(hash, &mut |at| {
+                all.push(at);
+                Probe::<()>::NotThis
+            });
+            if let Some(outcome) = outcome {
+                return outcome.map(|_| all);
+            }
+            self.core.environment().relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// What a lookup makes of damage.
+    #[cold]
+    fn judge<T>(&self, error: Error) -> Probe<Result<T>> {
+        if self.salvages { Probe::NotThis } else { Probe::Found(Err(error)) }
+    }
+}

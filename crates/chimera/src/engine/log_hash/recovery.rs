@@ -1,0 +1,105 @@
+//! Recovery: a durable index is taken as it is, and its entries are counted; another one is made of the whole log.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::index::LogIndex;
+use super::{LOG, LogHash};
+use crate::engine::Options;
+use crate::pool::runs::FoundRun;
+use crate::records::key_hash::KeyHash;
+use crate::records::storage_log::StorageLog;
+use crate::types::error::{Error, Result};
+use crate::types::stats::RecoveryStats;
+
+/// What was found damaged.
+#[derive(Debug, Default)]
+struct Damages {
+    /// Parts of the pool or of the index.
+    lost: u64,
+    records: u64,
+    first: Option<(u64, &'static str)>,
+}
+
+impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+    /// Makes the store ready.
+    pub(super) fn recover(&mut self, options: &Options) -> Result<RecoveryStats> {
+        let (pool, salvage) = (self.core.pool.clone(), options.pool.salvage);
+        let verifies = options.verify_at_open.unwrap_or(salvage);
+        pool.pmem.operation_begin(Operation::Recovery, 0);
+        let recovered = self.recover_all(salvage, verifies);
+        pool.pmem.operation_acknowledge();
+        let Damages { lost, records, .. } = recovered?;
+        if lost > 0 {
+            self.core.poison.poison("a part of the index or of the log is missing");
+        }
+        if let Some(progress) = &options.progress {
+            progress(pool.used_blocks(), pool.used_blocks());
+        }
+        Ok(RecoveryStats {
+            blocks_scanned: pool.used_blocks(),
+            records: self.index.len(),
+            records_damaged: records + lost,
+            threads: 1,
+            ..RecoveryStats::default()
+        })
+    }
+
+    fn recover_all(&mut self, salvage: bool, verifies: bool) -> Result<Damages> {
+        let (pool, mut log, mut damages) = (self.core.pool.clone(), Vec::new(), Damages::default());
+        pool.recover_runs(I::KINDS, salvage, |run| {
+            match run {
+                FoundRun::InUse(run) if run.is(LOG) => log.push(run),
+                FoundRun::InUse(run) => self.index.adopt(run),
+                FoundRun::Damaged(_) => damages.lost += 1,
+            }
+            Ok(())
+        })?;
+        let found = self.index.arrange()?;
+        damages.lost += found.damages;
+        if !pool.read_only && damages.lost == 0 {
+            found.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
+        }
+        let recovered = self.log.recover(log, salvage, |replayed| {
+            self.versions.note(replayed.hash, replayed.version);
+            // With a durable index, what no entry leads to does not count, and replay need not look at it again.
+            self.index.replay(&self.log, &replayed).map(|()| !I::IS_DURABLE)
+        })?;
+        self.replayed_bytes = recovered.bytes;
+        damages.records += recovered.damaged;
+        let (log, hash, mut value) = (&self.log, self.core.hash, Vec::new());
+        self.index.complete(|slot_at, entry| {
+            let placed = entry.filter(|(_, at)| log.has_run_at(*at));
+            let Some((key_hash, at)) = placed else {
+                damages.lost += 1;
+                damages.first.get_or_insert((slot_at, "an entry of the index is damaged"));
+                return false;
+            };
+            let is_sound = !verifies || is_sound(log, hash, (key_hash, at), &mut value);
+            if !is_sound {
+                damages.records += 1;
+                damages.first.get_or_insert((at, "a record of the log is damaged"));
+            }
+            is_sound
+        });
+        match damages.first {
+            Some((at, what)) if !salvage => Err(Error::corrupted(what, at)),
+            _ => Ok(damages),
+        }
+    }
+}
+
+/// Whether the record at a position is as it was written, for a key of this hash.
+fn is_sound<P: Pmem>(
+    log: &StorageLog<P>,
+    key_hash: KeyHash,
+    (hash, at): (u64, u64),
+    buffer: &mut Vec<u8>,
+) -> bool {
+    log.decode(at).is_some_and(|record| {
+        log.read_key(&record, buffer);
+        key_hash.of(buffer) == hash && {
+            let summed = log.read_summed(&record, buffer);
+            log.is_sound(&record, hash, Some(summed))
+        }
+    })
+}

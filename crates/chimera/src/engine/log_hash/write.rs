@@ -1,0 +1,140 @@
+//! Puts, updates and deletes. The order of steps is argued in docs/DURABILITY.md.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::index::LogIndex;
+use super::read::Old;
+use super::{ALIKE_MAX, LogHash, LogHashClient};
+use crate::engine::KeyChange;
+use crate::engine::shared::client::Written;
+use crate::records::storage_log::{Appended, NewRecord};
+use crate::types::error::{Error, Result};
+use crate::types::swap::Swap;
+
+impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+    /// Stores `value` under `key`; tells whether the key is new.
+    pub(super) fn put_value(
+        &self,
+        client: &mut LogHashClient,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.limits.check_key(key)?;
+        self.limits.check_value(value)?;
+        self.core.poison.check()?;
+        let booked = self.core.book(Operation::Insert, client.shared.number);
+        let hash = self.core.hash.of(key);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let (old, alike) = self.find_locked(hash, key)?;
+        if old.is_some() {
+            booked.is(Operation::Overwrite);
+        } else if alike > ALIKE_MAX {
+            return Err(Error::KeyCollisions);
+        }
+        self.write(client, hash, key, value, old)?;
+        Ok(old.is_none())
+    }
+
+    /// Appends a record of `key`, whose lock the caller holds, and makes the index lead to it.
+    ///
+    /// # Durability
+    /// The record, and with a durable index its entry, are durable on return.
+    ///
+    /// # Cost
+    /// The lines of the record, 1 fence; with a durable index 1 line and 1 fence more.
+    fn write(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        old: Option<Old>,
+    ) -> Result<()> {
+        let Some(old) = old else {
+            self.index.reserve(hash)?;
+            let appended = self.append(client, hash, key, Some(value));
+            let record = appended.inspect_err(|_| self.index.release(hash))?;
+            self.core.changes.tell(key, KeyChange::Inserted);
+            let entered = self.index.insert(hash, record);
+            self.settle(record);
+            return entered.inspect_err(|_| self.core.changes.tell(key, KeyChange::Removed));
+        };
+        let record = self.append(client, hash, key, Some(value))?;
+        let is_changed = self.index.swap(hash, old.at, record)?;
+        self.settle(record);
+        if !is_changed {
+            return Err(lost_entry(old));
+        }
+        self.core.changes.tell(key, KeyChange::Replaced);
+        Ok(())
+    }
+
+    #[inline]
+    fn append(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<Appended> {
+        let version = self.versions.next(hash);
+        self.log.append(&mut client.appender, &NewRecord { hash, version, key, value })
+    }
+
+    /// The entry of a record is durable, or there is none: with a durable index, replay need not look at the record.
+    #[inline]
+    fn settle(&self, record: Appended) {
+        if I::IS_DURABLE {
+            self.log.flushed(record.at);
+        }
+    }
+
+    /// See [`Engine::replace`](crate::engine::Engine::replace).
+    pub(super) fn replace_value(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        let _booked = self.core.book(Operation::Update, client.shared.number);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        self.read_found(old.at, hash, &mut client.shared.value)?;
+        if client.shared.value != expected {
+            return Ok(Swap::Different);
+        }
+        client.shared.written = if new == expected { Written::Nothing } else { Written::Anew };
+        if new != expected {
+            self.write(client, hash, key, new, Some(old))?;
+        }
+        Ok(Swap::Swapped)
+    }
+
+    /// Removes `key`; tells whether it was there.
+    pub(super) fn remove(&self, client: &mut LogHashClient, key: &[u8]) -> Result<bool> {
+        self.limits.check_key(key)?;
+        let _booked = self.core.book(Operation::Delete, client.shared.number);
+        let hash = self.core.hash.of(key);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(false) };
+        if !I::IS_DURABLE {
+            self.append(client, hash, key, None)?;
+        }
+        if !self.index.remove(hash, old.at)? {
+            return Err(lost_entry(old));
+        }
+        self.core.changes.tell(key, KeyChange::Removed);
+        Ok(true)
+    }
+}
+
+/// The entry of a key was changed while the key was locked: by nobody.
+#[cold]
+fn lost_entry(old: Old) -> Error {
+    Error::corrupted("the entry of the index that led to a record has changed", old.at)
+}
