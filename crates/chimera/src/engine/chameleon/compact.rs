@@ -8,12 +8,11 @@ use super::options::Compaction;
 use super::shard::{Locked, Work};
 use super::{Chameleon, TABLE, blocks_for, sites};
 use crate::index::Probe;
-use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, TableAt};
+use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, ShardTables, TableAt};
 use crate::index::probing_table::{
     self, Image, MergeOwner, PersistentTable, Slot, Source, TABLE_ALIGN, VolatileTable, merge_last,
     slots_for,
 };
-use crate::pool::runs::Run;
 use crate::types::error::Result;
 
 /// Of a table of the last level so many slots out of 100 are in use when it is made.
@@ -119,43 +118,24 @@ impl<P: Pmem> Chameleon<P> {
         let mut dropped = Dropped { engine: self, slots: Vec::new() };
         let written = self.write_last(shard, work, &mut images, &mut dropped);
         self.index.put_images(images);
-        let (last, old) = match written {
-            Ok(written) => written,
-            Err(error) => {
-                self.index.give_back_bypass(spare);
-                return Err(error);
-            }
-        };
-        let slots = dropped.slots;
-        let mut tables = work.current.tables;
-        (tables.last, tables.dumps) = (last, [None; DUMPS_MAX]);
-        tables.levels.iter_mut().for_each(|level| level.tables = 0);
-        let staged = self.index.manifest.stage(shard, &work.current, tables);
-        self.core.pool.pmem.fence(sites::TABLES);
-        self.index.manifest.publish(shard, &staged);
-        work.current = staged;
-        let full = self.index.shard(shard).bypass();
-        let writing = self.lock_to_look(shard);
-        self.index.shard(shard).change(work, &writing, |shard| {
-            shard.set_tables(&tables);
-            shard.set_bypass(spare);
-        });
-        drop(writing);
-        self.index.give_back_bypass(full);
-        for slot in slots {
-            self.drop_slot(slot);
-        }
-        old.into_iter().try_for_each(|run| self.core.pool.free_run(run))
+        let last = written.inspect_err(|_| self.index.give_back_bypass(spare))?;
+        let (slots, before) = (dropped.slots, work.current.tables);
+        let tables = ShardTables { last, dumps: [None; DUMPS_MAX], ..before };
+        self.replace_bypass(shard, work, tables, spare);
+        slots.into_iter().for_each(|slot| self.drop_slot(slot));
+        let old = before.dumps.into_iter().flatten().chain(before.last);
+        let runs: Vec<_> = old.filter_map(|table| self.table_runs.take(table.at)).collect();
+        runs.into_iter().try_for_each(|run| self.core.pool.free_run(run))
     }
 
-    /// Writes a new last table. Where it lies, if it has any entry, and the runs of the tables that it replaces.
+    /// Writes a new last table. Where it lies, if it has any entry.
     fn write_last(
         &self,
         shard: u32,
-        work: &mut Locked<'_, Work>,
+        work: &Locked<'_, Work>,
         [image, scratch]: &mut [Image; 2],
         dropped: &mut Dropped<'_, P>,
-    ) -> Result<(Option<TableAt>, Vec<Run>)> {
+    ) -> Result<Option<TableAt>> {
         let (pmem, upper) = (&self.core.pool.pmem, self.index.shape.upper_levels());
         let tables = work.current.tables;
         let bypass = self.index.bypass(shard);
@@ -173,25 +153,52 @@ impl<P: Pmem> Chameleon<P> {
         let slots_for_last =
             |entries: u32| slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(slots);
         merge_last(pmem, &sources, slots, slots_for_last, [image, scratch], dropped)?;
-        let old: Vec<_> = tables.dumps.into_iter().flatten().chain(tables.last).collect();
-        let mut place = None;
-        if image.len() > 0 {
-            let run = self
-                .core
-                .pool
-                .take_bare_run(TABLE, blocks_for(&self.core.pool, image.bytes() + TABLE_ALIGN))?;
-            let at = self.core.pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
-            let table = TableAt { at, bytes: image.bytes() };
-            image.write(
-                pmem,
-                self.index.extent(table),
-                owner(shard, upper),
-                probing_table::sites::TABLE,
-            );
-            self.table_runs.put(at, run);
-            place = Some(table);
+        if image.len() == 0 {
+            return Ok(None);
         }
-        Ok((place, old.iter().filter_map(|table| self.table_runs.take(table.at)).collect()))
+        self.write_table(image, owner(shard, upper)).map(Some)
+    }
+
+    /// Writes a table to a run of its own. The caller fences.
+    pub(super) fn write_table(&self, image: &mut Image, owner: u64) -> Result<TableAt> {
+        let pool = &self.core.pool;
+        let run = pool.take_bare_run(TABLE, blocks_for(pool, image.bytes() + TABLE_ALIGN))?;
+        let at = pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
+        let table = TableAt { at, bytes: image.bytes() };
+        image.write(&pool.pmem, self.index.extent(table), owner, probing_table::sites::TABLE);
+        self.table_runs.put(at, run);
+        Ok(table)
+    }
+
+    /// Puts tables in force that have all that the bypass index and the levels above the last one have: `spare` takes the
+    /// place of the bypass index, and the levels are empty.
+    pub(super) fn replace_bypass(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        mut tables: ShardTables,
+        spare: u32,
+    ) {
+        // No table refers to what is not durable, and none is without what that has superseded.
+        self.log.sync_all();
+        tables.levels.iter_mut().for_each(|level| level.tables = 0);
+        if let Some(ahead) = work.ahead {
+            (tables.flushed_version, tables.records) = (ahead.version, ahead.records);
+        }
+        let before = work.current.tables;
+        let staged = self.index.manifest.stage(shard, &work.current, tables);
+        self.core.pool.pmem.fence(sites::TABLES);
+        self.index.manifest.publish(shard, &staged);
+        work.current = staged;
+        self.tell_of_bypass(shard, work, &before);
+        let full = self.index.shard(shard).bypass();
+        let writing = self.lock_to_look(shard);
+        self.index.shard(shard).change(work, &writing, |shard| {
+            shard.set_tables(&tables);
+            shard.set_bypass(spare);
+        });
+        drop(writing);
+        self.index.give_back_bypass(full);
     }
 }
 

@@ -3,6 +3,7 @@
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
+use super::modes::Modes;
 use super::recovery::Found;
 use super::{
     Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, Shards,
@@ -78,9 +79,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let environment = core.environment().clone();
         let entries_max = || {
             let chance = environment.random_u64() as f64 / u64::MAX as f64;
-            let load = least + (most - least) * chance;
-            let slots = f64::from(parameters.shape.memtable_slots);
-            ((slots * load) as u32).clamp(1, parameters.shape.memtable_slots * 7 / 8)
+            parameters.shape.entries_max(least + (most - least) * chance)
         };
         let index = Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
         let mut engine = Self {
@@ -91,6 +90,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             index,
             table_runs: TableRuns::default(),
             compaction: chameleon.compaction,
+            modes: Modes::of(chameleon),
             salvages: options.pool.salvage,
             replayed_bytes: 0,
         };

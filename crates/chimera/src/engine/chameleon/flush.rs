@@ -7,7 +7,7 @@ use super::{Chameleon, LEVEL, blocks_for, sites};
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::{LevelAt, ShardTables};
 use crate::index::probing_table::{self, Image, Slot, TABLE_ALIGN, Upserted};
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 
 impl<P: Pmem> Chameleon<P> {
     /// Makes room in the MemTable of a shard, unless somebody else has.
@@ -21,7 +21,7 @@ impl<P: Pmem> Chameleon<P> {
         if !self.is_memtable_full(shard) {
             return Ok(());
         }
-        self.flush(shard, &mut work)?;
+        self.empty_memtable(shard, &mut work)?;
         self.log.free_ready().map(|_| ())
     }
 
@@ -30,9 +30,13 @@ impl<P: Pmem> Chameleon<P> {
         self.index.memtable(shard).is_full(writing.entries_max)
     }
 
-    /// Writes the MemTable of a shard to the first level, and empties it.
+    /// Writes the MemTable of a shard to the first level, and empties it. The bypass index has nothing that no table has.
     pub(super) fn flush(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         self.complete_bypass(shard, work)?;
+        if !self.bypass_has_room(shard, self.index.shape.bypass_entries_max()) {
+            // Tables have more entries than a store makes.
+            self.compact_last(shard, work)?;
+        }
         if work.current.tables.levels[0].tables >= self.index.shape.ratio {
             self.compact(shard, work)?;
         }
@@ -64,41 +68,24 @@ impl<P: Pmem> Chameleon<P> {
         tables.records = writing.records;
         self.write_upper(shard, image, &mut tables, 0);
         // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
-        let absorbed = self.absorb(shard);
+        self.absorb(shard, work);
         self.publish(shard, work, tables, Some(&mut writing));
-        absorbed
-    }
-
-    /// Empties the MemTable of a shard into its bypass index alone: in a store that is open for reading only.
-    pub(super) fn absorb_unflushed(&self, shard: u32) -> Result<()> {
-        let work = self.lock_work(shard);
-        self.complete_bypass(shard, &work)?;
-        let writing = self.lock_to_look(shard);
-        self.absorb(shard)?;
-        self.index.shard(shard).change(&work, &writing, |_| self.index.memtable(shard).clear());
+        work.superseded.drain(..).for_each(|slot| self.drop_slot(slot));
         Ok(())
     }
 
-    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index.
-    fn absorb(&self, shard: u32) -> Result<()> {
+    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index, which has room.
+    pub(super) fn absorb(&self, shard: u32, work: &mut Work) {
         let bypass = self.index.bypass(shard);
         for new in self.index.memtable(shard).iter() {
             let upserted = bypass.upsert(new, u32::MAX, |old| {
                 let old = Slot { hash: new.hash, location: old.location };
                 if self.is_same_key(new, old) { Resolve::KeepNew } else { Resolve::OtherKey }
             });
-            match upserted {
-                Ok(Upserted::Replaced(old)) => {
-                    self.drop_slot(Slot { hash: new.hash, location: old });
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    let reason = "a bypass index is full: the store was opened with fuller MemTables than before";
-                    return Err(Error::PoolFull { reason: reason.to_owned() });
-                }
+            if let Upserted::Replaced(location) = upserted.expect("the bypass index has room") {
+                self.superseded(work, Slot { hash: new.hash, location });
             }
         }
-        Ok(())
     }
 
     /// No table that is read refers to this slot's record any more, and whatever superseded it is durable.

@@ -35,6 +35,7 @@ mod creation;
 mod engine;
 mod flush;
 mod list;
+mod modes;
 mod options;
 mod read;
 mod recovery;
@@ -57,6 +58,7 @@ use crate::records::storage_log::{Appender, StorageLog};
 use crate::sync::{Mutex, lock};
 use creation::Parameters;
 pub(crate) use creation::Type;
+use modes::Modes;
 pub use options::{ChameleonOptions, Compaction};
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
@@ -99,6 +101,7 @@ pub(crate) struct Chameleon<P: Pmem> {
     index: Shards<P>,
     table_runs: TableRuns,
     compaction: Compaction,
+    modes: Modes,
     /// What is damaged is passed over.
     salvages: bool,
     /// Bytes of the log that opening has replayed.
@@ -160,3 +163,7 @@ impl<P: Pmem> Chameleon<P> {
 fn blocks_for<P: Pmem>(pool: &Pool<P>, bytes: u64) -> u32 {
     (bytes + CACHE_LINE).div_ceil(pool.map.block_bytes).min(u64::from(u32::MAX)) as u32
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -95,9 +95,9 @@ impl<P: Pmem> StorageLog<P> {
         }
     }
 
-    /// Marks a sealed run whose records are all in durable tables.
+    /// Marks a sealed run whose records are all in durable tables, in a store that is open for writing.
     pub(super) fn mark_flushed(&self, table: &mut Table, slot: Slot) {
-        let is_flushed = self.runs.get(slot).is_flushed();
+        let is_flushed = self.runs.get(slot).is_flushed() && !self.pool.read_only;
         let entry = table.entry(slot);
         if entry.usage == Use::Sealed && is_flushed && entry.flushed < entry.tail {
             // Records that superseded some of them may be pending.
@@ -160,7 +160,7 @@ impl<P: Pmem> StorageLog<P> {
     /// A load when no run lost its last reference. Else a look at all runs, [`sync_all`](Self::sync_all), and what freeing
     /// each costs the pool; 1 line, 1 fence where the highest sequence number is remembered elsewhere.
     pub(crate) fn free_ready(&self) -> Result<u64> {
-        if self.runs.is_counting() || !self.runs.take_candidates() {
+        if self.pool.read_only || self.runs.is_counting() || !self.runs.take_candidates() {
             return Ok(0);
         }
         let ready = self.claim_ready();

@@ -105,6 +105,15 @@ impl LogRun {
         self.written.load(Ordering::Acquire).saturating_sub(flushed)
     }
 
+    /// As [`unflushed`](Self::unflushed), below zero where a record was told of twice; and records that are referred to.
+    #[cfg(test)]
+    pub(super) fn balance(&self) -> (i64, i64) {
+        let load = |count: &AtomicU64| count.load(Ordering::SeqCst);
+        let records = |count| Counts::unpack(load(count)).records as i64;
+        let unflushed = load(&self.written) as i64 - load(&self.flushed) as i64;
+        (unflushed, records(&self.referred) - records(&self.dropped))
+    }
+
     /// What is referred to. Its bytes are those that the engine named.
     pub(super) fn live(&self) -> Counts {
         let dropped = Counts::unpack(self.dropped.load(Ordering::SeqCst));
