@@ -63,7 +63,10 @@ pub use engine::{
     sites,
 };
 #[cfg(all(feature = "chameleon-engine", not(loom)))]
-pub use engine::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
+pub use engine::{
+    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
+    ProtectSwitch, TablesWritten,
+};
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};

@@ -3,6 +3,7 @@
 
 use chimera_pmem::Pmem;
 
+use super::counts::Cause;
 use super::flush::owner;
 use super::options::Compaction;
 use super::shard::{Locked, Work};
@@ -16,7 +17,7 @@ use crate::index::probing_table::{
 use crate::types::error::Result;
 
 /// Of a table of the last level so many slots out of 100 are in use when it is made.
-const LAST_LOAD_PERCENT: u32 = 75;
+pub(super) const LAST_LOAD_PERCENT: u32 = 75;
 
 impl<P: Pmem> Chameleon<P> {
     /// Makes room in the first level of a shard, which is full.
@@ -122,7 +123,9 @@ impl<P: Pmem> Chameleon<P> {
         let (slots, before) = (dropped.slots, work.current.tables);
         let tables = ShardTables { last, dumps: [None; DUMPS_MAX], ..before };
         self.replace_bypass(shard, work, tables, spare);
-        slots.into_iter().for_each(|slot| self.drop_slot(slot));
+        for slot in slots {
+            self.drop_slot(slot);
+        }
         let old = before.dumps.into_iter().flatten().chain(before.last);
         let runs: Vec<_> = old.filter_map(|table| self.table_runs.take(table.at)).collect();
         runs.into_iter().try_for_each(|run| self.core.pool.free_run(run))
@@ -156,16 +159,22 @@ impl<P: Pmem> Chameleon<P> {
         if image.len() == 0 {
             return Ok(None);
         }
-        self.write_table(image, owner(shard, upper)).map(Some)
+        self.write_table(image, owner(shard, upper), Cause::Last).map(Some)
     }
 
     /// Writes a table to a run of its own. The caller fences.
-    pub(super) fn write_table(&self, image: &mut Image, owner: u64) -> Result<TableAt> {
+    pub(super) fn write_table(
+        &self,
+        image: &mut Image,
+        owner: u64,
+        cause: Cause,
+    ) -> Result<TableAt> {
         let pool = &self.core.pool;
         let run = pool.take_bare_run(TABLE, blocks_for(pool, image.bytes() + TABLE_ALIGN))?;
         let at = pool.run_bytes(&run).offset().next_multiple_of(TABLE_ALIGN);
         let table = TableAt { at, bytes: image.bytes() };
         image.write(&pool.pmem, self.index.extent(table), owner, probing_table::sites::TABLE);
+        self.counts.wrote(cause, image.bytes());
         self.table_runs.put(at, run);
         Ok(table)
     }
@@ -188,8 +197,7 @@ impl<P: Pmem> Chameleon<P> {
         let before = work.current.tables;
         let staged = self.index.manifest.stage(shard, &work.current, tables);
         self.core.pool.pmem.fence(sites::TABLES);
-        self.index.manifest.publish(shard, &staged);
-        work.current = staged;
+        self.publish_manifest(shard, work, staged);
         self.tell_of_bypass(shard, work, &before);
         let full = self.index.shard(shard).bypass();
         let writing = self.lock_to_look(shard);

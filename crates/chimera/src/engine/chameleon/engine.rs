@@ -2,12 +2,15 @@
 
 use chimera_pmem::Pmem;
 
+use super::budget::Budget;
+use super::counts::Counts;
 use super::creation::Parameters;
 use super::modes::Modes;
 use super::recovery::Found;
+use super::replay_bound;
 use super::{
-    Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, Shards,
-    TABLE, TableRuns, Type,
+    Chameleon, ChameleonClient, ChameleonInspect, LEVEL, LOG, MANIFEST, Shards, TABLE, TableRuns,
+    Type,
 };
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::SharedClient;
@@ -17,6 +20,7 @@ use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::pool::{BlockKind, CLOSED_WORDS};
 use crate::records::storage_log::StorageLog;
+use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
@@ -25,35 +29,6 @@ use crate::types::swap::Swap;
 
 const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
-
-impl<P: Pmem> Chameleon<P> {
-    fn report(&self) -> ChameleonStats {
-        let shape = &self.index.shape;
-        let shards = || 0..shape.shards();
-        let level_tables = |level| {
-            let tables = self.index.all().map(|shard| u64::from(shard.level(level).1));
-            tables.sum()
-        };
-        let lasts = || self.index.all().filter_map(super::shard::Shard::last);
-        ChameleonStats {
-            shards: shape.shards(),
-            memtable_slots: shape.memtable_slots,
-            bypass_slots: shape.bypass_slots(),
-            levels: shape.levels,
-            ratio: shape.ratio,
-            compaction: self.compaction,
-            memtable_entries: shards()
-                .map(|shard| u64::from(self.index.memtable(shard).len()))
-                .sum(),
-            bypass_entries: shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum(),
-            shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
-            level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
-            last_tables: lasts().count() as u64,
-            last_bytes: lasts().map(|table| table.bytes).sum(),
-            replayed_log_bytes: self.replayed_bytes,
-        }
-    }
-}
 
 impl<P: Pmem> Engine<P> for Chameleon<P> {
     type Type = Type;
@@ -71,7 +46,9 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
         let mut found = Found::of(&pool, options.pool.salvage)?;
         let manifest = found.manifest(&core, &parameters)?;
-        let log = StorageLog::new(pool.clone(), core.hash, LOG, parameters.log_run_blocks, 0);
+        let replay_bytes_max = chameleon.replay_log_bytes_max.unwrap_or(replay_bound::BYTES_MAX);
+        let log = StorageLog::new(pool.clone(), core.hash, LOG, parameters.log_run_blocks, 0)
+            .with_open_bytes_max(replay_bound::open_bytes_max(replay_bytes_max));
         let (least, most) = chameleon
             .load_factors
             .as_ref()
@@ -90,7 +67,11 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             index,
             table_runs: TableRuns::default(),
             compaction: chameleon.compaction,
-            modes: Modes::of(chameleon),
+            modes: Modes::of(chameleon, environment.now_ns()),
+            budget: Budget::new(chameleon.compaction_threads),
+            counts: Counts::default(),
+            replay_bytes_max,
+            replay_turn: Mutex::default(),
             salvages: options.pool.salvage,
             replayed_bytes: 0,
         };
@@ -104,7 +85,8 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     }
 
     fn client(&self, number: u32) -> ChameleonClient {
-        ChameleonClient { shared: SharedClient::new(number), appender: self.log.begin() }
+        let (shared, sampler) = (SharedClient::new(number), self.modes.protect.sampler());
+        ChameleonClient { shared, appender: self.log.begin(), sampler }
     }
 
     fn end(&self, client: &mut ChameleonClient) {
@@ -128,6 +110,9 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     #[inline]
     fn get(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
+        if client.sampler.is_turn() {
+            return self.get_timed(client, hash, key);
+        }
         self.get_in_turn(client, hash, key)
     }
 

@@ -2,10 +2,11 @@
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::counts::Cause;
 use super::shard::{Locked, Work, Writing};
 use super::{Chameleon, LEVEL, blocks_for, sites};
 use crate::index::Resolve;
-use crate::index::persistent::shard_manifest::{LevelAt, ShardTables};
+use crate::index::persistent::shard_manifest::{CHANGE_BYTES, Current, LevelAt, ShardTables};
 use crate::index::probing_table::{self, Image, Slot, TABLE_ALIGN, Upserted};
 use crate::types::error::Result;
 
@@ -35,29 +36,31 @@ impl<P: Pmem> Chameleon<P> {
         self.complete_bypass(shard, work)?;
         if !self.bypass_has_room(shard, self.index.shape.bypass_entries_max()) {
             // Tables have more entries than a store makes.
+            let _permit = self.budget.wait(&**self.core.environment());
             self.compact_last(shard, work)?;
         }
-        if work.current.tables.levels[0].tables >= self.index.shape.ratio {
+        if self.needs_compaction(work) {
+            let _permit = self.budget.wait(&**self.core.environment());
             self.compact(shard, work)?;
         }
         self.reserve_level(shard, work, 0)?;
         let mut images = self.index.take_images();
-        let flushed = self.flush_locked(shard, work, &mut images[0]);
+        self.flush_locked(shard, work, &mut images[0]);
         self.index.put_images(images);
-        flushed
+        Ok(())
+    }
+
+    /// Whether the first level of a shard is full.
+    pub(super) fn needs_compaction(&self, work: &Work) -> bool {
+        work.current.tables.levels[0].tables >= self.index.shape.ratio
     }
 
     /// As [`flush`](Self::flush), where the first level has room for a table. Puts to the shard wait.
-    fn flush_locked(
-        &self,
-        shard: u32,
-        work: &mut Locked<'_, Work>,
-        image: &mut Image,
-    ) -> Result<()> {
+    fn flush_locked(&self, shard: u32, work: &mut Locked<'_, Work>, image: &mut Image) {
         let mut writing = self.lock_to_look(shard);
         let memtable = self.index.memtable(shard);
         if memtable.is_empty() {
-            return Ok(());
+            return;
         }
         // No table refers to what is not durable.
         self.log.sync_all();
@@ -71,7 +74,6 @@ impl<P: Pmem> Chameleon<P> {
         self.absorb(shard, work);
         self.publish(shard, work, tables, Some(&mut writing));
         work.superseded.drain(..).for_each(|slot| self.drop_slot(slot));
-        Ok(())
     }
 
     /// Enters the MemTable of a shard, which the caller has locked, into its bypass index, which has room.
@@ -113,9 +115,15 @@ impl<P: Pmem> Chameleon<P> {
         tables.levels[level] = LevelAt { at, tables: 0 };
         let staged = self.index.manifest.stage(shard, &work.current, tables);
         pool.pmem.fence(sites::LEVEL);
+        self.publish_manifest(shard, work, staged);
+        Ok(())
+    }
+
+    /// Puts a copy of the manifest in force, which is durable.
+    pub(super) fn publish_manifest(&self, shard: u32, work: &mut Work, staged: Current) {
         self.index.manifest.publish(shard, &staged);
         work.current = staged;
-        Ok(())
+        self.counts.wrote(Cause::Manifest, CHANGE_BYTES);
     }
 
     /// Writes a table behind those that a level has. The caller fences.
@@ -136,6 +144,8 @@ impl<P: Pmem> Chameleon<P> {
             probing_table::sites::TABLE,
         );
         tables.levels[level].tables += 1;
+        let cause = if level == 0 { Cause::Flush } else { Cause::Upper };
+        self.counts.wrote(cause, image.bytes());
     }
 
     /// Puts tables in force that were written. With the MemTable locked it is emptied, because they have what it had.
@@ -148,8 +158,7 @@ impl<P: Pmem> Chameleon<P> {
     ) {
         let staged = self.index.manifest.stage(shard, &work.current, tables);
         self.core.pool.pmem.fence(sites::TABLES);
-        self.index.manifest.publish(shard, &staged);
-        work.current = staged;
+        self.publish_manifest(shard, work, staged);
         let memtable = self.index.memtable(shard);
         let Some(writing) = flushed else {
             let writing = self.lock_to_look(shard);

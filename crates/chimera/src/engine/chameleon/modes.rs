@@ -2,7 +2,12 @@
 //!
 //! In the normal mode a full MemTable becomes a table. Otherwise it goes to the bypass index alone, which is then *ahead* of the
 //! tables: it has entries that no table has, and a restart replays them. Nothing of a shard that is ahead goes to its upper
-//! levels. It goes on to be ahead, whatever the mode is by then, until its bypass index is full and becomes a last table.
+//! levels. It goes on to be ahead, whatever the mode is by then, until its bypass index is full and becomes a last table or a
+//! [dump](super::dump).
+//!
+//! - *Write-Intensive Mode* is an option. A full bypass index becomes a last table.
+//! - *Get-Protect Mode* comes and goes with the [latency of gets](super::latency). A full bypass index becomes a dump, if the
+//!   shard has fewer of them than it may.
 //!
 //! # What the log is told
 //! - That a record is in a table: when a table that has it, or the MemTable, is in force. Records that were superseded
@@ -10,12 +15,13 @@
 //! - That nothing refers to a record any more: if a table had it, when a table is in force that has what superseded it.
 //!   Until then a restart finds the slot in that table and looks at the record.
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Environment, Pmem};
 
 use super::Chameleon;
-use super::options::ChameleonOptions;
+use super::latency::GetProtect;
+use super::options::{ChameleonOptions, Mode};
 use super::shard::{Ahead, Locked, Work};
-use crate::index::persistent::shard_manifest::ShardTables;
+use crate::index::persistent::shard_manifest::{DUMPS_MAX, ShardTables};
 use crate::index::probing_table::Slot;
 use crate::types::error::{Error, Result};
 
@@ -23,11 +29,40 @@ use crate::types::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct Modes {
     write_intensive: bool,
+    pub(super) protect: GetProtect,
+    dumps_max: usize,
 }
 
 impl Modes {
-    pub(super) fn of(options: &ChameleonOptions) -> Self {
-        Self { write_intensive: options.write_intensive }
+    pub(super) fn of(options: &ChameleonOptions, now_ns: u64) -> Self {
+        let threshold = options.get_protect.map(|threshold| threshold.as_nanos() as u64);
+        Self {
+            write_intensive: options.write_intensive,
+            protect: GetProtect::new(threshold, now_ns),
+            dumps_max: options.dumps_max.map_or(1, |dumps| dumps as usize).min(DUMPS_MAX),
+        }
+    }
+
+    /// Whether MemTables go to bypass indexes alone.
+    pub(super) fn absorbs(&self, environment: &dyn Environment) -> bool {
+        self.write_intensive || self.protects_gets(environment)
+    }
+
+    pub(super) fn protects_gets(&self, environment: &dyn Environment) -> bool {
+        self.protect.protects(environment)
+    }
+
+    /// Dumps that a shard has, at most.
+    pub(super) fn dumps_max(&self) -> usize {
+        self.dumps_max
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        match () {
+            () if self.protect.is_on() => Mode::GetProtect,
+            () if self.write_intensive => Mode::WriteIntensive,
+            () => Mode::Normal,
+        }
     }
 }
 
@@ -37,12 +72,20 @@ impl<P: Pmem> Chameleon<P> {
     /// # Errors
     /// When there is no space for tables, or a table or a record is damaged. The MemTable stays as it is.
     pub(super) fn empty_memtable(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
-        let absorbs = self.modes.write_intensive || self.core.pool.read_only;
-        if absorbs || work.ahead.is_some() {
-            self.absorb_memtable(shard, work)
-        } else {
-            self.flush(shard, work)
+        let environment = &**self.core.environment();
+        if self.core.pool.read_only || self.modes.absorbs(environment) {
+            return self.absorb_memtable(shard, work);
         }
+        let rather_absorbs =
+            work.ahead.is_some() || self.needs_compaction(work) && self.budget.is_spent();
+        if rather_absorbs && self.bypass_has_room(shard, self.entries_until_full(shard)) {
+            return self.absorb_memtable(shard, work);
+        }
+        if work.ahead.is_some() {
+            let _permit = self.budget.wait(environment);
+            self.compact_last(shard, work)?;
+        }
+        self.flush(shard, work)
     }
 
     /// Empties the MemTable of a shard into its bypass index alone.
@@ -51,13 +94,15 @@ impl<P: Pmem> Chameleon<P> {
         if self.core.pool.read_only {
             self.check_bypass_room(shard)?;
         } else if !self.bypass_has_room(shard, self.entries_until_full(shard)) {
-            self.compact_last(shard, work)?;
+            let _permit = self.budget.wait(&**self.core.environment());
+            self.empty_bypass(shard, work)?;
         }
         let writing = self.lock_to_look(shard);
         work.ahead = Some(Ahead { version: writing.version, records: writing.records });
         // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
         self.absorb(shard, work);
         self.index.shard(shard).change(work, &writing, |_| self.index.memtable(shard).clear());
+        self.counts.absorbed();
         Ok(())
     }
 

@@ -1,8 +1,12 @@
-//! A small store on memory that loses what was not written back, compared with a model: [`modes`], and [`crashes`] in each of
-//! their steps.
+//! A small store on memory that loses what was not written back, compared with a model: [`modes`], [`protect`] with dumps,
+//! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`].
 
 mod crashes;
 mod modes;
+mod protect;
+mod replay;
+mod threads;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -46,7 +50,8 @@ fn write_intensive() -> Options {
 impl Store {
     fn open(image: &[u8], options: &Options, left_out: Option<LeftOut>) -> Result<Self> {
         let media = Media::default();
-        let pool = media_pool(&media, image, SEGMENT_BYTES, 512 << 10);
+        let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
+        let pool = media_pool(&media, image, segment_bytes, 1 << 20);
         media.leave_out(left_out);
         let shape = Shape::of(&options.chameleon);
         let parameters = Parameters { shape, log_run_blocks: LOG_RUN_BLOCKS };
@@ -67,6 +72,14 @@ impl Store {
 
     fn put(&mut self, key: u64, value: u64) -> Result<bool> {
         self.engine.put(&mut self.client, &key.to_le_bytes(), &value.to_le_bytes())
+    }
+
+    /// Gets seem to take very long, or no time at all.
+    fn protect(&self, is_on: bool) {
+        let (protect, took_ns) = (&self.engine.modes.protect, if is_on { 1 << 40 } else { 0 });
+        let mut sampler = protect.sampler();
+        (0..2048).for_each(|_| protect.note(&mut sampler, took_ns, 0));
+        assert_eq!(protect.is_on(), is_on);
     }
 
     fn delete(&mut self, key: u64) -> Result<bool> {
@@ -135,6 +148,12 @@ impl Store {
         let shards = 0..self.engine.index.shape.shards();
         shards.flat_map(|shard| self.tables(shard).levels).map(|level| level.tables).sum()
     }
+}
+
+/// Gets are protected when they [seem](Store::protect) to be slow.
+fn protecting(dumps_max: u32) -> Options {
+    let threshold = Some(ChameleonOptions::GET_PROTECT_PUBLISHED);
+    options(|chameleon| chameleon.get_protect(threshold).dumps_max(dumps_max))
 }
 
 /// Numbers that look random.

@@ -52,6 +52,8 @@ impl<P: Pmem> Chameleon<P> {
             booked.is(Operation::Overwrite);
         }
         self.write(client, shard, &mut writing, key, Some(value), old)?;
+        drop(writing);
+        self.bound_replay(client);
         Ok(!old.is_live())
     }
 
@@ -66,6 +68,8 @@ impl<P: Pmem> Chameleon<P> {
         let old = self.find_locked(shard, key)?;
         if old.is_live() {
             self.write(client, shard, &mut writing, key, None, old)?;
+            drop(writing);
+            self.bound_replay(client);
         }
         Ok(old.is_live())
     }
@@ -92,6 +96,8 @@ impl<P: Pmem> Chameleon<P> {
         client.shared.written = if new == expected { Written::Nothing } else { Written::Anew };
         if new != expected {
             self.write(client, shard, &mut writing, key, Some(new), old)?;
+            drop(writing);
+            self.bound_replay(client);
         }
         Ok(Swap::Swapped)
     }

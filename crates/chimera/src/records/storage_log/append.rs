@@ -20,6 +20,8 @@ pub(crate) struct Appender {
     number: u32,
     run: Option<Filling>,
     pending: Arc<Pending>,
+    /// Bytes of runs that it has taken and nobody has asked about.
+    taken_bytes: u64,
 }
 
 /// A run that is appended to.
@@ -63,13 +65,25 @@ impl Appender {
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
+
+    /// Whether it has taken a run since [`take_taken_bytes`](Self::take_taken_bytes) was asked.
+    #[inline(always)]
+    pub(crate) fn has_taken(&self) -> bool {
+        self.taken_bytes > 0
+    }
+
+    /// Bytes of the runs that it has taken since this was asked last.
+    pub(crate) fn take_taken_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.taken_bytes)
+    }
 }
 
 impl<P: Pmem> StorageLog<P> {
     /// Begins a session, which takes a run with its first record.
     pub(crate) fn begin(&self) -> Appender {
         let pending = Arc::new(Pending::default());
-        Appender { number: self.sessions.add(pending.clone()), run: None, pending }
+        let number = self.sessions.add(pending.clone());
+        Appender { number, run: None, pending, taken_bytes: 0 }
     }
 
     /// Ends a session: another one may append to its run.
@@ -105,13 +119,19 @@ impl<P: Pmem> StorageLog<P> {
     ) -> Result<Appended> {
         let bytes = record.span();
         let has_room = |run: &Filling| bytes <= run.end - run.tail;
-        let Appender { run, pending, .. } = appender;
+        let Appender { run, pending, taken_bytes, .. } = appender;
         let run = match run {
             Some(run) if has_room(run) => run,
             _ if bytes > self.room_in(self.run_blocks) / OWN_RUN_PART => {
-                return self.append_alone(pending, record);
+                let appended = self.append_alone(pending, record)?;
+                *taken_bytes += appended.bytes;
+                return Ok(appended);
             }
-            run => self.fill_another(run, pending, bytes)?,
+            run => {
+                let run = self.fill_another(run, pending, bytes)?;
+                *taken_bytes += run.end - run.tail;
+                run
+            }
         };
         let appended = self.store(run, record);
         run.tail += appended.bytes;

@@ -25,7 +25,7 @@ pub(crate) struct LogCounts {
     /// Bytes of all runs, and of the records that are referred to.
     pub(crate) bytes: u64,
     pub(crate) live_bytes: u64,
-    /// Bytes of runs that a restart would replay records of.
+    /// Bytes of records that a restart would replay, at most: of those that are sealed, and all that open runs can have.
     pub(crate) replay_bytes: u64,
 }
 
@@ -36,14 +36,13 @@ impl<P: Pmem> StorageLog<P> {
     /// A look at each run, under the lock.
     pub(crate) fn counts(&self) -> LogCounts {
         let table = self.runs.lock(&*self.pool.environment);
-        table.iter().fold(LogCounts::default(), |sum, (slot, entry)| {
-            let (bytes, counts) = (entry.end - entry.header.0, self.runs.get(slot));
-            LogCounts {
-                runs: sum.runs + 1,
-                bytes: sum.bytes + bytes,
-                live_bytes: sum.live_bytes + counts.live().bytes,
-                replay_bytes: sum.replay_bytes + if counts.is_flushed() { 0 } else { bytes },
-            }
+        let (sealed, open) = table.replay.bytes();
+        let counts = LogCounts { replay_bytes: sealed + open, ..LogCounts::default() };
+        table.iter().fold(counts, |sum, (slot, entry)| LogCounts {
+            runs: sum.runs + 1,
+            bytes: sum.bytes + (entry.end - entry.header.0),
+            live_bytes: sum.live_bytes + self.runs.get(slot).live().bytes,
+            ..sum
         })
     }
 
@@ -105,6 +104,7 @@ impl<P: Pmem> StorageLog<P> {
             entry.flushed = entry.tail;
             let tail = entry.tail - entry.header.0;
             entry.header.mark_flushed(&self.pool, tail, sites::FLUSHED);
+            table.list(slot);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Crashes after each store and fence of writes that empty MemTables in each mode, and of the next recovery.
 
 use super::*;
+use crate::index::persistent::shard_manifest;
+use crate::index::probing_table;
 
 const KEYS: u64 = 60;
 
@@ -39,6 +41,9 @@ fn play(modes: &[Options], left_out: Option<LeftOut>) {
     let (mut model, mut chance) = (Model::new(), Chance(77));
     for number in 0..modes.len() {
         let next = &modes[(number + 1) % modes.len()];
+        if modes[number].chameleon.get_protect.is_some() {
+            store.protect(true);
+        }
         for _ in 0..100 {
             crash_in(&mut store, &mut model, &mut chance, next);
         }
@@ -47,7 +52,37 @@ fn play(modes: &[Options], left_out: Option<LeftOut>) {
     store.check(&model, KEYS);
 }
 
+/// So few bytes that MemTables are flushed early.
+fn bounded() -> Options {
+    options(|chameleon| chameleon.replay_log_bytes_max(2 << 10))
+}
+
 #[test]
 fn no_crash_loses_a_write_in_any_mode() {
-    play(&[normal(), write_intensive(), normal(), write_intensive(), write_intensive()], None);
+    let modes =
+        [normal(), write_intensive(), protecting(2), normal(), write_intensive(), bounded()];
+    play(&modes, None);
+}
+
+#[test]
+fn whatever_is_left_out_is_noticed() {
+    let all = [
+        LeftOut::Store(probing_table::sites::TABLE),
+        LeftOut::Flush(probing_table::sites::TABLE),
+        LeftOut::Fence(sites::TABLES),
+        LeftOut::Store(shard_manifest::sites::COPY),
+        LeftOut::Flush(shard_manifest::sites::COPY),
+        LeftOut::Store(shard_manifest::sites::CURRENT),
+        LeftOut::Flush(shard_manifest::sites::CURRENT),
+        LeftOut::Fence(shard_manifest::sites::CURRENT),
+    ];
+    let is_unnoticed = |what: &LeftOut| {
+        let played = std::panic::catch_unwind(|| {
+            let modes = [write_intensive(), protecting(2), normal(), write_intensive()];
+            play(&modes, Some(*what));
+        });
+        played.is_ok()
+    };
+    let unnoticed: Vec<_> = all.into_iter().filter(is_unnoticed).collect();
+    assert_eq!(unnoticed, []);
 }
