@@ -64,8 +64,8 @@ pub use engine::{
 };
 #[cfg(all(feature = "chameleon-engine", not(loom)))]
 pub use engine::{
-    ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction, LogHashInspect, LogHashOptions,
-    LogHashStats,
+    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
+    LogHashInspect, LogHashOptions, LogHashStats, ProtectSwitch, TablesWritten,
 };
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;

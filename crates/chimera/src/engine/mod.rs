@@ -51,7 +51,10 @@ use crate::types::swap::Swap;
 pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
 #[cfg(all(feature = "chameleon-engine", not(loom)))]
-pub use chameleon::{ChameleonInspect, ChameleonOptions, ChameleonStats, Compaction};
+pub use chameleon::{
+    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
+    ProtectSwitch, TablesWritten,
+};
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;

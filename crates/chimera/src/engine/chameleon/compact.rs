@@ -4,6 +4,7 @@
 use chimera_pmem::Pmem;
 
 use super::Chameleon;
+use super::counts::Cause;
 use super::flush::owner;
 use super::options::Compaction;
 use super::shard::{Locked, Shard, Work, Writing};
@@ -129,7 +130,7 @@ impl<P: Pmem> Chameleon<P> {
         let replaced = match merged {
             Ok(room) => {
                 let tables = self.write_last(shard, work, room.as_ref(), &mut images[0]);
-                self.put_last_in_force(shard, work, tables, flushed, spare);
+                self.replace_bypass(shard, work, tables, flushed, spare);
                 for slot in slots {
                     self.drop_slot(slot);
                 }
@@ -196,19 +197,33 @@ impl<P: Pmem> Chameleon<P> {
     ) -> ShardTables {
         let mut tables = work.current.tables;
         tables.last = room.map(|room| {
-            let table = TableAt { at: room.at, bytes: image.bytes() };
-            let (extent, upper) = (self.index.extent(table), self.index.shape.upper_levels());
-            let pmem = &self.core.pool.pmem;
-            image.write(pmem, extent, owner(shard, upper), probing_table::sites::TABLE);
-            table
+            let owner = owner(shard, self.index.shape.upper_levels());
+            self.write_table(image, room.at, owner, Cause::Last)
         });
         tables.dumps = [None; DUMPS_MAX];
         tables.levels.iter_mut().for_each(|level| level.tables = 0);
         tables
     }
 
-    /// Puts a new last table in force, with an empty bypass index.
-    fn put_last_in_force(
+    /// Writes a table that begins at `at`. The caller fences.
+    pub(super) fn write_table(
+        &self,
+        image: &mut Image,
+        at: u64,
+        owner: u64,
+        cause: Cause,
+    ) -> TableAt {
+        let table = TableAt { at, bytes: image.bytes() };
+        let extent = self.index.extent(table);
+        image.write(&self.core.pool.pmem, extent, owner, probing_table::sites::TABLE);
+        self.counts.wrote(cause, image.bytes());
+        table
+    }
+
+    /// Puts tables in force that have all that the bypass index and the levels above the last one have: `spare` takes the
+    /// place of the bypass index, and the levels are empty. With the MemTable locked it is emptied, because they have what
+    /// it had, too.
+    pub(super) fn replace_bypass(
         &self,
         shard: u32,
         work: &mut Locked<'_, Work>,
@@ -216,10 +231,17 @@ impl<P: Pmem> Chameleon<P> {
         flushed: Option<&Locked<'_, Writing>>,
         spare: u32,
     ) {
-        if let Some(writing) = flushed {
-            (tables.flushed_version, tables.records) = (writing.version, writing.records);
+        // No table refers to what is not durable, and none is without what that has superseded.
+        self.log.sync_all();
+        tables.levels.iter_mut().for_each(|level| level.tables = 0);
+        let ahead = work.ahead.map(|ahead| (ahead.version, ahead.records));
+        let flushed_now = flushed.map(|writing| (writing.version, writing.records)).or(ahead);
+        if let Some(now) = flushed_now {
+            (tables.flushed_version, tables.records) = now;
         }
+        let before = work.current.tables;
         self.put_in_force(shard, work, tables);
+        self.tell_of_bypass(shard, work, &before);
         let (place, memtable) = (self.index.shard(shard), self.index.memtable(shard));
         let full = place.bypass();
         let set = |place: &Shard| {

@@ -2,13 +2,17 @@
 
 use chimera_pmem::Pmem;
 
+use super::budget::Budget;
 use super::collect::Collection;
+use super::counts::Counts;
 use super::creation::Parameters;
+use super::modes::Modes;
 use super::recovery::Found;
+use super::replay_bound;
 use super::space::Space;
 use super::{
-    Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, Shards,
-    TABLE, TableRuns, Type,
+    Chameleon, ChameleonClient, ChameleonInspect, LEVEL, LOG, MANIFEST, Shards, TABLE, TableRuns,
+    Type,
 };
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::SharedClient;
@@ -18,6 +22,7 @@ use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::pool::{BlockKind, CLOSED_WORDS};
 use crate::records::storage_log::StorageLog;
+use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -27,35 +32,6 @@ use crate::types::swap::Swap;
 
 pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
-
-impl<P: Pmem> Chameleon<P> {
-    fn report(&self) -> ChameleonStats {
-        let shape = &self.index.shape;
-        let shards = || 0..shape.shards();
-        let level_tables = |level| {
-            let tables = self.index.all().map(|shard| u64::from(shard.level(level).1));
-            tables.sum()
-        };
-        let lasts = || self.index.all().filter_map(super::shard::Shard::last);
-        ChameleonStats {
-            shards: shape.shards(),
-            memtable_slots: shape.memtable_slots,
-            bypass_slots: shape.bypass_slots(),
-            levels: shape.levels,
-            ratio: shape.ratio,
-            compaction: self.compaction,
-            memtable_entries: shards()
-                .map(|shard| u64::from(self.index.memtable(shard).len()))
-                .sum(),
-            bypass_entries: shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum(),
-            shards_bypassed: shape.shards() - self.index.unbypassed(),
-            level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
-            last_tables: lasts().count() as u64,
-            last_bytes: lasts().map(|table| table.bytes).sum(),
-            replayed_log_bytes: self.replayed_bytes,
-        }
-    }
-}
 
 impl<P: Pmem> Engine<P> for Chameleon<P> {
     type Type = Type;
@@ -73,8 +49,10 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
         let mut found = Found::of(&pool, options.pool.salvage)?;
         let manifest = found.manifest(&core, &parameters)?;
+        let replay_bytes_max = chameleon.replay_log_bytes_max.unwrap_or(replay_bound::BYTES_MAX);
         let (run_blocks, batch_bytes) = (parameters.log_run_blocks, chameleon.log_batch_bytes);
-        let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes);
+        let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes)
+            .with_open_bytes_max(replay_bound::open_bytes_max(replay_bytes_max));
         let (least, most) = chameleon
             .load_factors
             .as_ref()
@@ -82,9 +60,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let environment = core.environment().clone();
         let entries_max = || {
             let chance = environment.random_u64() as f64 / u64::MAX as f64;
-            let load = least + (most - least) * chance;
-            let slots = f64::from(parameters.shape.memtable_slots);
-            ((slots * load) as u32).clamp(1, parameters.shape.memtable_slots * 7 / 8)
+            parameters.shape.entries_max(least + (most - least) * chance)
         };
         let index = Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
         let space = Space::new(log.begin_keeper(), log.begin_keeper());
@@ -98,6 +74,11 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             index,
             table_runs: TableRuns::default(),
             compaction: chameleon.compaction,
+            modes: Modes::of(chameleon, environment.now_ns()),
+            budget: Budget::new(chameleon.compaction_threads),
+            counts: Counts::default(),
+            replay_bytes_max,
+            replay_turn: Mutex::default(),
             salvages: options.pool.salvage,
             replayed_bytes: 0,
         };
@@ -120,7 +101,8 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     }
 
     fn client(&self, number: u32) -> ChameleonClient {
-        ChameleonClient { shared: SharedClient::new(number), appender: self.log.begin() }
+        let (shared, sampler) = (SharedClient::new(number), self.modes.protect.sampler());
+        ChameleonClient { shared, appender: self.log.begin(), sampler }
     }
 
     fn end(&self, client: &mut ChameleonClient) {
@@ -144,6 +126,9 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     #[inline]
     fn get(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
+        if client.sampler.is_turn() {
+            return self.get_timed(client, hash, key);
+        }
         self.get_in_turn(client, hash, key)
     }
 

@@ -2,11 +2,12 @@
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::counts::Cause;
 use super::shard::{Locked, Work, Writing};
 use super::space::Spend;
 use super::{Chameleon, LEVEL, blocks_for, sites};
 use crate::index::Resolve;
-use crate::index::persistent::shard_manifest::{LevelAt, ShardTables};
+use crate::index::persistent::shard_manifest::{CHANGE_BYTES, Current, LevelAt, ShardTables};
 use crate::index::probing_table::{self, Image, Slot, TABLE_ALIGN, Upserted};
 use crate::types::error::{Error, Result};
 
@@ -28,11 +29,14 @@ impl<P: Pmem> Chameleon<P> {
                 return Ok(());
             }
         }
-        let flushed = is_backed.then(|| self.flush(shard, &mut work));
+        if self.core.pool.read_only {
+            return self.empty_memtable(shard, &mut work);
+        }
+        let emptied = is_backed.then(|| self.empty_memtable(shard, &mut work));
         drop(work);
-        match flushed {
+        match emptied {
             None | Some(Err(Error::PoolFull { .. })) => self.fold(shard, spend)?,
-            Some(flushed) => flushed?,
+            Some(emptied) => emptied?,
         }
         self.log.free_ready()?;
         self.hold();
@@ -44,30 +48,36 @@ impl<P: Pmem> Chameleon<P> {
         self.index.memtable(shard).is_full(writing.entries_max)
     }
 
-    /// Writes the MemTable of a shard to the first level, and empties it.
+    /// Writes the MemTable of a shard to the first level, and empties it. The bypass index has nothing that no table has.
     pub(super) fn flush(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         self.complete_bypass(shard, work)?;
-        if work.current.tables.levels[0].tables >= self.index.shape.ratio {
+        if !self.bypass_has_room(shard, self.index.shape.bypass_entries_max()) {
+            // Tables have more entries than a store makes.
+            let _permit = self.budget.wait(&**self.core.environment());
+            self.compact_last(shard, work, None, Spend::Nothing)?;
+        }
+        if self.needs_compaction(work) {
+            let _permit = self.budget.wait(&**self.core.environment());
             self.compact(shard, work)?;
         }
         self.reserve_level(shard, work, 0)?;
         let mut images = self.index.take_images();
-        let flushed = self.flush_locked(shard, work, &mut images[0]);
+        self.flush_locked(shard, work, &mut images[0]);
         self.index.put_images(images);
-        flushed
+        Ok(())
+    }
+
+    /// Whether the first level of a shard is full.
+    pub(super) fn needs_compaction(&self, work: &Work) -> bool {
+        work.current.tables.levels[0].tables >= self.index.shape.ratio
     }
 
     /// As [`flush`](Self::flush), where the first level has room for a table. Puts to the shard wait.
-    fn flush_locked(
-        &self,
-        shard: u32,
-        work: &mut Locked<'_, Work>,
-        image: &mut Image,
-    ) -> Result<()> {
+    fn flush_locked(&self, shard: u32, work: &mut Locked<'_, Work>, image: &mut Image) {
         let mut writing = self.lock_to_look(shard);
         let memtable = self.index.memtable(shard);
         if memtable.is_empty() {
-            return Ok(());
+            return;
         }
         // No table refers to what is not durable.
         self.log.sync_all();
@@ -78,41 +88,23 @@ impl<P: Pmem> Chameleon<P> {
         tables.records = writing.records;
         self.write_upper(shard, image, &mut tables, 0);
         // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
-        let absorbed = self.absorb(shard);
+        self.absorb(shard, work);
         self.publish(shard, work, tables, Some(&mut writing));
-        absorbed
+        work.superseded.drain(..).for_each(|slot| self.drop_slot(slot));
     }
 
-    /// Empties the MemTable of a shard into its bypass index alone: in a store that is open for reading only.
-    pub(super) fn absorb_unflushed(&self, shard: u32) -> Result<()> {
-        let work = self.lock_work(shard);
-        self.complete_bypass(shard, &work)?;
-        let writing = self.lock_to_look(shard);
-        self.absorb(shard)?;
-        self.index.shard(shard).change(&work, &writing, |_| self.index.memtable(shard).clear());
-        Ok(())
-    }
-
-    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index.
-    fn absorb(&self, shard: u32) -> Result<()> {
+    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index, which has room.
+    pub(super) fn absorb(&self, shard: u32, work: &mut Work) {
         let bypass = self.index.bypass(shard);
         for new in self.index.memtable(shard).iter() {
             let upserted = bypass.upsert(new, u32::MAX, |old| {
                 let old = Slot { hash: new.hash, location: old.location };
                 if self.is_same_key(new, old) { Resolve::KeepNew } else { Resolve::OtherKey }
             });
-            match upserted {
-                Ok(Upserted::Replaced(old)) => {
-                    self.drop_slot(Slot { hash: new.hash, location: old });
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    let reason = "a bypass index is full: the store was opened with fuller MemTables than before";
-                    return Err(Error::PoolFull { reason: reason.to_owned() });
-                }
+            if let Upserted::Replaced(location) = upserted.expect("the bypass index has room") {
+                self.superseded(work, Slot { hash: new.hash, location });
             }
         }
-        Ok(())
     }
 
     /// No table that is read refers to this slot's record any more, and whatever superseded it is durable.
@@ -141,9 +133,15 @@ impl<P: Pmem> Chameleon<P> {
         tables.levels[level] = LevelAt { at, tables: 0 };
         let staged = self.index.manifest.stage(shard, &work.current, tables);
         pool.pmem.fence(sites::LEVEL);
+        self.publish_manifest(shard, work, staged);
+        Ok(())
+    }
+
+    /// Puts a copy of the manifest in force, which is durable.
+    pub(super) fn publish_manifest(&self, shard: u32, work: &mut Work, staged: Current) {
         self.index.manifest.publish(shard, &staged);
         work.current = staged;
-        Ok(())
+        self.counts.wrote(Cause::Manifest, CHANGE_BYTES);
     }
 
     /// Writes a table behind those that a level has. The caller fences.
@@ -164,6 +162,8 @@ impl<P: Pmem> Chameleon<P> {
             probing_table::sites::TABLE,
         );
         tables.levels[level].tables += 1;
+        let cause = if level == 0 { Cause::Flush } else { Cause::Upper };
+        self.counts.wrote(cause, image.bytes());
     }
 
     /// Puts tables in force that were written. With the MemTable locked it is emptied, because they have what it had.
@@ -201,8 +201,7 @@ impl<P: Pmem> Chameleon<P> {
     ) {
         let staged = self.index.manifest.stage(shard, &work.current, tables);
         self.core.pool.pmem.fence(sites::TABLES);
-        self.index.manifest.publish(shard, &staged);
-        work.current = staged;
+        self.publish_manifest(shard, work, staged);
     }
 }
 

@@ -12,6 +12,10 @@
 //!   of the shard's manifest; *fence*; the word that puts the copy in force, flush, *fence*.
 //! - **compaction**: full levels become one table of the next level that has room; if none has, the bypass index and the last
 //!   table become a new last table. Steps as for a flush. Then, in DRAM, the log learns which records nothing refers to.
+//! - **modes**: a full MemTable goes to the bypass index alone; a full bypass index becomes a last table, or a table of its own.
+//!   See [`modes`], [`dump`], and [`latency`] for when gets are protected.
+//! - **bound**: a session that has taken a run of the log flushes the shards that the oldest runs wait for. See
+//!   [`replay_bound`].
 //! - **recovery**: the manifest is read. What the log has beyond it goes to MemTables, by version. Bypass indexes are made of
 //!   tables [beside sessions](bypass), and runs of the log are freed again when all are.
 //! - **collection**: records of runs with little else are [appended anew](collect), so that the runs become free. In a full
@@ -21,27 +25,32 @@
 //! 1. A record is durable before a MemTable leads to it.
 //! 2. Versions rise within a shard. Every record of a shard up to the manifest's version is in its tables, or superseded by
 //!    one that is; a record above it is in the log, and replayed.
-//! 3. The newest slot of each key leads to a record that is there. A record is dropped when the MemTable or the bypass index
-//!    has a newer one of its key, or a last table is made without it, and what superseded it is durable.
+//! 3. The newest slot of each key leads to a record that is there, in DRAM and in tables alone. A record is dropped when
+//!    something has superseded it and no table leads to it, or a table in force has what superseded it, and that is durable.
 //! 4. A slot in the levels above the last one counts only if the bypass index has it.
 //! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
 //!
 //! docs/DURABILITY.md argues from these what a crash leaves.
 //!
-//! Under construction: behind the feature `chameleon-engine`. The Write-Intensive and Get-Protect Modes, dumps, the bound of
-//! replay and the comparison points are missing.
+//! Under construction: behind the feature `chameleon-engine`. Of the comparison points those are missing that have an LSM index.
 
+mod budget;
 mod bypass;
 mod check;
 mod collect;
 mod compact;
+mod counts;
 mod creation;
+mod dump;
 mod engine;
 mod flush;
+mod latency;
 mod list;
+mod modes;
 mod options;
 mod read;
 mod recovery;
+mod replay_bound;
 mod report;
 mod shape;
 mod shard;
@@ -60,10 +69,16 @@ use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
 use crate::records::storage_log::{Appender, StorageLog};
 use crate::sync::{Mutex, lock};
+use budget::Budget;
 use collect::Collection;
+use counts::Counts;
+pub use counts::{IndexWritten, TablesWritten};
 use creation::Parameters;
 pub(crate) use creation::Type;
-pub use options::{ChameleonOptions, Compaction};
+pub use latency::ProtectSwitch;
+use latency::Sampler;
+use modes::Modes;
+pub use options::{ChameleonOptions, Compaction, Mode as ChameleonMode};
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
 use shard::{Locked, Work, Writing};
@@ -77,6 +92,8 @@ mod sites {
         TABLES = "chameleon.tables";
         /// The copy of the manifest that names a level for the first time.
         LEVEL = "chameleon.level";
+        /// That all records of runs are in tables, before the write returns that had it done.
+        MARKS = "chameleon.marks";
     }
 }
 
@@ -110,6 +127,12 @@ pub(crate) struct Chameleon<P: Pmem> {
     space: Space,
     collection: Collection,
     compaction: Compaction,
+    modes: Modes,
+    budget: Budget,
+    counts: Counts,
+    /// Bytes of the log that a restart replays at most, in the normal mode, and who sees to that now.
+    replay_bytes_max: u64,
+    replay_turn: Mutex<()>,
     /// What is damaged is passed over.
     salvages: bool,
     /// Bytes of the log that opening has replayed.
@@ -121,6 +144,8 @@ pub(crate) struct Chameleon<P: Pmem> {
 pub(crate) struct ChameleonClient {
     shared: SharedClient,
     appender: Appender,
+    /// Times some gets.
+    sampler: Sampler,
 }
 
 impl Client for ChameleonClient {
@@ -175,3 +200,7 @@ impl<P: Pmem> Chameleon<P> {
 fn blocks_for<P: Pmem>(pool: &Pool<P>, bytes: u64) -> u32 {
     (bytes + CACHE_LINE).div_ceil(pool.map.block_bytes).min(u64::from(u32::MAX)) as u32
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,6 +1,7 @@
 //! [`ChameleonOptions`]: what of a store's options is ChameleonDB's.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// How tables of the levels above the last one are put together (ChameleonDB, section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -12,6 +13,19 @@ pub enum Compaction {
     Direct,
     /// A compaction goes from one level to the next: for comparison.
     LevelByLevel,
+}
+
+/// Where full MemTables go (ChameleonDB, sections 2.3 and 2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mode {
+    /// To tables.
+    Normal,
+    /// To bypass indexes alone: [`ChameleonOptions::write_intensive`].
+    WriteIntensive,
+    /// To bypass indexes alone, which are dumped: [`ChameleonOptions::get_protect`].
+    GetProtect,
 }
 
 /// What of a store's options is ChameleonDB's. See [`Options::chameleon`](crate::Options::chameleon).
@@ -28,16 +42,24 @@ pub struct ChameleonOptions {
     pub(super) log_batch_bytes: u32,
     pub(super) load_factors: Option<RangeInclusive<f64>>,
     pub(super) compaction: Compaction,
+    pub(super) compaction_threads: Option<u32>,
     pub(super) write_intensive: bool,
+    pub(super) get_protect: Option<Duration>,
+    pub(super) dumps_max: Option<u32>,
     pub(super) replay_log_bytes_max: Option<u64>,
 }
 
 impl ChameleonOptions {
+    /// The [threshold](Self::get_protect) of the paper's section 3.6.
+    pub const GET_PROTECT_PUBLISHED: Duration = Duration::from_micros(2);
+
     /// As in the paper's Table 1: 16,384 shards, MemTables of 8 KiB, 4 levels, ratio 4. For a billion keys; takes 8320 MiB
     /// of DRAM. Each write is durable before it is acknowledged: who wants batches as published asks for
-    /// [`log_batch_bytes(4096)`](Self::log_batch_bytes) as well.
+    /// [`log_batch_bytes(4096)`](Self::log_batch_bytes) as well. MemTables have up to 7 million records, so replay is
+    /// [bounded](Self::replay_log_bytes_max) to 1 GiB.
     pub fn published(self) -> Self {
-        self.shards(16_384).memtable_bytes(8 << 10).levels(4).ratio(4)
+        let shape = self.shards(16_384).memtable_bytes(8 << 10).levels(4).ratio(4);
+        shape.replay_log_bytes_max(1 << 30)
     }
 
     /// Keys that the store is made for. Default 16 million. Chooses the number of [shards](Self::shards): the power of two
@@ -111,6 +133,13 @@ impl ChameleonOptions {
         self
     }
 
+    /// Compactions that run at once, 1 or more. Default: no limit, each writer does what its shard needs. Where so many run, a
+    /// full MemTable goes to the bypass index alone, while that has room, and then its writers wait. May change at every open.
+    pub fn compaction_threads(mut self, threads: u32) -> Self {
+        self.compaction_threads = Some(threads);
+        self
+    }
+
     /// Write-Intensive Mode (section 2.3): MemTables go to the bypass index alone, until that is full. Fewer writes, and a
     /// longer restart: what bypass indexes hold is replayed from the log. Default false. May change at every open.
     pub fn write_intensive(mut self, write_intensive: bool) -> Self {
@@ -118,8 +147,27 @@ impl ChameleonOptions {
         self
     }
 
-    /// Most bytes of the log that a restart replays, where MemTables are flushed: a shard whose oldest write lies further
-    /// back is flushed early. Default 64 MiB. May change at every open.
+    /// Get-Protect Mode (section 2.4): while the 99th percentile of how long gets take is above `threshold`, MemTables go to
+    /// bypass indexes alone, and a full one is [dumped](Self::dumps_max) instead of merged. It ends when the percentile is
+    /// below 80 % of the threshold, or after 10 seconds with too few gets to tell. Each session times one get in 64, and
+    /// 1000 of them are looked at together. A restart replays what bypass indexes held. Default none: never. The paper's
+    /// experiment has 2 microseconds ([`GET_PROTECT_PUBLISHED`](Self::GET_PROTECT_PUBLISHED)), which suits its machine; it
+    /// switches the mode on for that experiment alone. May change at every open.
+    pub fn get_protect(mut self, threshold: Option<Duration>) -> Self {
+        self.get_protect = threshold;
+        self
+    }
+
+    /// Dumped bypass indexes that a shard may have, up to 4. Each is one more place where gets look. Default 1, as published;
+    /// 0 merges always. May change at every open.
+    pub fn dumps_max(mut self, dumps: u32) -> Self {
+        self.dumps_max = Some(dumps);
+        self
+    }
+
+    /// Most bytes of the log that a restart replays, in the normal mode: a shard whose oldest write lies further back is
+    /// flushed early. Where MemTables have records of more than half as many bytes they are flushed before they are full,
+    /// which writes more. Default 64 MiB. May change at every open.
     pub fn replay_log_bytes_max(mut self, bytes: u64) -> Self {
         self.replay_log_bytes_max = Some(bytes);
         self

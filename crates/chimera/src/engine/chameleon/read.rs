@@ -30,6 +30,22 @@ impl<P: Pmem> Chameleon<P> {
         self.read_value(client, hash, key, sum)
     }
 
+    /// As [`get_in_turn`](Self::get_in_turn), and looks at the clock.
+    #[cold]
+    pub(super) fn get_timed(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool> {
+        let environment = &**self.core.environment();
+        let began_ns = environment.now_ns();
+        let found = self.get_in_turn(client, hash, key);
+        let now_ns = environment.now_ns();
+        self.modes.protect.note(&mut client.sampler, now_ns.saturating_sub(began_ns), now_ns);
+        found
+    }
+
     /// Reads the value of `key` into the client's buffer, and verifies it, its sum only if `sum`. `false` when there is
     /// none.
     pub(super) fn read_value(

@@ -213,6 +213,10 @@ impl<P: Pmem> Chameleon<P> {
             })?
         };
         unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
+        // All of them, before a table is made: the log frees runs once it knows all references.
+        for found in unflushed.iter().filter_map(|write| write.slot.found()) {
+            self.log.count_reference(found.offset, found.bytes);
+        }
         for write in &unflushed {
             self.replay_one(write)?;
         }
@@ -225,11 +229,7 @@ impl<P: Pmem> Chameleon<P> {
     fn replay_one(&self, write: &Unflushed) -> Result<()> {
         let Unflushed { shard, version, slot } = *write;
         while self.is_memtable_full(shard) {
-            if self.core.pool.read_only {
-                self.absorb_unflushed(shard)?;
-            } else {
-                self.make_room(0, shard, Spend::Ballast)?;
-            }
+            self.make_room(0, shard, Spend::Ballast)?;
         }
         let mut writing = self.lock_to_look(shard);
         let probed = self.index.probe(shard, slot.hash, |found| {
@@ -238,7 +238,6 @@ impl<P: Pmem> Chameleon<P> {
         })?;
         let old = if let Probe::Found(found) = probed { Some(found) } else { None };
         let found = slot.found().expect("just made");
-        self.log.count_reference(found.offset, found.bytes);
         self.enter(shard, slot, old);
         let was_live = old.is_some_and(|old| !old.is_tombstone);
         let records = writing.records + u64::from(!found.is_tombstone);

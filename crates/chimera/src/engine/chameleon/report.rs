@@ -1,10 +1,16 @@
 //! What ChameleonDB says of itself.
 
+use chimera_pmem::Pmem;
 use serde::Serialize;
 
-use super::Compaction;
+use super::Chameleon;
+use super::counts::{IndexWritten, TablesWritten};
+use super::latency::ProtectSwitch;
+use super::options::{Compaction, Mode as ChameleonMode};
+use super::shape::Shape;
 use crate::RunCounts;
 use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
+use crate::index::probing_table::PersistentTable;
 
 /// What ChameleonDB says of its store.
 #[derive(Clone, Debug, Serialize)]
@@ -22,10 +28,16 @@ pub struct ChameleonStats {
     pub ratio: u32,
     /// How tables are put together.
     pub compaction: Compaction,
+    /// Slots of a MemTable that are used until it is full, in percent: of the shard with the fewest, and with the most.
+    pub memtable_load_percent: (u32, u32),
     /// Entries of all MemTables.
     pub memtable_entries: u64,
     /// Entries of all bypass indexes.
     pub bypass_entries: u64,
+    /// The same in percent of their slots.
+    pub bypass_load_percent: f64,
+    /// Shards whose bypass index has entries that are in no table.
+    pub shards_ahead: u32,
     /// Shards whose bypass index is complete. Until it is, a get looks at every table of its shard.
     pub shards_bypassed: u32,
     /// Tables of each level above the last one.
@@ -34,8 +46,96 @@ pub struct ChameleonStats {
     pub last_tables: u64,
     /// Bytes of these.
     pub last_bytes: u64,
+    /// Entries of these.
+    pub last_entries: u64,
+    /// Dumps of all shards, and their bytes.
+    pub dumps: TablesWritten,
+    /// What was written to tables since the store was opened.
+    pub written: Box<IndexWritten>,
+    /// Where full MemTables go now.
+    pub mode: ChameleonMode,
+    /// How often the Get-Protect Mode began or ended since the store was opened.
+    pub protect_switches: u64,
+    /// When it last did, the latest one last.
+    pub protect_switched: Vec<ProtectSwitch>,
     /// Bytes of the log that opening has replayed.
     pub replayed_log_bytes: u64,
+    /// Bytes that a restart would replay now, at most: runs that sessions append to count as full.
+    pub replay_log_bytes: u64,
+    /// Bytes that it is to replay at most, in the normal mode.
+    pub replay_log_bytes_max: u64,
+}
+
+impl<P: Pmem> Chameleon<P> {
+    pub(super) fn report(&self) -> ChameleonStats {
+        let shape = &self.index.shape;
+        let shards = || 0..shape.shards();
+        let level_tables = |level| {
+            let tables = self.index.all().map(|shard| u64::from(shard.level(level).1));
+            tables.sum()
+        };
+        let (lasts, dumps, shards_ahead) = self.lower_tables();
+        let bypass_entries = shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum();
+        let bypass_slots = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
+        let (protect_switches, protect_switched) = self.modes.protect.switches();
+        ChameleonStats {
+            shards: shape.shards(),
+            memtable_slots: shape.memtable_slots,
+            bypass_slots: shape.bypass_slots(),
+            levels: shape.levels,
+            ratio: shape.ratio,
+            compaction: self.compaction,
+            memtable_load_percent: self.memtable_loads(),
+            memtable_entries: shards()
+                .map(|shard| u64::from(self.index.memtable(shard).len()))
+                .sum(),
+            bypass_entries,
+            bypass_load_percent: bypass_entries as f64 * 100.0 / bypass_slots as f64,
+            shards_ahead,
+            shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
+            level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
+            last_tables: lasts.0.tables,
+            last_bytes: lasts.0.bytes,
+            last_entries: lasts.1,
+            dumps,
+            written: Box::new(self.counts.report()),
+            mode: self.modes.mode(),
+            protect_switches,
+            protect_switched,
+            replayed_log_bytes: self.replayed_bytes,
+            replay_log_bytes: self.log.counts().replay_bytes,
+            replay_log_bytes_max: self.replay_bytes_max,
+        }
+    }
+
+    /// Tables of the last level, and their entries; dumps; and shards that are ahead of their tables.
+    fn lower_tables(&self) -> ((TablesWritten, u64), TablesWritten, u32) {
+        let pmem = &self.core.pool.pmem;
+        let (mut lasts, mut dumps, mut entries) = <(TablesWritten, TablesWritten, u64)>::default();
+        let mut ahead = 0;
+        for number in 0..self.index.shape.shards() {
+            // Tables stay where they are.
+            let work = self.lock_work(number);
+            ahead += u32::from(work.ahead.is_some());
+            if let Some(last) = work.current.tables.last {
+                lasts.add(last.bytes);
+                let slots = Shape::slots_of(last.bytes);
+                let table = PersistentTable::from_parts(pmem, last.at, slots);
+                let found = table.and_then(|table| table.entries(pmem).ok());
+                entries += u64::from(found.unwrap_or(0));
+            }
+            let of_shard = work.current.tables.dumps.into_iter().flatten();
+            of_shard.for_each(|dump| dumps.add(dump.bytes));
+        }
+        ((lasts, entries), dumps, ahead)
+    }
+
+    fn memtable_loads(&self) -> (u32, u32) {
+        let slots = self.index.shape.memtable_slots;
+        let shards = 0..self.index.shape.shards();
+        let loads = shards.map(|shard| self.lock_to_look(shard).entries_max * 100 / slots);
+        loads.fold((100, 0), |(least, most), load| (load.min(least), load.max(most)))
+    }
 }
 
 impl Stats {

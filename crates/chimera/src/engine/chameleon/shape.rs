@@ -113,6 +113,18 @@ impl Shape {
         self.table_slots(self.upper_levels())
     }
 
+    /// Entries that a bypass index ever has: as many as the fullest MemTables of its levels.
+    pub(super) fn bypass_entries_max(&self) -> u32 {
+        let memtables = self.bypass_slots() / self.memtable_slots;
+        self.entries_max(1.0) * memtables
+    }
+
+    /// Entries of a full MemTable, which is to use this part of its slots.
+    pub(super) fn entries_max(&self, load: f64) -> u32 {
+        let slots = self.memtable_slots;
+        ((f64::from(slots) * load) as u32).clamp(1, slots * 7 / 8)
+    }
+
     /// Bytes of a table on media, header included.
     pub(super) fn table_bytes(slots: u32) -> u64 {
         PersistentTable::bytes_of(slots)

@@ -15,6 +15,7 @@ use crate::engine::shared::Poison;
 use crate::index::persistent::shard_manifest::{
     Current, DUMPS_MAX, LEVELS_MAX, ShardTables, TableAt,
 };
+use crate::index::probing_table::Slot;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::Result;
@@ -61,6 +62,20 @@ pub(super) struct Writing {
 pub(super) struct Work {
     /// What of the manifest is in force.
     pub(super) current: Current,
+    /// What the bypass index has that no table has.
+    pub(super) ahead: Option<Ahead>,
+    /// Slots of tables for whose keys the bypass index has newer ones. The log learns of them when a table has those.
+    pub(super) superseded: Vec<Slot>,
+}
+
+/// The bypass index has entries that are in no table: a MemTable went there alone. Then nothing but a new last table, or a
+/// dump, may say that more is in tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// It has every write up to this version.
+    pub(super) version: u64,
+    /// Keys of the shard, as of that version.
+    pub(super) records: u64,
 }
 
 /// Where tables are that a reader looks at, as far as it can tell.

@@ -150,11 +150,15 @@ impl<P: Pmem> Chameleon<P> {
             return true;
         }
         let pmem = &self.core.pool.pmem;
-        let entries_and_room = self.index.shard(shard).last().and_then(|last| {
-            let table = PersistentTable::from_parts(pmem, last.at, Shape::slots_of(last.bytes))?;
-            Some((table.entries(pmem).ok()?, self.slots_in(self.table_runs.blocks(last.at)?)))
-        });
-        let Some((entries, slots)) = entries_and_room else { return false };
+        let place = self.index.shard(shard);
+        let entries_of = |table: TableAt| {
+            PersistentTable::from_parts(pmem, table.at, Shape::slots_of(table.bytes))
+                .and_then(|table| table.entries(pmem).ok())
+        };
+        let Some(last) = place.last() else { return false };
+        let Some(blocks) = self.table_runs.blocks(last.at) else { return false };
+        let entries = place.dumps().chain([last]).map(entries_of).sum::<Option<u32>>();
+        let (Some(entries), slots) = (entries, self.slots_in(blocks)) else { return false };
         let more = self.index.bypass(shard).len() + 2 * self.index.shape.memtable_slots;
         let all = u64::from(entries) + u64::from(more);
         slots_for(all, DENSE_LOAD_PERCENT).is_some_and(|least| least <= slots)

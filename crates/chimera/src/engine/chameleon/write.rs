@@ -46,7 +46,7 @@ impl<P: Pmem> Chameleon<P> {
         self.core.poison.check()?;
         let booked = self.core.book(Operation::Insert, client.shared.number);
         let key = Key { hash: self.core.hash.of(key), bytes: key };
-        let put = |client: &mut ChameleonClient| {
+        let is_new = self.or_with_room(client, |client: &mut ChameleonClient| {
             let shard = self.index.number_of(key.hash);
             let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
             let old = self.find_locked(shard, key)?;
@@ -55,8 +55,9 @@ impl<P: Pmem> Chameleon<P> {
             }
             self.write(client, shard, &mut writing, key, Some(value), old)?;
             Ok(!old.is_live())
-        };
-        self.or_with_room(client, put)
+        })?;
+        self.bound_replay(client);
+        Ok(is_new)
     }
 
     /// Removes `key`; tells whether it was there.
@@ -65,7 +66,7 @@ impl<P: Pmem> Chameleon<P> {
         self.core.poison.check()?;
         let _booked = self.core.book(Operation::Delete, client.shared.number);
         let key = Key { hash: self.core.hash.of(key), bytes: key };
-        self.or_with_room(client, |client| {
+        let was_there = self.or_with_room(client, |client| {
             let shard = self.index.number_of(key.hash);
             let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Ballast)?;
             let old = self.find_locked(shard, key)?;
@@ -73,7 +74,9 @@ impl<P: Pmem> Chameleon<P> {
                 self.write(client, shard, &mut writing, key, None, old)?;
             }
             Ok(old.is_live())
-        })
+        })?;
+        self.bound_replay(client);
+        Ok(was_there)
     }
 
     /// See [`Engine::replace`](crate::engine::Engine::replace).
@@ -87,7 +90,7 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.shared.number);
         let key = Key { hash, bytes: key };
-        self.or_with_room(client, |client| {
+        let swap = self.or_with_room(client, |client| {
             let shard = self.index.number_of(hash);
             let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
             let old = self.find_locked(shard, key)?;
@@ -101,7 +104,9 @@ impl<P: Pmem> Chameleon<P> {
                 self.write(client, shard, &mut writing, key, Some(new), old)?;
             }
             Ok(Swap::Swapped)
-        })
+        })?;
+        self.bound_replay(client);
+        Ok(swap)
     }
 
     /// Does `work`. Where the pool is full, room is made, and `work` is done again.

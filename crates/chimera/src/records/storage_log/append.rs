@@ -23,6 +23,8 @@ pub(crate) struct Appender {
     pending: Arc<Pending>,
     /// It may take runs also while [they are kept](StorageLog::keep_runs).
     is_keeper: bool,
+    /// Bytes of runs that it has taken and nobody has asked about.
+    taken_bytes: u64,
 }
 
 /// A run that is appended to.
@@ -63,7 +65,7 @@ impl NewRecord<'_> {
 
 impl Appender {
     fn new(is_keeper: bool) -> Self {
-        Self { number: None, run: None, pending: Arc::default(), is_keeper }
+        Self { number: None, run: None, pending: Arc::default(), is_keeper, taken_bytes: 0 }
     }
 
     /// The session, for [`sync_session`](StorageLog::sync_session). None where nothing is pending.
@@ -74,6 +76,17 @@ impl Appender {
     /// Bytes of records that it can append without another run.
     pub(crate) fn room(&self) -> u64 {
         self.run.as_ref().map_or(0, |run| run.end - run.tail)
+    }
+
+    /// Whether it has taken a run since [`take_taken_bytes`](Self::take_taken_bytes) was asked.
+    #[inline(always)]
+    pub(crate) fn has_taken(&self) -> bool {
+        self.taken_bytes > 0
+    }
+
+    /// Bytes of the runs that it has taken since this was asked last.
+    pub(crate) fn take_taken_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.taken_bytes)
     }
 }
 
@@ -183,6 +196,7 @@ impl<P: Pmem> StorageLog<P> {
         let next = self.take(bytes, appender.is_keeper)?;
         appender.number.get_or_insert_with(|| self.sessions.add(appender.pending.clone()));
         self.turn_to(&appender.pending, next.tail);
+        appender.taken_bytes += next.end - next.tail;
         if let Some(full) = appender.run.replace(next) {
             self.seal(&full);
         }
@@ -191,12 +205,13 @@ impl<P: Pmem> StorageLog<P> {
 
     /// Appends a record to a run of its own. The session goes on with the run that it has.
     #[cold]
-    fn append_alone(&self, appender: &Appender, record: &NewRecord<'_>) -> Result<Appended> {
+    fn append_alone(&self, appender: &mut Appender, record: &NewRecord<'_>) -> Result<Appended> {
         let mut run = self.take_alone(record.span(), appender.is_keeper)?;
         // What the session appended before is durable before this record.
         self.flush_pending(&appender.pending);
         let appended = self.store(&run, record);
         run.tail += appended.bytes;
+        appender.taken_bytes += appended.bytes;
         self.pool.pmem.flush(self.pool.extent(appended.at, appended.bytes), sites::RECORD);
         self.pool.pmem.fence(sites::RECORD);
         self.seal(&run);

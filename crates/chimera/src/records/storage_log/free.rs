@@ -26,7 +26,7 @@ pub(crate) struct LogCounts {
     pub(crate) bytes: u64,
     pub(crate) live_bytes: u64,
     pub(crate) dropped_bytes: u64,
-    /// Bytes of runs that a restart would replay records of.
+    /// Bytes of records that a restart would replay, at most: of those that are sealed, and all that open runs can have.
     pub(crate) replay_bytes: u64,
 }
 
@@ -37,16 +37,17 @@ impl<P: Pmem> StorageLog<P> {
     /// A look at each run, under the lock.
     pub(crate) fn counts(&self) -> LogCounts {
         let table = self.runs.lock(&*self.pool.environment);
-        table.iter().fold(LogCounts::default(), |sum, (slot, entry)| {
-            let (bytes, counts) = (entry.end - entry.header.0, self.runs.get(slot));
+        let (sealed, open) = table.replay.bytes();
+        let counts = LogCounts { replay_bytes: sealed + open, ..LogCounts::default() };
+        table.iter().fold(counts, |sum, (slot, entry)| {
             let is_sealed = entry.usage == Use::Sealed;
             let dropped = if is_sealed { self.victim(slot, entry).dead_bytes() } else { 0 };
             LogCounts {
                 runs: sum.runs + 1,
-                bytes: sum.bytes + bytes,
-                live_bytes: sum.live_bytes + counts.live().bytes,
+                bytes: sum.bytes + (entry.end - entry.header.0),
+                live_bytes: sum.live_bytes + self.runs.get(slot).live().bytes,
                 dropped_bytes: sum.dropped_bytes + dropped,
-                replay_bytes: sum.replay_bytes + if counts.is_flushed() { 0 } else { bytes },
+                ..sum
             }
         })
     }
@@ -104,9 +105,9 @@ impl<P: Pmem> StorageLog<P> {
         }
     }
 
-    /// Marks a sealed run whose records are all in durable tables.
+    /// Marks a sealed run whose records are all in durable tables, in a store that is open for writing.
     pub(super) fn mark_flushed(&self, table: &mut Table, slot: Slot) {
-        let is_flushed = self.runs.get(slot).is_flushed();
+        let is_flushed = self.runs.get(slot).is_flushed() && !self.pool.read_only;
         let entry = table.entry(slot);
         if entry.usage == Use::Sealed && is_flushed && entry.flushed < entry.tail {
             // Records that superseded some of them may be pending.
@@ -114,6 +115,7 @@ impl<P: Pmem> StorageLog<P> {
             entry.flushed = entry.tail;
             let tail = entry.tail - entry.header.0;
             entry.header.mark_flushed(&self.pool, tail, sites::FLUSHED);
+            table.list(slot);
         }
     }
 
@@ -169,7 +171,7 @@ impl<P: Pmem> StorageLog<P> {
     /// A load when no run lost its last reference. Else a look at all runs, [`sync_all`](Self::sync_all), and what freeing
     /// each costs the pool; 1 line, 1 fence where the highest sequence number is remembered elsewhere.
     pub(crate) fn free_ready(&self) -> Result<u64> {
-        if self.runs.is_counting() || !self.runs.take_candidates() {
+        if self.pool.read_only || self.runs.is_counting() || !self.runs.take_candidates() {
             return Ok(0);
         }
         let ready = self.claim_ready();

@@ -44,6 +44,7 @@ mod header;
 mod layout;
 mod read;
 mod recovery;
+mod replay;
 mod runs;
 mod sessions;
 mod take;
@@ -66,6 +67,8 @@ use header::HEADER_BYTES;
 pub(crate) use read::Record;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use recovery::{Recovered, Replayed};
+#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use replay::Unflushed;
 use runs::Runs;
 use sessions::Sessions;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
@@ -117,6 +120,8 @@ pub(crate) struct StorageLog<P: Pmem> {
     run_blocks: u32,
     /// Bytes that a session may have pending; 0 for none.
     batch_bytes: u64,
+    /// Bytes that the runs have together which are appended to, about.
+    open_bytes_max: u64,
     runs: Runs,
     sessions: Sessions,
     /// The pool has hardly any runs left: sessions take none.
@@ -136,8 +141,18 @@ impl<P: Pmem> StorageLog<P> {
         let run_blocks = run_blocks.clamp(1, pool.run_blocks_max());
         let batch_bytes = batch_bytes.into();
         let (runs, sessions) = (Runs::new(), Sessions::default());
-        let are_runs_kept = AtomicBool::new(false);
-        Self { pool, hash, kind, run_blocks, batch_bytes, runs, sessions, are_runs_kept }
+        let (open_bytes_max, are_runs_kept) = (u64::MAX, AtomicBool::new(false));
+        Self {
+            pool,
+            hash,
+            kind,
+            run_blocks,
+            batch_bytes,
+            open_bytes_max,
+            runs,
+            sessions,
+            are_runs_kept,
+        }
     }
 
     /// Whether sessions may have records pending.

@@ -3,6 +3,7 @@
 use chimera_pmem::Pmem;
 
 use super::header::{HEADER_BYTES, Header};
+use super::replay::Share;
 use super::runs::{Entry, Use};
 use super::walk::Walk;
 use super::{StorageLog, sites};
@@ -103,8 +104,8 @@ impl<P: Pmem> StorageLog<P> {
             Err(_) if salvage => {
                 recovered.damaged += 1;
                 recovered.damaged_headers += 1;
-                let usage = Use::Condemned;
-                let entry = Entry { run, header: at, sequence, tail: start, end, usage, flushed };
+                let (usage, tail, share) = (Use::Condemned, start, Share::default());
+                let entry = Entry { run, header: at, sequence, tail, end, usage, flushed, share };
                 return Ok(Found { entry, start, open_from: None });
             }
             header => header?,
@@ -126,8 +127,8 @@ impl<P: Pmem> StorageLog<P> {
             }
         }
         let start = start.max(at.0 + flushed);
-        let flushed = at.0 + flushed;
-        let entry = Entry { run, header: at, sequence, tail, end, usage, flushed };
+        let (flushed, share) = (at.0 + flushed, Share::default());
+        let entry = Entry { run, header: at, sequence, tail, end, usage, flushed, share };
         Ok(Found { entry, start, open_from })
     }
 

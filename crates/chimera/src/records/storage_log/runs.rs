@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use chimera_pmem::Environment;
 
-use super::header::HeaderAt;
+use super::header::{HEADER_BYTES, HeaderAt};
+use super::replay::{ReplayList, Share};
 use crate::pool::BlockMap;
 use crate::pool::runs::Run;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -105,6 +106,15 @@ impl LogRun {
         self.written.load(Ordering::Acquire).saturating_sub(flushed)
     }
 
+    /// As [`unflushed`](Self::unflushed), below zero where a record was told of twice; and records that are referred to.
+    #[cfg(test)]
+    pub(super) fn balance(&self) -> (i64, i64) {
+        let load = |count: &AtomicU64| count.load(Ordering::SeqCst);
+        let records = |count| Counts::unpack(load(count)).records as i64;
+        let unflushed = load(&self.written) as i64 - load(&self.flushed) as i64;
+        (unflushed, records(&self.referred) - records(&self.dropped))
+    }
+
     /// What is referred to. Its bytes are those that the engine named.
     pub(super) fn live(&self) -> Counts {
         let dropped = Counts::unpack(self.dropped.load(Ordering::SeqCst));
@@ -147,6 +157,15 @@ pub(super) struct Entry {
     pub(super) usage: Use,
     /// The header says that its records up to here are in durable tables.
     pub(super) flushed: u64,
+    /// What of it is [listed](Table::list).
+    pub(super) share: Share,
+}
+
+impl Entry {
+    /// Where a restart begins to replay.
+    pub(super) fn replay_from(&self) -> u64 {
+        self.flushed.max(self.header.0 + HEADER_BYTES)
+    }
 }
 
 /// What changes under the lock.
@@ -159,6 +178,8 @@ pub(super) struct Table {
     pub(super) with_room: BTreeSet<(u64, Slot)>,
     /// The highest sequence number that is durable, and the run whose header says so.
     pub(super) highest: (u64, Slot),
+    /// What a restart replays.
+    pub(super) replay: ReplayList,
 }
 
 impl Table {
@@ -170,6 +191,20 @@ impl Table {
 
     pub(super) fn entry(&mut self, slot: Slot) -> &mut Entry {
         self.entries[slot as usize].as_mut().expect("a run of the log")
+    }
+
+    /// Lists what a restart replays of a run, whose use, tail or mark has changed.
+    pub(super) fn list(&mut self, slot: Slot) {
+        let entry = self.entry(slot);
+        let from = entry.replay_from();
+        let (sealed, open) = match entry.usage {
+            Use::Sealed => (entry.tail - from, 0),
+            Use::Open | Use::Left => (0, entry.end - from),
+            Use::Free | Use::Condemned => (0, 0),
+        };
+        let after = Share { sequence: entry.sequence, sealed, open };
+        let before = std::mem::replace(&mut entry.share, after);
+        self.replay.change(slot, before, after);
     }
 
     /// The header of a run says durably that this sequence number was given.
@@ -249,6 +284,7 @@ impl Runs {
             table.entries.push(None);
         }
         table.entries[slot as usize] = Some(entry);
+        table.list(slot);
         self.set_blocks(first..end, slot + 1);
         Ok(slot)
     }
@@ -256,6 +292,7 @@ impl Runs {
     /// Removes a run, so that it can be freed. Whoever reads it meanwhile finds out afterwards.
     pub(super) fn remove(&self, table: &mut Table, slot: Slot) -> Run {
         let entry = table.entries[slot as usize].take().expect("a run of the log");
+        table.replay.change(slot, entry.share, Share::default());
         table.vacant.push(slot);
         let first = entry.run.first();
         self.set_blocks(first..first + u64::from(entry.run.blocks()), 0);
@@ -276,6 +313,7 @@ impl Runs {
     /// What a run is used for changes.
     pub(super) fn set_use(&self, table: &mut Table, slot: Slot, usage: Use) {
         table.entry(slot).usage = usage;
+        table.list(slot);
         // Either whoever drops the last reference or counts the last record sees that the run is sealed, or whoever
         // seals it sees that.
         self.get(slot).is_sealed.store((usage == Use::Sealed).into(), Ordering::SeqCst);

@@ -6,6 +6,7 @@ use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::append::Filling;
 use super::header::{HEADER_BYTES, HeaderAt};
+use super::replay::Share;
 use super::runs::{Entry, Slot, Use};
 use super::{StorageLog, sites};
 use crate::pool::runs::Run;
@@ -28,7 +29,7 @@ impl<P: Pmem> StorageLog<P> {
         if let Some(filling) = self.take_with_room(bytes) {
             return Ok(filling);
         }
-        let usual = self.take_run(self.run_blocks, is_keeper);
+        let usual = self.take_run(self.fresh_blocks(self.blocks_for(bytes)), is_keeper);
         // Where there is no usual run any more, a short one may do.
         usual.or_else(|error| match self.blocks_for(bytes) {
             need if need < self.run_blocks => self.take_run(need, is_keeper),
@@ -72,7 +73,8 @@ impl<P: Pmem> StorageLog<P> {
         let (header, end) = self.place_of(&run);
         let (sequence, tail) = (sequence.get(), header.0 + HEADER_BYTES);
         let usage = Use::Open;
-        let entry = Entry { run, header, sequence, tail, end, usage, flushed: 0 };
+        let (flushed, share) = (0, Share::default());
+        let entry = Entry { run, header, sequence, tail, end, usage, flushed, share };
         let added = self.runs.add(&mut self.runs.lock(&*self.pool.environment), entry);
         match added {
             Ok(slot) => Ok(Filling { slot, tail, end, use_number: sequence as u32 }),
@@ -89,12 +91,18 @@ impl<P: Pmem> StorageLog<P> {
         (HeaderAt(bytes.offset()), bytes.end())
     }
 
-    /// A run that was left or is not full: of those with room for so many bytes the fullest.
+    /// A run that was left or is not full: of those with room for so many bytes the fullest. None where a restart would have
+    /// to replay too much of it.
     fn take_with_room(&self, bytes: u64) -> Option<Filling> {
         let mut table = self.runs.lock(&*self.pool.environment);
         let found = table.with_room.range((bytes, 0)..).next().copied()?;
-        table.with_room.remove(&found);
         let slot = found.1;
+        let open = table.replay.bytes().1;
+        let entry = table.entry(slot);
+        if entry.usage == Use::Sealed && !self.may_open(open, entry.end - entry.replay_from()) {
+            return None;
+        }
+        table.with_room.remove(&found);
         if table.entry(slot).usage == Use::Sealed {
             let sequence = self.runs.next_sequence();
             let entry = table.entry(slot);

@@ -30,6 +30,19 @@ type Value = Vec<u8>;
 /// Version, key, value; none for a tombstone.
 type Written = (u64, Key, Option<Value>);
 
+impl<P: Pmem> StorageLog<P> {
+    /// Records of all runs that are to be in tables and are not, and those that are referred to, for engines' tests.
+    /// None below zero.
+    pub(crate) fn balance(&self) -> (u64, u64) {
+        let table = self.runs.lock(&*self.pool.environment);
+        table.iter().fold((0, 0), |(unflushed, referred), (slot, _)| {
+            let balance = self.runs.get(slot).balance();
+            let count = |count: i64| u64::try_from(count).expect("told once");
+            (unflushed + count(balance.0), referred + count(balance.1))
+        })
+    }
+}
+
 fn new_pool() -> Arc<Pool<Hardware>> {
     small_pool(Arc::new(SteppedEnvironment::in_memory(1)), SEGMENT_BYTES, 1 << 20)
 }

@@ -56,6 +56,8 @@ pub(crate) const DUMPS_MAX: usize = 4;
 
 const ALIGN: u64 = 256;
 const COPY_BYTES: u64 = 256;
+/// Bytes that a change of a shard writes: a copy, and the line of its current word.
+pub(crate) const CHANGE_BYTES: u64 = COPY_BYTES + CACHE_LINE;
 const COPY_WORDS: usize = COPY_BYTES as usize / 8;
 const CHECK_AT: usize = COPY_WORDS - 1;
 const LAST_AT: usize = 3;

@@ -1,0 +1,94 @@
+//! [`Counts`]: what was written to tables, and why.
+
+use serde::Serialize;
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Tables of one cause, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TablesWritten {
+    /// Tables.
+    pub tables: u64,
+    /// Their bytes on media, headers included.
+    pub bytes: u64,
+}
+
+/// What was written since the store was opened, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct IndexWritten {
+    /// MemTables that became tables of the first level.
+    pub flushes: TablesWritten,
+    /// Compactions into a level above the last one.
+    pub upper: TablesWritten,
+    /// Compactions into the last level.
+    pub last: TablesWritten,
+    /// Dumps of bypass indexes.
+    pub dumps: TablesWritten,
+    /// Changes of the manifest.
+    pub manifest: TablesWritten,
+    /// MemTables that went to a bypass index alone. Nothing is written.
+    pub absorbed: u64,
+}
+
+impl TablesWritten {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.tables += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl IndexWritten {
+    /// Bytes of all tables, without the manifest.
+    pub fn table_bytes(&self) -> u64 {
+        let causes = [self.flushes, self.upper, self.last, self.dumps];
+        causes.iter().map(|written| written.bytes).sum()
+    }
+}
+
+/// Why a table was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Flush,
+    Upper,
+    Last,
+    Dump,
+    Manifest,
+}
+
+const CAUSES: usize = 5;
+
+/// What was written so far.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    tables: [AtomicU64; CAUSES],
+    bytes: [AtomicU64; CAUSES],
+    absorbed: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn wrote(&self, cause: Cause, bytes: u64) {
+        self.tables[cause as usize].fetch_add(1, Ordering::Relaxed);
+        self.bytes[cause as usize].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn absorbed(&self) {
+        self.absorbed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn report(&self) -> IndexWritten {
+        let written = |cause: Cause| TablesWritten {
+            tables: self.tables[cause as usize].load(Ordering::Relaxed),
+            bytes: self.bytes[cause as usize].load(Ordering::Relaxed),
+        };
+        IndexWritten {
+            flushes: written(Cause::Flush),
+            upper: written(Cause::Upper),
+            last: written(Cause::Last),
+            dumps: written(Cause::Dump),
+            manifest: written(Cause::Manifest),
+            absorbed: self.absorbed.load(Ordering::Relaxed),
+        }
+    }
+}

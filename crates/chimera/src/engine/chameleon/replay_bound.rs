@@ -1,0 +1,139 @@
+//! The bound of replay: in the normal mode a restart replays at most so many bytes of the log, whatever the order of writes
+//! was. A MemTable that is hardly written to would pin the log where its oldest record lies.
+//!
+//! A fourth of the bound is for the runs that sessions append to, which are shorter where there are many sessions; half of it
+//! for those that are full. What is over that is put into tables, from the oldest run on, by the session that takes another
+//! run, in turn: about two bytes for each byte of the run that it took. So it gets less where a mode without a bound, or
+//! another bound, left more. The last fourth is for the runs that sessions fill until it is their turn.
+//!
+//! Records of a run are found by walking it. Where the MemTable of a shard leads to one of them, the MemTable is flushed; where
+//! a bypass index does that is ahead of the tables, it becomes a last table.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::shard::{Locked, Work};
+use super::space::Spend;
+use super::{Chameleon, ChameleonClient, sites};
+use crate::index::Probe;
+use crate::index::probing_table::VolatileTable;
+use crate::records::storage_log::Unflushed;
+use crate::sync::lock_relaxing;
+use crate::types::error::Result;
+
+/// Unless the options say otherwise.
+pub(super) const BYTES_MAX: u64 = 64 << 20;
+/// Full runs may have this part of the bound, open ones that.
+const FULL_PART: u64 = 2;
+const OPEN_PART: u64 = 4;
+/// Bytes that are put into tables for each byte of a run that was taken.
+const SHARE: u64 = 2;
+
+/// Bytes that open runs have together, where so many may be replayed.
+pub(super) fn open_bytes_max(bytes_max: u64) -> u64 {
+    bytes_max / OPEN_PART
+}
+
+/// A record, as an index leads to it.
+#[derive(Clone, Copy)]
+struct Leading {
+    hash: u64,
+    at: u64,
+    version: u64,
+}
+
+impl<P: Pmem> Chameleon<P> {
+    /// After a write: does what is due if the session has taken a run of the log. The caller has locked nothing.
+    #[inline]
+    pub(super) fn bound_replay(&self, client: &mut ChameleonClient) {
+        if client.appender.has_taken() {
+            self.bound_replay_now(client);
+        }
+    }
+
+    /// What does not work is left to the next one: the write was done, and a store without space for tables says so when
+    /// one is needed.
+    #[cold]
+    fn bound_replay_now(&self, client: &mut ChameleonClient) {
+        let bytes = client.appender.take_taken_bytes();
+        let environment = &**self.core.environment();
+        if self.modes.absorbs(environment) || self.core.poison.check().is_err() {
+            return;
+        }
+        let _booked = self.core.book(Operation::BlockHandOut, client.shared.number);
+        // In turn: two would put the same into tables.
+        let _turn = lock_relaxing(&self.replay_turn, environment);
+        if let Err(error) = self.flush_oldest(bytes.saturating_mul(SHARE)) {
+            log::warn!("a restart may replay more of the log than it should: {error}");
+        }
+    }
+
+    /// Puts so many bytes of the oldest full runs into tables, where these have too many.
+    fn flush_oldest(&self, bytes: u64) -> Result<()> {
+        let (mut left, mut after) = (bytes, 0);
+        let full_max = self.replay_bytes_max / FULL_PART;
+        while left > 0
+            && let Some(run) = self.log.first_unflushed(full_max, after)
+        {
+            self.flush_run(&run)?;
+            (left, after) = (left.saturating_sub(run.bytes), run.sequence);
+        }
+        if after > 0 {
+            // The log has marked runs.
+            self.core.pool.pmem.fence(sites::MARKS);
+        }
+        Ok(())
+    }
+
+    /// Puts all records of a run into tables that are in none yet.
+    fn flush_run(&self, run: &Unflushed) -> Result<()> {
+        let freed = self.log.freed();
+        let mut walk = self.log.walk(run.start);
+        loop {
+            let record = match self.log.next(&mut walk) {
+                Ok(Some(walked)) => {
+                    Leading { hash: walked.hash, at: walked.at, version: walked.version }
+                }
+                Ok(None) => return Ok(()),
+                // Somebody else has put the rest into tables, and nothing refers to it any more.
+                Err(_) if !self.log.is_unchanged(freed) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let shard = self.index.number_of(record.hash);
+            let tables = [self.index.memtable(shard), self.index.bypass(shard)];
+            if tables.into_iter().any(|table| leads_to(table, record)) {
+                self.flush_record(shard, record)?;
+            }
+        }
+    }
+
+    /// Puts the record of a shard into a table, unless it is in one.
+    fn flush_record(&self, shard: u32, record: Leading) -> Result<()> {
+        let mut work = self.lock_work(shard);
+        let flushed_version = work.current.tables.flushed_version;
+        let is_ahead = work.ahead.is_some()
+            && record.version > flushed_version
+            && leads_to(self.index.bypass(shard), record);
+        if is_ahead || leads_to(self.index.memtable(shard), record) {
+            self.settle(shard, &mut work)?;
+        }
+        Ok(())
+    }
+
+    /// Puts all that a shard has into tables.
+    fn settle(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
+        if work.ahead.is_none() {
+            return self.flush(shard, work);
+        }
+        self.absorb_memtable(shard, work)?;
+        let _permit = self.budget.wait(&**self.core.environment());
+        self.compact_last(shard, work, None, Spend::Nothing)
+    }
+}
+
+/// Whether an entry of a table leads to a record.
+fn leads_to(table: VolatileTable<'_>, record: Leading) -> bool {
+    let probed = table.probe(record.hash, |found| {
+        if found.offset == record.at { Probe::Found(()) } else { Probe::NotThis }
+    });
+    matches!(probed, Probe::Found(()))
+}
