@@ -12,9 +12,10 @@
 //!
 //! # Protocol
 //! - **write**: the record; flush, *fence*. Then the caller makes the change, and lets go of the area.
-//! - **withdraw**, where the change could not be made: zero to the word of the lengths; flush, *fence*.
+//! - **withdraw**, where the change could not be made: zero to the word of the checks; flush, *fence*. Not to that of the
+//!   lengths: the next record may have the same one, and become durable up to there.
 //! - **recovery**: what an area has is read. A record that is not whole was never complete, so its change had not begun. What
-//!   is whole is made again, durably. Then all areas are emptied: zero to their first words; flush, one *fence*.
+//!   is whole is made again, durably. Then all areas are emptied: zero to the words of their checks; flush, one *fence*.
 //!
 //! # Invariants
 //! 1. A change begins when its record is durable.
@@ -44,7 +45,7 @@ pub(crate) mod sites {
     chimera_pmem::sites! {
         /// A record, before its change begins.
         RECORD = "redo.record";
-        /// The word of a record whose change could not be made, or was made again.
+        /// The checks of a record whose change could not be made, or was made again.
         CLEAR = "redo.clear";
     }
 }
@@ -179,8 +180,8 @@ impl<P: Pmem> RedoLog<P> {
     /// Empties the area at `at`. The caller fences.
     fn clear(&self, at: u64) {
         let pmem = &self.pool.pmem;
-        pmem.store_u64(at, 0, sites::CLEAR);
-        pmem.flush(self.pool.extent(at, 8), sites::CLEAR);
+        pmem.store_u64(at + HEADER_AT, 0, sites::CLEAR);
+        pmem.flush(self.pool.extent(at + HEADER_AT, 8), sites::CLEAR);
     }
 }
 

@@ -133,6 +133,43 @@ fn a_record_that_is_not_whole_is_none() {
     }
 }
 
+/// Every mixture of the words of a record and of one that was withdrawn before it is the record or none.
+#[test]
+fn what_was_withdrawn_does_not_come_back_with_a_part_of_the_next_record() {
+    let pool = new_pool();
+    for (old, new) in [
+        (change(b"key", Some(b"old value")), change(b"key", Some(b"new value"))),
+        (change(b"key", Some(b"")), change(b"key", Some(b""))),
+        (change(b"key", None), change(b"key", None)),
+        (change(b"key", Some(b"")), change(b"key", None)),
+        (change(b"old key", Some(&[1; 24])), change(b"new key", Some(&[2; 24]))),
+    ] {
+        // The first record of another life has the same sequence number.
+        for is_other_life in [false, true] {
+            let log = new_log(&pool);
+            let words = |log: &RedoLog<Hardware>| -> Vec<u64> {
+                (0..9).map(|word| pool.pmem.load_u64(log.area_at(0) + 8 * word)).collect()
+            };
+            log.write(0, old.hash, &old.key, old.value.as_deref()).withdraw();
+            let (before, other) = (words(&log), new_log(&pool));
+            let log = if is_other_life { other } else { log };
+            for (word, number) in before.iter().zip(0..) {
+                pool.pmem.store_u64(log.area_at(0) + 8 * number, *word, sites::RECORD);
+            }
+            write(&log, 0, &new);
+            let after = words(&log);
+            for mask in 0..1_u32 << 9 {
+                for (word, (before, after)) in before.iter().zip(&after).enumerate() {
+                    let chosen = if mask & 1 << word == 0 { before } else { after };
+                    pool.pmem.store_u64(log.area_at(0) + 8 * word as u64, *chosen, sites::RECORD);
+                }
+                let found = log.read(0, hash);
+                assert!(found.as_ref().is_none_or(|found| *found == new), "{found:?} of {mask:#b}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_record_of_another_kind_is_none() {
     let pool = new_pool();
