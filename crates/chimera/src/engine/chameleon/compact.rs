@@ -16,9 +16,6 @@ use crate::index::probing_table::{
 };
 use crate::types::error::Result;
 
-/// Of a table of the last level so many slots out of 100 are in use when it is made.
-pub(super) const LAST_LOAD_PERCENT: u32 = 75;
-
 impl<P: Pmem> Chameleon<P> {
     /// Makes room in the first level of a shard, which is full.
     ///

@@ -8,6 +8,8 @@ use crate::index::probing_table::{PersistentTable, TABLE_ALIGN};
 pub(super) const SEGMENT_BYTES: u64 = 1 << 30;
 pub(super) const LOG_RUN_BYTES: u32 = 256 << 10;
 pub(super) const SLOT_BYTES: u32 = 16;
+/// Of a table of the last level so many slots out of 100 are in use when it is made.
+pub(super) const LAST_LOAD_PERCENT: u32 = 75;
 
 const EXPECTED_KEYS: u64 = 16_000_000;
 /// A billion in 16,384 shards are 61,035.

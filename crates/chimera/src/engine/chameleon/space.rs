@@ -22,8 +22,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::compact::LAST_LOAD_PERCENT;
-use super::shape::{SLOT_BYTES, Shape};
+use super::shape::{LAST_LOAD_PERCENT, SLOT_BYTES, Shape};
 use super::shard::{Locked, Work, Writing};
 use super::{Chameleon, TABLE, blocks_for};
 use crate::index::persistent::shard_manifest::{ShardTables, TableAt};
