@@ -115,3 +115,34 @@ fn a_damaged_slot_is_said_also_after_its_segment_was_split() {
         assert!(index.segments() > 20);
     }
 }
+
+/// What a crash leaves between the word of a split and the directory, in a store that takes no writes.
+#[test]
+fn a_segment_that_the_directory_does_not_lead_to_is_found_beside_it() {
+    let (pool, index) = filled(200);
+    let (one, other, behind) = (0, hash_of(17), hash_of(99));
+    let directory = index.directory().unwrap();
+    let place = |hash| index.lock(hash).unwrap().map(|locked| (locked.at, locked.prefix)).unwrap();
+    let (first, (its_own, prefix), (damaged, _)) = (place(one).0, place(behind), place(other));
+    assert!(its_own != first && its_own != damaged && first != damaged);
+    let words = directory.words_of(prefix);
+    for at in (words.offset()..words.end()).step_by(8) {
+        pool.pmem.store_u64(at, buckets::position(at, first), SITE);
+    }
+    let header = pool.pmem.load_u64(damaged);
+    pool.pmem.store_u64(damaged, header ^ 1, SITE);
+    let (salvaged, _, damages) = recovered(&pool, true).unwrap();
+    assert!(damages > 0);
+    for number in (0..200).filter(|number| prefix.covers(hash_of(*number))) {
+        assert_eq!(positions(&salvaged, hash_of(number)).unwrap(), [record(number).offset()]);
+    }
+    let is_inside = |number: &u64| prefix.covers(hash_of(*number));
+    let expected = (0..200).filter(is_inside).count();
+    let inside = listed(&salvaged).0.into_iter().filter(|(hash, _)| prefix.covers(*hash));
+    assert_eq!(inside.count(), expected);
+    // Without damage the directory is completed.
+    pool.pmem.store_u64(damaged, header, SITE);
+    let again = recovered(&pool, false).unwrap().0;
+    assert_eq!(pool.pmem.load_u64(words.offset()), buckets::position(words.offset(), its_own));
+    assert_eq!((again.len(), positions(&again, behind).unwrap()), (200, vec![record(99).offset()]));
+}
