@@ -3,9 +3,9 @@
 
 use chimera_pmem::Pmem;
 
-use super::compact::LAST_LOAD_PERCENT;
 use super::counts::Cause;
 use super::flush::owner;
+use super::shape::LAST_LOAD_PERCENT;
 use super::shard::{Locked, Work};
 use super::space::Spend;
 use super::{Chameleon, TABLE, blocks_for};

@@ -7,7 +7,7 @@ mod model;
 mod sessions;
 mod space;
 
-use chimera_pmem::{Hardware, Site, SteppedEnvironment};
+use chimera_pmem::{Hardware, RealEnvironment, Site, SteppedEnvironment};
 
 use super::*;
 use crate::pool::runs::FoundRun;

@@ -59,7 +59,9 @@ fn a_session_is_durable_before_it_appends_to_another_run() {
 #[test]
 fn many_threads_append_and_make_each_other_durable() {
     for batch in BATCHES {
-        let pool = new_pool();
+        // Holders of locks run beside those who wait.
+        let environment = Arc::new(RealEnvironment::with_seed(1));
+        let pool = small_pool(environment, SEGMENT_BYTES, 1 << 20);
         let log = new_log(&pool, batch);
         std::thread::scope(|scope| {
             for thread in 0..4 {
