@@ -409,6 +409,7 @@ impl<P: Pmem> Chameleon<P> {
     pub(super) fn fold(&self, shard: u32, spend: Spend) -> Result<()> {
         let mut work = self.lock_work(shard);
         self.complete_bypass(shard, &work)?;
+        let _permit = self.budget.wait(&**self.core.environment());
         let mut writing = self.lock_to_look(shard);
         let tables = [self.index.memtable(shard), self.index.bypass(shard)];
         if tables.iter().all(|table| table.is_empty()) && spend != Spend::Growth {
