@@ -40,6 +40,10 @@ impl<P: Pmem> Chameleon<P> {
         }
         self.log.free_ready()?;
         self.hold();
+        if spend == Spend::Growth && self.lock_to_look(shard).is_closed {
+            let reason = "the table of a shard has no room to grow".to_owned();
+            return Err(Error::PoolFull { reason });
+        }
         Ok(())
     }
 

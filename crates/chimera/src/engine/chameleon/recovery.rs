@@ -70,7 +70,10 @@ impl Found {
         let (pool, shards) = (&core.pool, parameters.shape.shards());
         let run = match self.manifest.take() {
             Some(run) => run,
-            None if self.log.is_empty() && self.tables.is_empty() && self.lost == 0 => {
+            None if pool.read_only && self.is_empty() => {
+                return Ok(ShardManifest::none(pool.clone(), shards));
+            }
+            None if self.is_empty() => {
                 let _booked = core.book(Operation::Recovery, 0);
                 let blocks = blocks_for(pool, shard_manifest::run_bytes(shards));
                 pool.take_run(MANIFEST, blocks, |bytes| shard_manifest::begin(pool, bytes, shards))?
@@ -80,6 +83,10 @@ impl Found {
         let at = pool.run_bytes(&run).offset();
         ShardManifest::new(pool.clone(), &run, shards)
             .ok_or_else(|| Error::corrupted("the manifest of the store is too short", at))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.log.is_empty() && self.tables.is_empty() && self.lost == 0
     }
 
     /// Whether a table can lie here, in a run that is there. The run is used, then.

@@ -8,6 +8,7 @@ use super::counts::{IndexWritten, TablesWritten};
 use super::latency::ProtectSwitch;
 use super::options::{Compaction, Mode as ChameleonMode};
 use super::shape::Shape;
+use super::shard::Shard;
 use crate::RunCounts;
 use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
 use crate::index::probing_table::PersistentTable;
@@ -42,6 +43,8 @@ pub struct ChameleonStats {
     pub shards_bypassed: u32,
     /// Tables of each level above the last one.
     pub level_tables: Vec<u64>,
+    /// Runs that levels above the last one have, of all shards.
+    pub level_runs: u64,
     /// Tables of the last level.
     pub last_tables: u64,
     /// Bytes of these.
@@ -50,6 +53,14 @@ pub struct ChameleonStats {
     pub last_entries: u64,
     /// Dumps of all shards, and their bytes.
     pub dumps: TablesWritten,
+    /// Runs of tables that nothing leads to: what a pool with little room holds back.
+    pub held_tables: u64,
+    /// Runs of the log.
+    pub log_runs: u64,
+    /// Their bytes.
+    pub log_bytes: u64,
+    /// Bytes of the records in them that something refers to.
+    pub log_live_bytes: u64,
     /// What was written to tables since the store was opened.
     pub written: Box<IndexWritten>,
     /// Where full MemTables go now.
@@ -78,6 +89,9 @@ impl<P: Pmem> Chameleon<P> {
         let bypass_entries = shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum();
         let bypass_slots = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
         let (protect_switches, protect_switched) = self.modes.protect.switches();
+        let (log, upper) = (self.log.counts(), shape.upper_levels());
+        let has_run = |shard: &Shard, level: usize| u64::from(shard.level(level).0 > 0);
+        let runs_of = |shard| (0..upper).map(|level| has_run(shard, level)).sum::<u64>();
         ChameleonStats {
             shards: shape.shards(),
             memtable_slots: shape.memtable_slots,
@@ -94,16 +108,21 @@ impl<P: Pmem> Chameleon<P> {
             shards_ahead,
             shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
             level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
+            level_runs: self.index.all().map(runs_of).sum(),
             last_tables: lasts.0.tables,
             last_bytes: lasts.0.bytes,
             last_entries: lasts.1,
             dumps,
+            held_tables: self.holds_ballast().into(),
+            log_runs: log.runs,
+            log_bytes: log.bytes,
+            log_live_bytes: log.live_bytes,
             written: Box::new(self.counts.report()),
             mode: self.modes.mode(),
             protect_switches,
             protect_switched,
             replayed_log_bytes: self.replayed_bytes,
-            replay_log_bytes: self.log.counts().replay_bytes,
+            replay_log_bytes: log.replay_bytes,
             replay_log_bytes_max: self.replay_bytes_max,
         }
     }

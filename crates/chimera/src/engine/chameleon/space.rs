@@ -154,11 +154,16 @@ impl<P: Pmem> Chameleon<P> {
             PersistentTable::from_parts(pmem, table.at, Shape::slots_of(table.bytes))
                 .and_then(|table| table.entries(pmem).ok())
         };
-        let Some(last) = place.last() else { return false };
+        let more = self.index.bypass(shard).len() + 2 * self.index.shape.memtable_slots;
+        let Some(last) = place.last() else {
+            // Its first table takes what is free.
+            let least = slots_for(more.into(), DENSE_LOAD_PERCENT);
+            let blocks = least.map(|least| u64::from(self.blocks_for_last(least)));
+            return blocks.is_some_and(|blocks| blocks <= self.core.pool.fresh_blocks());
+        };
         let Some(blocks) = self.table_runs.blocks(last.at) else { return false };
         let entries = place.dumps().chain([last]).map(entries_of).sum::<Option<u32>>();
         let (Some(entries), slots) = (entries, self.slots_in(blocks)) else { return false };
-        let more = self.index.bypass(shard).len() + 2 * self.index.shape.memtable_slots;
         let all = u64::from(entries) + u64::from(more);
         slots_for(all, DENSE_LOAD_PERCENT).is_some_and(|least| least <= slots)
     }
@@ -229,6 +234,11 @@ impl<P: Pmem> Chameleon<P> {
     /// Whether the pool has little room, so that a part of it is held, or was.
     pub(super) fn is_holding(&self) -> bool {
         self.held().is_tight
+    }
+
+    /// Whether a run is held for a last table.
+    pub(super) fn holds_ballast(&self) -> bool {
+        self.held().ballast.is_some()
     }
 
     // ---- the log -------------------------------------------------------------------------------

@@ -137,6 +137,11 @@ impl<P: Pmem> ShardManifest<P> {
         (end <= bytes.end()).then_some(Self { pool, shards, words_at, copies_at })
     }
 
+    /// That of a store without one, which is open for reading only: no shard has a table.
+    pub(crate) fn none(pool: Arc<Pool<P>>, shards: u32) -> Self {
+        Self { pool, shards, words_at: 0, copies_at: 0 }
+    }
+
     fn word_at(&self, shard: u32) -> u64 {
         assert!(shard < self.shards, "a shard of the store");
         self.words_at + u64::from(shard) * CACHE_LINE
@@ -159,6 +164,9 @@ impl<P: Pmem> ShardManifest<P> {
     /// # Cost
     /// 5 lines.
     pub(crate) fn load(&self, shard: u32) -> Result<Current> {
+        if self.words_at == 0 {
+            return Ok(Current::default());
+        }
         let (pmem, word_at) = (&self.pool.pmem, self.word_at(shard));
         let damaged = |at| Error::corrupted("the manifest of a shard is damaged", at);
         let epoch = checked_word::decode(pmem.load_u64(word_at)).ok_or_else(|| damaged(word_at))?;
@@ -215,6 +223,8 @@ impl<P: Pmem> ShardManifest<P> {
         pmem.publish(word_at, checked_word::encode(staged.epoch), &[copy], sites::CURRENT);
         pmem.flush(self.pool.extent(word_at, 8), sites::CURRENT);
         pmem.fence(sites::CURRENT);
+        // The copy before is not in force any more.
+        pmem.withdrawn(self.copy(shard, staged.epoch + 1));
     }
 }
 
