@@ -60,7 +60,8 @@ fn all_reports_agree(configuration: &Configuration) {
     assert_agree(configuration, &db, 301);
     drop(session);
     db.close().expect("nobody else has it");
-    let db = open(directory.path(), &Options::new());
+    // Records that are moved beside a check are counted once or not at all.
+    let db = open(directory.path(), &Options::new().reclaim_percent(0));
     assert_agree(configuration, &db, 301);
     assert_eq!(db.stats().recovery.records, 301);
     drop(db);
