@@ -105,6 +105,24 @@ fn act(store: &mut Store, model: &mut Model, chance: &mut Chance) {
     }
 }
 
+/// Pools that have little room from the start: each put is done or refused, and what was done is there.
+#[test]
+fn puts_in_pools_of_any_size_come_to_an_end() {
+    let mut counts = Vec::new();
+    for blocks in (70..200).step_by(3) {
+        let mut store = Store::new(blocks * 256, 0, None);
+        let put = |store: &mut Store, key: &u64| match store.put(*key, *key) {
+            Ok(is_new) => is_new,
+            Err(Error::PoolFull { .. }) => false,
+            Err(error) => panic!("{error}"),
+        };
+        let done: Vec<u64> = (0..2000).take_while(|key| put(&mut store, key)).collect();
+        store.check(&done.iter().map(|key| (*key, *key)).collect(), 2000);
+        counts.push(done.len());
+    }
+    assert!(counts.last() > Some(&200), "{counts:?}");
+}
+
 #[test]
 fn a_pass_leaves_the_runs_that_are_needed_and_the_next_one_does_nothing() {
     for batch_bytes in [0, 256] {
