@@ -17,6 +17,7 @@ const IN_PLACE: u8 = 1;
 const UNREAD: u8 = 1 << 1;
 const MAY_BE_CLEAN: u8 = 1 << 2;
 const STEP: u8 = 1 << 3;
+const DEFERRED: u8 = 1 << 4;
 
 impl Site {
     /// A site named `name`, for example `"viper.put.record"`, without attributes. Use
@@ -47,6 +48,12 @@ impl Site {
         self.with(MAY_BE_CLEAN)
     }
 
+    /// Attribute: its stores may be acknowledged before they are durable. A batch of them is flushed at once, or a crash that
+    /// takes them leaves more to do, and loses nothing.
+    pub const fn deferred(self) -> Self {
+        self.with(DEFERRED)
+    }
+
     /// Attribute: no call of the seam, but a check, a comparison or a step of recovery that a tool can leave
     /// out ([`Pmem::skips`](crate::Pmem::skips)).
     pub const fn step(self) -> Self {
@@ -66,6 +73,11 @@ impl Site {
     /// See [`may_be_clean`](Self::may_be_clean).
     pub const fn line_may_be_clean(self) -> bool {
         self.has(MAY_BE_CLEAN)
+    }
+
+    /// See [`deferred`](Self::deferred).
+    pub const fn is_deferred(self) -> bool {
+        self.has(DEFERRED)
     }
 
     /// See [`step`](Self::step).

@@ -62,11 +62,14 @@ pub use engine::{
     KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats,
     sites,
 };
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 pub use engine::{
     ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
-    LogHashInspect, LogHashOptions, LogHashStats, ProtectSwitch, TablesWritten,
+    LogHashInspect, LogHashOptions, LogHashStats, ProtectSwitch, TablesWritten, UpperIndex,
 };
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub use index::table_filter::FilterKind;
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
 pub use pool::Location;
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};

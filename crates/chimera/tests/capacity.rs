@@ -51,6 +51,42 @@ fn records_of_every_size_fit() {
     }
 }
 
+fn engines() -> Vec<Options> {
+    let of = |kind| Options::new().engine(kind);
+    let chameleon = |keys| of(EngineKind::Chameleon).chameleon(|it| it.expected_keys(keys));
+    let hashes = [EngineKind::PmemHash, EngineKind::DramHash].map(of);
+    let mut engines = vec![of(EngineKind::Hikv), chameleon(100_000), chameleon(1_000_000)];
+    engines.extend(hashes);
+    engines
+}
+
+/// Where a record is hardly longer than its entry in the index.
+#[test]
+fn small_records_of_every_engine_fit() {
+    for options in engines() {
+        for (records, key_bytes, value_bytes) in
+            [(150_000, 8, 0), (150_000, 8, 8), (60_000, 16, 8), (100, 16, 8)]
+        {
+            let demand = Demand {
+                live: records,
+                rewritten: 0,
+                written: records,
+                key_bytes,
+                value_bytes,
+                sessions: 1,
+            };
+            let db = store(options.clone().segment_bytes(4 << 20), &demand);
+            let mut session = db.session();
+            for number in 0..records {
+                let put = session.put(&key(number, key_bytes), &vec![7; value_bytes as usize]);
+                put.unwrap_or_else(|error| {
+                    panic!("{options:?}, {number} of {key_bytes} + {value_bytes}: {error}")
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn random_overwrites_fit() {
     for is_fixed in [true, false] {

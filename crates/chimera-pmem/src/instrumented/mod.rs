@@ -38,8 +38,8 @@ pub use cache::CacheParameters;
 pub use counters::{Counters, OperationCounters, OperationMeans, SessionLines, Spread};
 pub use device::DeviceParameters;
 pub use profile::{
-    Bandwidth, HIKV_PERSIST_NS, HIKV_PERSIST_NS_MAX, HIKV_PERSIST_NS_MIN, Latencies, Profile,
-    ProfileError,
+    Bandwidth, HIKV_PERSIST_NS, HIKV_PERSIST_NS_MAX, HIKV_PERSIST_NS_MIN, Latencies,
+    OPTANE_PARTS_MAX, Profile, ProfileError,
 };
 
 /// What an [`Instrumented`] does. All of it is fixed for the life of the instance.

@@ -10,6 +10,9 @@ pub const HIKV_PERSIST_NS_MAX: u32 = 1400;
 /// Persist of `hikv-nvm` unless told otherwise, in nanoseconds (HiKV, ATC 2017, section 5.1).
 pub const HIKV_PERSIST_NS: u32 = 600;
 
+/// Most parts that the bandwidth of `optane-100` is divided into.
+pub const OPTANE_PARTS_MAX: u32 = 1000;
+
 /// A latency profile: what is added to every miss and every persist, on top of what the machine
 /// itself takes. The constants are fixed and never tuned to a result; results under any profile but
 /// `dram` are to be labelled *modelled*.
@@ -31,6 +34,12 @@ pub enum Profile {
     /// First-generation Optane DIMMs: persistent memory minus DRAM in Table 1 of Viper (PVLDB 2021).
     /// Text: `optane-100`.
     Optane100,
+    /// The same with a part of the bandwidth: that of a few threads where many share fewer DIMMs. With 16 threads on 2 of 6
+    /// DIMMs two of the threads have a 24th of it. Text: `optane-100:<parts>`.
+    Optane100Part {
+        /// The bandwidth is one of so many equal parts, 2 to 1000.
+        parts: u32,
+    },
     /// Persistent memory behind CXL with 64-byte media units: 100 ns on reads and persists. Text:
     /// `cxl-nvcmm`.
     CxlNvcmm,
@@ -45,7 +54,7 @@ impl Profile {
         match self {
             Self::Dram => "dram",
             Self::HikvNvm { .. } => "hikv-nvm",
-            Self::Optane100 => "optane-100",
+            Self::Optane100 | Self::Optane100Part { .. } => "optane-100",
             Self::CxlNvcmm => "cxl-nvcmm",
         }
     }
@@ -63,15 +72,8 @@ impl Profile {
                 persist_sequential_ns: persist_ns,
                 bandwidth: None,
             }),
-            Self::Optane100 => Some(Latencies {
-                unit_bytes: 256,
-                read_random_ns: 450 - 190,
-                read_sequential_ns: 50 - 40,
-                read_further_ns: 50 - 40,
-                persist_random_ns: 900 - 170,
-                persist_sequential_ns: 230 - 110,
-                bandwidth: Some(Bandwidth { read_mb_per_s: 40_000, write_mb_per_s: 13_000 }),
-            }),
+            Self::Optane100 => Some(Latencies::optane(1)),
+            Self::Optane100Part { parts } => Some(Latencies::optane(parts)),
             Self::CxlNvcmm => Some(Latencies {
                 unit_bytes: 64,
                 read_random_ns: 100,
@@ -117,6 +119,23 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// Those of Optane DIMMs, with one of so many equal parts of their bandwidth.
+    fn optane(parts: u32) -> Self {
+        let part = |mb_per_s: u64| (mb_per_s / u64::from(parts.max(1))).max(1);
+        Self {
+            unit_bytes: 256,
+            read_random_ns: 450 - 190,
+            read_sequential_ns: 50 - 40,
+            read_further_ns: 50 - 40,
+            persist_random_ns: 900 - 170,
+            persist_sequential_ns: 230 - 110,
+            bandwidth: Some(Bandwidth {
+                read_mb_per_s: part(40_000),
+                write_mb_per_s: part(13_000),
+            }),
+        }
+    }
+
     /// Whether a missing read ever costs anything.
     pub(super) fn charges_reads(self) -> bool {
         let dearest = self.read_random_ns.max(self.read_sequential_ns).max(self.read_further_ns);
@@ -141,6 +160,7 @@ impl fmt::Display for Profile {
             Self::HikvNvm { persist_ns: HIKV_PERSIST_NS, read_ns: 0 } => Ok(()),
             Self::HikvNvm { persist_ns, read_ns: 0 } => write!(f, ":{persist_ns}"),
             Self::HikvNvm { persist_ns, read_ns } => write!(f, ":{persist_ns}:{read_ns}"),
+            Self::Optane100Part { parts } => write!(f, ":{parts}"),
             _ => Ok(()),
         }
     }
@@ -162,8 +182,8 @@ impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no latency profile is called {:?}; there are dram, optane-100, cxl-nvcmm and \
-             hikv-nvm[:<persist ns, {HIKV_PERSIST_NS_MIN} to {HIKV_PERSIST_NS_MAX}>\
+            "no latency profile is called {:?}; there are dram, optane-100[:<parts of the \
+             bandwidth, 2 to {OPTANE_PARTS_MAX}>], cxl-nvcmm and hikv-nvm[:<persist ns, {HIKV_PERSIST_NS_MIN} to {HIKV_PERSIST_NS_MAX}>\
              [:<read ns, 0 or 60>]]",
             self.text
         )
@@ -183,6 +203,11 @@ impl FromStr for Profile {
             "cxl-nvcmm" => return Ok(Self::CxlNvcmm),
             "hikv-nvm" => return Ok(Self::HIKV_NVM),
             _ => {}
+        }
+        if let Some(parts) = text.strip_prefix("optane-100:") {
+            let parts = parts.parse().map_err(|_| error())?;
+            let is_valid = (2..=OPTANE_PARTS_MAX).contains(&parts);
+            return is_valid.then_some(Self::Optane100Part { parts }).ok_or_else(error);
         }
         let numbers = text.strip_prefix("hikv-nvm:").ok_or_else(error)?;
         let (persist, read) = numbers.split_once(':').unwrap_or((numbers, "0"));

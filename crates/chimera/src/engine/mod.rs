@@ -16,14 +16,14 @@
 //! 4. What it reads from media is checked before it is used; damage is an error with a position.
 
 mod capabilities;
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 mod chameleon;
 mod changes;
 mod core;
 mod demand;
 mod dispatch;
 mod hikv;
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 mod log_hash;
 mod options;
 mod report;
@@ -50,16 +50,16 @@ use crate::types::swap::Swap;
 
 pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 pub use chameleon::{
     ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
-    ProtectSwitch, TablesWritten,
+    ProtectSwitch, TablesWritten, UpperIndex,
 };
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
 pub use hikv::{Consistency, HikvInspect, HikvOptions, HikvStats};
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 pub use log_hash::{LogHashInspect, LogHashOptions, LogHashStats};
 pub use options::Options;
 pub use report::{InspectReport, Stats};
@@ -68,7 +68,7 @@ pub use viper::{
     ViperStats,
 };
 
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 use log_hash::{dram_hash, pmem_hash};
 use shared::client::Client;
 use shared::listing::Listed;
@@ -85,15 +85,15 @@ table::engines! { ($)
     Hikv = 2, "hikv", hikv { Hikv: Hikv }
 
     /// ChameleonDB (EuroSys'21): a log and levels of hash tables in persistent memory, a bypass in DRAM
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     Chameleon = 3, "chameleon", chameleon { Chameleon: Chameleon }
 
     /// ChameleonDB's comparison point `Pmem-Hash`: a log and an extendible hash in persistent memory
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     PmemHash = 4, "pmem-hash", pmem_hash { PmemHash: PmemHash }
 
     /// ChameleonDB's comparison point `Dram-Hash`: a log in persistent memory, a hash table in DRAM
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     DramHash = 5, "dram-hash", dram_hash { DramHash: DramHash }
 
     /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock

@@ -33,9 +33,9 @@ pub struct Options {
     pub(crate) ordered: bool,
     pub(crate) order: OrderOptions,
     pub(crate) hikv: HikvOptions,
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     pub(crate) chameleon: super::ChameleonOptions,
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     pub(crate) log_hash: super::LogHashOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
@@ -63,9 +63,9 @@ impl Default for Options {
             ordered: false,
             order: OrderOptions::default(),
             hikv: HikvOptions::default(),
-            #[cfg(all(feature = "chameleon-engine", not(loom)))]
+            #[cfg(not(loom))]
             chameleon: super::ChameleonOptions::default(),
-            #[cfg(all(feature = "chameleon-engine", not(loom)))]
+            #[cfg(not(loom))]
             log_hash: super::LogHashOptions::default(),
             sizes: None,
             segment_bytes: None,
@@ -178,7 +178,7 @@ impl Options {
 
     /// Options of ChameleonDB alone, changed by `change`: `options.chameleon(|chameleon| chameleon.shards(..))`. They have
     /// no effect on stores of other engines.
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     pub fn chameleon(
         mut self,
         change: impl FnOnce(super::ChameleonOptions) -> super::ChameleonOptions,
@@ -188,7 +188,7 @@ impl Options {
     }
 
     /// Options of `pmem-hash` and `dram-hash` alone, changed by `change`. They have no effect on stores of other engines.
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     #[doc(hidden)]
     pub fn log_hash(
         mut self,

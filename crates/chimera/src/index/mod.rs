@@ -10,6 +10,7 @@
 //! - `persistent/`: indexes in persistent memory, which are there when a store is opened.
 //! - `probing_table/`: tables of a fixed size with linear probing, in DRAM and in persistent memory: the parts of which an
 //!   engine makes the levels of its index. Only in builds with such an engine.
+//! - `table_filter/`: filters of such tables in DRAM: which hashes a table may have. Only in builds with such an engine.
 //! - `robin_hood_table`: one large table in DRAM, which holds a whole index. Only in builds with an engine that uses it.
 //! - `directory`: from a part of a hash to a segment, in DRAM, for both.
 //!
@@ -18,11 +19,12 @@
 
 mod directory;
 pub(crate) mod persistent;
-#[cfg(feature = "chameleon-engine")]
 #[allow(dead_code, unused_imports, reason = "the engine that uses it follows")]
 pub(crate) mod probing_table;
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 pub(crate) mod robin_hood_table;
+#[cfg(not(loom))]
+pub(crate) mod table_filter;
 pub mod volatile;
 
 /// What a verification closure answers for a location that an index proposes.

@@ -55,7 +55,6 @@ impl BlockMap {
     ///
     /// # Cost
     /// Two divisions.
-    #[cfg(any(test, feature = "chameleon-engine"))]
     #[inline]
     pub(crate) fn block_of(&self, at: u64) -> Option<u64> {
         let inside = at.checked_sub(self.base)?;

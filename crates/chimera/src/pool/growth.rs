@@ -44,7 +44,7 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Blocks that were never handed out, or given back, and that the capacity allows.
-    #[cfg(all(feature = "chameleon-engine", not(loom)))]
+    #[cfg(not(loom))]
     pub(crate) fn fresh_blocks(&self) -> u64 {
         let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
         handing_out.unreserved_blocks.saturating_sub(self.used.load(Ordering::Acquire))

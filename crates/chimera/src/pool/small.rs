@@ -3,18 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "chameleon-engine")]
 use chimera_pmem::SteppedEnvironment;
-#[cfg(feature = "chameleon-engine")]
 use chimera_pmem::environment::OpenMode;
 use chimera_pmem::{Environment, Hardware, HardwareOptions};
 
-#[cfg(feature = "chameleon-engine")]
 use super::superblock::FILE_BYTES;
-#[cfg(feature = "chameleon-engine")]
 use super::tests::media::Media;
 use super::{Closing, NewPool, Pool, PoolGeometry, PoolOptions, Superblock};
-#[cfg(feature = "chameleon-engine")]
 use crate::types::durability::Durability;
 
 /// A pool of so many bytes, in segments of this length with blocks of 256 bytes.
@@ -35,12 +30,22 @@ pub(crate) fn small_pool(
 }
 
 /// A pool on `media`, whose files hold `image`, of up to so many bytes; a new one where that is empty.
-#[cfg(feature = "chameleon-engine")]
 pub(crate) fn media_pool(
     media: &Media,
     image: &[u8],
     segment_bytes: u64,
     bytes: u64,
+) -> Arc<Pool<Media>> {
+    media_pool_opened(media, image, segment_bytes, bytes, false)
+}
+
+/// As [`media_pool`], perhaps for reading only.
+pub(crate) fn media_pool_opened(
+    media: &Media,
+    image: &[u8],
+    segment_bytes: u64,
+    bytes: u64,
+    read_only: bool,
 ) -> Arc<Pool<Media>> {
     let environment = SteppedEnvironment::in_memory(1);
     let directory = Path::new("pool");
@@ -61,6 +66,7 @@ pub(crate) fn media_pool(
         durability: Durability::Process,
         populate_ahead_bytes: 0,
         capacity_bytes: Some(bytes),
+        read_only,
         ..PoolOptions::default()
     };
     let new = || Ok(new_pool(segment_bytes, 256));

@@ -27,8 +27,6 @@ pub(crate) mod limits;
 #[cfg(feature = "teaching-engine")]
 pub(crate) mod locked_log;
 pub(crate) mod redo_log;
-#[cfg(feature = "chameleon-engine")]
-#[cfg_attr(not(test), expect(dead_code, reason = "the engine that keeps this log is being made"))]
 pub(crate) mod storage_log;
 pub(crate) mod unchecked_word;
 pub(crate) mod vpage;

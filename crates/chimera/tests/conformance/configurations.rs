@@ -1,6 +1,7 @@
 //! The configurations that conformance is tested for. An engine is added by a line in [`ALL`].
 
 use chimera::{Capabilities, Consistency, EngineKind, HikvOptions, Options, RecordLayout};
+use chimera::{FilterKind, UpperIndex};
 
 use crate::tools::{small, small_any};
 
@@ -16,6 +17,8 @@ pub(crate) struct Configuration {
     pub(crate) full_bytes: u64,
     /// Damage is found by checksums.
     has_checksums: bool,
+    /// Space of deleted records is never free again, and a delete is a record, which needs room.
+    is_uncollected: bool,
     /// What the store has is known from the whole log alone. So a delete is a record, which needs room; and what lies behind
     /// damage in a run is not known, nor whether an older record was replaced.
     is_replayed: bool,
@@ -34,13 +37,16 @@ pub(crate) const ALL: &[Configuration] = &[
     Configuration::new("hikv-published", EngineKind::Hikv, small_hikv_published, 60 * 1024)
         .without_checksums(),
     Configuration::new("hikv-wal", EngineKind::Hikv, small_hikv_wal, 80 * 1024),
-    #[cfg(feature = "chameleon-engine")]
     Configuration::new("chameleon", EngineKind::Chameleon, small_chameleon, 120 * 1024),
-    #[cfg(feature = "chameleon-engine")]
     Configuration::new("chameleon-batched", EngineKind::Chameleon, small_batched, 120 * 1024),
-    #[cfg(feature = "chameleon-engine")]
+    Configuration::new("pmem-lsm-nf", EngineKind::Chameleon, small_lsm, 120 * 1024).uncollected(),
+    Configuration::new("pmem-lsm-f", EngineKind::Chameleon, small_lsm_bloom, 120 * 1024)
+        .uncollected(),
+    Configuration::new("pmem-lsm-f-blocked", EngineKind::Chameleon, small_lsm_blocked, 120 * 1024)
+        .uncollected(),
+    Configuration::new("pmem-lsm-pink", EngineKind::Chameleon, small_lsm_pink, 120 * 1024)
+        .uncollected(),
     Configuration::new("pmem-hash", EngineKind::PmemHash, small_log_hash, 60 * 1024),
-    #[cfg(feature = "chameleon-engine")]
     Configuration::new("dram-hash", EngineKind::DramHash, small_log_hash, 60 * 1024).replayed(),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
@@ -52,7 +58,6 @@ fn small_runs() -> Options {
 }
 
 /// Segments of the index of 56 entries, eight runs of the log to a segment of the pool.
-#[cfg(feature = "chameleon-engine")]
 fn small_log_hash() -> Options {
     Options::new()
         .segment_bytes(32 << 10)
@@ -94,7 +99,6 @@ fn small_hikv_wal() -> Options {
 }
 
 /// Two shards with MemTables of 16 slots and two levels above the last one.
-#[cfg(feature = "chameleon-engine")]
 fn small_chameleon() -> Options {
     let options = Options::new().segment_bytes(64 << 10);
     options.populate_ahead_bytes(0).reclaim_percent(0).chameleon(|chameleon| {
@@ -102,9 +106,29 @@ fn small_chameleon() -> Options {
     })
 }
 
-#[cfg(feature = "chameleon-engine")]
 fn small_batched() -> Options {
     small_chameleon().chameleon(|chameleon| chameleon.log_batch_bytes(512))
+}
+
+/// ChameleonDB without a bypass index.
+fn small_lsm() -> Options {
+    small_with_index(UpperIndex::Tables)
+}
+
+fn small_lsm_bloom() -> Options {
+    small_with_index(UpperIndex::Filters(FilterKind::Bloom))
+}
+
+fn small_lsm_blocked() -> Options {
+    small_with_index(UpperIndex::Filters(FilterKind::Blocked))
+}
+
+fn small_lsm_pink() -> Options {
+    small_with_index(UpperIndex::Pinned)
+}
+
+fn small_with_index(upper_index: UpperIndex) -> Options {
+    small_chameleon().chameleon(|chameleon| chameleon.upper_index(upper_index))
 }
 
 fn small_published() -> Options {
@@ -118,14 +142,18 @@ impl Configuration {
         small: fn() -> Options,
         full_bytes: u64,
     ) -> Self {
-        Self { name, engine, small, full_bytes, has_checksums: true, is_replayed: false }
+        let (is_uncollected, is_replayed) = (false, false);
+        Self { name, engine, small, full_bytes, has_checksums: true, is_uncollected, is_replayed }
     }
 
     const fn without_checksums(self) -> Self {
         Self { has_checksums: false, ..self }
     }
 
-    #[cfg(feature = "chameleon-engine")]
+    const fn uncollected(self) -> Self {
+        Self { is_uncollected: true, ..self }
+    }
+
     const fn replayed(self) -> Self {
         Self { is_replayed: true, ..self }
     }
@@ -175,7 +203,7 @@ impl Configuration {
     fn has(&self, need: &str) -> bool {
         let beside = [
             ("checksums", self.has_checksums),
-            ("room_to_delete", !self.is_replayed),
+            ("room_to_delete", !self.is_replayed && !self.is_uncollected),
             ("damage_is_contained", !self.is_replayed),
             ("another_engine", self.another_engine().is_some()),
         ];

@@ -1,7 +1,7 @@
 //! Stores of ChameleonDB: one fence for each write, and of persistent memory no more lines than it must read.
 
 use chimera::pmem::Operation;
-use chimera::{ChameleonOptions, Db, EngineKind, Options, Session};
+use chimera::{ChameleonOptions, Db, EngineKind, FilterKind, Options, Session, UpperIndex};
 
 use super::lines::{Flushes, Once};
 use super::variable::key;
@@ -91,8 +91,13 @@ fn assert_untouched_media(counters: &chimera::pmem::instrumented::Counters) {
 
 /// One shard of small tables: most keys are in the last one, some above it, some in the MemTable.
 fn with_tables() -> Db<Counted> {
+    with_tables_and(UpperIndex::Bypass)
+}
+
+fn with_tables_and(upper_index: UpperIndex) -> Db<Counted> {
     let db = open(|chameleon| {
-        chameleon.shards(1).memtable_bytes(4096).levels(3).ratio(4).load_factors(0.75..=0.75)
+        let shape = chameleon.shards(1).memtable_bytes(4096).levels(3).ratio(4);
+        shape.load_factors(0.75..=0.75).upper_index(upper_index)
     });
     put(&mut db.session(), 0..8_000, true, 1);
     let stats = db.stats();
@@ -141,6 +146,50 @@ fn a_get_looks_in_at_most_three_places() {
     // With 2.5 slots of the last table.
     let old = read(0..100);
     assert!((5.0..=6.5).contains(&old), "{old} lines");
+}
+
+/// Lines of persistent memory that 100 gets of such keys read, and tables above the last level.
+fn lines_read(upper_index: UpperIndex, numbers: std::ops::Range<u64>) -> (u64, u64) {
+    let db = with_tables_and(upper_index);
+    let mut session = db.session();
+    let is_there = numbers.start < 8_000;
+    assert_eq!(numbers.end - numbers.start, 100);
+    let counters = counted(&db, Operation::Other, || {
+        for number in numbers {
+            assert_eq!(session.get(&key(number, 16)).unwrap().is_some(), is_there);
+        }
+    });
+    assert_untouched(&counters.total());
+    let get = counters.of(Operation::Get);
+    let tables = db.stats().chameleon().unwrap().level_tables.iter().sum();
+    (get.lines_read_demand + get.lines_read_prefetched, tables)
+}
+
+#[test]
+fn without_a_bypass_index_a_get_reads_every_table_or_copies_or_what_filters_leave() {
+    let filters = [FilterKind::Bloom, FilterKind::Blocked].map(UpperIndex::Filters);
+    // Keys that are not there: the last table alone is read, and without anything else all of them.
+    let (last, tables) = lines_read(UpperIndex::Bypass, 100_000..100_100);
+    assert!(tables >= 3, "{tables}");
+    let (all, same) = lines_read(UpperIndex::Tables, 100_000..100_100);
+    assert_eq!(tables, same);
+    let uppers = (all - last) as f64 / (100 * tables) as f64;
+    assert!((1.5..4.0).contains(&uppers), "{uppers} lines of each table: chains of 8.5 slots");
+    assert_eq!(lines_read(UpperIndex::Pinned, 100_000..100_100), (last, tables));
+    for upper_index in filters {
+        assert!(lines_read(upper_index, 100_000..100_100).0 <= 10);
+    }
+    // Keys of the oldest records, which the last table has: 4 or 5 lines, and with the chain of its table 5 to 7. Tables that
+    // are merged one after the other have the oldest keys further from their homes.
+    let (bypassed, _) = lines_read(UpperIndex::Bypass, 0..100);
+    let (one, _) = lines_read(UpperIndex::Pinned, 0..100);
+    assert!(bypassed < one + 100 && one < 700, "{bypassed} {one}");
+    let (all, _) = lines_read(UpperIndex::Tables, 0..100);
+    assert!(all > one + 100 * tables, "{all} {one}");
+    for upper_index in filters {
+        let (found, _) = lines_read(upper_index, 0..100);
+        assert!(one <= found && found <= one + 10, "{found} {one}");
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[cfg(feature = "chameleon-engine")]
 mod chameleon;
 mod fixed;
 mod hikv;

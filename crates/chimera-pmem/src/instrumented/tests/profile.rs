@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::super::clock::{Started, now_ns};
 use super::super::pace::{Charge, Throttle};
-use super::super::{HIKV_PERSIST_NS, Profile};
+use super::super::{HIKV_PERSIST_NS, Latencies, Profile};
 use super::{Heap, Instrumented, SITE, extent, instance, persist};
 use crate::{Operation, Pmem};
 
@@ -35,6 +35,7 @@ fn names_are_parsed_and_written() {
         ("hikv-nvm:50", Profile::HikvNvm { persist_ns: 50, read_ns: 0 }),
         ("hikv-nvm:1400:60", Profile::HikvNvm { persist_ns: 1400, read_ns: 60 }),
         ("optane-100", Profile::Optane100),
+        ("optane-100:24", Profile::Optane100Part { parts: 24 }),
         ("cxl-nvcmm", Profile::CxlNvcmm),
     ] {
         assert_eq!(text.parse(), Ok(profile));
@@ -42,9 +43,9 @@ fn names_are_parsed_and_written() {
         assert!(text.starts_with(profile.name()));
     }
     assert_eq!("hikv-nvm:600:0".parse(), Ok(Profile::HIKV_NVM));
-    for text in
-        ["", "DRAM", "optane", "hikv-nvm:", "hikv-nvm:49", "hikv-nvm:1401", "hikv-nvm:600:1"]
-    {
+    let of_hikv = ["hikv-nvm:", "hikv-nvm:49", "hikv-nvm:1401", "hikv-nvm:600:1"];
+    let of_optane = ["optane", "optane-100:", "optane-100:1", "optane-100:1001", "optane-100:2:2"];
+    for text in ["", "DRAM"].into_iter().chain(of_hikv).chain(of_optane) {
         let error = text.parse::<Profile>().unwrap_err().to_string();
         assert!(error.contains(&format!("{text:?}")) && error.contains("optane-100"), "{error}");
     }
@@ -58,6 +59,10 @@ fn constants_are_those_of_the_papers() {
     assert_eq!((optane.persist_random_ns, optane.persist_sequential_ns), (730, 120));
     let bandwidth = optane.bandwidth.unwrap();
     assert_eq!((bandwidth.read_mb_per_s, bandwidth.write_mb_per_s), (40_000, 13_000));
+    let part = Profile::Optane100Part { parts: 24 }.latencies().unwrap();
+    let bandwidth = part.bandwidth.unwrap();
+    assert_eq!((bandwidth.read_mb_per_s, bandwidth.write_mb_per_s), (1666, 541));
+    assert_eq!(Latencies { bandwidth: optane.bandwidth, ..part }, optane, "nothing else differs");
     let hikv = Profile::HIKV_NVM.latencies().unwrap();
     assert_eq!((hikv.read_random_ns, hikv.persist_random_ns), (0, 600));
     let cxl = Profile::CxlNvcmm.latencies().unwrap();

@@ -1,5 +1,6 @@
 //! The bypass index of a shard, made anew after a restart (ChameleonDB, section 2.2): beside sessions, a shard at a time.
-//! Until then readers look at every table of the shard.
+//! Until then readers look at every table of the shard. Where there is no bypass index, what is made of tables instead is made
+//! anew in the same way.
 
 use chimera_pmem::Pmem;
 
@@ -13,7 +14,8 @@ use crate::index::probing_table::{PersistentTable, Slot};
 use crate::types::error::{Error, Result};
 
 impl<P: Pmem> Chameleon<P> {
-    /// Fills the bypass index of a shard, unless it is complete. Whoever needs it does it; others wait.
+    /// Fills the bypass index of a shard, unless it is complete, or makes what is there instead. Whoever needs it does it;
+    /// others wait.
     ///
     /// # Errors
     /// When a table is damaged. What is in the bypass index by then is right, and not all.
@@ -22,6 +24,11 @@ impl<P: Pmem> Chameleon<P> {
     /// All tables of the shard above the last one.
     pub(super) fn complete_bypass(&self, shard: u32, work: &Locked<'_, Work>) -> Result<()> {
         if self.index.shard(shard).is_bypassed() {
+            return Ok(());
+        }
+        if !self.index.has_bypass() {
+            self.make_of_tables(shard, work)?;
+            self.index.set_bypassed(shard);
             return Ok(());
         }
         for level in 0..self.index.shape.upper_levels() {

@@ -12,16 +12,15 @@
 //!
 //! A pass is made of steps: of one shard, or one run. A background task makes them, and [`Db::compact`](crate::Db::compact).
 //! Whoever finds the pool full makes a whole pass, and tries again if a run of the log was freed. Each run is collected once
-//! in a pass.
+//! in a pass. Where there is no bypass index nothing is collected.
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::shape::Shape;
 use super::space::Spend;
 use super::write::Key;
 use super::{Chameleon, steps};
 use crate::engine::shared::maintenance::Step;
-use crate::index::probing_table::{PersistentTable, Slot};
+use crate::index::probing_table::Slot;
 use crate::records::storage_log::{NewRecord, Victim, Walked};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
@@ -87,6 +86,9 @@ impl<P: Pmem> Chameleon<P> {
     /// # Errors
     /// Those of a write, and damage of a record or a table. The pass is over then, and no record is lost.
     pub(super) fn collect_step(&self, percent: u32) -> Result<Step> {
+        if !self.index.has_bypass() {
+            return Ok(Step::Done);
+        }
         let mut passing = self.passing();
         let _booked = self.core.book(Operation::Reclaim, 0);
         let before = self.collection.moved_bytes.load(Ordering::Relaxed);
@@ -116,6 +118,9 @@ impl<P: Pmem> Chameleon<P> {
     /// A pass, unless nobody has written anything since the last one.
     #[cold]
     pub(super) fn gain_room(&self, freed: u64) -> Result<bool> {
+        if !self.index.has_bypass() {
+            return Ok(false);
+        }
         let mut passing = self.passing();
         let _booked = self.core.book(Operation::Reclaim, 0);
         self.log.free_ready()?;
@@ -233,9 +238,15 @@ impl<P: Pmem> Chameleon<P> {
         passing.collected.push(victim.start);
         match self.collect(victim) {
             // Somebody freed runs meanwhile, perhaps this one: if it is there and damaged, the next pass finds that.
-            Err(Error::Corrupted { .. }) if !self.log.is_unchanged(freed) => Ok(true),
-            collected => collected.map(|()| true),
+            Err(Error::Corrupted { .. }) if !self.log.is_unchanged(freed) => {}
+            collected => collected?,
         }
+        // Copies are in no table yet.
+        match self.taken_for_copies() {
+            0 => {}
+            bytes => self.bound_replay_by(bytes, 0),
+        }
+        Ok(true)
     }
 
     fn collect(&self, victim: &Victim) -> Result<()> {
@@ -281,14 +292,11 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     fn debt(&self) -> Debt {
-        let (counts, pmem) = (self.log.counts(), &self.core.pool.pmem);
+        let counts = self.log.counts();
         let (mut entries, mut records) = (0, 0);
         for number in 0..self.index.shape.shards() {
             // Nothing is locked: it may be replaced meanwhile, and then this is a little wrong.
-            let last = self.index.shard(number).last().and_then(|last| {
-                let slots = Shape::slots_of(last.bytes);
-                PersistentTable::from_parts(pmem, last.at, slots)?.entries(pmem).ok()
-            });
+            let last = self.index.shard(number).last().and_then(|last| self.index.entries_of(last));
             let writing = self.lock_to_look(number);
             records += writing.records;
             let upper = self.index.memtable(number).len() + self.index.bypass(number).len();
@@ -305,6 +313,9 @@ impl<P: Pmem> Chameleon<P> {
 
     /// See [`Engine::reclaim_stats`](crate::engine::Engine::reclaim_stats).
     pub(super) fn collect_stats(&self) -> ReclaimStats {
+        if !self.index.has_bypass() {
+            return ReclaimStats::default();
+        }
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Debt { dropped, superseded, .. } = self.debt();
         ReclaimStats {

@@ -1,5 +1,5 @@
 //! Compaction: tables of full levels become one of a lower level (ChameleonDB, section 2.1), and all levels above the last
-//! one go to it by way of the bypass index (section 2.2).
+//! one go to it by way of the bypass index (section 2.2). Without a bypass index tables are merged.
 
 use chimera_pmem::Pmem;
 
@@ -12,7 +12,7 @@ use super::space::{LastRoom, Spend};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, ShardTables, TableAt};
 use crate::index::probing_table::{
-    self, Image, MergeOwner, PersistentTable, Slot, Source, VolatileTable, merge_last, slots_for,
+    Image, MergeOwner, Slot, Source, VolatileTable, merge, merge_last, slots_for,
 };
 use crate::types::error::Result;
 
@@ -50,13 +50,17 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Compacts each level that is full into the next one.
     fn compact_levels(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
-        let (shape, mut level) = (self.index.shape, 0);
-        while work.current.tables.levels[level].tables >= shape.ratio {
+        let shape = self.index.shape;
+        // The lowest one first: after a crash, or without room, two may be full.
+        let full = |work: &Work| {
+            let is_full = |level: &usize| work.current.tables.levels[*level].tables >= shape.ratio;
+            (0..shape.upper_levels()).rev().find(is_full)
+        };
+        while let Some(level) = full(work) {
             if level + 1 == shape.upper_levels() {
                 return self.compact_last(shard, work, None, Spend::Nothing);
             }
             self.compact_upper(shard, work, level..level + 1)?;
-            level += 1;
         }
         Ok(())
     }
@@ -68,9 +72,15 @@ impl<P: Pmem> Chameleon<P> {
         work: &mut Locked<'_, Work>,
         from: std::ops::Range<usize>,
     ) -> Result<()> {
+        let slots = self.index.shape.table_slots(from.end);
+        let sources = self.upper_sources(shard, work, from.clone())?;
+        if self.count_entries(&sources)? > u64::from(slots) {
+            // Levels are fuller than these compactions leave them: others were at work before.
+            return self.compact_last(shard, work, None, Spend::Nothing);
+        }
         self.reserve_level(shard, work, from.end)?;
         let mut images = self.index.take_images();
-        let filled = self.gather(shard, work, from.clone(), &mut images[0]);
+        let filled = self.gather(shard, &sources, slots, &mut images[0]);
         if filled.is_ok() {
             let mut tables = work.current.tables;
             self.write_upper(shard, &mut images[0], &mut tables, from.end);
@@ -81,36 +91,39 @@ impl<P: Pmem> Chameleon<P> {
         filled
     }
 
-    /// Puts what levels have into the image of a table of the level behind them, but for what was superseded. The bypass
-    /// index knows that: it has the newest slot of each key.
+    /// Puts what tables have, the newest one first, into the image of one table, but for what was superseded. The bypass index
+    /// knows that: it has the newest slot of each key. Without one they are merged.
     fn gather(
         &self,
         shard: u32,
-        work: &Locked<'_, Work>,
-        from: std::ops::Range<usize>,
+        sources: &[Source<'_>],
+        slots: u32,
         image: &mut Image,
     ) -> Result<()> {
+        let pmem = &self.core.pool.pmem;
+        if !self.index.has_bypass() {
+            let mut dropped = Dropped { engine: self, slots: Vec::new() };
+            return merge(pmem, sources, slots, image, &mut dropped);
+        }
         let bypass = self.index.bypass(shard);
-        image.begin(self.index.shape.table_slots(from.end));
-        for level in from {
-            let LevelAt { at, tables } = work.current.tables.levels[level];
-            for table in (0..tables).rev() {
-                let place = self.index.extent(self.index.table_at(level, at, table));
-                let table =
-                    PersistentTable::open(&self.core.pool.pmem, place, owner(shard, level))?;
-                table.for_each(&self.core.pool.pmem, |slot| {
-                    if is_in(bypass, slot) {
-                        assert!(image.enter(slot), "a table of a level has room for those above");
-                    }
-                    Ok(())
-                })?;
+        image.begin(slots);
+        let mut enter = |slot| {
+            if is_in(bypass, slot) {
+                assert!(image.enter(slot), "a table of a level has room for those above");
+            }
+            Ok(())
+        };
+        for source in sources {
+            match source {
+                Source::Volatile(table) => table.iter().try_for_each(&mut enter)?,
+                Source::Persistent(table) => table.for_each(pmem, &mut enter)?,
             }
         }
         Ok(())
     }
 
-    /// Makes a new last table of the bypass index, of dumps and of the last table before; of the MemTable as well, where it
-    /// is locked. The levels above are empty then.
+    /// Makes a new last table of the bypass index, or of all tables above, of dumps and of the last table before; of the
+    /// MemTable as well, where it is locked. The levels above are empty then.
     pub(super) fn compact_last(
         &self,
         shard: u32,
@@ -118,7 +131,7 @@ impl<P: Pmem> Chameleon<P> {
         flushed: Option<&Locked<'_, Writing>>,
         spend: Spend,
     ) -> Result<()> {
-        let (spare, before) = (self.index.take_bypass()?, work.current.tables);
+        let (spare, before) = (self.index.take_aid()?, work.current.tables);
         let mut images = self.index.take_images();
         let mut dropped = Dropped { engine: self, slots: Vec::new() };
         let has_memtable = flushed.is_some();
@@ -127,14 +140,15 @@ impl<P: Pmem> Chameleon<P> {
         let replaced = match merged {
             Ok(room) => {
                 let tables = self.write_last(shard, work, room.as_ref(), &mut images[0]);
-                self.replace_bypass(shard, work, tables, flushed, spare);
+                let aid = self.aid_of_last(spare, tables.last, &images[0]);
+                self.replace_bypass(shard, work, tables, flushed, aid);
                 for slot in slots {
                     self.drop_slot(slot);
                 }
                 self.settle_last(shard, work, flushed, (before, room), &mut images[0])
             }
             Err(error) => {
-                self.index.give_back_bypass(spare);
+                self.index.give_back_aid(spare);
                 Err(error)
             }
         };
@@ -154,16 +168,20 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<Option<LastRoom>> {
         let (pmem, upper) = (&self.core.pool.pmem, self.index.shape.upper_levels());
         let tables = work.current.tables;
-        let (memtable, bypass) = (self.index.memtable(shard), self.index.bypass(shard));
-        let volatile = with_memtable.then_some(memtable).into_iter().chain([bypass]);
-        let mut sources: Vec<_> = volatile.clone().map(Source::Volatile).collect();
-        let mut entries: u64 = volatile.map(|table| u64::from(table.len())).sum();
+        let mut sources: Vec<_> = with_memtable
+            .then(|| Source::Volatile(self.index.memtable(shard)))
+            .into_iter()
+            .collect();
+        if self.index.has_bypass() {
+            sources.push(Source::Volatile(self.index.bypass(shard)));
+        } else {
+            sources.append(&mut self.upper_sources(shard, work, 0..upper)?);
+        }
         let dumps = tables.dumps.into_iter().rev().flatten().map(|dump| (dump, upper + 1));
         for (table, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
-            let table = PersistentTable::open(pmem, self.index.extent(table), owner(shard, level))?;
-            entries += u64::from(table.entries(pmem)?);
-            sources.push(Source::Persistent(table));
+            sources.push(Source::Persistent(self.open_table(table, shard, level)?));
         }
+        let entries = self.count_entries(&sources)?;
         let too_many = || crate::types::error::Error::PoolFull {
             reason: "a shard has more keys than a table can have: use more shards".to_owned(),
         };
@@ -212,13 +230,13 @@ impl<P: Pmem> Chameleon<P> {
     ) -> TableAt {
         let table = TableAt { at, bytes: image.bytes() };
         let extent = self.index.extent(table);
-        image.write(&self.core.pool.pmem, extent, owner, probing_table::sites::TABLE);
+        image.write(&self.core.pool.pmem, extent, owner, cause.site());
         self.counts.wrote(cause, image.bytes());
         table
     }
 
-    /// Puts tables in force that have all that the bypass index and the levels above the last one have: `spare` takes the
-    /// place of the bypass index, and the levels are empty. With the MemTable locked it is emptied, because they have what
+    /// Puts tables in force that have all that the bypass index and the levels above the last one have: `aid` takes the place
+    /// of the bypass index, or of what was made of the last table, and the levels are empty. With the MemTable locked it is emptied, because they have what
     /// it had, too.
     pub(super) fn replace_bypass(
         &self,
@@ -226,7 +244,7 @@ impl<P: Pmem> Chameleon<P> {
         work: &mut Locked<'_, Work>,
         mut tables: ShardTables,
         flushed: Option<&Locked<'_, Writing>>,
-        spare: u32,
+        aid: u32,
     ) {
         // No table refers to what is not durable, and none is without what that has superseded.
         self.log.sync_all();
@@ -240,10 +258,10 @@ impl<P: Pmem> Chameleon<P> {
         self.put_in_force(shard, work, tables);
         self.tell_of_bypass(shard, work, &before);
         let (place, memtable) = (self.index.shard(shard), self.index.memtable(shard));
-        let full = place.bypass();
+        let replaced = place.aid();
         let set = |place: &Shard| {
             place.set_tables(&tables);
-            place.set_bypass(spare);
+            place.set_aid(aid);
         };
         if let Some(writing) = flushed {
             for slot in memtable.iter().filter_map(Slot::found) {
@@ -257,7 +275,7 @@ impl<P: Pmem> Chameleon<P> {
             let writing = self.lock_to_look(shard);
             place.change(work, &writing, set);
         }
-        self.index.give_back_bypass(full);
+        self.index.give_back_aid(replaced);
     }
 }
 
@@ -283,10 +301,22 @@ impl<P: Pmem> MergeOwner for Dropped<'_, P> {
     }
 
     fn is_same_key(&mut self, newer: Slot, older: Slot) -> Result<bool> {
-        Ok(self.engine.is_same_key(newer, older))
+        let engine = self.engine;
+        // Without a bypass index there may be slots whose records are gone, from another life of the store.
+        let is_same = if engine.index.has_bypass() {
+            engine.is_same_key(newer, older)
+        } else {
+            engine.is_superseded(newer, older)
+        };
+        if !is_same {
+            engine.check_tombstone(newer)?;
+        }
+        Ok(is_same)
     }
 
     fn dropped(&mut self, slot: Slot) {
-        self.slots.push(slot);
+        if self.engine.index.has_bypass() {
+            self.slots.push(slot);
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! [`Counts`]: what was written to tables, and why.
 
+use chimera_pmem::Site;
 use serde::Serialize;
 
+use super::sites;
+use crate::index::persistent::shard_manifest;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Tables of one cause, and their bytes.
@@ -58,6 +61,19 @@ pub(super) enum Cause {
 }
 
 const CAUSES: usize = 5;
+
+impl Cause {
+    /// Where it is written.
+    pub(super) fn site(self) -> Site {
+        match self {
+            Self::Flush => sites::FLUSH,
+            Self::Upper => sites::UPPER,
+            Self::Last => sites::LAST,
+            Self::Dump => sites::DUMP,
+            Self::Manifest => shard_manifest::sites::COPY,
+        }
+    }
+}
 
 /// What was written so far.
 #[derive(Debug, Default)]

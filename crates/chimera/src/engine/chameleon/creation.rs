@@ -3,14 +3,15 @@
 //! The engine's area of the superblock is two words: shards, and slots of a MemTable; levels, ratio, and blocks of a run of
 //! the log.
 
-use chimera_pmem::Site;
+use chimera_pmem::{CACHE_LINE, Site};
 
-use super::ChameleonOptions;
-use super::shape::{LOG_RUN_BYTES, SEGMENT_BYTES, SLOT_BYTES, Shape};
+use super::options::{ChameleonOptions, UpperIndex};
+use super::shape::{LAST_LOAD_PERCENT, LOG_RUN_BYTES, SEGMENT_BYTES, SLOT_BYTES, Shape};
+use crate::engine::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::shard_manifest;
-use crate::index::probing_table;
+use crate::index::probing_table::{self, TABLE_ALIGN};
 use crate::pool::{BlockMap, Superblock, runs};
 use crate::records::storage_log;
 use crate::types::error::{Error, Result};
@@ -33,6 +34,7 @@ impl EngineType for Type {
         Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
 
     fn plan(options: &Options) -> Result<Plan> {
+        check_modes(&options.chameleon)?;
         let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
         let plan = plan_of_runs(&options.clone().segment_bytes(segment_bytes))?;
         let block_bytes = plan.geometry.block_bytes;
@@ -51,6 +53,7 @@ impl EngineType for Type {
     }
 
     fn parameters(superblock: &Superblock, options: &Options) -> Result<Parameters> {
+        check_modes(&options.chameleon)?;
         let geometry = superblock.geometry;
         let blocks = blocks_per_segment(&geometry);
         let parameters = decode(&superblock.area)
@@ -63,11 +66,31 @@ impl EngineType for Type {
         Ok(parameters)
     }
 
+    /// The log; the levels above the last one of each shard, and last tables with what is held back for them.
+    fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
+        let plan = Self::plan(options)?;
+        let (shape, block_bytes) = (Shape::of(&options.chameleon), plan.geometry.block_bytes);
+        let whole = |bytes: u64| {
+            let blocks = bytes.saturating_add(CACHE_LINE).div_ceil(block_bytes.into());
+            blocks.saturating_mul(block_bytes.into())
+        };
+        let levels = 0..shape.upper_levels();
+        let upper = levels.map(|level| whole(shape.level_bytes(level))).sum::<u64>();
+        let shards = u64::from(shape.shards());
+        // Every key, and all that a bypass index may add: old and new, until the old one is freed.
+        let keys = demand.live.div_ceil(shards).saturating_add(shape.bypass_slots().into());
+        let slot_bytes = u64::from(SLOT_BYTES) * 100 / u64::from(LAST_LOAD_PERCENT) + 1;
+        let last = whole(keys.saturating_mul(slot_bytes).saturating_add(TABLE_ALIGN * 2));
+        let of_shard = upper.saturating_add(last.saturating_mul(2));
+        let index = shards.saturating_mul(of_shard).saturating_add(last.saturating_mul(16));
+        let manifest = whole(shard_manifest::run_bytes(shape.shards()));
+        Ok(demand::log_bytes(demand).saturating_add(index).saturating_add(2 * manifest))
+    }
+
     fn sites() -> Vec<Site> {
         let lists = [
             storage_log::sites::ALL,
             storage_log::steps::ALL,
-            probing_table::sites::ALL,
             probing_table::steps::ALL,
             shard_manifest::sites::ALL,
             shard_manifest::steps::ALL,
@@ -77,6 +100,16 @@ impl EngineType for Type {
         ];
         lists.concat()
     }
+}
+
+/// Checks that MemTables are not to go to bypass indexes that are not there.
+fn check_modes(options: &ChameleonOptions) -> Result<()> {
+    let has_modes = options.write_intensive || options.get_protect.is_some();
+    if has_modes && options.upper_index != UpperIndex::Bypass {
+        let text = "the Write-Intensive and the Get-Protect Mode need bypass indexes";
+        return Err(Error::InvalidOptions(text.to_owned()));
+    }
+    Ok(())
 }
 
 fn blocks_per_segment(geometry: &crate::pool::PoolGeometry) -> u32 {

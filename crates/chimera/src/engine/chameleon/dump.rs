@@ -35,11 +35,11 @@ impl<P: Pmem> Chameleon<P> {
     /// # Cost
     /// The lines of the table, 2 fences. From then on a get of a key that is not found before looks in one more place.
     pub(super) fn dump(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
-        let spare = self.index.take_bypass()?;
+        let spare = self.index.take_aid()?;
         let mut images = self.index.take_images();
         let written = self.write_dump(shard, &mut images[0]);
         self.index.put_images(images);
-        let dump = written.inspect_err(|_| self.index.give_back_bypass(spare))?;
+        let dump = written.inspect_err(|_| self.index.give_back_aid(spare))?;
         let mut tables = work.current.tables;
         // The oldest one lies first, and all vanish at once.
         let place = tables.dumps.iter_mut().find(|dump| dump.is_none());

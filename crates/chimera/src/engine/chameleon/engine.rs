@@ -2,6 +2,7 @@
 
 use chimera_pmem::Pmem;
 
+use super::aids::Aids;
 use super::budget::Budget;
 use super::collect::Collection;
 use super::counts::Counts;
@@ -11,8 +12,8 @@ use super::recovery::Found;
 use super::replay_bound;
 use super::space::Space;
 use super::{
-    Chameleon, ChameleonClient, ChameleonInspect, LEVEL, LOG, MANIFEST, Shards, TABLE, TableRuns,
-    Type,
+    Chameleon, ChameleonClient, ChameleonInspect, ChameleonOptions, LEVEL, LOG, MANIFEST, Shards,
+    TABLE, TableRuns, Type,
 };
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::SharedClient;
@@ -20,15 +21,30 @@ use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
-use crate::pool::{BlockKind, CLOSED_WORDS};
+use crate::pool::{BlockKind, CLOSED_WORDS, Pool};
 use crate::records::storage_log::StorageLog;
 use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::swap::Swap;
+
+/// What leads readers to tables. A store that is open for reading only makes no table, so it has bypass indexes.
+fn aids_of<P: Pmem>(
+    pool: &Pool<P>,
+    options: &ChameleonOptions,
+    parameters: &Parameters,
+    huge_pages: bool,
+) -> Result<Aids> {
+    if pool.read_only {
+        return Ok(Aids::Bypass);
+    }
+    let no_memory =
+        |_| Error::PoolFull { reason: "there is no memory for filters or copies".to_owned() };
+    Aids::new(options, &parameters.shape, huge_pages).map_err(no_memory)
+}
 
 pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
@@ -59,10 +75,15 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             .map_or(LOAD_FACTORS, |range| (*range.start(), *range.end()));
         let environment = core.environment().clone();
         let entries_max = || {
+            if pool.read_only {
+                return parameters.shape.read_only_slots() / 8 * 7;
+            }
             let chance = environment.random_u64() as f64 / u64::MAX as f64;
             parameters.shape.entries_max(least + (most - least) * chance)
         };
-        let index = Shards::new(pool, parameters.shape, manifest, options.huge_pages, entries_max)?;
+        let aids = aids_of(&pool, chameleon, &parameters, options.huge_pages)?;
+        let (shape, huge_pages) = (parameters.shape, options.huge_pages);
+        let index = Shards::new(pool.clone(), shape, manifest, aids, huge_pages, entries_max)?;
         let space = Space::new(log.begin_keeper(), log.begin_keeper());
         let mut engine = Self {
             space,
@@ -119,12 +140,12 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         self.limits.check_value(value)
     }
 
-    #[inline]
+    #[inline(never)]
     fn put(&self, client: &mut ChameleonClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
     }
 
-    #[inline]
+    #[inline(never)]
     fn get(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
         if client.sampler.is_turn() {
             return self.get_timed(client, hash, key);
@@ -149,7 +170,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         self.replace_value(client, hash, key, expected, new)
     }
 
-    #[inline]
+    #[inline(never)]
     fn delete(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
         self.remove(client, key)
     }
@@ -178,9 +199,9 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         [0; CLOSED_WORDS]
     }
 
-    /// Runs of the log become free. That the pool becomes shorter is not promised.
+    /// Runs of the log become free, where there are bypass indexes. That the pool becomes shorter is not promised.
     fn reclaims(&self) -> bool {
-        true
+        self.index.has_bypass()
     }
 
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {

@@ -1,14 +1,16 @@
-//! A full MemTable becomes a table of the first level, and goes to the bypass index (ChameleonDB, sections 2.1 and 2.2).
+//! A full MemTable becomes a table of the first level, and goes to the bypass index (ChameleonDB, sections 2.1 and 2.2), where
+//! there is one.
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::aids::Upper;
 use super::counts::Cause;
 use super::shard::{Locked, Work, Writing};
 use super::space::Spend;
 use super::{Chameleon, LEVEL, blocks_for, sites};
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::{CHANGE_BYTES, Current, LevelAt, ShardTables};
-use crate::index::probing_table::{self, Image, Slot, TABLE_ALIGN, Upserted};
+use crate::index::probing_table::{Image, Slot, TABLE_ALIGN, Upserted};
 use crate::types::error::{Error, Result};
 
 impl<P: Pmem> Chameleon<P> {
@@ -30,7 +32,9 @@ impl<P: Pmem> Chameleon<P> {
             }
         }
         if self.core.pool.read_only {
-            return self.empty_memtable(shard, &mut work);
+            let reason = "the log has more that is in no table than a store open for reading only has room for: open it for \
+                          writing once";
+            return Err(Error::PoolFull { reason: reason.to_owned() });
         }
         let emptied = is_backed.then(|| self.empty_memtable(shard, &mut work));
         drop(work);
@@ -55,8 +59,8 @@ impl<P: Pmem> Chameleon<P> {
     /// Writes the MemTable of a shard to the first level, and empties it. The bypass index has nothing that no table has.
     pub(super) fn flush(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         self.complete_bypass(shard, work)?;
-        if !self.bypass_has_room(shard, self.index.shape.bypass_entries_max()) {
-            // Tables have more entries than a store makes.
+        if !self.upper_has_room(shard) {
+            // Tables have more entries than a store with a bypass index makes.
             let _permit = self.budget.wait(&**self.core.environment());
             self.compact_last(shard, work, None, Spend::Nothing)?;
         }
@@ -69,6 +73,14 @@ impl<P: Pmem> Chameleon<P> {
         self.flush_locked(shard, work, &mut images[0]);
         self.index.put_images(images);
         Ok(())
+    }
+
+    /// Whether a bypass index has room for all that is above the last table, and for a full MemTable: also where there is none,
+    /// because the next process may have one. Not where a table is damaged.
+    fn upper_has_room(&self, shard: u32) -> bool {
+        let memtable = self.lock_to_look(shard).entries_max;
+        let entries_max = self.index.shape.bypass_entries_max();
+        self.index.upper_entries(shard).is_some_and(|above| above + memtable <= entries_max)
     }
 
     /// Whether the first level of a shard is full.
@@ -91,8 +103,10 @@ impl<P: Pmem> Chameleon<P> {
         tables.flushed_version = writing.version;
         tables.records = writing.records;
         self.write_upper(shard, image, &mut tables, 0);
-        // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
-        self.absorb(shard, work);
+        if self.index.has_bypass() {
+            // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
+            self.absorb(shard, work);
+        }
         self.publish(shard, work, tables, Some(&mut writing));
         work.superseded.drain(..).for_each(|slot| self.drop_slot(slot));
     }
@@ -158,15 +172,12 @@ impl<P: Pmem> Chameleon<P> {
     ) {
         let place = tables.levels[level];
         let table = self.index.table_at(level, place.at, place.tables);
-        let owner = owner(shard, level);
-        image.write(
-            &self.core.pool.pmem,
-            self.index.extent(table),
-            owner,
-            probing_table::sites::TABLE,
-        );
-        tables.levels[level].tables += 1;
         let cause = if level == 0 { Cause::Flush } else { Cause::Upper };
+        let owner = owner(shard, level);
+        image.write(&self.core.pool.pmem, self.index.extent(table), owner, cause.site());
+        let upper = Upper { shard, level, table: place.tables };
+        self.index.aids.begin_upper(upper).fill(image.iter());
+        tables.levels[level].tables += 1;
         self.counts.wrote(cause, image.bytes());
     }
 

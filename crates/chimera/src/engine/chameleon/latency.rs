@@ -5,7 +5,8 @@
 //! the threshold. It is if more than one get in a hundred took longer, so nothing is kept but counts.
 //!
 //! The mode begins when a window is above the threshold, and ends when one is below [`CALM_PERCENT`] of it, so that it does not
-//! come and go; or when there was no window for [`STALE_NS`], because nobody gets anything that could be protected.
+//! come and go; or when there was no window for [`STALE_NS`], because nobody gets anything that could be protected. Above a
+//! threshold of nothing is everything: the mode is always on then, and no get is timed.
 
 use chimera_pmem::Environment;
 
@@ -58,7 +59,7 @@ pub struct ProtectSwitch {
 /// Whether gets are protected.
 #[derive(Debug)]
 pub(super) struct GetProtect {
-    /// Without end where gets are never protected.
+    /// Without end where gets are never protected, 0 where they always are.
     threshold_ns: u64,
     is_on: AtomicU32,
     watch: Mutex<Watch>,
@@ -92,19 +93,22 @@ impl GetProtect {
         let watch = Watch { opened_ns, judged_ns: opened_ns, switches, ..Watch::default() };
         Self {
             threshold_ns: threshold_ns.unwrap_or(u64::MAX),
-            is_on: AtomicU32::new(0),
+            is_on: AtomicU32::new((threshold_ns == Some(0)).into()),
             watch: Mutex::new(watch),
         }
     }
 
-    /// What a new session times with. Where gets are never protected it times hardly any.
+    /// What a new session times with. Where gets are never protected, or always, it times hardly any.
     pub(super) fn sampler(&self) -> Sampler {
-        let left = if self.threshold_ns == u64::MAX { u32::MAX } else { 0 };
+        let left = if matches!(self.threshold_ns, 0 | u64::MAX) { u32::MAX } else { 0 };
         Sampler { left, counts: Counts::default() }
     }
 
     /// A session's get took so long, and ended at `now_ns`.
     pub(super) fn note(&self, sampler: &mut Sampler, took_ns: u64, now_ns: u64) {
+        if self.threshold_ns == 0 {
+            return;
+        }
         let calm_ns = self.threshold_ns / 100 * CALM_PERCENT;
         let counts = &mut sampler.counts;
         counts.samples += 1;
@@ -137,8 +141,8 @@ impl GetProtect {
     /// # Cost
     /// A load; a look at the clock while they are.
     pub(super) fn protects(&self, environment: &dyn Environment) -> bool {
-        if !self.is_on() {
-            return false;
+        if !self.is_on() || self.threshold_ns == 0 {
+            return self.is_on();
         }
         let now_ns = environment.now_ns();
         let mut watch = lock(&self.watch);
@@ -226,6 +230,18 @@ mod tests {
         assert!(!protect.is_on());
         feed(&protect, &mut samplers[31], 32, (1, 0));
         assert!(protect.is_on());
+    }
+
+    #[test]
+    fn with_a_threshold_of_nothing_the_mode_is_always_on() {
+        let environment = SteppedEnvironment::in_memory(1);
+        let protect = GetProtect::new(Some(0), 0);
+        let mut sampler = protect.sampler();
+        assert!((0..6400).all(|_| !sampler.is_turn()));
+        feed(&protect, &mut sampler, 6144, (1, 0));
+        environment.advance(2 * STALE_NS);
+        assert!(protect.protects(&environment) && protect.is_on());
+        assert_eq!(protect.switches().0, 0);
     }
 
     #[test]

@@ -21,19 +21,23 @@
 //! - **collection**: records of runs with little else are [appended anew](collect), so that the runs become free. In a full
 //!   pool [room is held back](space) for that, for tombstones and for last tables.
 //!
+//! - **comparison points**: an option leaves the bypass index out, and puts [copies or filters](aids) of tables in its place, or
+//!   nothing. A get looks at one table after the other, the newest one first. A compaction merges tables. Nothing is collected,
+//!   and there are no modes. Media are the same.
+//!
 //! # Invariants
 //! 1. A record is durable before a MemTable leads to it.
 //! 2. Versions rise within a shard. Every record of a shard up to the manifest's version is in its tables, or superseded by
 //!    one that is; a record above it is in the log, and replayed.
 //! 3. The newest slot of each key leads to a record that is there, in DRAM and in tables alone. A record is dropped when
 //!    something has superseded it and no table leads to it, or a table in force has what superseded it, and that is durable.
-//! 4. A slot in the levels above the last one counts only if the bypass index has it.
+//! 4. A slot in the levels above the last one counts only if the bypass index has it; where there is none, only if no newer
+//!    slot is of its key.
 //! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
 //!
 //! docs/DURABILITY.md argues from these what a crash leaves.
-//!
-//! Under construction: behind the feature `chameleon-engine`. Of the comparison points those are missing that have an LSM index.
 
+mod aids;
 mod budget;
 mod bypass;
 mod check;
@@ -45,6 +49,7 @@ mod dump;
 mod engine;
 mod flush;
 mod latency;
+mod levels;
 mod list;
 mod modes;
 mod options;
@@ -68,6 +73,7 @@ use crate::pool::runs::Run;
 use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
 use crate::records::storage_log::{Appender, StorageLog};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use budget::Budget;
 use collect::Collection;
@@ -78,16 +84,24 @@ pub(crate) use creation::Type;
 pub use latency::ProtectSwitch;
 use latency::Sampler;
 use modes::Modes;
-pub use options::{ChameleonOptions, Compaction, Mode as ChameleonMode};
+pub use options::{ChameleonOptions, Compaction, Mode as ChameleonMode, UpperIndex};
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
 use shard::{Locked, Work, Writing};
 use shards::Shards;
 use space::Space;
 
-/// Where the engine fences.
+/// Where the engine writes tables, and fences.
 mod sites {
     chimera_pmem::sites! {
+        /// A MemTable that becomes a table of the first level.
+        FLUSH = "chameleon.flush";
+        /// A table of another level above the last one.
+        UPPER = "chameleon.upper";
+        /// A last table.
+        LAST = "chameleon.last";
+        /// A dumped bypass index.
+        DUMP = "chameleon.dump";
         /// Tables, and the copy of the manifest that names them.
         TABLES = "chameleon.tables";
         /// The copy of the manifest that names a level for the first time.
@@ -160,21 +174,38 @@ impl Client for ChameleonClient {
     }
 }
 
-/// The runs of tables, by the offset where a table can begin.
+/// The runs of tables.
 #[derive(Debug, Default)]
-struct TableRuns(Mutex<HashMap<u64, Run>>);
+struct TableRuns {
+    /// By the offset where a table can begin.
+    by_start: Mutex<HashMap<u64, Run>>,
+    /// Blocks of last tables and dumps.
+    last_blocks: AtomicU64,
+}
 
 impl TableRuns {
     fn put(&self, at: u64, run: Run) {
-        lock(&self.0).insert(at, run);
+        if run.is(TABLE) {
+            self.last_blocks.fetch_add(run.blocks().into(), Ordering::Relaxed);
+        }
+        lock(&self.by_start).insert(at, run);
     }
 
     fn take(&self, at: u64) -> Option<Run> {
-        lock(&self.0).remove(&at)
+        let run = lock(&self.by_start).remove(&at);
+        if let Some(run) = run.as_ref().filter(|run| run.is(TABLE)) {
+            self.last_blocks.fetch_sub(run.blocks().into(), Ordering::Relaxed);
+        }
+        run
     }
 
     fn blocks(&self, at: u64) -> Option<u32> {
-        lock(&self.0).get(&at).map(Run::blocks)
+        lock(&self.by_start).get(&at).map(Run::blocks)
+    }
+
+    /// Blocks of all last tables and dumps.
+    fn last_blocks(&self) -> u64 {
+        self.last_blocks.load(Ordering::Relaxed)
     }
 }
 

@@ -74,12 +74,15 @@ impl<P: Pmem> Chameleon<P> {
     /// When there is no space for tables, or a table or a record is damaged. The MemTable stays as it is.
     pub(super) fn empty_memtable(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         let environment = &**self.core.environment();
-        if self.core.pool.read_only || self.modes.absorbs(environment) {
+        if self.modes.absorbs(environment) {
             return self.absorb_memtable(shard, work);
         }
         let rather_absorbs =
             work.ahead.is_some() || self.needs_compaction(work) && self.budget.is_spent();
-        if rather_absorbs && self.bypass_has_room(shard, self.entries_until_full(shard)) {
+        if rather_absorbs
+            && self.index.has_bypass()
+            && self.bypass_has_room(shard, self.entries_until_full(shard))
+        {
             return self.absorb_memtable(shard, work);
         }
         if work.ahead.is_some() {
@@ -92,19 +95,38 @@ impl<P: Pmem> Chameleon<P> {
     /// Empties the MemTable of a shard into its bypass index alone.
     pub(super) fn absorb_memtable(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         self.complete_bypass(shard, work)?;
-        if self.core.pool.read_only {
-            self.check_bypass_room(shard)?;
-        } else if !self.bypass_has_room(shard, self.entries_until_full(shard)) {
+        if !self.bypass_has_room(shard, self.entries_until_full(shard)) {
             let _permit = self.budget.wait(&**self.core.environment());
             self.empty_bypass(shard, work)?;
         }
+        self.enter_bypass(shard, work);
+        Ok(())
+    }
+
+    /// As [`absorb_memtable`](Self::absorb_memtable), while the store is opened and there is no space for tables: the bypass
+    /// index gets fuller than it would.
+    ///
+    /// # Errors
+    /// When the bypass index has no room either, or a table is damaged.
+    pub(super) fn absorb_in_need(&self, shard: u32) -> Result<()> {
+        let mut work = self.lock_work(shard);
+        self.complete_bypass(shard, &work)?;
+        let entries = self.index.bypass(shard).len() + self.index.memtable(shard).len();
+        if !self.index.aids.is_bypass() || entries > self.index.shape.bypass_slots() {
+            let reason = "there is no space for what the log has that is in no table".to_owned();
+            return Err(Error::PoolFull { reason });
+        }
+        self.enter_bypass(shard, &mut work);
+        Ok(())
+    }
+
+    fn enter_bypass(&self, shard: u32, work: &mut Locked<'_, Work>) {
         let writing = self.lock_to_look(shard);
         work.ahead = Some(Ahead { version: writing.version, records: writing.records });
         // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
         self.absorb(shard, work);
         self.index.shard(shard).change(work, &writing, |_| self.index.memtable(shard).clear());
         self.counts.absorbed();
-        Ok(())
     }
 
     /// Entries of a bypass index that is full: of each shard by chance, as those of its MemTable.
@@ -118,16 +140,6 @@ impl<P: Pmem> Chameleon<P> {
     pub(super) fn bypass_has_room(&self, shard: u32, entries_max: u32) -> bool {
         let memtable = self.lock_to_look(shard).entries_max;
         self.index.bypass(shard).len() + memtable <= entries_max
-    }
-
-    /// A store that is open for reading only makes no table, and the last process may have had fuller MemTables.
-    fn check_bypass_room(&self, shard: u32) -> Result<()> {
-        let entries = self.index.bypass(shard).len() + self.index.memtable(shard).len();
-        if entries <= self.index.shape.bypass_slots() {
-            return Ok(());
-        }
-        let reason = "a bypass index is full: open the store for writing once";
-        Err(Error::PoolFull { reason: reason.to_owned() })
     }
 
     /// The bypass index, whose shard the caller has locked, has a newer entry than this one, which it had.

@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::index::table_filter::FilterKind;
+
 /// How tables of the levels above the last one are put together (ChameleonDB, section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +30,24 @@ pub enum Mode {
     GetProtect,
 }
 
+/// What leads gets through the levels above the last one. All but the first are what ChameleonDB is compared with (section
+/// 3): they are for measurements, and have no bypass index.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum UpperIndex {
+    /// Bypass indexes.
+    #[default]
+    Bypass,
+    /// Nothing: `Pmem-LSM-NF`. A get looks at one table after the other.
+    Tables,
+    /// A filter of each table: `Pmem-LSM-F`, where it is a Bloom filter.
+    Filters(FilterKind),
+    /// Copies of the tables in DRAM: `Pmem-LSM-PinK`.
+    Pinned,
+}
+
 /// What of a store's options is ChameleonDB's. See [`Options::chameleon`](crate::Options::chameleon).
 #[derive(Clone, Debug, Default)]
 #[must_use]
@@ -47,6 +67,7 @@ pub struct ChameleonOptions {
     pub(super) get_protect: Option<Duration>,
     pub(super) dumps_max: Option<u32>,
     pub(super) replay_log_bytes_max: Option<u64>,
+    pub(super) upper_index: UpperIndex,
 }
 
 impl ChameleonOptions {
@@ -150,7 +171,8 @@ impl ChameleonOptions {
     /// Get-Protect Mode (section 2.4): while the 99th percentile of how long gets take is above `threshold`, MemTables go to
     /// bypass indexes alone, and a full one is [dumped](Self::dumps_max) instead of merged. It ends when the percentile is
     /// below 80 % of the threshold, or after 10 seconds with too few gets to tell. Each session times one get in 64, and
-    /// 1000 of them are looked at together. A restart replays what bypass indexes held. Default none: never. The paper's
+    /// 1000 of them are looked at together. A restart replays what bypass indexes held. Default none: never. With a threshold
+    /// of nothing the mode is always on, and no get is timed. The paper's
     /// experiment has 2 microseconds ([`GET_PROTECT_PUBLISHED`](Self::GET_PROTECT_PUBLISHED)), which suits its machine; it
     /// switches the mode on for that experiment alone. May change at every open.
     pub fn get_protect(mut self, threshold: Option<Duration>) -> Self {
@@ -170,6 +192,15 @@ impl ChameleonOptions {
     /// which writes more. Default 64 MiB. May change at every open.
     pub fn replay_log_bytes_max(mut self, bytes: u64) -> Self {
         self.replay_log_bytes_max = Some(bytes);
+        self
+    }
+
+    /// What leads gets through the levels above the last one. Default [`UpperIndex::Bypass`]. Without bypass indexes the log is
+    /// not collected, and there is neither a Write-Intensive nor a Get-Protect Mode. On media all are alike. A store that is
+    /// open for reading only has bypass indexes always. May change at every open.
+    #[doc(hidden)]
+    pub fn upper_index(mut self, upper_index: UpperIndex) -> Self {
+        self.upper_index = upper_index;
         self
     }
 }

@@ -146,15 +146,33 @@ impl<P: Pmem> Chameleon<P> {
             .is_some_and(|found| matches!(self.log.find(found.offset, hash, &key), Ok(Some(_))))
     }
 
+    /// Checks that a tombstone is not damaged, unless damage is passed over: nobody knows what a damaged one has deleted, and
+    /// without it that would be there again.
+    ///
+    /// # Errors
+    /// `Corrupted`.
+    #[cold]
+    pub(super) fn check_tombstone(&self, slot: Slot) -> Result<()> {
+        let Some(found) = slot.found().filter(|found| found.is_tombstone && !self.salvages) else {
+            return Ok(());
+        };
+        let damaged = || Error::corrupted("a record of the log is damaged", found.offset);
+        if self.is_whole(found, slot.hash) { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// Whether the record of an entry is there, and sound but for its value.
+    fn is_whole(&self, found: Found, hash: u64) -> bool {
+        let mut key = Vec::new();
+        self.log.decode(found.offset).is_some_and(|record| {
+            self.log.read_key(&record, &mut key);
+            self.core.hash.of(&key) == hash && self.log.is_sound(&record, hash, None)
+        })
+    }
+
     /// Whether an older slot of the same hash as a newer one was superseded: its record is of the same key, or not there
     /// any more. Records that are superseded by one in the levels above the last one may be gone.
     pub(super) fn is_superseded(&self, newer: Slot, older: Slot) -> bool {
         let Some(found) = older.found() else { return true };
-        let Some(record) = self.log.decode(found.offset) else { return true };
-        let mut key = Vec::new();
-        self.log.read_key(&record, &mut key);
-        let is_there =
-            self.core.hash.of(&key) == older.hash && self.log.is_sound(&record, older.hash, None);
-        !is_there || self.is_same_key(newer, older)
+        !self.is_whole(found, older.hash) || self.is_same_key(newer, older)
     }
 }

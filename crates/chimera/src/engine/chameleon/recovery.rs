@@ -11,7 +11,7 @@ use super::space::Spend;
 use super::{Chameleon, LEVEL, LOG, MANIFEST, TABLE, blocks_for, steps};
 use crate::engine::{Core, Options};
 use crate::index::Probe;
-use crate::index::persistent::shard_manifest::{self, Current, ShardManifest, TableAt};
+use crate::index::persistent::shard_manifest::{self, Current, LevelAt, ShardManifest, TableAt};
 use crate::index::probing_table::{PersistentTable, Slot, TABLE_ALIGN};
 use crate::pool::Pool;
 use crate::pool::runs::{FoundRun, Run};
@@ -140,6 +140,9 @@ impl<P: Pmem> Chameleon<P> {
         }
         if !pool.read_only {
             pool.pmem.fence(shard_manifest::sites::FOUND);
+            for number in 0..self.index.shape.shards() {
+                self.index.manifest.settled(number, &self.lock_work(number).current);
+            }
         }
         for at in used {
             if let Some(run) = found.tables.remove(&at) {
@@ -160,10 +163,14 @@ impl<P: Pmem> Chameleon<P> {
         let current: Current = self.index.manifest.load(number)?;
         let wrong = |at| Error::corrupted("the manifest names a table that is not there", at);
         let tables = &current.tables;
-        for (level, place) in tables.levels.iter().enumerate().filter(|(_, place)| place.at > 0) {
+        let is_named = |place: &LevelAt| place.at > 0 || place.tables > 0;
+        for (level, place) in tables.levels.iter().enumerate().filter(|(_, place)| is_named(place))
+        {
+            if level >= shape.upper_levels() || place.tables > shape.ratio {
+                return Err(wrong(place.at));
+            }
             let whole = TableAt { at: place.at, bytes: shape.level_bytes(level) - TABLE_ALIGN };
-            let is_possible = level < shape.upper_levels() && place.tables <= shape.ratio;
-            if !found.has(whole, used, pool) || !is_possible {
+            if !found.has(whole, used, pool) {
                 return Err(wrong(place.at));
             }
             for table in 0..place.tables {
@@ -186,7 +193,7 @@ impl<P: Pmem> Chameleon<P> {
         let has_tables = tables.last.is_some()
             || tables.dumps.iter().any(Option::is_some)
             || tables.levels.iter().any(|level| level.tables > 0);
-        if has_tables {
+        if has_tables && self.index.aids.is_made_of_tables() {
             self.index.set_unbypassed(number);
         }
         shard.set_tables(tables);
@@ -201,6 +208,9 @@ impl<P: Pmem> Chameleon<P> {
     fn replay(&self, runs: Vec<Run>, salvage: bool) -> Result<(Recovered, u64)> {
         let mut unflushed = Vec::new();
         let shards = 0..self.index.shape.shards();
+        // Without a bypass index the references of tables are never counted.
+        let is_counted =
+            self.index.has_bypass() || !shards.clone().any(|it| self.index.has_tables(it));
         let flushed: Vec<_> = shards.map(|shard| self.lock_to_look(shard).version).collect();
         let recovered = {
             let _booked = self.core.book(Operation::Recovery, 0);
@@ -224,10 +234,12 @@ impl<P: Pmem> Chameleon<P> {
         for found in unflushed.iter().filter_map(|write| write.slot.found()) {
             self.log.count_reference(found.offset, found.bytes);
         }
+        // Before tables take what was held by the process before.
+        self.hold();
         for write in &unflushed {
             self.replay_one(write)?;
         }
-        if self.index.unbypassed() == 0 {
+        if is_counted && self.index.unbypassed() == 0 {
             self.log.end_counting();
         }
         Ok((recovered, recovered.damaged))
@@ -236,7 +248,12 @@ impl<P: Pmem> Chameleon<P> {
     fn replay_one(&self, write: &Unflushed) -> Result<()> {
         let Unflushed { shard, version, slot } = *write;
         while self.is_memtable_full(shard) {
-            self.make_room(0, shard, Spend::Ballast)?;
+            match self.make_room(0, shard, Spend::Ballast) {
+                Err(Error::PoolFull { .. }) if !self.core.pool.read_only => {
+                    self.absorb_in_need(shard)?;
+                }
+                made => made?,
+            }
         }
         let mut writing = self.lock_to_look(shard);
         let probed = self.index.probe(shard, slot.hash, |found| {

@@ -3,7 +3,7 @@
 //!
 //! A fourth of the bound is for the runs that sessions append to, which are shorter where there are many sessions; half of it
 //! for those that are full. What is over that is put into tables, from the oldest run on, by the session that takes another
-//! run, in turn: about two bytes for each byte of the run that it took. So it gets less where a mode without a bound, or
+//! run, or by who has collected one, in turn: about two bytes for each byte of the run that was taken. So it gets less where a mode without a bound, or
 //! another bound, left more. The last fourth is for the runs that sessions fill until it is their turn.
 //!
 //! Records of a run are found by walking it. Where the MemTable of a shard leads to one of them, the MemTable is flushed; where
@@ -46,25 +46,28 @@ impl<P: Pmem> Chameleon<P> {
     #[inline]
     pub(super) fn bound_replay(&self, client: &mut ChameleonClient) {
         if client.appender.has_taken() {
-            self.bound_replay_now(client);
+            self.bound_replay_by(client.appender.take_taken_bytes(), client.shared.number);
         }
     }
 
-    /// What does not work is left to the next one: the write was done, and a store without space for tables says so when
-    /// one is needed.
+    /// Does what is due after `bytes` of runs were taken, and holds room back if there is little left. What does not work is left to the next one: the write was done, and a
+    /// store without space for tables says so when one is needed. The caller has locked no shard.
     #[cold]
-    fn bound_replay_now(&self, client: &mut ChameleonClient) {
-        let bytes = client.appender.take_taken_bytes();
-        let environment = &**self.core.environment();
-        if self.modes.absorbs(environment) || self.core.poison.check().is_err() {
+    pub(super) fn bound_replay_by(&self, bytes: u64, number: u32) {
+        if self.core.poison.check().is_err() {
             return;
         }
-        let _booked = self.core.book(Operation::BlockHandOut, client.shared.number);
-        // In turn: two would put the same into tables.
-        let _turn = lock_relaxing(&self.replay_turn, environment);
-        if let Err(error) = self.flush_oldest(bytes.saturating_mul(SHARE)) {
-            log::warn!("a restart may replay more of the log than it should: {error}");
+        let _booked = self.core.book(Operation::BlockHandOut, number);
+        let environment = &**self.core.environment();
+        if !self.modes.absorbs(environment) {
+            // In turn: two would put the same into tables.
+            let _turn = lock_relaxing(&self.replay_turn, environment);
+            if let Err(error) = self.flush_oldest(bytes.saturating_mul(SHARE)) {
+                log::warn!("a restart may replay more of the log than it should: {error}");
+            }
         }
+        // The run, and tables, have taken fresh blocks.
+        self.hold();
     }
 
     /// Puts so many bytes of the oldest full runs into tables, where these have too many.
@@ -119,8 +122,11 @@ impl<P: Pmem> Chameleon<P> {
         Ok(())
     }
 
-    /// Puts all that a shard has into tables.
+    /// Puts all that a shard has into tables: into the last one where a flush would take [what backs it](super::space).
     fn settle(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
+        if !self.is_backed(shard) {
+            return self.fold_locked(shard, work, Spend::Nothing);
+        }
         if work.ahead.is_none() {
             return self.flush(shard, work);
         }

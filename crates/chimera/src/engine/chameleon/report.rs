@@ -6,12 +6,11 @@ use serde::Serialize;
 use super::Chameleon;
 use super::counts::{IndexWritten, TablesWritten};
 use super::latency::ProtectSwitch;
-use super::options::{Compaction, Mode as ChameleonMode};
+use super::options::{Compaction, Mode as ChameleonMode, UpperIndex};
 use super::shape::Shape;
 use super::shard::Shard;
 use crate::RunCounts;
 use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
-use crate::index::probing_table::PersistentTable;
 
 /// What ChameleonDB says of its store.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +32,14 @@ pub struct ChameleonStats {
     pub memtable_load_percent: (u32, u32),
     /// Entries of all MemTables.
     pub memtable_entries: u64,
+    /// What leads gets through the levels above the last one.
+    #[doc(hidden)]
+    pub upper_index: UpperIndex,
+    /// Bytes of DRAM of bypass indexes, or of what is there instead.
+    pub upper_index_bytes: u64,
+    /// Bits of filters for each entry of the tables that have one, where there are filters.
+    #[doc(hidden)]
+    pub filter_bits_per_key: Option<f64>,
     /// Entries of all bypass indexes.
     pub bypass_entries: u64,
     /// The same in percent of their slots.
@@ -103,6 +110,9 @@ impl<P: Pmem> Chameleon<P> {
             memtable_entries: shards()
                 .map(|shard| u64::from(self.index.memtable(shard).len()))
                 .sum(),
+            upper_index: self.index.aids.upper_index(),
+            upper_index_bytes: self.index.bytes().1,
+            filter_bits_per_key: self.filter_bits_per_key(),
             bypass_entries,
             bypass_load_percent: bypass_entries as f64 * 100.0 / bypass_slots as f64,
             shards_ahead,
@@ -129,7 +139,6 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Tables of the last level, and their entries; dumps; and shards that are ahead of their tables.
     fn lower_tables(&self) -> ((TablesWritten, u64), TablesWritten, u32) {
-        let pmem = &self.core.pool.pmem;
         let (mut lasts, mut dumps, mut entries) = <(TablesWritten, TablesWritten, u64)>::default();
         let mut ahead = 0;
         for number in 0..self.index.shape.shards() {
@@ -138,10 +147,7 @@ impl<P: Pmem> Chameleon<P> {
             ahead += u32::from(work.ahead.is_some());
             if let Some(last) = work.current.tables.last {
                 lasts.add(last.bytes);
-                let slots = Shape::slots_of(last.bytes);
-                let table = PersistentTable::from_parts(pmem, last.at, slots);
-                let found = table.and_then(|table| table.entries(pmem).ok());
-                entries += u64::from(found.unwrap_or(0));
+                entries += u64::from(self.index.entries_of(last).unwrap_or(0));
             }
             let of_shard = work.current.tables.dumps.into_iter().flatten();
             of_shard.for_each(|dump| dumps.add(dump.bytes));
@@ -149,9 +155,26 @@ impl<P: Pmem> Chameleon<P> {
         ((lasts, entries), dumps, ahead)
     }
 
+    fn filter_bits_per_key(&self) -> Option<f64> {
+        let kind = self.index.aids.filter_kind()?;
+        let (mut bits, mut entries) = (0, 0);
+        for number in 0..self.index.shape.shards() {
+            // Tables stay where they are.
+            let _work = self.lock_work(number);
+            let uppers = self.index.upper_tables(number).map(|(_, table)| table);
+            for table in uppers.chain(self.index.shard(number).last()) {
+                bits += 8 * kind.bytes_for(Shape::slots_of(table.bytes));
+                entries += u64::from(self.index.entries_of(table).unwrap_or(0));
+            }
+        }
+        (entries > 0).then(|| bits as f64 / entries as f64)
+    }
+
     fn memtable_loads(&self) -> (u32, u32) {
-        let slots = self.index.shape.memtable_slots;
-        let shards = 0..self.index.shape.shards();
+        let shape = &self.index.shape;
+        let is_read_only = self.core.pool.read_only;
+        let slots = if is_read_only { shape.read_only_slots() } else { shape.memtable_slots };
+        let shards = 0..shape.shards();
         let loads = shards.map(|shard| self.lock_to_look(shard).entries_max * 100 / slots);
         loads.fold((100, 0), |(least, most), load| (load.min(least), load.max(most)))
     }

@@ -121,6 +121,13 @@ impl Shape {
         self.entries_max(1.0) * memtables
     }
 
+    /// Slots of a MemTable of a store that is open for reading only. It makes no table, so it has room for all that the process
+    /// before had in MemTable and bypass index.
+    pub(super) fn read_only_slots(&self) -> u32 {
+        // Seven of eight are used, and a bypass index may have been filled to its last slot.
+        (self.bypass_slots() + self.memtable_slots).div_ceil(7) * 8
+    }
+
     /// Entries of a full MemTable, which is to use this part of its slots.
     pub(super) fn entries_max(&self, load: f64) -> u32 {
         let slots = self.memtable_slots;

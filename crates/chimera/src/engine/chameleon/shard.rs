@@ -26,9 +26,10 @@ pub(super) struct Shard {
     /// Odd while the places below change.
     version: AtomicU64,
     last: Place,
-    /// The number of its bypass index.
-    bypass: AtomicU32,
-    /// Whether the bypass index has all that is in the levels above the last one.
+    /// The number of its bypass index; without one, of what was made of its last table.
+    aid: AtomicU32,
+    /// Whether the bypass index has all that is in the levels above the last one; without one, whether all is made that is
+    /// made of tables.
     is_bypassed: AtomicU32,
     dumps: [Place; DUMPS_MAX],
     /// Where the levels above the last one begin, and how many tables each has.
@@ -98,13 +99,13 @@ impl Place {
 }
 
 impl Shard {
-    /// A shard without tables, with this bypass index, whose MemTable takes so many entries.
-    pub(super) fn new(bypass: u32, entries_max: u32) -> Self {
+    /// A shard without tables, with a bypass index of this number, whose MemTable takes so many entries.
+    pub(super) fn new(aid: u32, entries_max: u32) -> Self {
         let writing = Writing { version: 0, records: 0, entries_max, is_closed: false };
         Self {
             version: AtomicU64::new(0),
             last: Place::default(),
-            bypass: AtomicU32::new(bypass),
+            aid: AtomicU32::new(aid),
             is_bypassed: AtomicU32::new(1),
             dumps: Default::default(),
             levels: Default::default(),
@@ -130,11 +131,12 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(super) fn bypass(&self) -> u32 {
-        self.bypass.load(Ordering::Relaxed)
+    pub(super) fn aid(&self) -> u32 {
+        self.aid.load(Ordering::Relaxed)
     }
 
-    /// Whether the bypass index has all that is in the levels above the last one.
+    /// Whether the bypass index has all that is in the levels above the last one; without one, whether all is made that is
+    /// made of tables.
     #[inline(always)]
     pub(super) fn is_bypassed(&self) -> bool {
         self.is_bypassed.load(Ordering::Acquire) != 0
@@ -222,12 +224,13 @@ impl Shard {
         }
     }
 
-    /// Says which bypass index it has. In a [change](Self::change), or before there are readers.
-    pub(super) fn set_bypass(&self, bypass: u32) {
-        self.bypass.store(bypass, Ordering::Relaxed);
+    /// Says which bypass index it has, or what was made of its last table. In a [change](Self::change), or before readers look
+    /// there.
+    pub(super) fn set_aid(&self, aid: u32) {
+        self.aid.store(aid, Ordering::Relaxed);
     }
 
-    /// Says whether the bypass index has all that is in the levels above the last one.
+    /// Says whether the bypass index has all that is in the levels above the last one, or all is made that is made of tables.
     pub(super) fn set_bypassed(&self, is_bypassed: bool) {
         self.is_bypassed.store(is_bypassed.into(), Ordering::Release);
     }

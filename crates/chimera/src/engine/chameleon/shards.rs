@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use chimera_pmem::{Extent, Pmem};
 
+use super::aids::{Aids, Look, Upper};
 use super::shape::Shape;
 use super::shard::Shard;
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{ShardManifest, TableAt};
-use crate::index::probing_table::{Found, Image, PersistentTable, Tables, VolatileTable};
+use crate::index::probing_table::{
+    Found, Image, PersistentTable, SLOTS_UNIT, Tables, VolatileTable,
+};
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock};
@@ -21,7 +24,9 @@ pub(super) struct Shards<P: Pmem> {
     pool: Arc<Pool<P>>,
     /// That of a shard has the shard's number.
     memtables: Tables,
+    /// Where there is no bypass index, one table that stays empty.
     bypasses: Tables,
+    pub(super) aids: Aids,
     parts: Box<[Shard]>,
     /// Buffers for tables that are made.
     images: Mutex<Vec<Images>>,
@@ -42,26 +47,33 @@ impl<P: Pmem> Shards<P> {
         pool: Arc<Pool<P>>,
         shape: Shape,
         manifest: ShardManifest<P>,
+        aids: Aids,
         huge_pages: bool,
         mut entries_max: impl FnMut() -> u32,
     ) -> Result<Self> {
-        let memtables = Tables::new(shape.memtable_slots, huge_pages);
-        let bypasses = Tables::new(shape.bypass_slots(), huge_pages);
+        let slots = if pool.read_only { shape.read_only_slots() } else { shape.memtable_slots };
+        let memtables = Tables::new(slots, huge_pages && !pool.read_only);
+        let bypass_slots = if aids.is_bypass() { shape.bypass_slots() } else { SLOTS_UNIT };
+        let bypasses = Tables::new(bypass_slots, huge_pages);
         let out_of_memory =
             |_| Error::PoolFull { reason: "there is no memory for MemTables".to_owned() };
         let shard = |number| {
             let memtable = memtables.take().map_err(out_of_memory)?;
             assert_eq!(memtable, number, "they are handed out in order");
-            let bypass = bypasses.take().map_err(out_of_memory)?;
-            Ok(Shard::new(bypass, entries_max()))
+            let aid = if aids.is_bypass() { bypasses.take().map_err(out_of_memory)? } else { 0 };
+            Ok(Shard::new(aid, entries_max()))
         };
         let parts = (0..shape.shards()).map(shard).collect::<Result<_>>()?;
+        if !aids.is_bypass() {
+            bypasses.take().map_err(out_of_memory)?;
+        }
         Ok(Self {
             shape,
             manifest,
             pool,
             memtables,
             bypasses,
+            aids,
             parts,
             images: Mutex::default(),
             unbypassed: AtomicU32::new(0),
@@ -114,22 +126,32 @@ impl<P: Pmem> Shards<P> {
         self.memtables.table(number)
     }
 
+    /// The bypass index of a shard; an empty table where there is none.
     #[inline(always)]
     pub(super) fn bypass(&self, number: u32) -> VolatileTable<'_> {
-        self.bypasses.table(self.shard(number).bypass())
+        self.bypasses.table(if self.has_bypass() { self.shard(number).aid() } else { 0 })
     }
 
-    /// An empty bypass index, to take the place of another one.
+    #[inline(always)]
+    pub(super) fn has_bypass(&self) -> bool {
+        self.aids.is_bypass()
+    }
+
+    /// An empty bypass index, to take the place of another one; 0 where there are none.
     ///
     /// # Errors
     /// When there is no memory for one more.
-    pub(super) fn take_bypass(&self) -> Result<u32> {
+    pub(super) fn take_aid(&self) -> Result<u32> {
+        if !self.has_bypass() {
+            return Ok(0);
+        }
         let reason = "there is no memory for a bypass index".to_owned();
         self.bypasses.take().map_err(|_| Error::PoolFull { reason })
     }
 
-    pub(super) fn give_back_bypass(&self, bypass: u32) {
-        self.bypasses.give_back(bypass);
+    /// Takes a bypass index back, or what was made of a last table.
+    pub(super) fn give_back_aid(&self, aid: u32) {
+        if self.has_bypass() { self.bypasses.give_back(aid) } else { self.aids.give_back_last(aid) }
     }
 
     /// Asks `probe` about the entries of a hash, the newest one of each key first. See [`Tables`] for the answers.
@@ -139,7 +161,8 @@ impl<P: Pmem> Shards<P> {
     ///
     /// # Cost
     /// A line, sometimes 2, of at most three places: the MemTable, the bypass index, the last table; and of each dump. Until
-    /// the bypass index is complete, of each table of the shard.
+    /// the bypass index is complete, of each table of the shard. Without one, of each table or its copy that no filter rules
+    /// out.
     #[inline]
     pub(super) fn probe<T>(
         &self,
@@ -147,15 +170,22 @@ impl<P: Pmem> Shards<P> {
         hash: u64,
         mut probe: impl FnMut(Found) -> Probe<T>,
     ) -> Result<Probe<T>> {
-        for table in [self.memtable(number), self.bypass(number)] {
-            match table.probe(hash, &mut probe) {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
+        match self.memtable(number).probe(hash, &mut probe) {
+            Probe::NotThis => {}
+            answer => return Ok(answer),
+        }
+        if !self.has_bypass() {
+            return self.probe_tables(number, hash, probe);
         }
         let shard = self.shard(number);
-        if !shard.is_bypassed() {
-            for table in self.upper_tables(number) {
+        // Asked before: it may become complete while it is looked at, and have the key only then.
+        let is_bypassed = shard.is_bypassed();
+        match self.bypasses.table(shard.aid()).probe(hash, &mut probe) {
+            Probe::NotThis => {}
+            answer => return Ok(answer),
+        }
+        if !is_bypassed {
+            for (_, table) in self.upper_tables(number) {
                 match self.probe_table(table, hash, &mut probe)? {
                     Probe::NotThis => {}
                     answer => return Ok(answer),
@@ -163,6 +193,39 @@ impl<P: Pmem> Shards<P> {
             }
         }
         for table in shard.dumps().chain(shard.last()) {
+            match self.probe_table(table, hash, &mut probe)? {
+                Probe::NotThis => {}
+                answer => return Ok(answer),
+            }
+        }
+        Ok(Probe::NotThis)
+    }
+
+    /// As [`probe`](Self::probe), in what is behind the MemTable, where there is no bypass index.
+    fn probe_tables<T>(
+        &self,
+        number: u32,
+        hash: u64,
+        mut probe: impl FnMut(Found) -> Probe<T>,
+    ) -> Result<Probe<T>> {
+        let shard = self.shard(number);
+        let is_made = shard.is_bypassed();
+        for (upper, table) in self.upper_tables(number) {
+            let look = if is_made { self.aids.look(upper, hash) } else { Look::InTable };
+            let answer = match look {
+                Look::InTable => self.probe_table(table, hash, &mut probe)?,
+                Look::InCopy(copy) => copy.probe(hash, &mut probe),
+                Look::Nowhere => Probe::NotThis,
+            };
+            match answer {
+                Probe::NotThis => {}
+                answer => return Ok(answer),
+            }
+        }
+        let is_ruled_out = |last: &TableAt| {
+            is_made && self.aids.rules_out_last(shard.aid(), Shape::slots_of(last.bytes), hash)
+        };
+        for table in shard.dumps().chain(shard.last().filter(|last| !is_ruled_out(last))) {
             match self.probe_table(table, hash, &mut probe)? {
                 Probe::NotThis => {}
                 answer => return Ok(answer),
@@ -187,14 +250,40 @@ impl<P: Pmem> Shards<P> {
     }
 
     /// Tables of the levels above the last one, the newest one first.
-    fn upper_tables(&self, number: u32) -> impl Iterator<Item = TableAt> {
+    pub(super) fn upper_tables(&self, number: u32) -> impl Iterator<Item = (Upper, TableAt)> {
         let levels = 0..self.shape.upper_levels();
         levels.flat_map(move |level| {
             let (at, tables) = self.shard(number).level(level);
-            (0..tables.min(self.shape.ratio))
-                .rev()
-                .map(move |table| self.table_at(level, at, table))
+            (0..tables.min(self.shape.ratio)).rev().map(move |table| {
+                (Upper { shard: number, level, table }, self.table_at(level, at, table))
+            })
         })
+    }
+
+    /// Entries above the last table of a shard, at most, whose tables stay meanwhile; those of the MemTable left out. None
+    /// where a table is damaged.
+    ///
+    /// # Cost
+    /// Without a complete bypass index a line of each table.
+    pub(super) fn upper_entries(&self, number: u32) -> Option<u32> {
+        if self.has_bypass() && self.shard(number).is_bypassed() {
+            return Some(self.bypass(number).len());
+        }
+        self.upper_tables(number).map(|(_, table)| self.entries_of(table)).sum()
+    }
+
+    /// Entries of a table, as its header says; none where that is damaged.
+    pub(super) fn entries_of(&self, table: TableAt) -> Option<u32> {
+        let pmem = &self.pool.pmem;
+        let slots = Shape::slots_of(table.bytes);
+        PersistentTable::from_parts(pmem, table.at, slots)?.entries(pmem).ok()
+    }
+
+    /// Whether a shard has a table.
+    pub(super) fn has_tables(&self, number: u32) -> bool {
+        let shard = self.shard(number);
+        let mut lower = shard.dumps().chain(shard.last());
+        lower.next().is_some() || self.upper_tables(number).next().is_some()
     }
 
     /// Where a table of a level lies that begins at `at`.
@@ -216,8 +305,8 @@ impl<P: Pmem> Shards<P> {
         lock(&self.images).push(images);
     }
 
-    /// Bytes of DRAM of MemTables, and of bypass indexes.
+    /// Bytes of DRAM of MemTables, and of bypass indexes, or what is there instead.
     pub(super) fn bytes(&self) -> (u64, u64) {
-        (self.memtables.bytes(), self.bypasses.bytes())
+        (self.memtables.bytes(), self.bypasses.bytes() + self.aids.bytes())
     }
 }

@@ -11,7 +11,8 @@
 //!
 //! And each shard is *backed*: whatever goes to its last table by the next two MemTables fits in the place of that. Where a
 //! flush would change that, the shard is folded instead, to a longer table. If there is no room for one, the shard is
-//! *closed*: it takes tombstones and copies, and no puts.
+//! *closed*: it takes tombstones and copies, and no puts. Room is held while there is enough of it to fold each shard once, and
+//! those that are not backed by then are folded at once, before anybody takes another run.
 //!
 //! # Limits
 //! While a part of it is spent, sessions take no run of the pool: what is freed is held first. A delete fails with `PoolFull`
@@ -63,6 +64,8 @@ pub(super) struct Space {
     held: Mutex<Held>,
     tombstones: Mutex<Appender>,
     copies: Mutex<Appender>,
+    /// Shards were closed that nobody has tried to fold. Whoever backs them holds the lock, so others who take runs wait.
+    is_unbacked: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +80,7 @@ struct Held {
 impl Space {
     pub(super) fn new(tombstones: Appender, copies: Appender) -> Self {
         let [tombstones, copies] = [tombstones, copies].map(Mutex::new);
-        Self { held: Mutex::default(), tombstones, copies }
+        Self { held: Mutex::default(), tombstones, copies, is_unbacked: Mutex::default() }
     }
 }
 
@@ -104,10 +107,26 @@ impl<P: Pmem> Chameleon<P> {
         if self.core.poison.check().is_err() {
             return;
         }
+        let mut is_unbacked = lock_relaxing(&self.space.is_unbacked, &**self.core.environment());
         if self.hold_or_let_go() {
             for number in 0..self.index.shape.shards() {
                 let mut writing = self.lock_to_look(number);
                 writing.is_closed = !self.is_backed(number);
+            }
+            *is_unbacked = true;
+        }
+        if std::mem::take(&mut *is_unbacked) {
+            self.back_shards();
+        }
+    }
+
+    /// Folds shards that are not backed, while there is room for longer tables. What does not work is left to the next put to
+    /// the shard, which is refused then.
+    fn back_shards(&self) {
+        for number in 0..self.index.shape.shards() {
+            let is_closed = self.lock_to_look(number).is_closed;
+            if is_closed && let Err(error) = self.fold(number, Spend::Growth) {
+                log::debug!("shard {number} takes no puts: {error}");
             }
         }
     }
@@ -117,9 +136,14 @@ impl<P: Pmem> Chameleon<P> {
         let mut held = self.held();
         let entries = self.index.shape.bypass_slots() + self.index.shape.memtable_slots;
         let first = slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(SLOTS_UNIT);
-        held.table_blocks = held.table_blocks.max(self.blocks_for_last(first));
+        let first_blocks = self.blocks_for_last(first);
+        held.table_blocks = held.table_blocks.max(first_blocks);
         let run_blocks = u64::from(self.parameters.log_run_blocks);
-        let little = HOLD_TIMES * (u64::from(held.table_blocks) + 2 * run_blocks) + self.growth();
+        // Each shard may have to be folded, to a table that has no room in the place of its last one, and is longer by all that
+        // may lie above it.
+        let little = HOLD_TIMES * (u64::from(held.table_blocks) + 2 * run_blocks)
+            + u64::from(self.index.shape.shards()) * u64::from(first_blocks)
+            + self.table_runs.last_blocks();
         let fresh = self.core.pool.fresh_blocks();
         if fresh >= 2 * little {
             if held.is_tight {
@@ -135,32 +159,16 @@ impl<P: Pmem> Chameleon<P> {
         false
     }
 
-    /// Blocks by which last tables grow when all that may lie above them goes there.
-    fn growth(&self) -> u64 {
-        let (shape, slot_bytes) = (self.index.shape, u64::from(SLOT_BYTES));
-        let entries = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
-        (entries * slot_bytes * 100 / u64::from(LAST_LOAD_PERCENT)) / self.core.pool.map.block_bytes
-    }
-
-    /// Whether all that goes to the last table of a shard by the next two MemTables fits in its place; or there is room
-    /// elsewhere.
+    /// Whether all that goes to the last table of a shard by the next two MemTables fits in its place.
     pub(super) fn is_backed(&self, shard: u32) -> bool {
         if !self.is_holding() {
             return true;
         }
-        let pmem = &self.core.pool.pmem;
         let place = self.index.shard(shard);
-        let entries_of = |table: TableAt| {
-            PersistentTable::from_parts(pmem, table.at, Shape::slots_of(table.bytes))
-                .and_then(|table| table.entries(pmem).ok())
-        };
-        let more = self.index.bypass(shard).len() + 2 * self.index.shape.memtable_slots;
-        let Some(last) = place.last() else {
-            // Its first table takes what is free.
-            let least = slots_for(more.into(), DENSE_LOAD_PERCENT);
-            let blocks = least.map(|least| u64::from(self.blocks_for_last(least)));
-            return blocks.is_some_and(|blocks| blocks <= self.core.pool.fresh_blocks());
-        };
+        let entries_of = |table: TableAt| self.index.entries_of(table);
+        let Some(above) = self.index.upper_entries(shard) else { return false };
+        let more = above + 2 * self.index.shape.memtable_slots;
+        let Some(last) = place.last() else { return false };
         let Some(blocks) = self.table_runs.blocks(last.at) else { return false };
         let entries = place.dumps().chain([last]).map(entries_of).sum::<Option<u32>>();
         let (Some(entries), slots) = (entries, self.slots_in(blocks)) else { return false };
@@ -169,10 +177,12 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     fn hold_all(&self, held: &mut Held) -> bool {
+        // The longest part first: the others would cut it up.
+        let blocks = held.table_blocks;
+        let has_ballast = self.hold_ballast(held, blocks).is_ok();
         let appenders = [&self.space.tombstones, &self.space.copies];
         let are_held = appenders.map(|appender| self.log.hold(&mut self.kept(appender)).is_ok());
-        let blocks = held.table_blocks;
-        self.hold_ballast(held, blocks).is_ok() && are_held == [true, true]
+        has_ballast && are_held == [true, true]
     }
 
     /// Makes the ballast as long as that.
@@ -266,6 +276,11 @@ impl<P: Pmem> Chameleon<P> {
         self.log.append(&mut self.kept(&self.space.copies), record)
     }
 
+    /// Bytes of the runs that were taken for records that are collected, since this was asked last.
+    pub(super) fn taken_for_copies(&self) -> u64 {
+        self.kept(&self.space.copies).take_taken_bytes()
+    }
+
     /// Bytes of records that can be collected for certain.
     pub(super) fn room_for_copies(&self) -> u64 {
         self.kept(&self.space.copies).room()
@@ -286,7 +301,8 @@ impl<P: Pmem> Chameleon<P> {
         slots.min(u32::MAX.into()) as u32 / SLOTS_UNIT * SLOTS_UNIT
     }
 
-    /// Room for a last table with so many entries, in the place of `old`. None for one without any.
+    /// Room for a last table with so many entries, in the place of `old`. None for one without any, unless it is to back its
+    /// shard.
     ///
     /// # Errors
     /// `PoolFull`, with nothing changed.
@@ -296,22 +312,28 @@ impl<P: Pmem> Chameleon<P> {
         old: Option<TableAt>,
         spend: Spend,
     ) -> Result<Option<LastRoom>> {
-        if entries == 0 {
+        let is_holding = self.is_holding();
+        // Where there is little room, a table without entries backs a shard.
+        if entries == 0 && !(is_holding && spend == Spend::Growth) {
             return Ok(None);
         }
-        let slots_at = |entries: u32, percent| slots_for(entries.into(), percent);
-        let backing = if self.is_holding() { 4 * self.index.shape.memtable_slots } else { 0 };
-        let usual = slots_at(entries, LAST_LOAD_PERCENT);
-        let backed = slots_at(entries.saturating_add(backing), DENSE_LOAD_PERCENT);
-        let Some((wanted, least)) = usual.max(backed).zip(slots_at(entries, DENSE_LOAD_PERCENT))
-        else {
+        // Backed for some time, if there is room for that, or just so.
+        let memtables = if is_holding { [0, 2, 4] } else { [0; 3] };
+        let [least, backed, long] = memtables.map(|count| {
+            let entries = entries.saturating_add(count * self.index.shape.memtable_slots);
+            slots_for(entries.into(), DENSE_LOAD_PERCENT)
+        });
+        let usual = slots_for(entries.into(), LAST_LOAD_PERCENT).max(long);
+        let (Some(wanted), Some(least), Some(backed)) = (usual, least, backed) else {
             let reason = "a shard has more keys than a table can have: use more shards".to_owned();
             return Err(Error::PoolFull { reason });
         };
-        let full = match self.take_last(self.blocks_for_last(wanted)) {
-            Ok(run) => return Ok(Some(self.last_room(run, wanted, false))),
+        let full = match self.take_last(wanted) {
+            Err(Error::PoolFull { .. }) if spend == Spend::Growth && backed < wanted => {
+                return self.take_last(backed).map(Some);
+            }
             Err(error @ Error::PoolFull { .. }) if spend != Spend::Growth => error,
-            Err(error) => return Err(error),
+            taken => return taken.map(Some),
         };
         let old = old.and_then(|old| self.table_runs.blocks(old.at));
         let fitting = old.map_or(0, |blocks| wanted.min(self.slots_in(blocks)));
@@ -325,10 +347,7 @@ impl<P: Pmem> Chameleon<P> {
                 let slots = wanted.min(self.slots_in(run.blocks()));
                 Ok(Some(self.last_room(run, slots, false)))
             }
-            (_, Some(run)) => {
-                self.held().ballast = Some(run);
-                Err(full)
-            }
+            (_, Some(run)) => self.put_back(run).and(Err(full)),
             (_, None) => Err(full),
         }
     }
@@ -338,8 +357,9 @@ impl<P: Pmem> Chameleon<P> {
         LastRoom { run, at, slots, is_lent }
     }
 
-    /// Takes a run for a last table. The ballast is as long, if there is one.
-    fn take_last(&self, blocks: u32) -> Result<Run> {
+    /// Takes a run for a last table of so many slots. The ballast is as long, if there is one.
+    fn take_last(&self, slots: u32) -> Result<LastRoom> {
+        let blocks = self.blocks_for_last(slots);
         let run = self.core.pool.take_bare_run(TABLE, blocks)?;
         let mut held = self.held();
         held.table_blocks = held.table_blocks.max(blocks);
@@ -349,7 +369,7 @@ impl<P: Pmem> Chameleon<P> {
             self.core.pool.free_run(run)?;
             return Err(error);
         }
-        Ok(run)
+        Ok(self.last_room(run, slots, false))
     }
 
     /// The ballast, if it has room for so many slots.
@@ -388,8 +408,15 @@ impl<P: Pmem> Chameleon<P> {
         self.set_tables(shard, work, flushed, &tables);
         self.table_runs.put(room.at, room.run);
         self.core.pool.pmem.withdrawn(self.core.pool.run_bytes(&run));
-        self.held().ballast = Some(run);
-        Ok(())
+        self.put_back(run)
+    }
+
+    /// Puts the ballast back. There may be another one meanwhile.
+    fn put_back(&self, run: Run) -> Result<()> {
+        match self.held().ballast.replace(run) {
+            Some(other) => self.core.pool.free_run(other),
+            None => Ok(()),
+        }
     }
 
     /// Makes readers look at other tables.
@@ -417,17 +444,30 @@ impl<P: Pmem> Chameleon<P> {
     /// # Cost
     /// All tables of the shard.
     pub(super) fn fold(&self, shard: u32, spend: Spend) -> Result<()> {
-        let mut work = self.lock_work(shard);
-        self.complete_bypass(shard, &work)?;
+        self.fold_locked(shard, &mut self.lock_work(shard), spend)
+    }
+
+    /// As [`fold`](Self::fold), with the tables of the shard locked.
+    pub(super) fn fold_locked(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        spend: Spend,
+    ) -> Result<()> {
+        self.complete_bypass(shard, work)?;
         let _permit = self.budget.wait(&**self.core.environment());
         let mut writing = self.lock_to_look(shard);
-        let tables = [self.index.memtable(shard), self.index.bypass(shard)];
-        if tables.iter().all(|table| table.is_empty()) && spend != Spend::Growth {
+        let is_flat = if self.index.has_bypass() {
+            self.index.bypass(shard).is_empty()
+        } else {
+            work.current.tables.levels.iter().all(|level| level.tables == 0)
+        };
+        if is_flat && self.index.memtable(shard).is_empty() && spend != Spend::Growth {
             return Ok(());
         }
         // No table refers to what is not durable.
         self.log.sync_all();
-        self.compact_last(shard, &mut work, Some(&writing), spend)?;
+        self.compact_last(shard, work, Some(&writing), spend)?;
         writing.is_closed = !self.is_backed(shard);
         Ok(())
     }

@@ -1,7 +1,11 @@
 //! A small store on memory that loses what was not written back, compared with a model: [`modes`], [`protect`] with dumps,
-//! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`].
+//! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`]. Stores without bypass
+//! indexes for [`comparison`]; [`full`] pools, and [`damage`].
 
+mod comparison;
 mod crashes;
+mod damage;
+mod full;
 mod modes;
 mod protect;
 mod replay;
@@ -13,7 +17,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::engine::{Engine, Options};
 use crate::index::probing_table::{PersistentTable, Slot};
-use crate::pool::small::media_pool;
+use crate::pool::small::media_pool_opened;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
 use crate::types::error::Result;
 use shape::Shape;
@@ -51,7 +55,8 @@ impl Store {
     fn open(image: &[u8], options: &Options, left_out: Option<LeftOut>) -> Result<Self> {
         let media = Media::default();
         let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
-        let pool = media_pool(&media, image, segment_bytes, 1 << 20);
+        let read_only = options.pool.read_only;
+        let pool = media_pool_opened(&media, image, segment_bytes, 1 << 20, read_only);
         media.leave_out(left_out);
         let shape = Shape::of(&options.chameleon);
         let parameters = Parameters { shape, log_run_blocks: LOG_RUN_BLOCKS };

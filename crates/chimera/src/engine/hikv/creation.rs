@@ -6,6 +6,7 @@
 use chimera_pmem::{CACHE_LINE, Site};
 
 use super::{Consistency, HikvOptions, steps};
+use crate::engine::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::buckets;
@@ -43,6 +44,8 @@ const PARTITIONS: u32 = 16;
 const INDEX_SEGMENT_BYTES: u32 = 16 << 10;
 const HEAP_RUN_BYTES: u32 = 256 << 10;
 const LOG_AREA_BYTES: u32 = 16 << 10;
+/// 16 for an entry: of a segment that was split a third is used.
+const INDEX_BYTES_PER_RECORD: u64 = 48;
 
 impl EngineType for Type {
     type Parameters = Parameters;
@@ -91,6 +94,20 @@ impl EngineType for Type {
         agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
         agree_own(&parameters, options, geometry.block_bytes)?;
         Ok(parameters)
+    }
+
+    /// Items, in whole units; half-full segments of the index; and what is half used.
+    fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
+        let plan = Self::plan(options)?;
+        let layout = options.hikv.layout.unwrap_or_default();
+        let item_bytes = item_heap::item_bytes(layout, demand.key_bytes, demand.value_bytes);
+        let record_bytes = item_bytes + item_bytes / 4 + INDEX_BYTES_PER_RECORD;
+        let partitions = u64::from(options.hikv.partitions.unwrap_or(PARTITIONS));
+        let index_bytes = options.hikv.index_segment_bytes.unwrap_or(INDEX_SEGMENT_BYTES);
+        let segment_bytes = u64::from(index_bytes.max(plan.geometry.block_bytes));
+        let live = demand.live.saturating_mul(record_bytes);
+        let least = live.saturating_add(2 * partitions * segment_bytes);
+        Ok(least.max(demand::log_bytes(demand)))
     }
 
     fn sites() -> Vec<Site> {

@@ -113,12 +113,12 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.index.prefetch(hash);
     }
 
-    #[inline]
+    #[inline(never)]
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
     }
 
-    #[inline]
+    #[inline(never)]
     fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
         self.get_in_turn(client, hash, key)
     }
@@ -149,7 +149,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.replace_value(client, hash, key, expected, new)
     }
 
-    #[inline]
+    #[inline(never)]
     fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
         self.remove(client, key)
     }

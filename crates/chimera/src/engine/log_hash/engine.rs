@@ -93,12 +93,12 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         self.index.prefetch(hash);
     }
 
-    #[inline]
+    #[inline(never)]
     fn put(&self, client: &mut LogHashClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
     }
 
-    #[inline]
+    #[inline(never)]
     fn get(&self, client: &mut LogHashClient, hash: u64, key: &[u8]) -> Result<bool> {
         self.get_in_turn(client, hash, key)
     }
@@ -120,7 +120,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         self.replace_value(client, hash, key, expected, new)
     }
 
-    #[inline]
+    #[inline(never)]
     fn delete(&self, client: &mut LogHashClient, key: &[u8]) -> Result<bool> {
         self.remove(client, key)
     }

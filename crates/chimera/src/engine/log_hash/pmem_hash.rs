@@ -6,6 +6,7 @@ use super::creation::{self, Parameters};
 use super::index::{Found, LogIndex};
 use super::report::Sizes;
 use super::{DIRECTORY, LOG, LogHash, LogHashInspect, LogHashStats, SEGMENT};
+use crate::engine::demand::{self, Demand};
 use crate::engine::{Capabilities, Core, EngineInspect, EngineStats, EngineType, Options, Plan};
 use crate::index::Probe;
 use crate::index::persistent::buckets::{self, Batch};
@@ -30,6 +31,9 @@ pub(crate) struct PersistentIndex<P: Pmem> {
     segments: Vec<InForce>,
 }
 
+/// 16 for an entry: of a segment that was split a third is used.
+const INDEX_BYTES_PER_RECORD: u64 = 48;
+
 impl EngineType for Type {
     type Parameters = Parameters;
 
@@ -43,6 +47,13 @@ impl EngineType for Type {
 
     fn parameters(superblock: &Superblock, options: &Options) -> Result<Parameters> {
         creation::parameters(superblock, options)
+    }
+
+    /// The log, and segments of the index that were split.
+    fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
+        Self::plan(options)?;
+        let index_bytes = demand.live.saturating_mul(INDEX_BYTES_PER_RECORD);
+        Ok(demand::log_bytes(demand).saturating_add(index_bytes))
     }
 
     fn sites() -> Vec<Site> {

@@ -31,7 +31,7 @@ impl KeyLocks {
     ///
     /// # Errors
     /// When writes are refused.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock<'a>(&'a self, hash: u64, poison: &'a Poison) -> Result<KeyGuard<'a>> {
         let guard = self.lock_to_look(hash, poison);
         // After locking: the holder before may have failed.
@@ -40,7 +40,7 @@ impl KeyLocks {
     }
 
     /// Locks the keys of this hash, also when writes are refused.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_to_look<'a>(&'a self, hash: u64, poison: &'a Poison) -> KeyGuard<'a> {
         // Not the bits that choose a bucket or a segment of the index.
         let stripe = &self.stripes[(hash >> 24) as usize % STRIPES];
@@ -68,7 +68,7 @@ pub(crate) struct KeyGuard<'a> {
 }
 
 impl Drop for KeyGuard<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if std::thread::panicking() && !self.was_panicking {
             self.poison.poison("a writer panicked");

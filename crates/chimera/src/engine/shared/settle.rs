@@ -44,10 +44,22 @@ pub(crate) fn get_with<P: Pmem, E: Engine<P>, T>(
     key: &[u8],
     take: impl FnOnce(&[u8]) -> T,
 ) -> Result<Option<T>> {
+    match engine.core().pool.pmem.journal() {
+        Some(journal) => get_settled(engine, client, key, take, journal),
+        None => engine.get_with(client, key, take),
+    }
+}
+
+/// As [`get_with`], where there is a journal: apart, so that gets of the others stay as short as they are.
+#[inline(never)]
+fn get_settled<P: Pmem, E: Engine<P>, T>(
+    engine: &E,
+    client: &mut E::Client,
+    key: &[u8],
+    take: impl FnOnce(&[u8]) -> T,
+    journal: &Journal,
+) -> Result<Option<T>> {
     let pool = &*engine.core().pool;
-    let Some(journal) = pool.pmem.journal() else {
-        return engine.get_with(client, key, take);
-    };
     let safe = |value: &[u8]| pool.settle_read(journal).map(|()| take(value));
     match engine.get_with(client, key, safe)? {
         Some(taken) => taken.map(Some),

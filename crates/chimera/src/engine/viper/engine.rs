@@ -76,12 +76,12 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.index.prefetch_to_change(hash);
     }
 
-    #[inline]
+    #[inline(never)]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put(client, key, value)
     }
 
-    #[inline]
+    #[inline(never)]
     fn get(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         self.get_hashed(client, hash, key)
     }
@@ -123,7 +123,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.update_word(client, key, at, change)
     }
 
-    #[inline]
+    #[inline(never)]
     fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
         self.delete(client, key)
     }

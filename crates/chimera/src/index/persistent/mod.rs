@@ -3,8 +3,7 @@
 //! What stays in DRAM is rebuilt from a few words when a store is opened; no record is read for it.
 
 pub(crate) mod buckets;
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 pub(crate) mod extendible_hash;
 pub(crate) mod partitioned_hash;
-#[cfg(feature = "chameleon-engine")]
 pub(crate) mod shard_manifest;

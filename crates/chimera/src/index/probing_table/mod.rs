@@ -53,14 +53,6 @@ pub(crate) use self::persistent::PersistentTable;
 pub(crate) use self::slot::{Found, OFFSET_END, Slot, decode, encode, rounded_bytes};
 pub(crate) use self::volatile::{Refused, Tables, Upserted, VolatileTable};
 
-/// Where tables are stored.
-pub(crate) mod sites {
-    chimera_pmem::sites! {
-        /// A table, before anything leads to it.
-        TABLE = "probing_table.table";
-    }
-}
-
 /// Checks that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::steps! {

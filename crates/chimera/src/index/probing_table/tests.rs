@@ -14,6 +14,11 @@ use crate::index::Probe;
 use crate::pool::small::small_pool;
 use crate::pool::{BlockKind, Pool};
 
+/// Where tables are stored.
+mod sites {
+    pub(super) const TABLE: chimera_pmem::Site = chimera_pmem::Site::new("tests.table");
+}
+
 /// Where tables lie: the pool's own bytes do not matter.
 const AT: u64 = 64 << 10;
 const OWNER: u64 = 77;

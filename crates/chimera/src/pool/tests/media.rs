@@ -62,7 +62,6 @@ impl Photo {
     }
 
     /// As [`states`](Self::states); where there are too many, none, all, and so many others that a seed chooses.
-    #[cfg(feature = "chameleon-engine")]
     pub(crate) fn some_states(&self, others: usize, mut seed: u64) -> Vec<Vec<u64>> {
         if let Some(states) = self.states() {
             return states.collect();

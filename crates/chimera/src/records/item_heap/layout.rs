@@ -49,6 +49,11 @@ pub(super) fn span(layout: RecordLayout, key_bytes: usize, value_bytes: usize) -
     value_at(layout, key_bytes) + value_bytes.next_multiple_of(8) as u64
 }
 
+/// Bytes that an item takes.
+pub(crate) fn item_bytes(layout: RecordLayout, key_bytes: u32, value_bytes: u32) -> u64 {
+    span(layout, key_bytes as usize, value_bytes as usize).next_multiple_of(UNIT_BYTES)
+}
+
 /// The word of an item with these lengths, which are within the limits.
 #[inline(always)]
 pub(super) fn encode(layout: RecordLayout, key_bytes: usize, value_bytes: usize) -> u64 {

@@ -46,6 +46,7 @@ use super::limits::Limits;
 use crate::pool::{BlockKind, Pool};
 use crate::sync::Mutex;
 use crate::types::layout::RecordLayout;
+pub(crate) use layout::item_bytes;
 pub(crate) use read::Item;
 pub(crate) use recovery::Places;
 use space::Space;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Pmem, Site};
 
 use super::layout::{Head, KEY_AT, span, value_at};
 use super::runs::Slot;
 use super::sessions::Pending;
 use super::{StorageLog, sites};
 use crate::records::checksum::Summed;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// A record of more than a run's fourth part gets a run of its own: what a run leaves unused is never more.
 const OWN_RUN_PART: u64 = 4;
@@ -109,10 +109,14 @@ impl<P: Pmem> StorageLog<P> {
     /// `PoolFull` when it has less, and there is no run with more.
     pub(crate) fn hold(&self, appender: &mut Appender) -> Result<()> {
         let whole = self.room_in(self.run_blocks);
-        if appender.room() < whole / 4 {
-            self.fill_another(appender, whole / 2)?;
+        if appender.room() >= whole / 4 {
+            return Ok(());
         }
-        Ok(())
+        match self.fill_another(appender, whole / 2) {
+            // What was held when the process before ended may have no more.
+            Err(Error::PoolFull { .. }) => self.fill_another(appender, whole / 4),
+            filled => filled,
+        }
     }
 
     /// Ends a session: another one may append to its run. It begins anew with its next record.
@@ -155,14 +159,19 @@ impl<P: Pmem> StorageLog<P> {
             }
             self.fill_another(appender, bytes)?;
         }
-        let Appender { run: Some(run), pending, .. } = appender else {
+        let Appender { run: Some(run), pending, is_keeper, .. } = appender else {
             unreachable!("it has room for a record")
         };
-        let appended = self.store(run, record);
+        let site = match (self.batch_bytes, is_keeper) {
+            (0, false) => sites::RECORD,
+            (0, true) => sites::KEPT,
+            _ => sites::PENDING,
+        };
+        let appended = self.store(run, record, site);
         run.tail += appended.bytes;
         if self.batch_bytes == 0 {
-            self.pool.pmem.flush(self.pool.extent(appended.at, bytes), sites::RECORD);
-            self.pool.pmem.fence(sites::RECORD);
+            self.pool.pmem.flush(self.pool.extent(appended.at, bytes), site);
+            self.pool.pmem.fence(site);
         } else if pending.advance(run.tail) >= self.batch_bytes {
             self.flush_pending(pending);
         }
@@ -171,18 +180,18 @@ impl<P: Pmem> StorageLog<P> {
 
     /// Stores a record where its run ends, and counts it. Somebody flushes it.
     #[inline(always)]
-    fn store(&self, run: &Filling, record: &NewRecord<'_>) -> Appended {
+    fn store(&self, run: &Filling, record: &NewRecord<'_>, site: Site) -> Appended {
         let (pool, pmem, at, key) = (&self.pool, &self.pool.pmem, run.tail, record.key);
         let key_to = pool.extent(at + KEY_AT, key.len() as u64);
-        pmem.copy(key_to, key, sites::RECORD);
+        pmem.copy(key_to, key, site);
         let value = record.value.map(|value| {
             let to = pool.extent(at + value_at(key.len()), value.len() as u64);
-            Summed { bytes: value, sum: pmem.copy_sum(to, value, sites::RECORD) }
+            Summed { bytes: value, sum: pmem.copy_sum(to, value, site) }
         });
         let key = (record.hash, key.len());
         let head = Head::new(at, run.use_number, record.version, key, value);
         for (word, number) in head.words().into_iter().zip(0..) {
-            pmem.store_u64(at + 8 * number, word, sites::RECORD);
+            pmem.store_u64(at + 8 * number, word, site);
         }
         let counts = self.runs.get(run.slot);
         counts.refer(head.span());
@@ -209,7 +218,7 @@ impl<P: Pmem> StorageLog<P> {
         let mut run = self.take_alone(record.span(), appender.is_keeper)?;
         // What the session appended before is durable before this record.
         self.flush_pending(&appender.pending);
-        let appended = self.store(&run, record);
+        let appended = self.store(&run, record, sites::RECORD);
         run.tail += appended.bytes;
         appender.taken_bytes += appended.bytes;
         self.pool.pmem.flush(self.pool.extent(appended.at, appended.bytes), sites::RECORD);

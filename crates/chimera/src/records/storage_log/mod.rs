@@ -81,12 +81,16 @@ pub(crate) mod sites {
         BEGIN = "storage_log.begin";
         /// A record.
         RECORD = "storage_log.record";
+        /// A record of a session for which runs are kept: one that is collected, or a tombstone in a full pool.
+        KEPT = "storage_log.kept";
+        /// A record that waits for its batch.
+        PENDING = "storage_log.pending", deferred;
         /// The bytes that a session has pending.
         BATCH = "storage_log.batch";
         /// The end of the records of a run.
-        SEAL = "storage_log.seal", in_place;
+        SEAL = "storage_log.seal", in_place, deferred;
         /// That all records of a run are in durable tables.
-        FLUSHED = "storage_log.flushed", in_place;
+        FLUSHED = "storage_log.flushed", in_place, deferred;
         /// A sealed run that is appended to again.
         UNSEAL = "storage_log.unseal", in_place;
         /// The sequence number of a run that is freed, in another run.

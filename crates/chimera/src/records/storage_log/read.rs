@@ -23,13 +23,13 @@ impl Record {
     }
 
     /// It says that its key was deleted.
-    #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn is_tombstone(&self) -> bool {
         self.head.is_tombstone
     }
 
     /// Its length.
-    #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
         self.head.span()
     }

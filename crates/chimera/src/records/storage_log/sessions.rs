@@ -27,11 +27,6 @@ impl Pending {
         self.tail.store(tail, Ordering::Release);
         tail.saturating_sub(self.durable.load(Ordering::Relaxed))
     }
-
-    /// Whether the byte at `at` may be pending.
-    fn may_have(&self, at: u64) -> bool {
-        self.durable.load(Ordering::Acquire) <= at && at < self.tail.load(Ordering::Acquire)
-    }
 }
 
 /// The sessions that append.
@@ -94,22 +89,6 @@ impl<P: Pmem> StorageLog<P> {
     pub(crate) fn sync_all(&self) {
         if self.batch_bytes > 0 {
             self.sessions.all().iter().for_each(|session| self.flush_pending(session));
-        }
-    }
-
-    /// Makes the record at `at` durable, which [`append`](Self::append) has returned, with all that its session
-    /// appended before.
-    ///
-    /// # Durability
-    /// Durable on return.
-    ///
-    /// # Cost
-    /// A look at each session; as [`sync_session`](Self::sync_session) where the record is pending.
-    pub(crate) fn sync_record(&self, at: u64) {
-        if self.batch_bytes > 0 {
-            let sessions = self.sessions.all();
-            let having = sessions.iter().filter(|session| session.may_have(at));
-            having.for_each(|session| self.flush_pending(session));
         }
     }
 

@@ -26,7 +26,7 @@ impl<P: Pmem> StorageLog<P> {
     /// A run that was left: nothing. One that is opened again: 1 line, 1 fence. A fresh one: what it costs the pool, and
     /// 1 line.
     pub(super) fn take(&self, bytes: u64, is_keeper: bool) -> Result<Filling> {
-        if let Some(filling) = self.take_with_room(bytes) {
+        if let Some(filling) = self.take_with_room(bytes, is_keeper) {
             return Ok(filling);
         }
         let usual = self.take_run(self.fresh_blocks(self.blocks_for(bytes)), is_keeper);
@@ -92,14 +92,15 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     /// A run that was left or is not full: of those with room for so many bytes the fullest. None where a restart would have
-    /// to replay too much of it.
-    fn take_with_room(&self, bytes: u64) -> Option<Filling> {
+    /// to replay too much of it; a keeper takes it nevertheless.
+    fn take_with_room(&self, bytes: u64, is_keeper: bool) -> Option<Filling> {
         let mut table = self.runs.lock(&*self.pool.environment);
         let found = table.with_room.range((bytes, 0)..).next().copied()?;
         let slot = found.1;
         let open = table.replay.bytes().1;
         let entry = table.entry(slot);
-        if entry.usage == Use::Sealed && !self.may_open(open, entry.end - entry.replay_from()) {
+        let more = entry.end - entry.replay_from();
+        if entry.usage == Use::Sealed && !is_keeper && !self.may_open(open, more) {
             return None;
         }
         table.with_room.remove(&found);

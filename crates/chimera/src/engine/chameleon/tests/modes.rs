@@ -98,3 +98,24 @@ fn a_restart_replays_bypass_indexes_in_either_mode_and_for_readers() {
         again.check(&model, KEYS);
     }
 }
+
+#[test]
+fn a_reader_has_room_for_whatever_the_last_writer_had_in_memory() {
+    // The fullest MemTables, and bypass indexes of two of them.
+    let full = |options: Options| {
+        options.chameleon(|chameleon| chameleon.levels(2).load_factors(0.875..=0.875))
+    };
+    let mut store = Store::new(&full(write_intensive()));
+    let (mut model, mut most) = (Model::new(), 0);
+    for key in 0..150 {
+        store.put(key, key).expect("room");
+        model.insert(key, key);
+        let mut reader = store.reopen(&full(write_intensive()).read_only(true));
+        reader.check(&model, 150);
+        let in_memory = |shard| {
+            store.engine.index.memtable(shard).len() + store.engine.index.bypass(shard).len()
+        };
+        most = most.max(in_memory(0)).max(in_memory(1));
+    }
+    assert!(most > 32, "{most} are more than a bypass index has slots");
+}

@@ -1,6 +1,7 @@
 //! A restart replays at most so many bytes.
 
 use super::*;
+use crate::engine::shared::maintenance::Step;
 
 const SHARDS: u32 = 64;
 const BYTES_MAX: u64 = 16 << 10;
@@ -112,6 +113,28 @@ fn sessions_that_each_have_a_run_keep_the_bound() {
         }
     }
     store.check_told();
+    let mut again = store.reopen(&bounded(BYTES_MAX));
+    for (key, value) in &model {
+        assert_eq!(again.get(*key).expect("sound"), Some(*value));
+    }
+}
+
+#[test]
+fn what_is_collected_keeps_the_bound() {
+    let mut store = Store::new(&bounded(BYTES_MAX));
+    let (mut model, mut chance) = (Model::new(), Chance(8));
+    for write in 0..4000 {
+        let key = chance.below(600);
+        store.put(key, write).expect("room");
+        model.insert(key, write);
+    }
+    let mut most = 0;
+    while store.engine.collect_step(1).expect("sound") != Step::Done {
+        most = most.max(store.engine.log.counts().replay_bytes);
+    }
+    let moved = store.engine.collect_stats().moved_records;
+    assert!(moved > 400, "{moved} records were copied, which take more than the bound");
+    assert!(most <= BYTES_MAX, "{most}");
     let mut again = store.reopen(&bounded(BYTES_MAX));
     for (key, value) in &model {
         assert_eq!(again.get(*key).expect("sound"), Some(*value));

@@ -46,20 +46,33 @@ fn sessions_beside_each_other_keep_all_writes_in_every_mode() {
         options(|chameleon| chameleon.compaction_threads(1).replay_log_bytes_max(32 << 10));
     let modes = [bounded, write_intensive(), protecting(2)];
     for (number, options) in modes.iter().enumerate() {
-        let environment = Arc::new(RealEnvironment::with_seed(1));
-        let pool = small_pool(environment, 64 << 10, 4 << 20);
-        let shape = Shape::of(&options.chameleon);
-        let parameters = Parameters { shape, log_run_blocks: LOG_RUN_BLOCKS };
-        let opened = Chameleon::<Hardware>::open(Core::new(pool, options), parameters, options);
-        let engine = opened.expect("a new store").0;
-        thread::scope(|scope| {
-            for session in 0..4_u32 {
-                let engine = &engine;
-                scope.spawn(move || write_own_keys(engine, session, number == 2));
-            }
-        });
-        assert_eq!(engine.count_records(), 4 * KEYS / 4);
+        write_beside_each_other(options, number == 2);
     }
+}
+
+#[test]
+fn sessions_beside_each_other_keep_all_writes_with_every_index() {
+    for options in &comparison::all()[1..] {
+        write_beside_each_other(options, false);
+        let with_budget = options.clone().chameleon(|chameleon| chameleon.compaction_threads(1));
+        write_beside_each_other(&with_budget, false);
+    }
+}
+
+fn write_beside_each_other(options: &Options, protects: bool) {
+    let environment = Arc::new(RealEnvironment::with_seed(1));
+    let pool = small_pool(environment, 64 << 10, 4 << 20);
+    let shape = Shape::of(&options.chameleon);
+    let parameters = Parameters { shape, log_run_blocks: LOG_RUN_BLOCKS };
+    let opened = Chameleon::<Hardware>::open(Core::new(pool, options), parameters, options);
+    let engine = opened.expect("a new store").0;
+    thread::scope(|scope| {
+        for session in 0..4_u32 {
+            let engine = &engine;
+            scope.spawn(move || write_own_keys(engine, session, protects));
+        }
+    });
+    assert_eq!(engine.count_records(), 4 * KEYS / 4);
 }
 
 /// Each session has a fourth of the keys, and finds its own last write whenever it looks.

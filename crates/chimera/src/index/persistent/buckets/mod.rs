@@ -21,7 +21,7 @@ mod slots;
 
 pub(crate) use batch::Batch;
 pub(crate) use layout::{DEPTH_MAX, Prefix};
-#[cfg(all(feature = "chameleon-engine", not(loom)))]
+#[cfg(not(loom))]
 pub(crate) use layout::{offset, position};
 pub(crate) use slots::{PER_BUCKET, Slot, Slots, damaged_slot};
 

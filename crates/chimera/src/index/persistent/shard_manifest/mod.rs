@@ -223,8 +223,14 @@ impl<P: Pmem> ShardManifest<P> {
         pmem.publish(word_at, checked_word::encode(staged.epoch), &[copy], sites::CURRENT);
         pmem.flush(self.pool.extent(word_at, 8), sites::CURRENT);
         pmem.fence(sites::CURRENT);
-        // The copy before is not in force any more.
-        pmem.withdrawn(self.copy(shard, staged.epoch + 1));
+        self.settled(shard, staged);
+    }
+
+    /// The word is durable that puts a copy in force: the one before is not in force any more.
+    pub(crate) fn settled(&self, shard: u32, current: &Current) {
+        if self.words_at > 0 {
+            self.pool.pmem.withdrawn(self.copy(shard, current.epoch + 1));
+        }
     }
 }
 

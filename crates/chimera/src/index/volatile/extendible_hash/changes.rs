@@ -125,17 +125,16 @@ impl ExtendibleHash {
     ) -> Result<bool, E> {
         let (locked, slot) = self.lock_entry(hash, old);
         let old = old.location;
-        if let Some((bucket, slot)) = slot {
-            first()?;
-            bucket.clear(slot);
-            locked.header.set_entries(locked.header.entries() - 1);
-            return Ok(true);
-        }
-        if !self.overflow.locations(hash).contains(&old) {
+        if slot.is_none() && !self.overflow.locations(hash).contains(&old) {
             return Ok(false);
         }
         first()?;
-        Ok(self.overflow.remove(hash, old))
+        let Some((bucket, slot)) = slot else {
+            return Ok(self.overflow.remove(hash, old));
+        };
+        bucket.clear(slot);
+        locked.header.set_entries(locked.header.entries() - 1);
+        Ok(true)
     }
 
     /// Enters a record that was found by a scan: adds it, or lets the newer of two records of its

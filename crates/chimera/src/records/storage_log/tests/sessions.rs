@@ -17,16 +17,16 @@ fn a_record_of_a_batch_can_be_read_before_it_is_durable_and_anybody_can_make_it_
     let log = new_log(&pool, 512);
     let [mut one, mut other] = [log.begin(), log.begin()];
     let first = append(&log, &mut one, &record(1, 32)).unwrap();
-    let second = append(&log, &mut other, &record(2, 32)).unwrap();
+    append(&log, &mut other, &record(2, 32)).unwrap();
     assert_eq!(read(&log, first.at, &record(1, 32).1).unwrap(), Some(record(1, 32)));
     assert_eq!(after_power_loss(&media), []);
     std::thread::scope(|scope| {
         scope.spawn(|| log.sync_session(one.number()));
     });
     assert_eq!(after_power_loss(&media), [record(1, 32)]);
-    log.sync_record(first.at);
+    log.sync_session(one.number());
     assert_eq!(after_power_loss(&media), [record(1, 32)]);
-    log.sync_record(second.at);
+    log.sync_session(other.number());
     assert_eq!(after_power_loss(&media), [record(1, 32), record(2, 32)]);
     append(&log, &mut one, &record(3, 32)).unwrap();
     append(&log, &mut other, &record(4, 32)).unwrap();
@@ -74,7 +74,7 @@ fn many_threads_append_and_make_each_other_durable() {
                         if round % 16 == thread {
                             log.sync_all();
                             log.sync_session(session.number().map(|number| (number + 1) % 4));
-                            log.sync_record(appended.at);
+                            log.sync_session(session.number());
                         }
                         assert_eq!(read(log, appended.at, &written.1).unwrap(), Some(written));
                     }
