@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::case::Case;
-use super::lab::{Counts, Lab, Violation, Windows};
+use super::lab::{Counts, Lab, Sampling, Violation, Windows};
 use super::run::{explore, rerun};
 use crate::chance::Chance;
 use crate::linter::Lint;
@@ -14,6 +14,13 @@ use crate::subject::{Shape, Subject, SubjectVisitor};
 
 /// Epochs that a store lives.
 const EPOCHS_PER_STORE: u32 = 25;
+
+/// Points of an epoch that are tried, on average: fewer while the states are ahead of the epochs.
+const SAMPLED_POINTS: u64 = 32;
+const SAMPLED_POINTS_AHEAD: u64 = 4;
+
+/// A window is rare while fewer points of it were tried than one in so many states of the campaign.
+const STATES_PER_RARE_POINT: u64 = 10_000;
 
 /// What to do, and how much of it.
 pub(crate) struct Campaign<'a> {
@@ -80,19 +87,33 @@ impl Worker<'_> {
         let campaign = self.campaign;
         let mut chance = Chance::new(campaign.seed ^ self.thread << 48);
         let (mut states, mut epochs) = (0, 0);
-        let enough = |all: u64| all.div_ceil(campaign.threads);
-        while states < enough(campaign.states) || epochs < enough(campaign.epochs) {
+        let mut windows = Windows::new();
+        let (states_min, epochs_min) = (
+            campaign.states.div_ceil(campaign.threads),
+            campaign.epochs.div_ceil(campaign.threads),
+        );
+        while states < states_min || epochs < epochs_min {
             if self.is_over.load(Ordering::Relaxed) {
-                return;
+                break;
             }
+            let is_ahead = states * epochs_min > epochs * states_min;
+            let sampling = Sampling {
+                points: if is_ahead { SAMPLED_POINTS_AHEAD } else { SAMPLED_POINTS },
+                rare_points: states_min / STATES_PER_RARE_POINT,
+            };
             let shape = (campaign.shape)(&mut chance);
             let seed = chance.next();
-            let before = states;
-            let counts = shape.with_subject(One { worker: self, seed, shape: &shape, summary });
+            let windows = &mut windows;
+            let store = One { worker: self, seed, shape: &shape, sampling, windows, summary };
+            let counts = shape.with_subject(store);
             states += counts.states;
             epochs += counts.epochs;
-            let all = self.states.fetch_add(states - before, Ordering::Relaxed) + states - before;
+            let all = self.states.fetch_add(counts.states, Ordering::Relaxed) + counts.states;
             (campaign.progress)(all);
+        }
+        let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (name, points) in windows {
+            *summary.windows.entry(name).or_default() += points;
         }
     }
 }
@@ -102,6 +123,9 @@ struct One<'a> {
     worker: &'a Worker<'a>,
     seed: u64,
     shape: &'a Shape,
+    sampling: Sampling,
+    /// Points that this worker tried so far.
+    windows: &'a mut Windows,
     summary: &'a Mutex<Summary>,
 }
 
@@ -111,12 +135,11 @@ impl SubjectVisitor for One<'_> {
     fn visit<S: Subject>(self, subject: &S) -> Counts {
         let mutation = self.worker.campaign.mutation;
         let mut lab = Lab::new(subject, self.seed, mutation);
-        let (epochs, violation) = explore(&mut lab, self.seed, EPOCHS_PER_STORE);
+        lab.windows = std::mem::take(self.windows);
+        let (epochs, violation) = explore(&mut lab, self.seed, EPOCHS_PER_STORE, self.sampling);
+        *self.windows = std::mem::take(&mut lab.windows);
         let mut summary = self.summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         summary.counts.add(lab.counts);
-        for (name, points) in &lab.windows {
-            *summary.windows.entry(name).or_default() += points;
-        }
         summary.stores += 1;
         summary.lints.extend(lab.lints.iter().cloned());
         summary.seen.extend(lab.working.state().seen.iter());

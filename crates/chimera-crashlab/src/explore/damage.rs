@@ -76,7 +76,8 @@ pub(crate) fn verify_damaged<S: Subject>(
         if let Some(word) = added_word.filter(|_| subject.abilities().in_place) {
             add_nothing(&mut store, subject.keys(), word)?;
         }
-        look(subject, &mut store, expectation, way == 2)?;
+        let opened = (way == 0).then(|| expectation.opened_since());
+        look(subject, &mut store, opened.as_ref().unwrap_or(expectation), way == 2)?;
         machine.remember(Memory::Off);
         Ok(())
     });

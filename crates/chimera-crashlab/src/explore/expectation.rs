@@ -29,6 +29,33 @@ pub(crate) struct Expectation {
     /// The last write may be in a log alone. Damage of the log may lose it without a word.
     is_logged: bool,
     unchecked: UncheckedWords,
+    tails: Tails,
+}
+
+/// The last writes of each session since the store was opened, with what was there before. Their damage looks as if they had
+/// been cut off.
+#[derive(Clone, Debug, Default)]
+struct Tails {
+    /// So many writes of a session.
+    length: usize,
+    writes: Vec<(Write, Option<Value>)>,
+}
+
+impl Tails {
+    fn push(&mut self, write: Write, before: Option<Value>) {
+        self.writes.push((write, before));
+        let of_session = |(other, _): &(Write, _)| other.session == write.session;
+        if self.writes.iter().filter(|it| of_session(it)).count() > self.length {
+            let first = self.writes.iter().position(of_session).expect("one of these");
+            self.writes.remove(first);
+        }
+    }
+
+    /// Whether a key has what it had before one of them.
+    fn explain(&self, key: u64, found: Option<&Value>) -> bool {
+        let writes = self.writes.iter().filter(|(write, _)| write.key == key);
+        writes.into_iter().any(|(_, before)| before.as_ref() == found)
+    }
 }
 
 /// The words of values whose damage may go unnoticed, because they are updated in place: for each key a bit for
@@ -59,8 +86,18 @@ impl UncheckedWords {
 impl Expectation {
     /// Nothing else than `model`; writes from now on may be lost as `loss` says.
     pub(crate) fn certain(model: Model, loss: Loss) -> Self {
-        let unchecked = UncheckedWords::default();
-        Self { loss, model, recent: Vec::new(), in_flight: None, is_logged: false, unchecked }
+        Self { loss, model, ..Self::default() }
+    }
+
+    /// As it is, where damage of so many last writes of each session looks as if they had been cut off.
+    pub(crate) fn with_tails_of(mut self, length: usize) -> Self {
+        self.tails.length = length;
+        self
+    }
+
+    /// As it is, of a store that was opened since: what is there, more than checksums say so of.
+    pub(crate) fn opened_since(&self) -> Self {
+        Self { tails: Tails::default(), ..self.clone() }
     }
 
     /// Nothing else than `model` from now on.
@@ -68,12 +105,15 @@ impl Expectation {
         let mut unchecked = self.unchecked.clone();
         let recent = self.recent.iter().map(|recent| recent.write);
         recent.chain(self.write_in_flight()).for_each(|write| unchecked.add(&write));
-        Self { unchecked, ..Self::certain(model, self.loss) }
+        Self { unchecked, ..Self::certain(model, self.loss) }.with_tails_of(self.tails.length)
     }
 
     /// Whether a damaged store that nothing else may be missing from may hold `found` without complaint: what is
-    /// expected, but for a word that is updated in place.
+    /// expected, but for a word that is updated in place, and for what looks as if it had been cut off.
     pub(crate) fn is_unnoticed(&self, key: u64, found: Option<&Value>) -> bool {
+        if self.tails.explain(key, found) {
+            return true;
+        }
         match (self.model.get(key), found) {
             (Some(expected), Some(found)) => {
                 let mut words = expected.iter().zip(found).enumerate();
@@ -118,6 +158,9 @@ impl Expectation {
         self.is_logged = false;
         match self.in_flight.take() {
             Some(Effect::Write(write)) => {
+                let before = self.recent.iter().rev().find(|other| other.write.key == write.key);
+                let before = before.map_or(self.model.get(write.key), |other| other.write.value);
+                self.tails.push(write, before);
                 self.recent.push(Recent { write, may_be_missing: true });
                 self.limit(self.loss.group(write.session));
             }

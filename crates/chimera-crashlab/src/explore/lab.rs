@@ -1,6 +1,6 @@
 //! [`Lab`]: two machines, one that runs and one that is put into every state a crash can leave.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use chimera_pmem::{Environment, SteppedEnvironment};
@@ -22,16 +22,42 @@ const TWICE_ONE_IN: u64 = 8;
 /// Times that each quiet moment is damaged.
 const DAMAGES: u64 = 2;
 
-/// Points of an epoch that are tried where not all are: so many on average.
-const SAMPLED_POINTS: u64 = 32;
-
 /// Before which steps of an epoch crashes are tried, beside the one where it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Points {
     All,
-    /// Of a long epoch some, by chance: so that none takes the time of many others.
-    Sampled,
+    /// Some, by chance: so that no epoch takes the time of many others.
+    Sampled(Sampling),
     None,
+}
+
+/// Which points of an epoch are tried where not all are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sampling {
+    /// So many on average.
+    pub(crate) points: u64,
+    /// And all that lie in a window of which fewer than so many were tried.
+    pub(crate) rare_points: u64,
+}
+
+/// Chooses the points of an epoch that has so many.
+struct Sampler {
+    points: Points,
+    count: u64,
+    chance: Chance,
+}
+
+impl Sampler {
+    /// Whether the next point is tried. `is_rare` says whether it lies in a window of which fewer points than so many were.
+    fn is_tried(&mut self, is_rare: impl FnOnce(u64) -> bool) -> bool {
+        match self.points {
+            Points::All => true,
+            Points::Sampled(Sampling { points, rare_points }) => {
+                self.chance.below(self.count.max(1)) < points || is_rare(rare_points)
+            }
+            Points::None => false,
+        }
+    }
 }
 
 /// What is wrong, and after which crash.
@@ -173,12 +199,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         seed: u64,
     ) -> Result<Snapshot, Violation> {
         let count = trace.events.iter().filter(|event| event.is_crash_point()).count() as u64;
-        let mut sampler = Chance::new(!seed);
-        let mut is_tried = || match points {
-            Points::All => true,
-            Points::Sampled => sampler.below(count.max(1)) < SAMPLED_POINTS,
-            Points::None => false,
-        };
+        let mut sampler = Sampler { points, count, chance: Chance::new(!seed) };
         let chosen = choose(&trace.events, crash);
         let mut media = Media::new(self.durable.clone());
         let mut linter = Linter::new(self.counts_flushes);
@@ -195,10 +216,16 @@ impl<'a, S: Subject> Lab<'a, S> {
                 now.decide();
             }
             let is_chosen = number == chosen;
+            let is_point = event.is_crash_point();
+            let is_tried = is_chosen
+                || is_point
+                    && sampler.is_tried(|rare| self.is_rare(&media, event, is_opening, rare));
             // After a violation only the linter goes on.
-            if violation.is_none() && (event.is_crash_point() && is_tried() || is_chosen) {
+            if violation.is_none() && is_tried {
                 self.counts.points += 1;
-                self.count_windows(&media, event, is_opening);
+                for window in windows_of(&media, event, is_opening) {
+                    *self.windows.entry(window).or_default() += 1;
+                }
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
                 let states = self.point(&media, &now, event, &mut chance.clone());
                 let states = states.unwrap_or_else(|found| {
@@ -232,19 +259,10 @@ impl<'a, S: Subject> Lab<'a, S> {
         }
     }
 
-    /// Counts a crash point, before `event`, in each window that it lies in.
-    fn count_windows(&mut self, media: &Media, event: &Event, is_opening: bool) {
-        let stores = media.lines.iter().flat_map(|line| &line.stores);
-        let mut names: Vec<_> = stores.map(|store| store.site.name()).collect();
-        if let Event::Fence { site, .. } = event {
-            names.push(site.name());
-        }
-        names.extend(is_opening.then_some(OPENING));
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            *self.windows.entry(name).or_default() += 1;
-        }
+    /// Whether a crash before `event` lies in a window of which few points were tried.
+    fn is_rare(&self, media: &Media, event: &Event, is_opening: bool, rare_points: u64) -> bool {
+        let tried = |window| self.windows.get(window).copied().unwrap_or(0);
+        windows_of(media, event, is_opening).into_iter().any(|window| tried(window) < rare_points)
     }
 
     /// Verifies the states that a crash before `event` can leave, those that are new. How many there
@@ -318,6 +336,17 @@ impl<'a, S: Subject> Lab<'a, S> {
         self.working.copy_from(&self.durable);
         self.working.state().tree = snapshot.patch.tree.clone();
     }
+}
+
+/// The windows in which a crash before `event` lies.
+fn windows_of(media: &Media, event: &Event, is_opening: bool) -> BTreeSet<&'static str> {
+    let stores = media.lines.iter().flat_map(|line| &line.stores);
+    let mut windows: BTreeSet<_> = stores.map(|store| store.site.name()).collect();
+    if let Event::Fence { site, .. } = event {
+        windows.insert(site.name());
+    }
+    windows.extend(is_opening.then_some(OPENING));
+    windows
 }
 
 /// The step before which a run is cut: while a process opens the store, or else.

@@ -73,8 +73,11 @@ impl Model {
                 (write(session, key, Some(value(number)), None), Returned::Flag(is_new))
             }
             Action::Delete { session, key } => {
+                // What deletes nothing writes nothing, also where another session's delete may be lost still.
                 let was_there = self.get(key.into()).is_some();
-                (write(session, key, None, None), Returned::Flag(was_there))
+                let effect =
+                    if was_there { write(session, key, None, None) } else { Effect::Nothing };
+                (effect, Returned::Flag(was_there))
             }
             Action::Get { key, .. } => (Effect::Nothing, Returned::Value(self.get(key.into()))),
             Action::Add { session, key, word, delta } => match self.get(key.into()) {

@@ -2,7 +2,7 @@
 
 use super::case::{Action, Case, Crash, Epoch};
 use super::expectation::Expectation;
-use super::lab::{Lab, Points, Violation};
+use super::lab::{Lab, Points, Sampling, Violation};
 use super::model::Model;
 use crate::chance::Chance;
 use crate::durability::End;
@@ -11,12 +11,13 @@ use crate::subject::Subject;
 /// Of so many epochs one begins with a process that is killed while it opens the store.
 const KILLED_OPENING_ONE_IN: u64 = 4;
 
-/// Explores one store through random epochs, each cut at many points. What they were, and the violation, if
+/// Explores one store through random epochs, each cut at the points that `sampling` takes. What they were, and the violation, if
 /// there was one, in the last of them.
 pub(crate) fn explore<S: Subject>(
     lab: &mut Lab<'_, S>,
     seed: u64,
     count: u32,
+    sampling: Sampling,
 ) -> (Vec<Epoch>, Option<Violation>) {
     let mut chance = Chance::new(seed);
     let mut epochs = Vec::new();
@@ -35,7 +36,7 @@ pub(crate) fn explore<S: Subject>(
         };
         epochs.push(Epoch { actions: actions.clone(), crash });
         let seed = state_seed(seed, number);
-        match lab.epoch(&expectation, &actions, crash, Points::Sampled, seed) {
+        match lab.epoch(&expectation, &actions, crash, Points::Sampled(sampling), seed) {
             Ok(snapshot) => {
                 lab.go_on(&snapshot);
                 expectation = snapshot.expectation;
@@ -66,6 +67,7 @@ pub(crate) fn rerun<S: Subject>(lab: &mut Lab<'_, S>, case: &Case) -> Option<Vio
 
 fn start<S: Subject>(subject: &S) -> Expectation {
     Expectation::certain(Model::new(subject.keys()), subject.loss(End::PowerLoss))
+        .with_tails_of(subject.unchecked_tail())
 }
 
 fn state_seed(seed: u64, epoch: u32) -> u64 {

@@ -159,6 +159,7 @@ impl Linter {
             if let Some(store) = media.pending_in(words, read)
                 && store.thread != thread
                 && !store.site.is_unread()
+                && !store.site.is_deferred()
             {
                 let what = format!("a lookup returns word {}, which is not durable", store.word);
                 self.report("A3", store.site.name(), what);

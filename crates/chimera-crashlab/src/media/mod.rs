@@ -216,6 +216,7 @@ impl Media {
         self.lines.iter().flat_map(|line| &line.stores).find(|store| {
             store.thread == thread
                 && store.sequence > begin
+                && !store.site.is_deferred()
                 && store.value != self.durable.peek(store.word)
         })
     }

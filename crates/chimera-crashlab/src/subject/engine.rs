@@ -67,6 +67,10 @@ impl Subject for Engine {
         self.shape.loss(end)
     }
 
+    fn unchecked_tail(&self) -> usize {
+        self.shape.unchecked_tail()
+    }
+
     fn open(
         &self,
         machine: &Arc<Machine>,

@@ -80,6 +80,12 @@ pub(crate) trait Subject: Send + Sync {
         Loss::Nothing
     }
 
+    /// How many of the last writes of each session damage may take without a word, because nothing but their own checksums
+    /// says that they are there: what is not sound at the end of a log looks as if a crash had cut it off.
+    fn unchecked_tail(&self) -> usize {
+        0
+    }
+
     /// Opens it in spite of damage.
     ///
     /// # Errors

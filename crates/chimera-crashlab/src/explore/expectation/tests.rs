@@ -113,3 +113,26 @@ fn a_refused_write_may_have_happened_only_until_it_is_refused() {
     assert!(expectation.is_certain());
     assert_explained(&expectation, 2, &[[1, 0, 0]]);
 }
+
+#[test]
+fn damage_may_take_the_last_writes_of_a_session_where_nothing_else_says_that_they_are_there() {
+    let is_unnoticed = |length: usize, key: u64, number: u64| {
+        let start = Expectation::certain(Model::new(KEYS), Loss::Nothing).with_tails_of(length);
+        let mut expectation = start;
+        for (session, key, number) in [(0, 0, 1), (0, 0, 2), (1, 1, 3), (0, 2, 4)] {
+            begin(&mut expectation, session, key, number);
+            expectation.acknowledge();
+        }
+        let found = (number > 0).then(|| value(number));
+        let settled = expectation.settled_as(expectation.model().clone());
+        assert_eq!(
+            settled.is_unnoticed(key, found.as_ref()),
+            expectation.model().get(key) == found
+        );
+        expectation.is_unnoticed(key, found.as_ref())
+    };
+    assert!(is_unnoticed(0, 2, 4) && !is_unnoticed(0, 2, 0), "as it is");
+    assert!(is_unnoticed(1, 2, 0) && is_unnoticed(1, 1, 0) && !is_unnoticed(1, 0, 1));
+    assert!(is_unnoticed(2, 0, 1) && !is_unnoticed(2, 0, 0));
+    assert!(!is_unnoticed(2, 2, 3));
+}

@@ -1,6 +1,8 @@
 //! [`EngineShape`]: a store of any engine, written down. Adding an engine adds one row here and one file.
 
+mod chameleon;
 mod hikv;
+mod log_hash;
 mod store_shape;
 mod teaching;
 mod viper;
@@ -85,6 +87,9 @@ macro_rules! engines {
 engines! {
     Viper(viper::ViperShape);
     Hikv(hikv::HikvShape);
+    Chameleon(chameleon::ChameleonShape);
+    PmemHash(log_hash::LogHashShape<true>);
+    DramHash(log_hash::LogHashShape<false>);
     Teaching(teaching::TeachingShape);
 }
 

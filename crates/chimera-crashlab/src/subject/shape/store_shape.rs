@@ -22,6 +22,8 @@ pub struct Abilities {
     /// A write that is refused for want of room does not happen either if a crash comes before it is refused. Not so where
     /// recovery makes changes of a log again, and has more room.
     pub refuses_at_once: bool,
+    /// A full store can always delete. Not so one whose deletes are records, in a pool that is too small to hold room back.
+    pub deletes_when_full: bool,
 }
 
 impl Abilities {
@@ -32,6 +34,7 @@ impl Abilities {
         finds_damage: true,
         survives_kills: true,
         refuses_at_once: true,
+        deletes_when_full: true,
     };
 }
 
@@ -76,6 +79,12 @@ pub(crate) trait StoreShape: Debug {
     /// Which acknowledged writes may be missing after an end, on persistent memory.
     fn loss(&self, _end: End) -> Loss {
         Loss::Nothing
+    }
+
+    /// How many of the last writes of each session damage may take without a word, because nothing but their own checksums
+    /// says that they are there: what is not sound at the end of a log looks as if a crash had cut it off.
+    fn unchecked_tail(&self) -> usize {
+        0
     }
 
     /// Bytes of simulated memory it needs.
