@@ -2,6 +2,9 @@
 
 pub(crate) use chimera_bench::report::number as count;
 
+/// A line of a table: a name and what is said.
+pub(crate) type Row = (&'static str, String);
+
 /// A size rounded to three digits or so, as `1.5 MiB`.
 pub(crate) fn rounded_size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -139,3 +139,28 @@ fn arguments_of_a_watch_are_checked() {
         place.run(wrong).expect(2);
     }
 }
+
+#[test]
+fn a_store_of_chameleondb_says_what_its_levels_have() {
+    let place = Place::new();
+    for key in 0..3 {
+        let key = format!("key {key}");
+        place.run(["put", "--engine", "chameleon", &key, "value"]).ok();
+    }
+    let text = place.run(["stats"]).ok();
+    for line in [
+        "engine                chameleon",
+        "records               3",
+        "mode                  normal",
+        "  full at a load of   87 to 87 %",
+    ] {
+        assert!(text.lines().any(|it| it == line), "`{line}` is missing in:\n{text}");
+    }
+    assert!(text.contains("last level, tables") && text.contains("  for a restart"), "{text}");
+    let json = place.run(["stats", "--json"]).json();
+    assert_eq!(json["details"]["chameleon"]["mode"], "normal");
+    let text = place.run(["inspect"]).ok();
+    assert!(text.contains("slots of a MemTable") && text.contains("free blocks"), "{text}");
+    let help = place.run(["put", "--help"]).ok();
+    assert!(help.contains("viper, hikv, chameleon") && !help.contains("pmem-hash"), "{help}");
+}

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chimera::EngineKind;
 use chimera::{Durability, RecordLayout, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
 use crate::driver::engine::EngineChoice;
 use crate::driver::setup::{MediumChoice, OrderChoice, Setup, Sizing};
+use crate::driver::tuning::Tuning;
 use crate::error::{BenchError, Result};
 use crate::workload::Keys;
 
@@ -49,8 +51,8 @@ pub struct Common {
     /// What an acknowledged write survives: auto, immediate, group:MILLISECONDS, process
     #[arg(long, default_value = "auto", help_heading = "Store")]
     pub durability: Durability,
-    /// Latency to inject: `dram` (none), `optane-100`, `cxl-nvcmm`, `hikv-nvm[:<persist ns>[:<read
-    /// ns>]]`; timings are then modelled
+    /// Latency to inject: `dram` (none), `optane-100[:<parts>]` (with one of so many parts of the bandwidth), `cxl-nvcmm`,
+    /// `hikv-nvm[:<persist ns>[:<read ns>]]`; timings are then modelled
     #[arg(long, default_value = "dram", help_heading = "Store")]
     pub profile: Profile,
     /// Record layout: checked, published
@@ -223,6 +225,8 @@ impl Common {
             pool: None,
             flush: true,
             block_shift_bytes: 0,
+            tuning: matches!(engine, EngineChoice::Store(EngineKind::Chameleon))
+                .then(|| Tuning::published(records)),
             counters: !self.no_counters,
             path: self.path.clone(),
             keep: self.keep,

@@ -3,6 +3,7 @@
 mod adaption;
 mod benchmark;
 mod beside_scans;
+mod chameleon;
 mod common;
 pub(crate) mod core;
 mod floor;
@@ -21,6 +22,10 @@ use crate::report::{plot, table};
 pub use adaption::AdaptionArguments;
 use benchmark::measure;
 pub use beside_scans::BesideScansArguments;
+pub use chameleon::{
+    BurstsArguments, ChameleonCommand, RatiosArguments, RestartArguments, ShapeArguments, Side,
+    WrittenArguments,
+};
 pub use common::Common;
 pub use core::CoreArguments;
 pub use floor::FloorArguments;
@@ -59,6 +64,9 @@ pub enum BenchCommand {
     BesideScans(BesideScansArguments),
     /// Kinds of indexes in DRAM (hash table, B-tree, skip list), and stores of hikv without and with order
     Indexes(IndexesArguments),
+    /// ChameleonDB and the stores that it is compared with
+    #[command(subcommand)]
+    Chameleon(Box<ChameleonCommand>),
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
@@ -79,6 +87,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Adaption(arguments) => measure(arguments)?,
         BenchCommand::BesideScans(arguments) => measure(arguments)?,
         BenchCommand::Indexes(arguments) => measure(arguments)?,
+        BenchCommand::Chameleon(command) => command.measure()?,
     };
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;

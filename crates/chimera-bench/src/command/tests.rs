@@ -1,5 +1,6 @@
 //! Every subcommand from its arguments to its result, at tiny sizes.
 
+mod chameleon;
 mod directories;
 mod engines;
 
@@ -52,6 +53,7 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::Adaption(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::BesideScans(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Indexes(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
+        BenchCommand::Chameleon(command) => command.measure().map(|it| (it.0, it.1)),
     }?;
     Ok(report)
 }

@@ -9,6 +9,8 @@
 //!   which records a store has then.
 //! - `pass`: a store from its creation through its phases; `turns`: all passes of all engines.
 //! - `beside`: a thread that scans beside other work; `pool`: threads that serve, or apply changes of the order of keys, as is decided.
+//! - `tuning`, what of a setup is ChameleonDB's; `opening`, a store from its opening on;
+//!   `bursts`, puts over a steady load of gets.
 //! - `counting`: the same phases with exact counters; `verify`: whether everything is still there;
 //!   `recovery`: how long opening takes; `conclusion`: the last two after the last pass.
 //!
@@ -20,6 +22,7 @@
 
 pub(crate) mod backend;
 pub(crate) mod beside;
+pub(crate) mod bursts;
 pub(crate) mod clock;
 pub(crate) mod conclusion;
 pub(crate) mod counting;
@@ -29,6 +32,7 @@ pub(crate) mod dram_map;
 pub(crate) mod engine;
 pub(crate) mod ledger;
 mod marked;
+pub(crate) mod opening;
 pub(crate) mod pass;
 pub(crate) mod phase;
 pub(crate) mod pool;
@@ -36,6 +40,7 @@ pub(crate) mod progress;
 pub(crate) mod recovery;
 pub(crate) mod setup;
 pub(crate) mod store;
+pub(crate) mod tuning;
 pub(crate) mod turns;
 pub(crate) mod verify;
 pub(crate) mod worker;

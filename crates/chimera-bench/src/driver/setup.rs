@@ -10,6 +10,7 @@ use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 
 use super::engine::EngineChoice;
+use super::tuning::Tuning;
 use crate::error::Result;
 
 /// How much a populated pool allocates at a time, and the only part of it in which a background task
@@ -89,6 +90,8 @@ pub(crate) struct Setup {
     pub(crate) pool: Option<usize>,
     pub(crate) flush: bool,
     pub(crate) block_shift_bytes: u32,
+    /// What is ChameleonDB's, or one of the stores' that it is compared with.
+    pub(crate) tuning: Option<Tuning>,
     pub(crate) counters: bool,
     pub(crate) path: PathBuf,
     pub(crate) keep: bool,
@@ -164,6 +167,7 @@ impl Setup {
         let shift = self.block_shift_bytes;
         let options = self.options_to_open().viper(|viper| viper.block_shift_bytes(shift));
         let bytes = options.pool_bytes_for(demand)?.saturating_add(SLACK_BYTES);
+        let bytes = bytes + self.tuning.map_or(0, |tuning| tuning.index_bytes(demand.live));
         let options = match (self.is_anonymous(), self.growing) {
             (true, _) => options.anonymous(bytes),
             (false, true) => options,
@@ -205,6 +209,10 @@ impl Setup {
                 .engine(EngineKind::Hikv)
                 .hikv(|hikv| hikv.consistency(Consistency::WriteAheadLog)),
             EngineChoice::DramMap => options,
+        };
+        let options = match self.tuning {
+            Some(tuning) => tuning.apply(options),
+            None => options,
         };
         let options = match self.sizing {
             Sizing::Fixed => options.fixed_size(self.key_bytes, self.value_bytes),
@@ -275,6 +283,7 @@ impl Setup {
             pool: None,
             flush: true,
             block_shift_bytes: 0,
+            tuning: None,
             counters: true,
             path: "unused".into(),
             keep: false,

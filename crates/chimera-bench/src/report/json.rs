@@ -7,6 +7,7 @@ use chimera_pmem::instrumented::Profile;
 use serde::{Deserialize, Serialize};
 
 use super::beside_scans::BesideScans;
+use super::chameleon::Chameleon;
 use super::updates::UpdatesRow;
 use crate::driver::setup::Setup;
 use crate::results::machine::{Machine, cores};
@@ -89,6 +90,9 @@ pub struct Report {
     /// `beside-scans`: a writer alone and beside scans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside_scans: Option<BesideScans>,
+    /// `chameleon`: ChameleonDB and what it is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chameleon: Option<Chameleon>,
 }
 
 /// How much slower the engine is than its floor.
@@ -269,6 +273,7 @@ impl Report {
             memory: None,
             adaption: None,
             beside_scans: None,
+            chameleon: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Results as JSON, as a table, as figures.
 
 mod beside_scans;
+pub mod chameleon;
 mod columns;
 mod json;
 pub(crate) mod plot;
@@ -10,6 +11,7 @@ mod updates;
 pub use crate::results::machine::Machine;
 pub use crate::results::rows::{ApartRow, Counters, Facts, Latency, RecoveryRow, Row, StoreRow};
 pub use beside_scans::{BesideScans, BesideScansRow};
+pub use chameleon::Chameleon;
 pub use columns::number;
 pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,

@@ -5,6 +5,7 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::chameleon::{Bursts, Chameleon, Restart};
 use super::json::{MemorySample, Report};
 use super::table::engines;
 use crate::error::{BenchError, Result};
@@ -151,17 +152,56 @@ fn curves(report: &Report) -> Vec<Curve> {
         for row in &report.recovery {
             let name = format!("{} threads", row.threads);
             let point = (row.records as f64 / 1e6, row.duration_ns / 1e6);
-            match curve.lines.iter_mut().find(|line| line.0 == name) {
-                Some(line) => line.1.push(point),
-                None => curve.lines.push((name, vec![point])),
-            }
+            curve.add(&name, point);
         }
         curves.push(curve);
+    }
+    match &report.chameleon {
+        Some(Chameleon::Restart(restart)) => curves.extend(restart_curves(restart)),
+        Some(Chameleon::Bursts(bursts)) => curves.extend(bursts_curves(bursts)),
+        _ => {}
     }
     curves
 }
 
+/// From opening a store to the first answer, and to a complete index, by the number of records.
+fn restart_curves(restart: &Restart) -> [Curve; 2] {
+    let curve = |caption: &str| Curve { caption: caption.to_owned(), lines: Vec::new() };
+    let mut first = curve("first answer after opening, ms by M records");
+    let mut complete = curve("complete bypass indexes after opening, ms by M records");
+    for row in &restart.rows {
+        let records = row.records as f64 / 1e6;
+        first.add(&row.side, (records, row.first_answer_ns / 1e6));
+        if let Some(complete_ns) = row.complete_ns {
+            complete.add(&row.side, (records, complete_ns / 1e6));
+        }
+    }
+    [first, complete]
+}
+
+/// The tail of gets, and what was done, over time.
+fn bursts_curves(bursts: &Bursts) -> [Curve; 2] {
+    let curve = |caption: &str| Curve { caption: caption.to_owned(), lines: Vec::new() };
+    let mut tails = curve("99th percentile of gets, us by s");
+    let mut rates = curve("M operations/s by s");
+    for window in &bursts.windows {
+        let at = window.from_ms / 1e3;
+        tails.add(&window.side, (at, window.get_p99_ns as f64 / 1e3));
+        rates.add(&format!("{} gets", window.side), (at, window.gets_per_second / 1e6));
+        rates.add(&format!("{} puts", window.side), (at, window.puts_per_second / 1e6));
+    }
+    [tails, rates]
+}
+
 impl Curve {
+    /// A further point of a line.
+    fn add(&mut self, name: &str, point: (f64, f64)) {
+        match self.lines.iter_mut().find(|line| line.0 == name) {
+            Some(line) => line.1.push(point),
+            None => self.lines.push((name.to_owned(), vec![point])),
+        }
+    }
+
     fn draw(&self, area: &Area<'_>) -> Drawn {
         let points = || self.lines.iter().flat_map(|line| &line.1);
         let right = points().map(|point| point.0).fold(0.0, f64::max).max(1e-6);

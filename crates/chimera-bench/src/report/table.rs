@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::beside_scans;
 use super::columns::{Table, number};
 use super::json::Report;
+use super::{beside_scans, chameleon};
 use crate::results::rows::{Counters, Row, StoreRow};
 
 /// The whole report as text.
@@ -28,6 +28,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     memory(out, report)?;
     adaption(out, report)?;
     report.beside_scans.iter().try_for_each(|it| beside_scans::write(out, it))?;
+    report.chameleon.iter().try_for_each(|it| chameleon::write(out, it))?;
     if report.command != "memory" {
         writeln!(out)?;
         report.stores.iter().try_for_each(|store| needs(out, report, store))?;

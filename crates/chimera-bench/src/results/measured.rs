@@ -20,6 +20,20 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// Both, one after the other.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.operations += other.operations;
+        self.elapsed += other.elapsed;
+        self.histogram = match (self.histogram, other.histogram) {
+            (Some(mut all), Some(more)) => {
+                all.add(more).expect("both have the same bounds");
+                Some(all)
+            }
+            (one, None) | (None, one) => one,
+        };
+        self
+    }
+
     /// Operations per second of all threads together.
     pub(crate) fn ops_per_second(&self) -> f64 {
         self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9)

@@ -1,13 +1,14 @@
 //! `chimera inspect`.
 
-use chimera::{HikvInspect, InspectReport, ViperInspect};
+use chimera::{ChameleonInspect, HikvInspect, InspectReport, ViperInspect};
 use clap::Args;
 use serde::Serialize;
 
 use crate::arguments::StoreArguments;
 use crate::commands::Context;
+use crate::commands::stats::levels;
 use crate::failure::Failure;
-use crate::human::{count, size};
+use crate::human::{Row, count, size};
 use crate::progress::Bar;
 use crate::store;
 
@@ -31,9 +32,6 @@ struct Report<'a> {
     report: InspectReport,
 }
 
-/// A line of the table: a name and what is said.
-type Row = (&'static str, String);
-
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let db = store::open_to_read(&self.store)?;
@@ -46,6 +44,7 @@ impl Inspect {
         let mut rows = common_rows(&report);
         rows.extend(report.viper().map(viper_rows).unwrap_or_default());
         rows.extend(report.hikv().map(hikv_rows).unwrap_or_default());
+        rows.extend(report.chameleon().map(chameleon_rows).unwrap_or_default());
         for (name, value) in rows {
             context.output.line(format!("{name:24}{value}"))?;
         }
@@ -111,6 +110,13 @@ fn hikv_rows(hikv: &HikvInspect) -> Vec<Row> {
         ("  load", format!("{:.1} %", 100.0 * hikv.index_load)),
         ("  depth of directory", hikv.directory_depth.to_string()),
     ]
+}
+
+/// What ChameleonDB is made of beside that.
+fn chameleon_rows(chameleon: &ChameleonInspect) -> Vec<Row> {
+    let mut rows = vec![("free blocks", count(chameleon.runs.free_blocks))];
+    rows.extend(levels::rows(&chameleon.sizes));
+    rows
 }
 
 /// Blocks by the part of them that live records take.

@@ -50,7 +50,7 @@ pub(crate) struct Put {
     value: OsString,
     #[command(flatten)]
     write: WriteArguments,
-    /// Engine, when the store is created: viper, hikv [default: viper]
+    /// Engine, when the store is created: viper, hikv, chameleon [default: viper]
     #[arg(long)]
     engine: Option<EngineKind>,
     /// Bytes of every key, when the store is created [default: any; 16 with --value-size]

@@ -4,6 +4,7 @@
 //! - `published`: those that the process which has it open publishes.
 //! - `watch`: the same again and again. `text`: tables and lines.
 
+pub(crate) mod levels;
 mod own;
 mod published;
 mod text;

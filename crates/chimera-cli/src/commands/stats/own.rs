@@ -5,9 +5,10 @@ use std::path::Path;
 use chimera::{HikvStats, ViperStats};
 use serde::Serialize;
 
+use super::levels;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::human::{count, duration, size};
+use crate::human::{Row, count, duration, size};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -15,9 +16,6 @@ struct Report<'a> {
     #[serde(flatten)]
     stats: chimera::Stats,
 }
-
-/// A line of the table: a name and what is said.
-type Row = (&'static str, String);
 
 pub(super) fn show(
     context: &mut Context,
@@ -27,8 +25,14 @@ pub(super) fn show(
     if context.json {
         return context.output.json(&Report { path, stats });
     }
-    let own = stats.viper().map(viper_rows).or_else(|| stats.hikv().map(hikv_rows));
-    for (name, value) in common_rows(path, &stats).into_iter().chain(own.unwrap_or_default()) {
+    let mut rows = common_rows(path, &stats);
+    rows.extend(stats.viper().map(viper_rows).unwrap_or_default());
+    rows.extend(stats.hikv().map(hikv_rows).unwrap_or_default());
+    if let Some(chameleon) = stats.chameleon() {
+        rows.extend(levels::rows(chameleon));
+        rows.extend(levels::work_rows(chameleon));
+    }
+    for (name, value) in rows {
         context.output.line(format!("{name:22}{value}"))?;
     }
     Ok(())

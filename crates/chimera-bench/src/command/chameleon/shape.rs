@@ -1,0 +1,91 @@
+//! [`ShapeArguments`]: what all benchmarks of ChameleonDB have beside what all benchmarks have.
+
+use chimera::{ChameleonOptions, EngineKind};
+
+use super::super::common::Common;
+use super::sides::Side;
+use crate::driver::engine::EngineChoice;
+use crate::driver::setup::{Reclaim, Setup, Sizing};
+use crate::driver::tuning::Tuning;
+use crate::error::{BenchError, Result};
+
+/// Keys of a shard in the paper: a billion in 16,384 shards.
+pub(super) const KEYS_PER_SHARD: u64 = 61_035;
+/// Shards of the default size.
+const SHARDS: u64 = 16;
+/// Repetitions of the default size.
+const REPETITIONS: usize = 3;
+
+/// The sizes of ChameleonDB.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ShapeArguments {
+    /// Shards of the index, a power of two [default: so many that each has 61,440 records at most]
+    #[arg(long, value_name = "N", help_heading = "Store")]
+    pub shards: Option<u32>,
+    /// Bytes of a MemTable
+    #[arg(long, default_value_t = 8192, value_name = "BYTES", help_heading = "Store")]
+    pub memtable_bytes: u32,
+    /// Bytes of records that a session gathers before they are made durable; 0 for none. Not of pmem-hash and dram-hash
+    #[arg(long, default_value_t = 4096, value_name = "BYTES", help_heading = "Store")]
+    pub batch_bytes: u32,
+}
+
+impl ShapeArguments {
+    /// What the options are of a store for so many records.
+    pub(super) fn tuning(&self, side: &Side, records: u64) -> Tuning {
+        let published = Tuning::published(records);
+        let threshold = ChameleonOptions::GET_PROTECT_PUBLISHED;
+        Tuning {
+            shards: self.shards.unwrap_or(published.shards),
+            memtable_bytes: self.memtable_bytes,
+            batch_bytes: if side.has_batches { self.batch_bytes } else { 0 },
+            get_protect: side.protects_gets.then_some(threshold),
+            change: side.change,
+            ..published
+        }
+    }
+
+    /// What is to be measured of each side, with records of 8 + 8 bytes unless told otherwise. Nothing is reclaimed in the
+    /// background, because the stores that ChameleonDB is compared with never reclaim anything.
+    ///
+    /// # Errors
+    /// When the arguments make no sense.
+    pub(super) fn setups(&self, common: &Common, sides: &[Side]) -> Result<Vec<Setup>> {
+        let refuse = |what: String| Err(BenchError::Arguments(what));
+        for (number, side) in sides.iter().enumerate() {
+            if sides[..number].iter().any(|other| other.name == side.name) {
+                return refuse(format!("store `{side}` is given twice"));
+            }
+        }
+        if sides.is_empty() {
+            return refuse("there is nothing to measure: give --sides".to_owned());
+        }
+        let records = common.records.unwrap_or(if common.quick {
+            KEYS_PER_SHARD
+        } else {
+            SHARDS * KEYS_PER_SHARD
+        });
+        let common = Common {
+            records: Some(records),
+            operations: Some(common.operations.unwrap_or((records / 4).max(1))),
+            repetitions: common.repetitions.or((!common.quick).then_some(REPETITIONS)),
+            ..common.clone()
+        };
+        let setup = common.setup((8, 8))?;
+        if setup.engine != EngineChoice::Store(EngineKind::Viper) {
+            return refuse("the stores are given by --sides: give no --engine".to_owned());
+        }
+        if setup.duration.is_some() {
+            return refuse("all stores do the same: give --operations, no --duration".to_owned());
+        }
+        let sizing = if setup.sizing == Sizing::Fixed { Sizing::Any } else { setup.sizing };
+        let of_side = |side: &Side| Setup {
+            engine: EngineChoice::Store(side.engine),
+            sizing,
+            reclaim: Some(Reclaim { percent: 0, bytes_per_second: 1 }),
+            tuning: Some(self.tuning(side, records)),
+            ..setup.clone()
+        };
+        Ok(sides.iter().map(of_side).collect())
+    }
+}
