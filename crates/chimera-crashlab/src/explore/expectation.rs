@@ -32,29 +32,40 @@ pub(crate) struct Expectation {
     tails: Tails,
 }
 
-/// The last writes of each session since the store was opened, with what was there before. Their damage looks as if they had
-/// been cut off.
+/// The last writes of each session since the store was opened. Their damage looks as if they had been cut off.
 #[derive(Clone, Debug, Default)]
 struct Tails {
     /// So many writes of a session.
     length: usize,
-    writes: Vec<(Write, Option<Value>)>,
+    /// Their sessions and keys.
+    writes: Vec<(usize, u64)>,
+    /// Keys, and values that they once had: what came between may be gone by now.
+    once: Vec<(u64, Value)>,
 }
 
 impl Tails {
-    fn push(&mut self, write: Write, before: Option<Value>) {
-        self.writes.push((write, before));
-        let of_session = |(other, _): &(Write, _)| other.session == write.session;
+    fn push(&mut self, write: &Write) {
+        if self.length == 0 {
+            return;
+        }
+        self.writes.push((write.session, write.key));
+        let of_session = |(session, _): &(usize, u64)| *session == write.session;
         if self.writes.iter().filter(|it| of_session(it)).count() > self.length {
             let first = self.writes.iter().position(of_session).expect("one of these");
             self.writes.remove(first);
         }
+        self.once.extend(write.value.map(|value| (write.key, value)));
     }
 
-    /// Whether a key has what it had before one of them.
+    /// Whether a key has nothing, or what it once had, because one of them is gone.
     fn explain(&self, key: u64, found: Option<&Value>) -> bool {
-        let writes = self.writes.iter().filter(|(write, _)| write.key == key);
-        writes.into_iter().any(|(_, before)| before.as_ref() == found)
+        self.writes.iter().any(|(_, of)| *of == key)
+            && found.is_none_or(|found| self.once.contains(&(key, *found)))
+    }
+
+    /// Of a store that is opened again.
+    fn opened(&self) -> Self {
+        Self { writes: Vec::new(), ..self.clone() }
     }
 }
 
@@ -97,7 +108,7 @@ impl Expectation {
 
     /// As it is, of a store that was opened since: what is there, more than checksums say so of.
     pub(crate) fn opened_since(&self) -> Self {
-        Self { tails: Tails::default(), ..self.clone() }
+        Self { tails: self.tails.opened(), ..self.clone() }
     }
 
     /// Nothing else than `model` from now on.
@@ -105,7 +116,10 @@ impl Expectation {
         let mut unchecked = self.unchecked.clone();
         let recent = self.recent.iter().map(|recent| recent.write);
         recent.chain(self.write_in_flight()).for_each(|write| unchecked.add(&write));
-        Self { unchecked, ..Self::certain(model, self.loss) }.with_tails_of(self.tails.length)
+        let mut tails = self.tails.clone();
+        // It may have happened.
+        self.write_in_flight().iter().for_each(|write| tails.push(write));
+        Self { unchecked, tails: tails.opened(), ..Self::certain(model, self.loss) }
     }
 
     /// Whether a damaged store that nothing else may be missing from may hold `found` without complaint: what is
@@ -158,9 +172,7 @@ impl Expectation {
         self.is_logged = false;
         match self.in_flight.take() {
             Some(Effect::Write(write)) => {
-                let before = self.recent.iter().rev().find(|other| other.write.key == write.key);
-                let before = before.map_or(self.model.get(write.key), |other| other.write.value);
-                self.tails.push(write, before);
+                self.tails.push(&write);
                 self.recent.push(Recent { write, may_be_missing: true });
                 self.limit(self.loss.group(write.session));
             }

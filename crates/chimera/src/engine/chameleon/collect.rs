@@ -249,7 +249,18 @@ impl<P: Pmem> Chameleon<P> {
         Ok(true)
     }
 
+    /// Collects a run, which stays until its copies are certain: the end of a run that is appended to may look cut off.
     fn collect(&self, victim: &Victim) -> Result<()> {
+        if !self.log.pin(victim) {
+            return Ok(());
+        }
+        let collected = self.copy_all(victim);
+        self.certify_copies();
+        self.log.unpin(victim);
+        collected
+    }
+
+    fn copy_all(&self, victim: &Victim) -> Result<()> {
         let mut walk = self.log.walk(victim.start);
         while let Some(walked) = self.log.next(&mut walk)? {
             self.copy(&walked)?;

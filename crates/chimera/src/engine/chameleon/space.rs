@@ -267,13 +267,19 @@ impl<P: Pmem> Chameleon<P> {
         self.log.sync_session(appender.number());
         let mut kept = self.kept(&self.space.tombstones);
         let appended = self.log.append(&mut kept, record)?;
-        self.log.sync_session(kept.number());
+        // What the session appends elsewhere comes after it.
+        self.log.certify(&kept);
         Ok(appended)
     }
 
     /// Appends a record that is collected.
     pub(super) fn append_copy(&self, record: &NewRecord<'_>) -> Result<Appended> {
         self.log.append(&mut self.kept(&self.space.copies), record)
+    }
+
+    /// Makes what was collected certain, so that the records it came from may go.
+    pub(super) fn certify_copies(&self) {
+        self.log.certify(&self.kept(&self.space.copies));
     }
 
     /// Bytes of the runs that were taken for records that are collected, since this was asked last.

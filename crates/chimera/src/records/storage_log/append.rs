@@ -73,6 +73,11 @@ impl Appender {
         self.number
     }
 
+    /// Its run.
+    pub(super) fn filling(&self) -> Option<&Filling> {
+        self.run.as_ref()
+    }
+
     /// Bytes of records that it can append without another run.
     pub(crate) fn room(&self) -> u64 {
         self.run.as_ref().map_or(0, |run| run.end - run.tail)

@@ -151,6 +151,25 @@ impl<P: Pmem> StorageLog<P> {
         found.into_iter().map(|(_, victim)| victim).collect()
     }
 
+    /// Keeps a sealed run from being freed until it is [let go](Self::unpin). `false` when it is not there any more.
+    pub(crate) fn pin(&self, victim: &Victim) -> bool {
+        let table = self.runs.lock(&*self.pool.environment);
+        let slot = self.runs.slot_of(&self.pool.map, victim.start);
+        let entry = slot.and_then(|slot| table.entries[slot as usize].as_ref());
+        let is_there = entry.is_some_and(|entry| {
+            entry.usage == Use::Sealed && entry.header.0 + super::HEADER_BYTES == victim.start
+        });
+        if is_there && let Some(slot) = slot {
+            self.runs.get(slot).refer(0);
+        }
+        is_there
+    }
+
+    /// A run that was pinned may be freed again.
+    pub(crate) fn unpin(&self, victim: &Victim) {
+        self.dropped(victim.start, 0);
+    }
+
     fn victim(&self, slot: Slot, entry: &super::runs::Entry) -> Victim {
         let start = entry.header.0 + super::HEADER_BYTES;
         let live_bytes = self.runs.get(slot).live().bytes;

@@ -4,8 +4,8 @@
 //! [sequence number] [state] [flushed up to] [batch] [sequence numbers up to] [0: 24]
 //! each word   [number: 40 bits | check of number, place: 24]
 //! ```
-//! The state is `8-byte words before the tail * 2 + (1 if sealed)`. Of an open run the tail is where it was opened:
-//! up to there its records were sealed.
+//! The state is `8-byte words before the tail * 2 + (1 if sealed)`. Of an open run the tail is where it was opened, or where
+//! its records were last certified: up to there they are certain.
 
 use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
@@ -35,7 +35,7 @@ const PLACE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 /// What is in force of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    /// From the start of the header to the end of the records that are sealed.
+    /// From the start of the header to the end of the records that are certain.
     pub(super) tail: u64,
     pub(super) is_sealed: bool,
 }
@@ -95,6 +95,12 @@ impl HeaderAt {
     /// Seals a run with records up to `tail`, and starts writing that back.
     pub(super) fn seal<P: Pmem>(self, pool: &Pool<P>, tail: u64, site: Site) {
         self.store(pool, STATE_AT, State { tail, is_sealed: true }.encode(), site);
+        pool.pmem.flush(self.extent(pool), site);
+    }
+
+    /// Says of an open run that its records up to `tail` are certain, and starts writing that back.
+    pub(super) fn certify<P: Pmem>(self, pool: &Pool<P>, tail: u64, site: Site) {
+        self.store(pool, STATE_AT, State { tail, is_sealed: false }.encode(), site);
         pool.pmem.flush(self.extent(pool), site);
     }
 

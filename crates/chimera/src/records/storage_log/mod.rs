@@ -13,6 +13,8 @@
 //! - **begin a run**: its header, with a sequence number that no run had before, is durable before the pool hands it out.
 //! - **seal a run**: once all of its records are durable, its header says where they end; flush. The next fence of the
 //!   session makes that durable; until then the run is open.
+//! - **certify**: all records of an open run are durable; then its header says where they end; flush, *fence*. Damage of these
+//!   records is noticed from then on. Without that a damaged last record looks as if it had been cut off.
 //! - **mark as flushed**: once all records of a sealed run are in durable tables of the index, its header says so; flush.
 //!   Replay begins behind that mark.
 //! - **open again**: a run that is not full gets a new sequence number, and its header says that it is open from its tail
@@ -89,6 +91,8 @@ pub(crate) mod sites {
         BATCH = "storage_log.batch";
         /// The end of the records of a run.
         SEAL = "storage_log.seal", in_place, deferred;
+        /// The end of the records of an open run that are certain.
+        CERTIFY = "storage_log.certify", in_place;
         /// That all records of a run are in durable tables.
         FLUSHED = "storage_log.flushed", in_place, deferred;
         /// A sealed run that is appended to again.
