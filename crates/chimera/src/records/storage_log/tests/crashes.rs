@@ -11,6 +11,8 @@ use crate::pool::tests::media::{LeftOut, Photo, bytes_of};
 enum Do {
     Append(usize, usize),
     Sync(usize),
+    /// What the session has appended is certain.
+    Certify(usize),
     /// The session goes on as another one.
     End(usize),
     /// All references from this version to that one are dropped, and the records are flushed.
@@ -20,10 +22,10 @@ enum Do {
     Reopen,
 }
 
-use Do::{Append, Drop, End, Free, Reopen, Sync};
+use Do::{Append, Certify, Drop, End, Free, Reopen, Sync};
 
 /// Histories that go through every protocol.
-const HISTORIES: [&[Do]; 6] = [
+const HISTORIES: [&[Do]; 7] = [
     // Fresh runs, one that is full, one record in a run of its own.
     &[
         Append(0, 40),
@@ -58,6 +60,19 @@ const HISTORIES: [&[Do]; 6] = [
         Append(1, 40),
         Append(0, 40),
         Sync(1),
+    ],
+    // Certified before others know that there is anything; then more is appended, also in another life.
+    &[
+        Append(0, 40),
+        Certify(0),
+        Append(0, 40),
+        Append(1, 40),
+        Append(0, 200),
+        Certify(0),
+        Reopen,
+        Append(1, 40),
+        Certify(1),
+        Append(1, 40),
     ],
     // The run with the highest number is freed, and its place is used again.
     &[
@@ -186,6 +201,10 @@ impl Engine {
                 self.log.sync_session(self.sessions[session].number());
                 self.note_durable(session);
             }
+            Certify(session) => {
+                self.log.certify(&self.sessions[session]);
+                self.note_durable(session);
+            }
             End(session) => {
                 self.log.end(&mut self.sessions[session]);
                 self.note_durable(session);
@@ -275,8 +294,22 @@ impl Engine {
             self.check_photo(photo, &between, number as u64)?;
         }
         self.check_photo(&self.media.photo(), &after, 0)?;
+        if let Certify(session) = what {
+            self.check_certified(session)?;
+        }
         self.check_killed(&self.media.photo(), &after)?;
         self.check_recovery(&self.media.photo(), &after)
+    }
+
+    /// Damage of the last record of a session is not taken for its end.
+    fn check_certified(&self, session: usize) -> Result<(), String> {
+        let mut state = self.media.photo().some_states(0, 1).swap_remove(0);
+        let of_session = |known: &&Known| known.session == (self.life, session);
+        let last = self.all.values().rev().find(of_session).expect("a record");
+        state[last.place.at as usize / 8 + 3] ^= 1;
+        let (_, pool) = pool_of(&bytes_of(&state));
+        let is_noticed = is_corrupted(recover(&pool, self.batch, false));
+        if is_noticed { Ok(()) } else { Err(format!("damage of {last:?} looks like the end")) }
     }
 
     /// Crashes in each step of recovery.

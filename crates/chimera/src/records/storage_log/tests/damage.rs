@@ -75,6 +75,38 @@ fn what_is_not_sound_at_the_end_of_a_batch_is_cut_and_before_that_an_error() {
     }
 }
 
+#[test]
+fn damage_of_what_is_certified_is_an_error_also_at_the_end() {
+    for batch in BATCHES {
+        for word in 0..9 {
+            let pool = new_pool();
+            let log = new_log(&pool, batch);
+            let mut session = log.begin();
+            log.certify(&session);
+            let places = [1, 2, 3].map(|version| {
+                let place = append(&log, &mut session, &record(version, 40)).unwrap();
+                if version == 2 {
+                    log.certify(&session);
+                }
+                place
+            });
+            // What comes behind it may be cut off.
+            flip(&pool, places[2].at + 8 * word, 7 * word);
+            assert_eq!(recover(&pool, batch, false).unwrap().1.len(), 2);
+        }
+        for word in 0..9 {
+            let pool = new_pool();
+            let log = new_log(&pool, batch);
+            let mut session = log.begin();
+            let append = |version| append(&log, &mut session, &record(version, 40)).unwrap();
+            let places = [1, 2, 3].map(append);
+            log.certify(&session);
+            flip(&pool, places[2].at + 8 * word, 7 * word);
+            assert!(is_corrupted(recover(&pool, batch, false)), "word {word}");
+        }
+    }
+}
+
 /// The store may be opened with another size of batches than it was written with.
 #[test]
 fn the_batch_is_that_of_the_run() {

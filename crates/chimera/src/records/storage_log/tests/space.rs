@@ -121,6 +121,22 @@ fn victims_are_sealed_runs_with_much_that_is_dead() {
 }
 
 #[test]
+fn a_run_that_is_pinned_stays() {
+    let pool = new_pool();
+    let (log, runs) = filled(&pool);
+    log.end_counting();
+    log.free_ready().unwrap();
+    drop_all(&log, &runs[1][1..]);
+    let victim = log.victims(1)[0];
+    assert!(victim.start == runs[1][0].at && log.pin(&victim));
+    assert!(!drop_all(&log, &runs[1][..1]));
+    assert_eq!(log.free_ready().unwrap(), 0);
+    log.unpin(&victim);
+    assert_eq!(log.free_ready().unwrap(), 1);
+    assert!(!log.pin(&victim), "it is not there any more");
+}
+
+#[test]
 fn a_run_whose_records_are_all_in_tables_is_not_replayed() {
     let media = Media::default();
     let pool = media_pool(&media, &[], SEGMENT_BYTES, 1 << 20);
