@@ -164,9 +164,11 @@ impl<P: Pmem> Chameleon<P> {
             Probe::NotThis
         })?;
         let mut records = Vec::new();
-        for (key, found) in newest.into_iter().filter(|(_, found)| !found.is_tombstone) {
+        for (key, found) in newest {
             let mut value = std::mem::take(buffer);
             match self.read_found(found, hash, &mut value) {
+                // As a get does it: all of a tombstone is verified.
+                Ok(()) if found.is_tombstone => *buffer = value,
                 Ok(()) => records.push((key, value)),
                 Err(_) => damaged(found.offset),
             }

@@ -3,6 +3,30 @@
 use super::*;
 use crate::types::error::Error;
 
+/// Every bit of a tombstone: what a get says of it, verification says too.
+#[test]
+fn damage_of_a_tombstone_is_found_where_a_get_finds_it() {
+    let mut store = Store::new(&normal());
+    for key in 0..3 {
+        store.put(key, key).expect("room");
+    }
+    assert!(store.delete(1).expect("room"));
+    let hash = store.engine.core.hash.of(&1_u64.to_le_bytes());
+    let memtable = store.engine.index.memtable(store.engine.index.number_of(hash));
+    let at = memtable.iter().find(|slot| slot.hash == hash).and_then(Slot::found);
+    let at = at.expect("the tombstone").offset;
+    let verify = |store: &Store| store.engine.verify_all().is_err();
+    assert!(store.get(1).expect("sound").is_none() && !verify(&store));
+    for bit in 0..4 * 64 {
+        let word = at + bit / 64 * 8;
+        let before = store.engine.core.pool.pmem.load_u64(word);
+        store.engine.core.pool.pmem.store_u64(word, before ^ 1 << (bit % 64), sites::MARKS);
+        let is_refused = store.get(1).is_err();
+        assert!(is_refused && verify(&store), "bit {bit}: a get refuses it: {is_refused}");
+        store.engine.core.pool.pmem.store_u64(word, before, sites::MARKS);
+    }
+}
+
 #[test]
 fn a_damaged_tombstone_does_not_bring_back_what_it_has_deleted() {
     let (mut store, mut model) = (Store::new(&normal()), Model::new());
