@@ -22,7 +22,7 @@ pub(crate) struct Tuning {
     pub(crate) memtable_bytes: u32,
     pub(crate) levels: u32,
     pub(crate) ratio: u32,
-    /// See [`ChameleonOptions::log_batch_bytes`].
+    /// See [`ChameleonOptions::log_batch_bytes`]; that of `dram-hash` too.
     pub(crate) batch_bytes: u32,
     /// Of all MemTables; by chance, as published, where there is none.
     pub(crate) load_factor: Option<f64>,
@@ -57,6 +57,7 @@ impl Tuning {
 
     /// The options with all this. Without effect on stores of other engines.
     pub(crate) fn apply(self, options: Options) -> Options {
+        let options = options.log_hash(|hash| hash.log_batch_bytes(self.batch_bytes));
         options.chameleon(|chameleon| {
             let chameleon = chameleon
                 .shards(self.shards)

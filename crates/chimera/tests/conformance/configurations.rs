@@ -48,6 +48,8 @@ pub(crate) const ALL: &[Configuration] = &[
         .uncollected(),
     Configuration::new("pmem-hash", EngineKind::PmemHash, small_log_hash, 60 * 1024),
     Configuration::new("dram-hash", EngineKind::DramHash, small_log_hash, 60 * 1024).replayed(),
+    Configuration::new("dram-hash-batched", EngineKind::DramHash, small_hash_batched, 60 * 1024)
+        .replayed(),
     #[cfg(feature = "teaching-engine")]
     Configuration::new("teaching", EngineKind::Teaching, small_runs, 15 * 4 * 1024),
 ];
@@ -64,6 +66,10 @@ fn small_log_hash() -> Options {
         .populate_ahead_bytes(0)
         .reclaim_percent(0)
         .log_hash(|options| options.index_segment_bytes(1024).log_run_bytes(4096))
+}
+
+fn small_hash_batched() -> Options {
+    small_log_hash().log_hash(|options| options.log_batch_bytes(512))
 }
 
 fn small_ordered() -> Options {

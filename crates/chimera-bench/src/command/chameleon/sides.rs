@@ -46,7 +46,8 @@ const SIDES: [Side; 11] = [
         options.upper_index(UpperIndex::Filters(FilterKind::Blocked))
     }),
     Side::of_chameleon(PMEM_LSM_PINK, |options| options.upper_index(UpperIndex::Pinned)),
-    Side::of_hash(PMEM_HASH, EngineKind::PmemHash),
+    // As published, it persists each put.
+    Side { has_batches: false, ..Side::of_hash(PMEM_HASH, EngineKind::PmemHash) },
     Side::of_hash(DRAM_HASH, EngineKind::DramHash),
 ];
 
@@ -59,10 +60,8 @@ impl Side {
         Self { name, engine, has_batches: true, protects_gets: false, change }
     }
 
-    /// Its log has no batches.
     const fn of_hash(name: &'static str, engine: EngineKind) -> Self {
-        let base = Self::of_chameleon(name, |options| options);
-        Self { engine, has_batches: false, ..base }
+        Self { engine, ..Self::of_chameleon(name, |options| options) }
     }
 
     /// Whether it has levels.

@@ -13,7 +13,7 @@ use crate::simulated::Mutation;
 /// Bytes after the words of a value: so few that a run of the log has many records, and so many that it has one.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
 /// Bytes of the shortest record, a tombstone.
-const RECORD_BYTES_MIN: u32 = 32;
+pub(super) const RECORD_BYTES_MIN: u32 = 32;
 /// Records that damage of a line can reach at the end of a run of the log.
 pub(super) const UNCHECKED_RECORDS: usize = 3;
 /// The smallest that there are: 16 slots.

@@ -3,9 +3,10 @@
 use chimera::{EngineInspect, EngineKind, Options};
 use serde::{Deserialize, Serialize};
 
-use super::chameleon::UNCHECKED_RECORDS;
+use super::chameleon::{RECORD_BYTES_MIN, UNCHECKED_RECORDS};
 use super::store_shape::{Abilities, StoreShape};
 use crate::chance::Chance;
+use crate::durability::{End, Loss};
 use crate::simulated::Mutation;
 
 /// Bytes after the words of a value: a run of the log has few records or many.
@@ -17,6 +18,9 @@ pub(crate) struct LogHashShape<const IS_PERSISTENT: bool> {
     /// Bytes of a segment of a table in persistent memory: 256 have room for few entries, so that it is split soon.
     index_segment_bytes: u32,
     log_run_bytes: u32,
+    /// Of a table in DRAM alone.
+    #[serde(default)]
+    log_batch_bytes: u32,
     ordered: bool,
     keys: u64,
     /// Most bytes of blocks; none: as many as there is room for.
@@ -29,6 +33,7 @@ impl<const IS_PERSISTENT: bool> StoreShape for LogHashShape<IS_PERSISTENT> {
         Self {
             index_segment_bytes: 256 << chance.below(2),
             log_run_bytes: 512 << chance.below(3),
+            log_batch_bytes: [0, 0, 128, 512][chance.below(4) as usize],
             ordered: chance.below(4) == 0,
             keys: if chance.below(2) == 0 { 2 + chance.below(7) } else { 10 + chance.below(40) },
             // Four segments of 64 blocks at most. Nothing of the log is ever freed, so that all get full.
@@ -41,6 +46,7 @@ impl<const IS_PERSISTENT: bool> StoreShape for LogHashShape<IS_PERSISTENT> {
         Self {
             index_segment_bytes: 1024,
             log_run_bytes: 8192,
+            log_batch_bytes: 0,
             ordered: false,
             keys: 0,
             capacity_bytes: None,
@@ -85,9 +91,17 @@ impl<const IS_PERSISTENT: bool> StoreShape for LogHashShape<IS_PERSISTENT> {
         Ok(())
     }
 
+    /// As that of ChameleonDB.
+    fn loss(&self, _end: End) -> Loss {
+        match self.operations_pending_max() {
+            0 => Loss::Nothing,
+            operations_max => Loss::SuffixOfEachSession { operations_max },
+        }
+    }
+
     /// An index in persistent memory leads to every record.
     fn unchecked_tail(&self) -> usize {
-        if IS_PERSISTENT { 0 } else { UNCHECKED_RECORDS }
+        if IS_PERSISTENT { 0 } else { self.operations_pending_max() as usize + UNCHECKED_RECORDS }
     }
 
     fn image_bytes(&self) -> u64 {
@@ -117,10 +131,18 @@ impl<const IS_PERSISTENT: bool> StoreShape for LogHashShape<IS_PERSISTENT> {
                 log_hash
                     .index_segment_bytes(self.index_segment_bytes)
                     .log_run_bytes(self.log_run_bytes)
+                    .log_batch_bytes(self.log_batch_bytes)
             });
         match self.capacity_bytes {
             Some(bytes) => options.capacity_bytes(bytes),
             None => options,
         }
+    }
+}
+
+impl<const IS_PERSISTENT: bool> LogHashShape<IS_PERSISTENT> {
+    /// Writes of a session that may be missing after a crash.
+    fn operations_pending_max(&self) -> u32 {
+        if IS_PERSISTENT { 0 } else { self.log_batch_bytes.div_ceil(RECORD_BYTES_MIN) }
     }
 }

@@ -27,7 +27,7 @@ const LOG_RUN_BYTES: u32 = 256 << 10;
 pub(super) fn plan(options: &Options) -> Result<Plan> {
     let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
     let plan = plan_of_runs(&options.clone().segment_bytes(segment_bytes))?;
-    let LogHashOptions { index_segment_bytes, log_run_bytes } = options.log_hash;
+    let LogHashOptions { index_segment_bytes, log_run_bytes, .. } = options.log_hash;
     let block_bytes = plan.geometry.block_bytes;
     let blocks = blocks_per_segment(&plan.geometry);
     let index_segment_bytes = index_segment_bytes.unwrap_or(extendible_hash::SEGMENT_BYTES);

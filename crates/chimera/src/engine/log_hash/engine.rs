@@ -15,6 +15,7 @@ use crate::engine::{Core, Engine, EngineInspect, Options};
 use crate::pool::CLOSED_WORDS;
 use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
+use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::RecoveryStats;
@@ -49,7 +50,9 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         options: &Options,
     ) -> Result<(Self, RecoveryStats)> {
         let pool = core.pool.clone();
-        let log = StorageLog::new(pool, core.hash, LOG, parameters.log_run_blocks, 0);
+        // A durable index leads to durable records alone.
+        let batch_bytes = if I::IS_DURABLE { 0 } else { options.log_hash.log_batch_bytes };
+        let log = StorageLog::new(pool, core.hash, LOG, parameters.log_run_blocks, batch_bytes);
         let mut engine = Self {
             limits: log.limits(),
             index: I::new(&core, parameters, options)?,
@@ -68,6 +71,15 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
     #[inline(always)]
     fn core(&self) -> &Core<P> {
         &self.core
+    }
+
+    /// As that of ChameleonDB.
+    fn durability(&self, given: Durability) -> Durability {
+        if self.log.has_batches() { Durability::Batched } else { given }
+    }
+
+    fn sync(&self) {
+        self.log.sync_all();
     }
 
     fn client(&self, number: u32) -> LogHashClient {

@@ -6,6 +6,7 @@
 //! Every write holds the lock of its key, a word in DRAM, from before it looks for the key until it is done.
 //! - **put**: look for the key; append a record to the session's run of the log, flush, *fence*; make the index lead to it.
 //!   `pmem-hash` persists that by one more line and fence; `dram-hash` does not.
+//!   With batches, which only `dram-hash` has, the flush and the fence come when the session has so many bytes pending.
 //! - **get**: no lock. What the index proposes is read, and taken if neither the index nor the log has changed meanwhile.
 //! - **delete**: `pmem-hash` removes the entry, durably, and appends nothing. `dram-hash` appends a record without a value, a
 //!   tombstone, and then removes the entry.
@@ -13,7 +14,7 @@
 //!   key the one with the highest version counts.
 //!
 //! # Invariants
-//! 1. A record is durable before the index leads to it.
+//! 1. In `pmem-hash` a record is durable before the index leads to it.
 //! 2. In `pmem-hash` a key has the value that the index says. The log is never asked which record is the last one.
 //! 3. In `dram-hash` the versions of a key's records rise, also over a delete and over a restart.
 //! 4. Nothing of the log is ever freed, so a record stays where it is.

@@ -3,9 +3,11 @@
 /// What of a store's options is that of `pmem-hash` and `dram-hash`. See [`Options::log_hash`](crate::Options::log_hash).
 #[derive(Clone, Debug, Default)]
 #[must_use]
+#[expect(clippy::struct_field_names, reason = "units are a part of names")]
 pub struct LogHashOptions {
     pub(super) index_segment_bytes: Option<u32>,
     pub(super) log_run_bytes: Option<u32>,
+    pub(super) log_batch_bytes: u32,
 }
 
 impl LogHashOptions {
@@ -20,6 +22,14 @@ impl LogHashOptions {
     /// pool. Each session appends to a run of its own. Fixed at creation.
     pub fn log_run_bytes(mut self, bytes: u32) -> Self {
         self.log_run_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of records that a session of `dram-hash` appends before they are made durable, all at once: see
+    /// [`ChameleonOptions::log_batch_bytes`](crate::ChameleonOptions::log_batch_bytes). `pmem-hash` persists each write, as
+    /// published, whatever this says. Default 0: none. May change at every open.
+    pub fn log_batch_bytes(mut self, bytes: u32) -> Self {
+        self.log_batch_bytes = bytes;
         self
     }
 }
