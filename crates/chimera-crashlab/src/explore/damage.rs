@@ -67,6 +67,9 @@ pub(crate) fn verify_damaged<S: Subject>(
             };
             store = match opened {
                 Err(Failure::Wrong(_)) => return Ok(()),
+                Err(Failure::Full) if way == 2 && !subject.abilities().salvages_when_full => {
+                    return Ok(());
+                }
                 other => other?,
             };
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chimera::{Compaction, EngineInspect, EngineKind, Options};
+use chimera::{Compaction, EngineInspect, EngineKind, FilterKind, Options, UpperIndex};
 use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
@@ -29,6 +29,33 @@ enum Mode {
     Protect(u32),
 }
 
+/// How tables above the last level are found: the comparison points are the same code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Upper {
+    #[default]
+    Bypass,
+    Tables,
+    BloomFilters,
+    BlockedFilters,
+    Pinned,
+}
+
+impl Upper {
+    const OTHERS: [Self; 4] =
+        [Self::Tables, Self::BloomFilters, Self::BlockedFilters, Self::Pinned];
+
+    fn index(self) -> UpperIndex {
+        match self {
+            Self::Bypass => UpperIndex::Bypass,
+            Self::Tables => UpperIndex::Tables,
+            Self::BloomFilters => UpperIndex::Filters(FilterKind::Bloom),
+            Self::BlockedFilters => UpperIndex::Filters(FilterKind::Blocked),
+            Self::Pinned => UpperIndex::Pinned,
+        }
+    }
+}
+
 /// A store of the engine `chameleon`: all that a test may vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChameleonShape {
@@ -39,6 +66,9 @@ pub(crate) struct ChameleonShape {
     /// How many percent full a MemTable gets: a table has few entries, so that there are many tables.
     load_percent: u32,
     level_by_level: bool,
+    #[serde(default)]
+    upper: Upper,
+    /// Normal where there is no bypass index.
     mode: Mode,
     /// Bytes of records that a session may lose; 0 for none.
     log_batch_bytes: u32,
@@ -59,7 +89,12 @@ impl StoreShape for ChameleonShape {
             // Last tables get longer.
             _ => 24 + chance.below(20),
         };
+        let upper = match chance.below(6) {
+            0 => Upper::OTHERS[chance.below(4) as usize],
+            _ => Upper::Bypass,
+        };
         Self {
+            upper,
             shards: 1 << chance.below(2),
             levels: 2 + chance.below(3) as u32,
             ratio: 2,
@@ -67,6 +102,7 @@ impl StoreShape for ChameleonShape {
             load_percent: 7 * (1 + chance.below(4) as u32),
             level_by_level: chance.below(3) == 0,
             mode: match chance.below(6) {
+                _ if upper != Upper::Bypass => Mode::Normal,
                 0 => Mode::WriteIntensive,
                 1 | 2 => Mode::Protect(1 + chance.below(2) as u32),
                 _ => Mode::Normal,
@@ -89,6 +125,7 @@ impl StoreShape for ChameleonShape {
             log_run_bytes: 8192,
             load_percent: 70,
             level_by_level: number % 4 == 3,
+            upper: if number % 8 == 7 { Upper::Pinned } else { Upper::Bypass },
             mode: match number % 8 {
                 5 => Mode::WriteIntensive,
                 6 => Mode::Protect(1),
@@ -108,7 +145,15 @@ impl StoreShape for ChameleonShape {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { in_place: false, deletes_when_full: false, ..Abilities::ALL }
+        // Only the engine itself collects its log.
+        let reclaim = self.upper == Upper::Bypass;
+        Abilities {
+            in_place: false,
+            reclaim,
+            deletes_when_full: false,
+            salvages_when_full: reclaim,
+            ..Abilities::ALL
+        }
     }
 
     fn steps_tasks(&self) -> bool {
@@ -191,6 +236,7 @@ impl StoreShape for ChameleonShape {
                     .memtable_bytes(MEMTABLE_BYTES)
                     .levels(self.levels)
                     .ratio(self.ratio)
+                    .upper_index(self.upper.index())
                     .log_run_bytes(self.log_run_bytes)
                     .log_batch_bytes(self.log_batch_bytes)
                     .load_factors(load..=load)

@@ -24,6 +24,8 @@ pub struct Abilities {
     pub refuses_at_once: bool,
     /// A full store can always delete. Not so one whose deletes are records, in a pool that is too small to hold room back.
     pub deletes_when_full: bool,
+    /// What is left of a damaged store can be read also where it is full. Not so where tables must be made first.
+    pub salvages_when_full: bool,
 }
 
 impl Abilities {
@@ -35,6 +37,7 @@ impl Abilities {
         survives_kills: true,
         refuses_at_once: true,
         deletes_when_full: true,
+        salvages_when_full: true,
     };
 }
 
