@@ -185,6 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn a_store_opened_for_reading_has_room_for_whatever_the_process_before_had_in_dram() {
+        for bytes in [256, 512, 1024, 8192] {
+            for (levels, ratio) in [(2, 2), (2, 7), (3, 2), (3, 3), (4, 4), (5, 5)] {
+                let of = |options: ChameleonOptions| options.levels(levels).ratio(ratio);
+                let shape = shape(|options| of(options.memtable_bytes(bytes)));
+                let slots = shape.read_only_slots();
+                let usable = shape.bypass_slots() + shape.memtable_slots;
+                assert!(
+                    slots.is_multiple_of(8) && slots / 8 * 7 >= usable,
+                    "{bytes} {levels} {ratio}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         assert!(shape(|options| options).is_possible());
         assert!(!shape(|options| options.shards(3)).is_possible());

@@ -120,6 +120,51 @@ fn victims_are_sealed_runs_with_much_that_is_dead() {
     assert_eq!(walked, expected.collect::<Vec<_>>());
 }
 
+/// What is held when the process ends is found by the next one, which may find nothing better.
+#[test]
+fn holding_takes_what_there_is_for_a_fourth_of_a_run() {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let pool = small_pool(environment, SEGMENT_BYTES, 2 * SEGMENT_BYTES);
+    let log = new_log(&pool, 0);
+    let mut session = log.begin();
+    let mut places = Vec::new();
+    while let Ok(place) = append(&log, &mut session, &record(1, 900)) {
+        places.push(place);
+    }
+    log.end(&mut session);
+    let mut keeper = log.begin_keeper();
+    assert!(log.hold(&mut keeper).is_err(), "no run has room");
+    // One is freed, and filled but for 1,156 bytes.
+    let run_of = |place: &Appended| log.runs.slot_of(&pool.map, place.at);
+    let (first, rest): (Vec<_>, Vec<_>) =
+        places.iter().partition(|place| run_of(place) == run_of(&places[0]));
+    drop_all(&log, &first);
+    assert_eq!((rest.is_empty(), log.free_ready().unwrap()), (false, 1));
+    for version in 1..=3 {
+        append(&log, &mut session, &record(version, 900)).unwrap();
+    }
+    let room = session.room();
+    assert!((992..1984).contains(&room), "{room}");
+    log.end(&mut session);
+    log.hold(&mut keeper).expect("a fourth of a run");
+    assert_eq!(keeper.room(), room);
+}
+
+#[test]
+fn a_keeper_opens_a_run_again_whatever_may_be_replayed() {
+    let pool = new_pool();
+    let (log, _) = filled(&pool);
+    drop(log);
+    for is_keeper in [false, true] {
+        let log = new_log(&pool, 0).with_open_bytes_max(0);
+        log.recover(runs(&pool), false, |_| Ok(true)).unwrap();
+        let before = log.counts().runs;
+        let mut session = if is_keeper { log.begin_keeper() } else { log.begin() };
+        append(&log, &mut session, &record(1, 40)).unwrap();
+        assert_eq!(log.counts().runs, before + u64::from(!is_keeper));
+    }
+}
+
 #[test]
 fn a_run_that_is_pinned_stays() {
     let pool = new_pool();
