@@ -72,6 +72,9 @@ pub(crate) struct ChameleonShape {
     mode: Mode,
     /// Bytes of records that a session may lose; 0 for none.
     log_batch_bytes: u32,
+    /// Bytes that a restart may replay; none: more than there are.
+    #[serde(default)]
+    replay_log_bytes: Option<u64>,
     /// Bypass indexes are not made when the store is opened, but by a task beside the operations, or by who needs them.
     looks_later: bool,
     ordered: bool,
@@ -108,6 +111,7 @@ impl StoreShape for ChameleonShape {
                 _ => Mode::Normal,
             },
             log_batch_bytes: if chance.below(3) == 0 { 128 << chance.below(2) } else { 0 },
+            replay_log_bytes: (chance.below(4) == 0).then(|| 1024 << chance.below(4)),
             looks_later: chance.below(2) == 0,
             ordered: chance.below(4) == 0,
             keys,
@@ -132,6 +136,7 @@ impl StoreShape for ChameleonShape {
                 _ => Mode::Normal,
             },
             log_batch_bytes: 0,
+            replay_log_bytes: (number % 8 == 2).then_some(64 << 10),
             looks_later: number % 2 == 1,
             ordered: false,
             keys: 0,
@@ -245,6 +250,10 @@ impl StoreShape for ChameleonShape {
                     .get_protect(protect)
                     .dumps_max(dumps)
             });
+        let options = match self.replay_log_bytes {
+            Some(bytes) => options.chameleon(|options| options.replay_log_bytes_max(bytes)),
+            None => options,
+        };
         match self.capacity_bytes {
             Some(bytes) => options.capacity_bytes(bytes),
             None => options,
