@@ -25,7 +25,7 @@ pub struct ShapeArguments {
     /// Bytes of a MemTable
     #[arg(long, default_value_t = 8192, value_name = "BYTES", help_heading = "Store")]
     pub memtable_bytes: u32,
-    /// Bytes of records that a session gathers before they are made durable; 0 for none. Not of pmem-hash and dram-hash
+    /// Bytes of records that a session gathers before they are made durable; 0 for none. Not of pmem-hash
     #[arg(long, default_value_t = 4096, value_name = "BYTES", help_heading = "Store")]
     pub batch_bytes: u32,
 }
