@@ -204,6 +204,6 @@ fn the_full_size_is_that_of_the_goals() {
     let tuning = setups[0].tuning.expect("of ChameleonDB");
     assert_eq!((tuning.shards, tuning.memtable_bytes, tuning.batch_bytes), (512, 8192, 4096));
     let batches: Vec<_> = setups.iter().map(|it| it.tuning.map(|it| it.batch_bytes)).collect();
-    assert_eq!(batches, [4096, 4096, 0, 4096, 4096, 4096, 0, 0].map(Some));
+    assert_eq!(batches, [4096, 4096, 0, 4096, 4096, 4096, 0, 4096].map(Some));
     assert_eq!((setups[0].key_bytes, setups[0].value_bytes), (8, 8));
 }
