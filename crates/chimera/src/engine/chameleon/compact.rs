@@ -236,8 +236,8 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     /// Puts tables in force that have all that the bypass index and the levels above the last one have: `aid` takes the place
-    /// of the bypass index, or of what was made of the last table, and the levels are empty. With the MemTable locked it is emptied, because they have what
-    /// it had, too.
+    /// of the bypass index, or of what was made of the last table, and the levels are empty. With the MemTable locked it is
+    /// emptied, because they have what it had, too.
     pub(super) fn replace_bypass(
         &self,
         shard: u32,

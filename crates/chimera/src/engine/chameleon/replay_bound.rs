@@ -3,8 +3,8 @@
 //!
 //! A fourth of the bound is for the runs that sessions append to, which are shorter where there are many sessions; half of it
 //! for those that are full. What is over that is put into tables, from the oldest run on, by the session that takes another
-//! run, or by who has collected one, in turn: about two bytes for each byte of the run that was taken. So it gets less where a mode without a bound, or
-//! another bound, left more. The last fourth is for the runs that sessions fill until it is their turn.
+//! run, or by who has collected one, in turn: about two bytes for each byte of the run that was taken. So it gets less where
+//! a mode without a bound, or another bound, left more. The last fourth is for the runs that sessions fill until it is their turn.
 //!
 //! Records of a run are found by walking it. Where the MemTable of a shard leads to one of them, the MemTable is flushed; where
 //! a bypass index does that is ahead of the tables, it becomes a last table.
@@ -50,8 +50,8 @@ impl<P: Pmem> Chameleon<P> {
         }
     }
 
-    /// Does what is due after `bytes` of runs were taken, and holds room back if there is little left. What does not work is left to the next one: the write was done, and a
-    /// store without space for tables says so when one is needed. The caller has locked no shard.
+    /// Does what is due after `bytes` of runs were taken, and holds room back if there is little left. What does not work is
+    /// left to the next one: the write was done, and a store without space for tables says so when one is needed. The caller has locked no shard.
     #[cold]
     pub(super) fn bound_replay_by(&self, bytes: u64, number: u32) {
         if self.core.poison.check().is_err() {

@@ -17,9 +17,9 @@
 //! # Limits
 //! While a part of it is spent, sessions take no run of the pool: what is freed is held first. A delete fails with `PoolFull`
 //! only where the pool is too small to hold anything from the start, where a tombstone takes more than a fourth of a run of
-//! the log, or where what is held was spent: by a shard that had not been backed when the pool came to have little room. Nothing is lost then, reads go on,
-//! and a larger capacity helps. A file system that is full before the capacity is reached gives no warning, so nothing may
-//! be held by then.
+//! the log, or where a last table has reached the length of a segment of the pool. Nothing is lost then, and reads go on. A
+//! larger capacity helps, or more shards. A file system that is full before the capacity is reached gives no warning, so
+//! nothing may be held by then.
 
 use chimera_pmem::Pmem;
 
