@@ -148,6 +148,32 @@ fn a_get_looks_in_at_most_three_places() {
     assert!((5.0..=6.5).contains(&old), "{old} lines");
 }
 
+#[test]
+fn gets_of_many_keys_start_loading_what_each_get_reads() {
+    let db = with_tables();
+    let mut session = db.session();
+    let mut read = |numbers: std::ops::Range<u64>| {
+        let keys: Vec<_> = numbers.map(|number| key(number, 16)).collect();
+        let one_by_one = counted(&db, Operation::Other, || {
+            keys.iter().for_each(|key| assert!(session.get(key).unwrap().is_some()));
+        });
+        let together = counted(&db, Operation::Other, || {
+            assert!(session.multi_get(&keys).unwrap().iter().all(Option::is_some));
+        });
+        assert_untouched(&together.total());
+        [one_by_one, together].map(|counters| counters.total())
+    };
+    // The entry is in DRAM: the first 64 bytes of the record are loaded ahead, one line or two, and nothing else.
+    let [get, recent] = read(7_900..8_000);
+    assert_eq!(get.lines_read_prefetched, 0);
+    assert!((100..=200).contains(&recent.lines_read_prefetched), "{recent:?}");
+    assert_eq!(recent.lines_missed, get.lines_missed);
+    // A line of the last table besides. Keys may share one.
+    let [get, old] = read(0..100);
+    assert!(old.lines_read_prefetched >= recent.lines_read_prefetched + 80, "{old:?}");
+    assert!(old.lines_missed <= get.lines_missed, "{old:?} {get:?}");
+}
+
 /// Lines of persistent memory that 100 gets of such keys read, and tables above the last level.
 fn lines_read(upper_index: UpperIndex, numbers: std::ops::Range<u64>) -> (u64, u64) {
     let db = with_tables_and(upper_index);

@@ -140,6 +140,11 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         self.limits.check_value(value)
     }
 
+    #[inline]
+    fn prefetch_to_put(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
     #[inline(never)]
     fn put(&self, client: &mut ChameleonClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
@@ -147,15 +152,21 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     #[inline(never)]
     fn get(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
-        if client.sampler.is_turn() {
-            return self.get_timed(client, hash, key);
-        }
-        self.get_in_turn(client, hash, key)
+        self.get_or_time(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
         self.read_value(client, hash, key, true)
+    }
+
+    fn read_many<K: AsRef<[u8]>>(
+        &self,
+        client: &mut ChameleonClient,
+        keys: &[K],
+        take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.read_group(client, keys, take)
     }
 
     fn replace(

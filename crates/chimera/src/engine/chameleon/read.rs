@@ -15,8 +15,49 @@ use crate::types::error::{Error, Result};
 
 /// Attempts without a lock.
 const ATTEMPTS: u32 = 8;
+/// Keys of a `multi_get` whose misses overlap.
+const GROUP: usize = 16;
 
 impl<P: Pmem> Chameleon<P> {
+    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys overlap.
+    pub(super) fn read_group<K: AsRef<[u8]>>(
+        &self,
+        client: &mut ChameleonClient,
+        keys: &[K],
+        mut take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for (group_number, group) in keys.chunks(GROUP).enumerate() {
+            let mut hashes = [0; GROUP];
+            for (hash, key) in hashes.iter_mut().zip(group) {
+                *hash = self.core.hash.of(key.as_ref());
+                self.index.prefetch(*hash);
+            }
+            hashes[..group.len()].iter().for_each(|hash| self.index.prefetch_last(*hash));
+            for at in hashes[..group.len()].iter().filter_map(|hash| self.index.peek(*hash)) {
+                self.log.prefetch(at);
+            }
+            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
+                let found = self.get_or_time(client, *hash, key.as_ref())?;
+                take(group_number * GROUP + number, found.then_some(&client.shared.value));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`get_in_turn`](Self::get_in_turn). One in so many looks at the clock, for the Get-Protect Mode.
+    #[inline(always)]
+    pub(super) fn get_or_time(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool> {
+        if client.sampler.is_turn() {
+            return self.get_timed(client, hash, key);
+        }
+        self.get_in_turn(client, hash, key)
+    }
+
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
     /// there is none.
     #[inline]

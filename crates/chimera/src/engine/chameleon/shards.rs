@@ -154,6 +154,46 @@ impl<P: Pmem> Shards<P> {
         if self.has_bypass() { self.bypasses.give_back(aid) } else { self.aids.give_back_last(aid) }
     }
 
+    /// Starts loading where the entries of a hash are in DRAM, in both places at once: the MemTable and the bypass index. What
+    /// is made of tables instead of a bypass index is left out.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hash: u64) {
+        let number = self.number_of(hash);
+        self.memtable(number).prefetch(hash);
+        if self.has_bypass() {
+            self.bypasses.table(self.shard(number).aid()).prefetch(hash);
+        }
+    }
+
+    /// Starts loading where the entries of a hash are in the last table, unless DRAM has one. Proves nothing. Not
+    /// where there is no bypass index.
+    #[inline]
+    pub(super) fn prefetch_last(&self, hash: u64) {
+        let number = self.number_of(hash);
+        let Some(last) = self.shard(number).last().filter(|_| self.has_bypass()) else { return };
+        let has = |table: VolatileTable<'_>| {
+            !matches!(table.probe(hash, |_| Probe::Found(())), Probe::NotThis)
+        };
+        if has(self.memtable(number)) || has(self.bypass(number)) {
+            return;
+        }
+        let (pmem, slots) = (&self.pool.pmem, Shape::slots_of(last.bytes));
+        // None where its words did not belong together: then it would be of no use.
+        if let Some(table) = PersistentTable::from_parts(pmem, last.at, slots) {
+            table.prefetch(pmem, hash);
+        }
+    }
+
+    /// Where the record of a hash probably lies, to start loading it. Proves nothing: nothing is validated.
+    #[inline]
+    pub(super) fn peek(&self, hash: u64) -> Option<u64> {
+        let first = |found: Found| Probe::Found(found.offset);
+        match self.probe(self.number_of(hash), hash, first) {
+            Ok(Probe::Found(at)) => Some(at),
+            _ => None,
+        }
+    }
+
     /// Asks `probe` about the entries of a hash, the newest one of each key first. See [`Tables`] for the answers.
     ///
     /// # Errors
