@@ -155,7 +155,9 @@ fn gets_of_many_keys_start_loading_what_each_get_reads() {
     let mut read = |numbers: std::ops::Range<u64>| {
         let keys: Vec<_> = numbers.map(|number| key(number, 16)).collect();
         let one_by_one = counted(&db, Operation::Other, || {
-            keys.iter().for_each(|key| assert!(session.get(key).unwrap().is_some()));
+            for key in &keys {
+                assert!(session.get(key).unwrap().is_some());
+            }
         });
         let together = counted(&db, Operation::Other, || {
             assert!(session.multi_get(&keys).unwrap().iter().all(Option::is_some));
