@@ -260,15 +260,15 @@ impl<P: Pmem> Chameleon<P> {
     #[cold]
     pub(super) fn append_tombstone(
         &self,
-        appender: &Appender,
+        appender: &mut Appender,
         record: &NewRecord<'_>,
     ) -> Result<Appended> {
-        // A session's records are durable in their order.
-        self.log.sync_session(appender.number());
+        // A session's records are durable in their order, and damage that looks like an end takes the last ones alone.
+        self.log.certify(appender);
         let mut kept = self.kept(&self.space.tombstones);
         let appended = self.log.append(&mut kept, record)?;
         // What the session appends elsewhere comes after it.
-        self.log.certify(&kept);
+        self.log.certify(&mut kept);
         Ok(appended)
     }
 
@@ -279,7 +279,7 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Makes what was collected certain, so that the records it came from may go.
     pub(super) fn certify_copies(&self) {
-        self.log.certify(&self.kept(&self.space.copies));
+        self.log.certify(&mut self.kept(&self.space.copies));
     }
 
     /// Bytes of the runs that were taken for records that are collected, since this was asked last.

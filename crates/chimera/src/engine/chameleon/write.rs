@@ -204,7 +204,7 @@ impl<P: Pmem> Chameleon<P> {
         let record = NewRecord { hash: key.hash, version, key: key.bytes, value };
         let appended = match self.log.append(&mut client.appender, &record) {
             Err(Error::PoolFull { .. }) if value.is_none() => {
-                self.append_tombstone(&client.appender, &record)?
+                self.append_tombstone(&mut client.appender, &record)?
             }
             appended => appended?,
         };

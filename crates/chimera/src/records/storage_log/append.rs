@@ -36,6 +36,8 @@ pub(super) struct Filling {
     pub(super) end: u64,
     /// The run's use that its records name.
     pub(super) use_number: u32,
+    /// Up to here its header says that records are certain; 0 if nobody knows.
+    pub(super) certain: u64,
 }
 
 /// A record to append, of a key with this hash.
@@ -74,8 +76,8 @@ impl Appender {
     }
 
     /// Its run.
-    pub(super) fn filling(&self) -> Option<&Filling> {
-        self.run.as_ref()
+    pub(super) fn filling(&mut self) -> Option<&mut Filling> {
+        self.run.as_mut()
     }
 
     /// Bytes of records that it can append without another run.
@@ -217,7 +219,8 @@ impl<P: Pmem> StorageLog<P> {
         Ok(())
     }
 
-    /// Appends a record to a run of its own. The session goes on with the run that it has.
+    /// Appends a record to a run of its own. The session goes on with the run that it has. What it has there is certain then:
+    /// else damage could lose that, and not the newer record.
     #[cold]
     fn append_alone(&self, appender: &mut Appender, record: &NewRecord<'_>) -> Result<Appended> {
         let mut run = self.take_alone(record.span(), appender.is_keeper)?;
@@ -229,6 +232,9 @@ impl<P: Pmem> StorageLog<P> {
         self.pool.pmem.flush(self.pool.extent(appended.at, appended.bytes), sites::RECORD);
         self.pool.pmem.fence(sites::RECORD);
         self.seal(&run);
+        if let Some(before) = appender.run.as_mut().filter(|run| run.certain < run.tail) {
+            self.certify_run(before);
+        }
         self.pool.pmem.fence(sites::SEAL);
         Ok(appended)
     }

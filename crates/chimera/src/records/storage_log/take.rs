@@ -77,7 +77,7 @@ impl<P: Pmem> StorageLog<P> {
         let entry = Entry { run, header, sequence, tail, end, usage, flushed, share };
         let added = self.runs.add(&mut self.runs.lock(&*self.pool.environment), entry);
         match added {
-            Ok(slot) => Ok(Filling { slot, tail, end, use_number: sequence as u32 }),
+            Ok(slot) => Ok(Filling { slot, tail, end, use_number: sequence as u32, certain: tail }),
             Err((run, error)) => {
                 self.pool.free_run(run)?;
                 Err(error)
@@ -104,7 +104,8 @@ impl<P: Pmem> StorageLog<P> {
             return None;
         }
         table.with_room.remove(&found);
-        if table.entry(slot).usage == Use::Sealed {
+        let is_sealed = table.entry(slot).usage == Use::Sealed;
+        if is_sealed {
             let sequence = self.runs.next_sequence();
             let entry = table.entry(slot);
             entry.sequence = sequence;
@@ -115,7 +116,8 @@ impl<P: Pmem> StorageLog<P> {
         }
         self.runs.set_use(&mut table, slot, Use::Open);
         let Entry { tail, end, sequence, .. } = *table.entry(slot);
-        Some(Filling { slot, tail, end, use_number: sequence as u32 })
+        let certain = if is_sealed { tail } else { 0 };
+        Some(Filling { slot, tail, end, use_number: sequence as u32, certain })
     }
 
     /// A session that ends leaves its run, in which nothing is pending, to others; one without room is sealed.
@@ -140,14 +142,20 @@ impl<P: Pmem> StorageLog<P> {
     /// Durable on return, and all that the session has appended.
     ///
     /// # Cost
-    /// What is pending; 1 line, 1 fence.
-    pub(crate) fn certify(&self, appender: &Appender) {
-        let Some(run) = appender.filling() else { return };
+    /// What is pending; 1 line, 1 fence, unless it is certain already.
+    pub(crate) fn certify(&self, appender: &mut Appender) {
         self.sync_session(appender.number());
+        let Some(run) = appender.filling().filter(|run| run.certain < run.tail) else { return };
+        self.certify_run(run);
+        self.pool.pmem.fence(sites::CERTIFY);
+    }
+
+    /// As [`certify`](Self::certify), where nothing is pending. The next fence makes that durable.
+    pub(super) fn certify_run(&self, run: &mut Filling) {
+        run.certain = run.tail;
         let mut table = self.runs.lock(&*self.pool.environment);
         let header = table.entry(run.slot).header;
         header.certify(&self.pool, run.tail - header.0, sites::CERTIFY);
-        self.pool.pmem.fence(sites::CERTIFY);
     }
 
     /// Offers a run that no session appends to, if it has enough room.

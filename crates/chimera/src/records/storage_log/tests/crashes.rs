@@ -202,7 +202,7 @@ impl Engine {
                 self.note_durable(session);
             }
             Certify(session) => {
-                self.log.certify(&self.sessions[session]);
+                self.log.certify(&mut self.sessions[session]);
                 self.note_durable(session);
             }
             End(session) => {

@@ -82,11 +82,11 @@ fn damage_of_what_is_certified_is_an_error_also_at_the_end() {
             let pool = new_pool();
             let log = new_log(&pool, batch);
             let mut session = log.begin();
-            log.certify(&session);
+            log.certify(&mut session);
             let places = [1, 2, 3].map(|version| {
                 let place = append(&log, &mut session, &record(version, 40)).unwrap();
                 if version == 2 {
-                    log.certify(&session);
+                    log.certify(&mut session);
                 }
                 place
             });
@@ -100,10 +100,31 @@ fn damage_of_what_is_certified_is_an_error_also_at_the_end() {
             let mut session = log.begin();
             let append = |version| append(&log, &mut session, &record(version, 40)).unwrap();
             let places = [1, 2, 3].map(append);
-            log.certify(&session);
+            log.certify(&mut session);
             flip(&pool, places[2].at + 8 * word, 7 * word);
             assert!(is_corrupted(recover(&pool, batch, false)), "word {word}");
         }
+    }
+}
+
+/// A record alone is newer than what its session has in its run: damage must not take the older one and leave the newer.
+#[test]
+fn what_comes_before_a_record_alone_is_certain() {
+    for batch in BATCHES {
+        let pool = new_pool();
+        let log = new_log(&pool, batch);
+        let mut session = log.begin();
+        let bytes_alone = log.room_in(RUN_BLOCKS) as usize - 32;
+        let before = append(&log, &mut session, &record(1, 40)).unwrap();
+        append(&log, &mut session, &record(2, bytes_alone)).unwrap();
+        let behind = append(&log, &mut session, &record(3, 40)).unwrap();
+        log.sync_all();
+        // One damaged line that has parts of both.
+        flip(&pool, before.at + 24, 3);
+        flip(&pool, behind.at + 24, 3);
+        assert!(is_corrupted(recover(&pool, batch, false)), "batches of {batch}");
+        flip(&pool, before.at + 24, 3);
+        assert_eq!(recover(&pool, batch, false).unwrap().1.len(), 2, "the last one may be cut off");
     }
 }
 
