@@ -43,7 +43,7 @@ impl Site {
     }
 
     /// Attribute: its flushes may find a line clean, because it cannot be told whether somebody has flushed
-    /// the line since it was stored to.
+    /// the line since it was stored to. For the same reason its fences may have nothing to wait for.
     pub const fn may_be_clean(self) -> Self {
         self.with(MAY_BE_CLEAN)
     }

@@ -145,6 +145,7 @@ fn sites_say_what_the_rules_need_to_know() {
     let clean = [flush(0, 0), fence(0)];
     assert_eq!(lint_at(SITE, &clean), ["A4"]);
     assert_eq!(lint_at(SITE.may_be_clean(), &clean), [""; 0]);
+    assert_eq!(lint_at(SITE.may_be_clean(), &clean[1..]), [""; 0]);
 }
 
 const KILLED: Event = Event::Mark(Mark::Killed);

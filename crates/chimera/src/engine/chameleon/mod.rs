@@ -106,8 +106,9 @@ mod sites {
         TABLES = "chameleon.tables";
         /// The copy of the manifest that names a level for the first time.
         LEVEL = "chameleon.level";
-        /// That all records of runs are in tables, before the write returns that had it done.
-        MARKS = "chameleon.marks";
+        /// That all records of runs are in tables, before the write returns that had it done. Another session may have put the
+        /// last of them into a table.
+        MARKS = "chameleon.marks", may_be_clean;
     }
 }
 
