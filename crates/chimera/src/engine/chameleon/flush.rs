@@ -111,16 +111,32 @@ impl<P: Pmem> Chameleon<P> {
         work.superseded.drain(..).for_each(|slot| self.drop_slot(slot));
     }
 
-    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index, which has room.
+    /// Enters the MemTable of a shard, which the caller has locked, into its bypass index, which has room. A probe comes to a
+    /// newer entry of a key before it comes to an older one, also where damage hides that both are of one key: else what the
+    /// key had before would be its value.
     pub(super) fn absorb(&self, shard: u32, work: &mut Work) {
         let bypass = self.index.bypass(shard);
+        let with_room = "the bypass index has room";
         for new in self.index.memtable(shard).iter() {
+            let mut unclear = None;
             let upserted = bypass.upsert(new, u32::MAX, |old| {
                 let old = Slot { hash: new.hash, location: old.location };
-                if self.is_same_key(new, old) { Resolve::KeepNew } else { Resolve::OtherKey }
+                if self.is_same_key(new, old) {
+                    Resolve::KeepNew
+                } else if self.are_whole([new, old]) {
+                    Resolve::OtherKey
+                } else {
+                    unclear = Some(old);
+                    Resolve::KeepOld
+                }
             });
-            if let Upserted::Replaced(location) = upserted.expect("the bypass index has room") {
+            if let Upserted::Replaced(location) = upserted.expect(with_room) {
                 self.superseded(work, Slot { hash: new.hash, location });
+            }
+            if let Some(old) = unclear {
+                // In this order: it is there all the time.
+                bypass.insert(old, u32::MAX).expect(with_room);
+                bypass.replace(new.hash, old.location, new.location);
             }
         }
     }

@@ -201,6 +201,14 @@ impl<P: Pmem> Chameleon<P> {
         if self.is_whole(found, slot.hash) { Ok(()) } else { Err(damaged()) }
     }
 
+    /// Whether the records of slots are there, and sound but for their values.
+    #[cold]
+    pub(super) fn are_whole(&self, slots: [Slot; 2]) -> bool {
+        let is_whole =
+            |slot: Slot| slot.found().is_some_and(|found| self.is_whole(found, slot.hash));
+        slots.into_iter().all(is_whole)
+    }
+
     /// Whether the record of an entry is there, and sound but for its value.
     fn is_whole(&self, found: Found, hash: u64) -> bool {
         let mut key = Vec::new();

@@ -121,9 +121,11 @@ impl Image {
         self.entries
     }
 
-    /// Every entry, in the order of the slots.
+    /// Every entry, in the order of the slots, from an empty one on: those of one hash as a probe comes to them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..self.slots).map(|number| self.slot(number)).filter(|slot| !slot.is_empty())
+        let first = (0..self.slots).find(|number| self.slot(*number).is_empty()).unwrap_or(0);
+        let numbers = (first..self.slots).chain(0..first);
+        numbers.map(|number| self.slot(number)).filter(|slot| !slot.is_empty())
     }
 
     /// Bytes of the table in persistent memory.

@@ -155,8 +155,9 @@ impl PersistentTable {
         }
     }
 
-    /// Hands every entry to `visit`, in the order of the slots, and verifies the table: header, checksum, number of
-    /// entries, the check of each slot. `visit` sees at most as many entries as the header says.
+    /// Hands every entry to `visit`, in the order of the slots, those in front of the first empty one at the end: entries of
+    /// one hash as a probe comes to them. Verifies the table: header, checksum, number of entries, the check of each slot.
+    /// `visit` sees at most as many entries as the header says.
     ///
     /// # Errors
     /// `Corrupted` for damage, `visit` having seen some of the entries: what it has made of them is to be thrown away. An
@@ -170,16 +171,26 @@ impl PersistentTable {
         mut visit: impl FnMut(Slot) -> Result<()>,
     ) -> Result<()> {
         let (header, mut entries) = (self.header(pmem)?, 0);
+        let (mut first, mut is_behind_empty) = (Vec::new(), false);
         let checksum = self.scan(pmem, |number, slot| {
             if slot.is_empty() {
+                is_behind_empty = true;
                 return Ok(());
             }
             if slot.found().is_none() {
                 unsound(pmem, slot, self.offset(number))?;
             }
             entries += 1;
-            if entries > header.entries { Err(self.damaged()) } else { visit(slot) }
+            if entries > header.entries {
+                return Err(self.damaged());
+            }
+            if is_behind_empty {
+                return visit(slot);
+            }
+            first.push(slot);
+            Ok(())
         })?;
+        first.into_iter().try_for_each(&mut visit)?;
         let is_whole = header.checksum == checksum && header.entries == entries;
         if is_whole || pmem.skips(steps::TABLE_CHECK) { Ok(()) } else { Err(self.damaged()) }
     }

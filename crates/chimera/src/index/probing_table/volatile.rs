@@ -225,9 +225,11 @@ impl<'t> VolatileTable<'t> {
         self.len() >= entries_max
     }
 
-    /// Every entry, in the order of the slots.
+    /// Every entry, in the order of the slots, from an empty one on: those of one hash as a probe comes to them.
     pub(crate) fn iter(self) -> impl Iterator<Item = Slot> + 't {
-        (0..self.slots).map(move |number| self.load(number)).filter(|slot| slot.location != 0)
+        let first = (0..self.slots).find(|number| self.load(*number).location == 0).unwrap_or(0);
+        let numbers = (first..self.slots).chain(0..first);
+        numbers.map(move |number| self.load(number)).filter(|slot| slot.location != 0)
     }
 
     /// Hands the entries whose hashes have their lower half in this range to `visit`.

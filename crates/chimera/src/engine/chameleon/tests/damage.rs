@@ -1,5 +1,6 @@
 //! Damage of records that tables still lead to.
 
+use super::super::space::Spend;
 use super::*;
 use crate::types::error::Error;
 
@@ -53,4 +54,37 @@ fn a_damaged_tombstone_does_not_bring_back_what_it_has_deleted() {
         assert!(matches!(got, Err(Error::Corrupted { .. })), "{got:?} after {key}");
     }
     assert!(refused > 0, "the shard takes no puts once its tables cannot be put together");
+}
+
+/// What a key had before is in the bypass index when its damaged record comes there.
+#[test]
+fn an_older_record_does_not_answer_for_a_damaged_one() {
+    for word in 0..4 {
+        let mut store = Store::new(&normal());
+        let flush_all = |store: &Store| {
+            for shard in 0..store.engine.index.shape.shards() {
+                store.engine.flush(shard, &mut store.engine.lock_work(shard)).expect("room");
+            }
+        };
+        for key in 0..10 {
+            store.put(key, key).expect("room");
+        }
+        flush_all(&store);
+        store.put(3, 33).expect("room");
+        let hash = store.engine.core.hash.of(&3_u64.to_le_bytes());
+        let memtable = store.engine.index.memtable(store.engine.index.number_of(hash));
+        let found = memtable.iter().find(|slot| slot.hash == hash).and_then(Slot::found);
+        let at = found.expect("the newest entry").offset + word * 8;
+        let pmem = &store.engine.core.pool.pmem;
+        pmem.store_u64(at, !pmem.load_u64(at), sites::MARKS);
+        let is_refused = |store: &mut Store| matches!(store.get(3), Err(Error::Corrupted { .. }));
+        assert!(is_refused(&mut store), "word {word}: as a MemTable has it");
+        flush_all(&store);
+        assert!(is_refused(&mut store), "word {word}: as a bypass index has it");
+        for shard in 0..store.engine.index.shape.shards() {
+            let _refused = store.engine.fold(shard, Spend::Nothing);
+        }
+        assert!(is_refused(&mut store), "word {word}: as a last table may have it");
+        assert_eq!(store.get(4).expect("sound"), Some(4));
+    }
 }

@@ -201,3 +201,26 @@ fn an_image_keeps_its_buffer() {
     assert_eq!((image.len(), image.iter().count(), image.buffer_bytes()), (0, 0, bytes));
     assert!(std::panic::catch_unwind(|| Image::new().begin(24)).is_err());
 }
+
+/// Also where their chain goes on at the first slot.
+#[test]
+fn entries_of_one_hash_are_listed_in_the_order_of_the_probe() {
+    for home in 0..16 {
+        let hash = hash_at(home, 0);
+        let slots: Vec<_> = (0..5).map(|version| slot_of(hash, 1, version, false)).collect();
+        let tables = Tables::new(16, false);
+        let volatile = tables.table(tables.take().unwrap());
+        slots.iter().for_each(|slot| volatile.insert(*slot, u32::MAX).unwrap());
+        let mut image = Image::new();
+        assert!(image.fill(16, slots.iter().copied()));
+        let pool = pool();
+        let (persistent, mut listed) = (written(&pool, 16, &slots), Vec::new());
+        let listing = persistent.for_each(&pool.pmem, |slot| {
+            listed.push(slot);
+            Ok(())
+        });
+        listing.unwrap();
+        let all = [volatile.iter().collect(), image.iter().collect(), listed];
+        assert!(all.iter().all(|listed: &Vec<_>| *listed == slots), "home {home}: {all:?}");
+    }
+}
