@@ -210,7 +210,9 @@ fn entries_of_one_hash_are_listed_in_the_order_of_the_probe() {
         let slots: Vec<_> = (0..5).map(|version| slot_of(hash, 1, version, false)).collect();
         let tables = Tables::new(16, false);
         let volatile = tables.table(tables.take().unwrap());
-        slots.iter().for_each(|slot| volatile.insert(*slot, u32::MAX).unwrap());
+        for slot in &slots {
+            volatile.insert(*slot, u32::MAX).unwrap();
+        }
         let mut image = Image::new();
         assert!(image.fill(16, slots.iter().copied()));
         let pool = pool();
