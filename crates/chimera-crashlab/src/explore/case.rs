@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use chimera::EngineKind;
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
@@ -147,10 +148,17 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The case in `cases/` that noticed a mutation once, if there is one.
-    pub(crate) fn kept(mutation: Mutation) -> Option<Self> {
-        let name = format!("{mutation}.json").replace(' ', "-");
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(name);
-        serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+    /// The cases in `cases/` that noticed a mutation once: that of this engine, and one that may be of another.
+    pub(crate) fn kept(mutation: Mutation, engine: EngineKind) -> impl Iterator<Item = Self> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+        let names = Self::kept_names(mutation, engine).into_iter();
+        let texts = names.filter_map(move |name| fs::read_to_string(directory.join(name)).ok());
+        texts.filter_map(|text| serde_json::from_str(&text).ok())
+    }
+
+    /// What a case of a mutation may be called. Engines have sites in common.
+    pub(crate) fn kept_names(mutation: Mutation, engine: EngineKind) -> [String; 2] {
+        let name = mutation.to_string().replace(' ', "-");
+        [format!("{name}-{engine}.json"), format!("{name}.json")]
     }
 }

@@ -35,8 +35,8 @@ fn every_step_that_a_case_makes_wrong_is_one_of_its_engine() {
         if !chimera::sites(shape.kind()).iter().any(is_it) {
             let _ = writeln!(wrong, "{path}: {:?} has no such step as {mutation}", shape.kind());
         }
-        let name = format!("{mutation}.json").replace(' ', "-");
-        if !Path::new(&path).ends_with(&name) {
+        let names = Case::kept_names(mutation, shape.kind());
+        if !names.iter().any(|name| Path::new(&path).ends_with(name)) {
             let _ = writeln!(wrong, "{path}: the case of {mutation} has another name");
         }
     }

@@ -123,7 +123,9 @@ fn a4_nothing_is_flushed_or_fenced_in_vain() {
 fn lint_at(at: Site, events: &[Event]) -> Vec<&'static str> {
     let mut events = events.to_vec();
     for event in &mut events {
-        if let Event::Store { site, .. } | Event::Flush { site, .. } = event {
+        if let Event::Store { site, .. } | Event::Flush { site, .. } | Event::Fence { site, .. } =
+            event
+        {
             *site = at;
         }
     }

@@ -122,10 +122,9 @@ impl Matrix<'_> {
 
     /// What the case shows that noticed a mutation of this engine once.
     fn by_kept_case(&self, mutation: Mutation) -> Option<String> {
-        let case = Case::kept(mutation)?;
-        let is_of_engine =
-            matches!(&case.shape, Shape::Engine(shape) if shape.kind() == self.engine);
-        let violation = replay(&case).filter(|_| is_of_engine)?;
+        let is_of_engine = |case: &Case| matches!(&case.shape, Shape::Engine(shape) if shape.kind() == self.engine);
+        let mut cases = Case::kept(mutation, self.engine).filter(is_of_engine);
+        let violation = cases.find_map(|case| replay(&case))?;
         Some(format!("a kept case: {}", violation.what))
     }
 
