@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chimera::pmem::environment::{File, FileProvider, OpenMode};
 use chimera::pmem::{Environment, Medium, Pmem};
-use chimera::{Db, Error, Result};
+use chimera::{Db, EngineKind, Error, Options, Result};
 use chimera_crashlab::rig::{Rig, STORE, Simulated};
 
 use crate::tools::{SMALL, assert_sound, contents, fill, key, small, value};
@@ -41,6 +41,29 @@ fn an_interrupted_creation_is_done_again() {
     });
     assert!(count > 40, "only {count} crashes: the superblock was made");
     drop(db);
+}
+
+/// The words of a new manifest are zeroed durably before the store relies on them: a file has zeros there anyway.
+#[test]
+fn a_manifest_on_a_device_that_was_in_use_begins_without_tables() {
+    let options = Options::new()
+        .engine(EngineKind::Chameleon)
+        .segment_bytes(SMALL.segment_bytes)
+        .chameleon(|it| it.shards(2).memtable_bytes(256).levels(2).ratio(2).log_run_bytes(512));
+    for word in [u64::MAX, 0x0123_4567_89ab_cdef] {
+        let rig = device(word);
+        let db = rig.open(&quiet(&options)).expect("a blank device");
+        db.put(b"key", b"value").expect("room");
+        let count = rig.crashes(|crash| {
+            let db = recovered(crash, &options);
+            let found = db.get(b"key").expect("sound");
+            assert!(found.is_none_or(|value| value == b"value"));
+            db.put(b"other", b"value").expect("room");
+            assert_eq!(db.get(b"other").expect("sound").as_deref(), Some(&b"value"[..]));
+            assert_sound(&db);
+        });
+        assert!(count > 40, "only {count} crashes: the manifest was made");
+    }
 }
 
 fn destroy(rig: &Rig) -> Result<()> {

@@ -7,6 +7,7 @@ use super::Chameleon;
 use super::counts::Cause;
 use super::flush::owner;
 use super::options::Compaction;
+use super::shape::LAST_LOAD_PERCENT;
 use super::shard::{Locked, Shard, Work, Writing};
 use super::space::{LastRoom, Spend};
 use crate::index::Probe;
@@ -185,7 +186,7 @@ impl<P: Pmem> Chameleon<P> {
         let too_many = || crate::types::error::Error::PoolFull {
             reason: "a shard has more keys than a table can have: use more shards".to_owned(),
         };
-        let slots = slots_for(entries, 100).ok_or_else(too_many)?;
+        let slots = slots_for(entries, LAST_LOAD_PERCENT).ok_or_else(too_many)?;
         let (old, mut room) = (tables.last, Ok(None));
         let slots_for_last = |entries: u32| match self.room_for_last(entries, old, spend) {
             Ok(found) => {

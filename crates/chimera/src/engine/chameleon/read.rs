@@ -97,6 +97,7 @@ impl<P: Pmem> Chameleon<P> {
         sum: bool,
     ) -> Result<bool> {
         let _booked = self.core.book(Operation::Get, client.shared.number);
+        self.index.prefetch(hash);
         let number = self.index.number_of(hash);
         let shard = self.index.shard(number);
         for attempt in 0..ATTEMPTS {

@@ -46,6 +46,7 @@ impl<P: Pmem> Chameleon<P> {
         self.core.poison.check()?;
         let booked = self.core.book(Operation::Insert, client.shared.number);
         let key = Key { hash: self.core.hash.of(key), bytes: key };
+        self.index.prefetch(key.hash);
         let is_new = self.or_with_room(client, |client: &mut ChameleonClient| {
             let shard = self.index.number_of(key.hash);
             let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;

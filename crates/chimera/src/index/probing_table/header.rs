@@ -21,8 +21,8 @@ pub(super) const SLOT_BYTES: u64 = 16;
 /// Bytes of slots that are summed at a time.
 pub(super) const CHUNK_BYTES: usize = 4096;
 
-/// First word: "CHIMTBL1" in ASCII, little-endian.
-const MAGIC: u64 = u64::from_le_bytes(*b"CHIMTBL1");
+/// First word: "CHIMTBL2" in ASCII, little-endian.
+const MAGIC: u64 = u64::from_le_bytes(*b"CHIMTBL2");
 /// Words that the check covers.
 const CHECKED_WORDS: usize = 4;
 

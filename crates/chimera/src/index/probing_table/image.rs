@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 use super::header::{Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count};
 use super::persistent::PersistentTable;
 use super::slot::Slot;
-use super::{chain, home};
+use super::{chain, distance, home};
 use crate::types::error::Result;
 
 /// Words of a header.
@@ -85,12 +85,10 @@ impl Image {
         new: Slot,
         mut is_same: impl FnMut(Slot) -> Result<bool>,
     ) -> Result<Placed> {
-        for number in chain(new.hash, self.slots) {
+        for (step, number) in (0..).zip(chain(new.hash, self.slots)) {
             let slot = self.slot(number);
-            if slot.is_empty() {
-                self.words_of(number).copy_from_slice(&new.to_media());
-                self.entries += 1;
-                return Ok(Placed::Entered);
+            if self.is_behind(number, slot, step) {
+                return Ok(self.insert_at(number, new));
             }
             if slot.hash == new.hash && is_same(slot)? {
                 return Ok(Placed::Superseded);
@@ -99,10 +97,37 @@ impl Image {
         Ok(Placed::Full)
     }
 
+    /// Whether no entry of a hash lies in this slot or behind it, `step` slots behind the home of that hash.
+    #[inline(always)]
+    fn is_behind(&self, number: u32, slot: Slot, step: u32) -> bool {
+        slot.is_empty() || distance(number, slot.hash, self.slots) < step
+    }
+
+    /// Puts a slot here. What lies here and behind it, up to the first empty slot, goes one slot further.
+    fn insert_at(&mut self, number: u32, new: Slot) -> Placed {
+        if self.entries == self.slots {
+            return Placed::Full;
+        }
+        self.entries += 1;
+        let mut carried = new;
+        for number in (number..self.slots).chain(0..number) {
+            let before = self.slot(number);
+            self.words_of(number).copy_from_slice(&carried.to_media());
+            if before.is_empty() {
+                break;
+            }
+            carried = before;
+        }
+        Placed::Entered
+    }
+
     /// The first entry of a hash.
     pub(super) fn first(&self, hash: u64) -> Option<Slot> {
-        let slots = chain(hash, self.slots).map(|number| self.slot(number));
-        slots.take_while(|slot| !slot.is_empty()).find(|slot| slot.hash == hash)
+        let slots = chain(hash, self.slots).map(|number| (number, self.slot(number)));
+        let mut of_chain = (0..).zip(slots);
+        let ends = |step, (number, slot)| self.is_behind(number, slot, step) || slot.hash == hash;
+        let (_, (_, slot)) = of_chain.find(|(step, at)| ends(*step, *at))?;
+        (!slot.is_empty() && slot.hash == hash).then_some(slot)
     }
 
     /// Starts loading the slots where the entries of a hash are.

@@ -10,9 +10,14 @@
 //! table   [slot] [slot] ..      16 bytes each, any number of them
 //! slot    [hash: 8] [location: 8]
 //! ```
-//! An entry lies in the first slot, from its *home* on, that was empty when it was entered; behind the last slot comes
-//! the first one. The home follows from the lower half of the hash ([`home`]). The upper bits are left to the owner, to
-//! choose between its shards. No entry is ever removed, so the entries of a hash end where the first empty slot is.
+//! An entry lies in its *home* or behind it; behind the last slot comes the first one. The home follows from the lower half
+//! of the hash ([`home`]). The upper bits are left to the owner, to choose between its shards. No entry is ever removed, so
+//! the entries of a hash end where the first empty slot is.
+//!
+//! In DRAM an entry stays in the first slot that was empty when it was entered, because readers look on meanwhile. A table in
+//! persistent memory is made in one piece, so its entries are in the *order of their homes* (ordered hash tables, Amble and
+//! Knuth 1974): the entries of a hash also end where an entry lies whose home is behind that of the hash. In the paper a probe
+//! goes on to an empty slot; there a key that is not in the table costs three times as much.
 //!
 //! # Rooms
 //! - `slot`: the words of a slot, and the check that binds them.
@@ -25,14 +30,15 @@
 //! 1. A probe comes to every entry that was there when it began, and ends after as many slots as the table has, whatever
 //!    they hold.
 //! 2. Nothing that is handed to a closure was damaged by a flipped bit: the check of its slot was verified. In persistent
-//!    memory those of all slots on the way were, so "there is none" is not said where a damaged slot may be the entry.
-//!    Memory that was zeroed is damage as well. Damage that its check misses (1 of 2^14) leads to a record with another
-//!    key, or to none: the owner verifies the key where the record lies.
+//!    memory those of all slots on the way were, so "there is none" is not said where a damaged slot may be the entry, or
+//!    end its chain. Memory that was zeroed is damage as well. Damage that its check misses (1 of 2^14) leads to a record
+//!    with another key, or to none: the owner verifies the key where the record lies. Or a chain ends too early: whoever
+//!    reads the whole table finds that, by its checksum.
 //! 3. What is found is as old as the table. The owner verifies afterwards that the table was still in force.
 //!
 //! # Cost
-//! With 3 of 4 slots in use a probe that finds its entry looks at 2.5 slots on average, one that does not at 8.5. Both
-//! words of a slot are in one line of the cache, of which 4 slots share one.
+//! With 3 of 4 slots in use a probe looks at 2.5 slots on average. One that finds nothing looks at 8.5 in DRAM, where there is
+//! no order. Both words of a slot are in one line of the cache, of which 4 slots share one.
 
 mod header;
 mod image;
@@ -91,6 +97,13 @@ pub(crate) fn home(hash: u64, slots: u32) -> u32 {
 fn chain(hash: u64, slots: u32) -> impl Iterator<Item = u32> {
     let first = home(hash, slots);
     (first..first + slots).map(move |number| if number < slots { number } else { number - slots })
+}
+
+/// Slots between an entry of a hash, which lies in this slot, and its home.
+#[inline(always)]
+fn distance(number: u32, hash: u64, slots: u32) -> u32 {
+    let home = home(hash, slots);
+    if number >= home { number - home } else { number + (slots - home) }
 }
 
 /// Whether no chain of an entry in the range goes on behind an empty slot, `step` slots behind the home of the first one.

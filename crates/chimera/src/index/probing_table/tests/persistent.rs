@@ -193,7 +193,7 @@ fn lay_out(pool: &Pool<Hardware>, slots: &[Slot]) -> PersistentTable {
 #[test]
 fn an_entry_that_no_probe_comes_to_is_noticed() {
     let pool = pool();
-    // Every pair of a home and a place, with each slot empty in turn, or none.
+    // Every pair of a home and a place, with each slot empty in turn, or none, in a table whose other entries are at home.
     for home in 0..16_usize {
         for at in 0..16_usize {
             for empty in 0..=16_usize {
@@ -208,10 +208,42 @@ fn an_entry_that_no_probe_comes_to_is_noticed() {
                 slots[at] = slot_of(hash_at(home as u64, 100), 100, 0, false);
                 let table = lay_out(&pool, &slots);
                 let distance = |slot: usize| (slot + 16 - home) % 16;
-                let is_reached = empty == 16 || distance(empty) > distance(at);
+                // All others are at home, so nothing passes two of them.
+                let is_reached = distance(at) == 0 || distance(at) == 1 && empty != home;
                 assert_eq!(table.verify(&pool.pmem).is_ok(), is_reached, "{home}, {at}, {empty}");
                 let found = in_persistent(&pool, table, hash_at(home as u64, 100)).unwrap();
                 assert_eq!(found.len(), usize::from(is_reached));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_probe_ends_where_entries_have_later_homes() {
+    let pool = pool();
+    // Three of home 3, and one of each other home but 4 and 5: no slot is empty.
+    let homes = [0, 1, 2, 3, 3, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    let slots: Vec<_> = (0..)
+        .zip(homes)
+        .map(|(key, home)| slot_of(hash_at(home, 2 * key), key, 0, false))
+        .collect();
+    // Whatever the order in which they come.
+    for turn in 0..16 {
+        let mut entered = slots.clone();
+        entered.rotate_left(turn);
+        entered.swap(3, 9);
+        let table = written(&pool, 16, &entered);
+        table.verify(&pool.pmem).unwrap();
+        for (home, last) in [(2, 3), (3, 6), (4, 6), (5, 6), (6, 7), (15, 0)] {
+            for damaged in 0..16 {
+                let at = AT + HEADER_BYTES + 16 * damaged;
+                let word = pool.pmem.load_u64(at);
+                pool.pmem.store_u64(at, word ^ 1 << 40, SITE);
+                let passed =
+                    (0..=(last + 16 - home) % 16).any(|step| (home + step) % 16 == damaged);
+                let missing = in_persistent(&pool, table, hash_at(home, 100));
+                assert_eq!(is_corrupted(missing), passed, "home {home}, slot {damaged}");
+                pool.pmem.store_u64(at, word, SITE);
             }
         }
     }
