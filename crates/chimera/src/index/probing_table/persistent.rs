@@ -116,8 +116,7 @@ impl PersistentTable {
             if step == 0 || in_line == 0 {
                 self.load_line(pmem, number, &mut line);
             }
-            let words = line.as_chunks::<8>().0.as_chunks::<2>().0[in_line];
-            let slot = Slot::from_media(words.map(u64::from_le_bytes));
+            let slot = Slot::from_bytes(&line.as_chunks().0[in_line]);
             if slot.is_empty() {
                 break;
             }
@@ -267,8 +266,8 @@ impl PersistentTable {
             let from = self.place.part(at, length).expect("a part of the table");
             let chunk = &mut buffer[..length as usize];
             checksum = checksum.with(pmem.read_sum(from, chunk));
-            for words in chunk.as_chunks::<8>().0.as_chunks::<2>().0 {
-                visit(number, Slot::from_media(words.map(u64::from_le_bytes)))?;
+            for bytes in chunk.as_chunks().0 {
+                visit(number, Slot::from_bytes(bytes))?;
                 number += 1;
             }
             at += length;

@@ -74,6 +74,13 @@ impl Slot {
         Self { hash, location: !word }
     }
 
+    /// The slot of its bytes on media.
+    #[inline(always)]
+    pub(super) fn from_bytes(bytes: &[u8; 16]) -> Self {
+        let (words, _) = bytes.as_chunks();
+        Self::from_media([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])])
+    }
+
     /// Whether it has no entry.
     #[inline(always)]
     pub(crate) fn is_empty(self) -> bool {

@@ -25,6 +25,8 @@ use crate::sync::{Arena, ArenaRange, Mutex, lock};
 const PER_LINE: u32 = 4;
 /// Numbers of entries in the first chunk of memory.
 const FIRST_TABLES: usize = 16;
+/// Lines of small tables that lie on the heap, so that a small store reserves no range of addresses.
+const FIRST_LINES: usize = 256;
 
 /// A slot that many threads use.
 #[derive(Debug)]
@@ -112,7 +114,8 @@ impl Tables {
         let is_valid = 0 < slots && slots <= SLOTS_MAX && slots.is_multiple_of(PER_LINE);
         assert!(is_valid, "a table cannot have {slots} slots");
         // All tables begin at a multiple of the first part, so each lies in one part.
-        let first = (slots / PER_LINE) as usize;
+        let table = (slots / PER_LINE) as usize;
+        let first = table * (FIRST_LINES / table).max(1);
         Self {
             lines: Arena::new(first, huge_pages),
             heads: Arena::new(FIRST_TABLES, false),
