@@ -43,7 +43,7 @@ fn an_interrupted_creation_is_done_again() {
     drop(db);
 }
 
-/// The words of a new manifest are zeroed durably before the store relies on them: a file has zeros there anyway.
+/// Whatever the device held before, also when it is cut off while the manifest is made.
 #[test]
 fn a_manifest_on_a_device_that_was_in_use_begins_without_tables() {
     let options = Options::new()

@@ -186,7 +186,9 @@ impl<P: Pmem> Chameleon<P> {
         let too_many = || crate::types::error::Error::PoolFull {
             reason: "a shard has more keys than a table can have: use more shards".to_owned(),
         };
-        let slots = slots_for(entries, LAST_LOAD_PERCENT).ok_or_else(too_many)?;
+        // As long as no entry is superseded. Where a table could not be that long, as many as fit.
+        let usual = slots_for(entries, LAST_LOAD_PERCENT);
+        let slots = usual.or_else(|| slots_for(entries, 100)).ok_or_else(too_many)?;
         let (old, mut room) = (tables.last, Ok(None));
         let slots_for_last = |entries: u32| match self.room_for_last(entries, old, spend) {
             Ok(found) => {

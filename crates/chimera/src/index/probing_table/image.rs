@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 use super::header::{Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count};
 use super::persistent::PersistentTable;
 use super::slot::Slot;
-use super::{chain, distance, home};
+use super::{begins_chain, chain, distance, home};
 use crate::types::error::Result;
 
 /// Words of a header.
@@ -146,9 +146,10 @@ impl Image {
         self.entries
     }
 
-    /// Every entry, in the order of the slots, from an empty one on: those of one hash as a probe comes to them.
+    /// Every entry, in the order of the slots, from one on where no chain goes on: those of one hash as a probe comes to them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
-        let first = (0..self.slots).find(|number| self.slot(*number).is_empty()).unwrap_or(0);
+        let begins = |number: &u32| begins_chain(*number, self.slot(*number), self.slots);
+        let first = (0..self.slots).find(begins).unwrap_or(0);
         let numbers = (first..self.slots).chain(0..first);
         numbers.map(|number| self.slot(number)).filter(|slot| !slot.is_empty())
     }

@@ -106,6 +106,13 @@ fn distance(number: u32, hash: u64, slots: u32) -> u32 {
     if number >= home { number - home } else { number + (slots - home) }
 }
 
+/// Whether no chain goes on from the slot before this one to it, in a table whose entries are in the order of their homes. Of a
+/// full one, too, this holds for one slot at least.
+#[inline(always)]
+fn begins_chain(number: u32, slot: Slot, slots: u32) -> bool {
+    slot.is_empty() || distance(number, slot.hash, slots) == 0
+}
+
 /// Whether no chain of an entry in the range goes on behind an empty slot, `step` slots behind the home of the first one.
 fn is_behind(halves: &std::ops::RangeInclusive<u32>, slots: u32, step: u32) -> bool {
     let [first, last] = [halves.start(), halves.end()].map(|half| home((*half).into(), slots));

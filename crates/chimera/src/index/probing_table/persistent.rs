@@ -8,7 +8,7 @@ use super::header::{
     CHUNK_BYTES, Checksum, HEADER_BYTES, Header, SLOT_BYTES, TABLE_ALIGN, is_slot_count,
 };
 use super::slot::{Found, Slot, decode_unchecked};
-use super::{chain, distance, home, is_behind, steps};
+use super::{begins_chain, chain, distance, home, is_behind, steps};
 use crate::index::Probe;
 use crate::types::error::{Error, Result};
 
@@ -172,7 +172,7 @@ impl PersistentTable {
         }
     }
 
-    /// Hands every entry to `visit`, in the order of the slots, those in front of the first empty one at the end: entries of
+    /// Hands every entry to `visit`, in the order of the slots, those of a chain from the end of the table last: entries of
     /// one hash as a probe comes to them. Verifies the table: header, checksum, number of entries, the check of each slot.
     /// `visit` sees at most as many entries as the header says.
     ///
@@ -188,10 +188,10 @@ impl PersistentTable {
         mut visit: impl FnMut(Slot) -> Result<()>,
     ) -> Result<()> {
         let (header, mut entries) = (self.header(pmem)?, 0);
-        let (mut first, mut is_behind_empty) = (Vec::new(), false);
+        let (mut first, mut has_begun) = (Vec::new(), false);
         let checksum = self.scan(pmem, |number, slot| {
+            has_begun |= begins_chain(number, slot, self.slots());
             if slot.is_empty() {
-                is_behind_empty = true;
                 return Ok(());
             }
             if slot.found().is_none() {
@@ -201,7 +201,7 @@ impl PersistentTable {
             if entries > header.entries {
                 return Err(self.damaged());
             }
-            if is_behind_empty {
+            if has_begun {
                 return visit(slot);
             }
             first.push(slot);

@@ -113,7 +113,7 @@ impl Tables {
     pub(crate) fn new(slots: u32, huge_pages: bool) -> Self {
         let is_valid = 0 < slots && slots <= SLOTS_MAX && slots.is_multiple_of(PER_LINE);
         assert!(is_valid, "a table cannot have {slots} slots");
-        // All tables begin at a multiple of the first part, so each lies in one part.
+        // The first part has whole tables, so each table lies in one part.
         let table = (slots / PER_LINE) as usize;
         let first = table * (FIRST_LINES / table).max(1);
         Self {
