@@ -268,6 +268,33 @@ fn a_probe_of_a_full_table_comes_to_an_end() {
 }
 
 #[test]
+fn entries_of_one_hash_at_the_end_of_a_full_table_are_listed_in_the_order_of_the_probe() {
+    let pool = pool();
+    let alike = 3 << 50 | 14 << 28;
+    // Four of home 14, two of which lie at the beginning, and no slot is empty.
+    let slots: Vec<_> = (0..16)
+        .map(|key| slot_of(if key < 4 { alike } else { hash_at(key - 2, 2 * key) }, key, 0, false))
+        .collect();
+    let table = written(&pool, 16, &slots);
+    let probed = in_persistent(&pool, table, alike).unwrap();
+    assert_eq!(probed.len(), 4);
+    let mut listed = Vec::new();
+    table
+        .for_each(&pool.pmem, |slot| {
+            listed.push(slot);
+            Ok(())
+        })
+        .unwrap();
+    let mut image = Image::new();
+    assert!(image.fill(16, slots.iter().copied()));
+    for slots in [listed, image.iter().collect()] {
+        assert_eq!(slots.len(), 16);
+        let of_hash = slots.iter().filter(|slot| slot.hash == alike);
+        assert_eq!(of_hash.map(|slot| slot.location).collect::<Vec<_>>(), probed);
+    }
+}
+
+#[test]
 fn a_table_is_found_again_from_its_parts() {
     let pool = pool();
     let table = written(&pool, SLOTS, &entries());
