@@ -18,6 +18,9 @@
 mod capabilities;
 #[cfg(not(loom))]
 mod chameleon;
+#[cfg(loom)]
+#[path = "chameleon/under_loom.rs"]
+mod chameleon;
 mod changes;
 mod core;
 mod demand;

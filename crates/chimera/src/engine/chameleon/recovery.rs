@@ -19,6 +19,9 @@ use crate::records::storage_log::Recovered;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 
+/// How many writes before its own turn what a write looks at is being loaded: it looks at every table of its shard.
+const PREFETCHED: usize = 8;
+
 /// The runs of a store.
 #[derive(Default)]
 pub(super) struct Found {
@@ -236,7 +239,10 @@ impl<P: Pmem> Chameleon<P> {
         }
         // Before tables take what was held by the process before.
         self.hold();
-        for write in &unflushed {
+        for (number, write) in unflushed.iter().enumerate() {
+            if let Some(later) = unflushed.get(number + PREFETCHED) {
+                self.index.prefetch_all(later.slot.hash);
+            }
             self.replay_one(write)?;
         }
         if is_counted && self.index.unbypassed() == 0 {

@@ -275,3 +275,6 @@ impl<T> Drop for Locked<'_, T> {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

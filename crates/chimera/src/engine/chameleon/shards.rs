@@ -177,9 +177,26 @@ impl<P: Pmem> Shards<P> {
         if has(self.memtable(number)) || has(self.bypass(number)) {
             return;
         }
-        let (pmem, slots) = (&self.pool.pmem, Shape::slots_of(last.bytes));
-        // None where its words did not belong together: then it would be of no use.
-        if let Some(table) = PersistentTable::from_parts(pmem, last.at, slots) {
+        self.prefetch_table(last, hash);
+    }
+
+    /// Starts loading where the entries of a hash are in DRAM and in every table of its shard. Proves nothing.
+    pub(super) fn prefetch_all(&self, hash: u64) {
+        self.prefetch(hash);
+        let number = self.number_of(hash);
+        let shard = self.shard(number);
+        let upper = self.upper_tables(number).map(|(_, table)| table);
+        for place in upper.chain(shard.dumps()).chain(shard.last()) {
+            self.prefetch_table(place, hash);
+        }
+    }
+
+    /// Starts loading where the entries of a hash are in a table. Nothing where the words of its place did not belong
+    /// together: then it would be of no use.
+    #[inline(always)]
+    fn prefetch_table(&self, table: TableAt, hash: u64) {
+        let (pmem, slots) = (&self.pool.pmem, Shape::slots_of(table.bytes));
+        if let Some(table) = PersistentTable::from_parts(pmem, table.at, slots) {
             table.prefetch(pmem, hash);
         }
     }
