@@ -5,7 +5,6 @@ use chimera_pmem::Pmem;
 
 use super::runs::{Slot, Table, Use};
 use super::{StorageLog, sites, steps};
-use crate::sync::atomic::{Ordering, fence};
 use crate::types::error::Result;
 
 /// A sealed run for collection.
@@ -129,8 +128,7 @@ impl<P: Pmem> StorageLog<P> {
     /// Whether no run was freed since [`freed`](Self::freed) was `before`, as far as what was read until now can tell.
     #[inline]
     pub(crate) fn is_unchanged(&self, before: u64) -> bool {
-        fence(Ordering::Acquire);
-        self.runs.freed() == before
+        self.runs.is_unchanged(before)
     }
 
     /// Sealed runs of which at least so many percent are not referred to, those with the most first. None before

@@ -296,10 +296,14 @@ impl Runs {
         table.vacant.push(slot);
         let first = entry.run.first();
         self.set_blocks(first..first + u64::from(entry.run.blocks()), 0);
-        self.freed.fetch_add(1, Ordering::AcqRel);
-        // Whoever sees what is stored there from now on sees that the run was freed.
-        fence(Ordering::Release);
+        self.note_freed();
         entry.run
+    }
+
+    /// From now on a run is used for something else: whoever sees what is stored there sees that it was freed.
+    fn note_freed(&self) {
+        self.freed.fetch_add(1, Ordering::AcqRel);
+        fence(Ordering::Release);
     }
 
     fn set_blocks(&self, blocks: std::ops::Range<u64>, number: u32) {
@@ -330,8 +334,16 @@ impl Runs {
     }
 
     /// See [`StorageLog::freed`](super::StorageLog::freed).
+    #[inline]
     pub(super) fn freed(&self) -> u64 {
         self.freed.load(Ordering::Acquire)
+    }
+
+    /// See [`StorageLog::is_unchanged`](super::StorageLog::is_unchanged).
+    #[inline]
+    pub(super) fn is_unchanged(&self, before: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.freed() == before
     }
 
     /// A run may have lost its last reference.
@@ -353,3 +365,6 @@ impl Runs {
         self.is_counting.load(Ordering::Acquire) != 0
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;
