@@ -117,7 +117,9 @@ impl Benchmark for BurstsArguments {
                 let path = workspace.store(self.sides[which].name)?;
                 let turn = Turn { setup, data: &data, course, processors: processors.as_ref() };
                 turn.run::<B>(&path, number, &mut all[which], &progress)?;
-                workspace.remove(&path)?;
+                if !(setup.keep && number + 1 == setup.repetitions) {
+                    workspace.remove(&path)?;
+                }
             }
         }
         drop(processors);

@@ -93,14 +93,16 @@ impl Benchmark for RestartArguments {
         let (mut rows, mut stores) = (Vec::new(), Vec::new());
         for (side, setup) in self.sides.iter().zip(setups) {
             let mut of_side = None;
-            for records in &sizes {
+            for (number, records) in (1..).zip(&sizes) {
                 let setup = Setup { records: *records, ..setup.clone() };
                 let path = workspace.store(side.name)?;
                 let size = Size { side, setup: &setup, data: &data, after: self.after()? };
                 let (row, store) = size.measure::<B>(&path, &progress)?;
                 rows.push(row);
                 of_side = Some(store);
-                workspace.remove(&path)?;
+                if !(setup.keep && number == sizes.len()) {
+                    workspace.remove(&path)?;
+                }
             }
             stores.extend(of_side);
         }

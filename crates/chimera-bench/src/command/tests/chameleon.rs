@@ -1,5 +1,7 @@
 //! Benchmarks of ChameleonDB, at tiny sizes.
 
+use chimera::Options;
+
 use super::*;
 use crate::report::Chameleon;
 use crate::report::chameleon::{Bursts, Ratios, Restart, Written};
@@ -105,6 +107,19 @@ fn stores_of_several_sizes_are_opened() {
     assert!(restart.dram_hash_ratio.is_some() && restart.size_ratio.is_some());
     assert_eq!(report.stores.len(), 3);
     assert!(table::text(&report).contains("first answer of dram-hash"));
+}
+
+#[test]
+fn the_last_stores_are_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for line in
+        ["restart --sizes 500,800 --after 0.01", "bursts --records 800 --operations 90 --rest 0"]
+    {
+        let path = directory.path().join(&line[..6]);
+        run_at(&format!("chameleon {line} {SMALL} --sides chameleon --keep"), &path).expect("runs");
+        let db = Db::open(path.join("chameleon"), &Options::new()).expect("is kept");
+        assert_eq!(db.stats().records, 800, "{line}");
+    }
 }
 
 #[test]
