@@ -17,11 +17,7 @@ use super::{File, FileProvider, OpenMode};
 use crate::Medium;
 
 /// File-system types whose files are memory, by `statfs`: tmpfs, ramfs, hugetlbfs.
-const MEMORY_FILE_SYSTEMS: [u64; 3] = [TMPFS, 0x8584_58f6, 0x9584_58f6];
-const TMPFS: u64 = 0x0102_1994;
-
-/// The largest piece of memory that tmpfs takes at once, in which a file can end.
-const TMPFS_PIECE_BYTES_MAX: i64 = if cfg!(target_arch = "x86_64") { 2 << 20 } else { 512 << 20 };
+const MEMORY_FILE_SYSTEMS: [u64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
 /// The operating system's files.
 #[derive(Clone, Copy, Debug, Default)]
@@ -134,21 +130,6 @@ impl RealFile {
         }
         Ok(())
     }
-
-    /// Whether storage is behind all of a file on tmpfs: there its length and its storage can be compared, since what is
-    /// stored has no other form and storage begins nowhere behind the end. Allocating it again would look at every page.
-    /// `false` where nobody can tell.
-    fn has_no_holes(&self) -> io::Result<bool> {
-        let status = rustix::fs::fstat(&self.descriptor)?;
-        let is_full = status.st_blocks as i64 * 512 == status.st_size
-            && status.st_size % TMPFS_PIECE_BYTES_MAX == 0;
-        Ok(is_full && self.file_system()? == TMPFS)
-    }
-
-    /// The type of the file system, by `statfs`. The field is signed on some machines: its 32 bits that are defined.
-    fn file_system(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstatfs(&self.descriptor)?.f_type as u64 & 0xffff_ffff)
-    }
 }
 
 impl File for RealFile {
@@ -170,9 +151,6 @@ impl File for RealFile {
         }
         let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.length()?;
-        if end <= before && self.has_no_holes()? {
-            return Ok(());
-        }
         let flags = FallocateFlags::empty();
         let allocated =
             match retry(|| rustix::fs::fallocate(&self.descriptor, flags, offset, length)) {
@@ -259,7 +237,9 @@ impl File for RealFile {
         if self.device.is_some() {
             return Ok(Medium::DevDax);
         }
-        if MEMORY_FILE_SYSTEMS.contains(&self.file_system()?) {
+        let kind = rustix::fs::fstatfs(&self.descriptor)?.f_type as u64;
+        // The field is signed on some machines: compare the 32 bits that are defined.
+        if MEMORY_FILE_SYSTEMS.contains(&(kind & 0xffff_ffff)) {
             return Ok(Medium::Tmpfs);
         }
         let dax = maps_synchronously(self.descriptor.as_fd(), self.read_only);

@@ -267,28 +267,6 @@ fn allocated_space_is_really_there() {
 }
 
 #[test]
-fn holes_of_a_file_in_memory_get_storage() {
-    const PIECE: u64 = if cfg!(target_arch = "x86_64") { 2 << 20 } else { 512 << 20 };
-    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
-    let path = directory.path().join("file");
-    let storage = || fs::metadata(&path).unwrap().blocks() * 512;
-    let file = RealFiles.open(&path, OpenMode::CreateNew).unwrap();
-    file.allocate(0, 2 * PIECE).unwrap();
-    for hole in [0, PIECE + 4096, 2 * PIECE - 4096] {
-        file.punch(hole, 4096).unwrap();
-        assert_eq!(storage(), 2 * PIECE - 4096);
-        file.allocate(0, 2 * PIECE).unwrap();
-        assert_eq!(storage(), 2 * PIECE, "where it was punched");
-    }
-    // What is behind the end gets storage as before.
-    file.allocate(PIECE, 2 * PIECE).unwrap();
-    assert_eq!(storage(), 3 * PIECE);
-    file.set_length(3 * PIECE + 4096).unwrap();
-    file.allocate(3 * PIECE, 4096).unwrap();
-    assert_eq!(storage(), 3 * PIECE + 4096);
-}
-
-#[test]
 fn media_are_told_apart() {
     if let Ok(directory) = tempfile::tempdir_in("/dev/shm") {
         let file = RealFiles.open(&directory.path().join("file"), OpenMode::CreateNew).unwrap();
