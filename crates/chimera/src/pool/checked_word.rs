@@ -17,9 +17,53 @@ pub(crate) fn decode(word: u64) -> Option<u32> {
     (encode(number) == word).then_some(number)
 }
 
+/// Odd, with well-mixed bits, and no multiple of [`FACTOR`].
+const PLACE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// The word of a number at byte `at` of the pool; never 0, so that storage which lost its bytes is damaged, and
+/// different at different places, so that words which were exchanged are.
+#[inline(always)]
+#[cfg_attr(not(test), allow(dead_code, reason = "used from the next change on"))]
+pub(crate) fn encode_at(number: u32, at: u64) -> u64 {
+    encode(number) ^ (at.wrapping_mul(PLACE_FACTOR) >> 32 | 1) << 32
+}
+
+/// The number of a word at byte `at` of the pool, unless the word is damaged.
+#[inline(always)]
+#[cfg_attr(not(test), allow(dead_code, reason = "used from the next change on"))]
+pub(crate) fn decode_at(word: u64, at: u64) -> Option<u32> {
+    let number = word as u32;
+    (encode_at(number, at) == word).then_some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_word_of_a_place_is_never_zero_and_right_nowhere_else() {
+        for number in [0, 1, 77, u32::MAX] {
+            for at in (0..1 << 20).step_by(8).chain([1 << 40]) {
+                let word = encode_at(number, at);
+                assert_ne!(word, 0, "{number} at {at}");
+                assert_eq!(decode_at(word, at), Some(number));
+                assert_eq!(decode_at(word, at + 8), None);
+                assert_eq!(decode_at(0, at), None);
+            }
+        }
+    }
+
+    #[test]
+    fn one_or_two_flipped_bits_of_the_word_of_a_place_are_noticed() {
+        let (number, at) = (123_456_789, 4096);
+        for first in 0..64 {
+            for second in 0..=first {
+                let flipped =
+                    encode_at(number, at) ^ 1 << first ^ u64::from(first != second) << second;
+                assert_eq!(decode_at(flipped, at), None, "bits {first}, {second}");
+            }
+        }
+    }
 
     #[test]
     fn zero_is_zero() {
