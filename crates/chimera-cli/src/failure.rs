@@ -148,6 +148,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::NotFound { .. } => "store_not_found",
         Error::NotAStore { .. } => "not_a_store",
         Error::NewerFormat { .. } => "newer_format",
+        Error::OlderFormat { .. } => "older_format",
         Error::Locked { .. } => "locked",
         Error::Mismatch { .. } => "mismatch",
         Error::InvalidOptions(_) => "invalid_options",

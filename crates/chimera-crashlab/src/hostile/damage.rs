@@ -1,7 +1,9 @@
 //! Steps that change an image, from the input; and the steps that the store will be used with.
 
 use super::damage_log as log;
-use super::format::{AREA_LENGTH_AT, AREA_WORDS, COPY_STRIDE, USED_BLOCKS_AT, checked_word};
+use super::format::{
+    AREA_AT, AREA_WORDS, COPY_STRIDE, TOTALS_AT, USED_BLOCKS_AT, checked_word, checked_word_at,
+};
 use super::image::{Image, SUPERBLOCK, Slot, segment_name, set_word};
 use super::input::Input;
 
@@ -110,7 +112,9 @@ fn damage_once(image: &mut Image, input: &mut Input<'_>, kind: u8) {
 
 fn superblock_word(image: &mut Image, input: &mut Input<'_>) {
     let which = input.byte();
-    let (copies, word) = (which >> 6, usize::from(which) % (AREA_LENGTH_AT + 2 + AREA_WORDS));
+    // The totals are left out: what is in them is no other than any number.
+    let (copies, word) = (which >> 6, usize::from(which) % (TOTALS_AT + AREA_WORDS));
+    let word = if word < TOTALS_AT { word } else { word - TOTALS_AT + AREA_AT };
     let half = which >> 4 & 3;
     let value = input.number();
     let Some(bytes) = image.files.get_mut(SUPERBLOCK) else { return };
@@ -129,15 +133,10 @@ fn superblock_word(image: &mut Image, input: &mut Input<'_>) {
 
 fn used_blocks(image: &mut Image, input: &mut Input<'_>) {
     let number = input.number();
-    if let Some(bytes) = image.files.get_mut(SUPERBLOCK)
-        && bytes.len() >= USED_BLOCKS_AT + 8
-    {
+    let Some(bytes) = image.files.get_mut(SUPERBLOCK) else { return };
+    for at in USED_BLOCKS_AT.into_iter().filter(|at| at + 8 <= bytes.len()) {
         let is_whole = u32::try_from(number).is_ok();
-        set_word(
-            bytes,
-            USED_BLOCKS_AT,
-            if is_whole { checked_word(number as u32) } else { number },
-        );
+        set_word(bytes, at, if is_whole { checked_word_at(number as u32, at) } else { number });
     }
 }
 

@@ -4,17 +4,19 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub(super) const SUPERBLOCK_BYTES: usize = 8192;
 pub(super) const COPY_STRIDE: usize = 4096;
-/// Words of a superblock copy: common ones, and the engine's area with its length and checksum.
-pub(super) const SUPERBLOCK_WORDS: usize = 48;
-/// Where in a copy the sequence number, the checksum, and the area's length are; then come its checksum and
-/// its words.
+/// Words of a superblock copy: common ones, and the engine's area with its length, its checksum and the totals.
+pub(super) const SUPERBLOCK_WORDS: usize = 51;
+/// Where in a copy the sequence number, the checksum, and the area's length are; then come its checksum, the totals
+/// of a closed store, and its words.
 pub(super) const SEQUENCE_AT: usize = 6;
 pub(super) const CHECKSUM_AT: usize = 15;
 pub(super) const AREA_LENGTH_AT: usize = 16;
+pub(super) const TOTALS_AT: usize = 18;
+pub(super) const AREA_AT: usize = 21;
 /// Words of the area of Viper.
 pub(super) const AREA_WORDS: usize = 3;
-/// Where the number of used blocks is.
-pub(super) const USED_BLOCKS_AT: usize = 1024;
+/// Where the two words with the number of used blocks are.
+pub(super) const USED_BLOCKS_AT: [usize; 2] = [1024, COPY_STRIDE + 1024];
 /// Bytes at the end of a segment that begin with its header.
 pub(super) const SEGMENT_END_BYTES: usize = 4096;
 /// Words of a segment's header; the last is the checksum.
@@ -40,14 +42,20 @@ pub(super) fn checked_word(number: u32) -> u64 {
     u64::from(number) | (u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) << 32
 }
 
+/// A number of 32 bits with its check, at this byte of the pool.
+pub(super) fn checked_word_at(number: u32, at: usize) -> u64 {
+    let place = (at as u64).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 | 1;
+    checked_word(number) ^ place << 32
+}
+
 /// The XXH3 of words as they lie on media.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The checksum of an engine's area, whose words these are.
-pub(super) fn area_checksum(bytes: &[u8], sequence: u64) -> u64 {
-    xxh3_64_with_seed(bytes, sequence ^ (bytes.len() / 8) as u64)
+/// The checksum of these totals and the words of an engine's area, whose length is this.
+pub(super) fn area_checksum(bytes: &[u8], sequence: u64, length: u64) -> u64 {
+    xxh3_64_with_seed(bytes, sequence ^ length)
 }
 
 /// The 64-bit hash of a key.
@@ -133,12 +141,12 @@ impl Shape {
         let shape = Self {
             hash_seed: words[3],
             segment_bytes: usize::try_from(words[4]).ok()?,
-            page_bytes: low(18),
-            pages_per_block: high(18),
+            page_bytes: low(AREA_AT),
+            pages_per_block: high(AREA_AT),
             block_shift_bytes: high(5),
-            is_checked: words[20] == 1,
-            key_bytes: low(19),
-            value_bytes: high(19),
+            is_checked: words[AREA_AT + 2] == 1,
+            key_bytes: low(AREA_AT + 1),
+            value_bytes: high(AREA_AT + 1),
         };
         // Larger pages do not fit the files that are made.
         let is_possible = (256..=16 << 10).contains(&shape.page_bytes)

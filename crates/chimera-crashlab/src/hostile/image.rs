@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::format::{
-    AREA_LENGTH_AT, AREA_WORDS, CHECKSUM_AT, COPY_STRIDE, PIECE_BYTES_MAX, Page, SEGMENT_END_BYTES,
-    SEGMENT_WORDS, SEQUENCE_AT, SUPERBLOCK_BYTES, SUPERBLOCK_WORDS, Shape, USED_BLOCKS_AT,
-    area_checksum, checked_word, checksum, colliding_key, key_check, key_hash, value_check,
+    AREA_AT, AREA_LENGTH_AT, AREA_WORDS, CHECKSUM_AT, COPY_STRIDE, PIECE_BYTES_MAX, Page,
+    SEGMENT_END_BYTES, SEGMENT_WORDS, SEQUENCE_AT, SUPERBLOCK_BYTES, SUPERBLOCK_WORDS, Shape,
+    TOTALS_AT, USED_BLOCKS_AT, area_checksum, checked_word, checked_word_at, checksum,
+    colliding_key, key_check, key_hash, value_check,
 };
 
 pub(super) const SUPERBLOCK: &str = "superblock";
@@ -209,10 +210,10 @@ impl Image {
             let sum = checksum(&bytes[copy..end]);
             set_word(bytes, end, sum);
             let length = word(bytes, copy + 8 * AREA_LENGTH_AT);
-            let area = copy + 8 * (AREA_LENGTH_AT + 2);
-            let words = length.min((SUPERBLOCK_WORDS - AREA_LENGTH_AT - 2) as u64) as usize;
+            let words = length.min((SUPERBLOCK_WORDS - AREA_AT) as u64) as usize;
             let sequence = word(bytes, copy + 8 * SEQUENCE_AT);
-            let sum = area_checksum(&bytes[area..area + 8 * words], sequence);
+            let covered = copy + 8 * TOTALS_AT..copy + 8 * (AREA_AT + words);
+            let sum = area_checksum(&bytes[covered], sequence, words as u64);
             set_word(bytes, copy + 8 * (AREA_LENGTH_AT + 1), sum);
         }
     }
@@ -271,7 +272,7 @@ fn superblock(base: &Base) -> Vec<u8> {
     for sequence in [1, 2] {
         let words = [
             u64::from_le_bytes(*b"CHIMERA1"),
-            pair(3, 1),
+            pair(4, 1),
             POOL_ID,
             shape.hash_seed,
             shape.segment_bytes as u64,
@@ -291,10 +292,12 @@ fn superblock(base: &Base) -> Vec<u8> {
         }
         set_word(&mut bytes, copy + 8 * AREA_LENGTH_AT, AREA_WORDS as u64);
         for (number, word) in area.into_iter().enumerate() {
-            set_word(&mut bytes, copy + 8 * (AREA_LENGTH_AT + 2 + number), word);
+            set_word(&mut bytes, copy + 8 * (AREA_AT + number), word);
         }
     }
-    set_word(&mut bytes, USED_BLOCKS_AT, checked_word(used_blocks as u32));
+    for at in USED_BLOCKS_AT {
+        set_word(&mut bytes, at, checked_word_at(used_blocks as u32, at));
+    }
     let mut image = Image { files: BTreeMap::from([(SUPERBLOCK.to_owned(), bytes)]) };
     image.fix_superblock();
     image.files.remove(SUPERBLOCK).expect("just put there")

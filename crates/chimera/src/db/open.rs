@@ -19,6 +19,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU32;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
+use crate::types::totals::Totals;
 
 pub(super) fn on_hardware(path: &Path, options: &Options) -> Result<Db> {
     let pmem = hardware(options).map_err(Error::io("reserve address space for", path))?;
@@ -229,6 +230,7 @@ fn new_pool(options: &Options, environment: &dyn Environment) -> Result<NewPool>
         closing,
         boot_id: 0,
         roots: Default::default(),
+        totals: Totals::default(),
         area,
     };
     Ok(NewPool { superblock, is_segment_fixed })

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::metrics::Exposition;
 use crate::ordered::RebuildStep;
-use crate::types::check::CheckReport;
+use crate::types::check::{CheckReport, Damage};
 use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
@@ -67,7 +67,11 @@ impl<P: Pmem> AnyEngine<P> {
 
     /// Verifies everything. Other sessions may go on.
     pub(crate) fn check(&self, progress: Option<&Progress>) -> CheckReport {
-        each_engine!(self, engine => scrub::check(&**engine, progress))
+        let mut report = each_engine!(self, engine => scrub::check(&**engine, progress));
+        for Damage { at, what } in self.core().pool.damages() {
+            report.damage(at, what);
+        }
+        report
     }
 
     /// One step of a pass that verifies everything.

@@ -6,7 +6,8 @@ use chimera_pmem::environment::File;
 use zerocopy::IntoBytes;
 
 use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, is_part_of_new, seal};
-use super::{Superblock, steps};
+use super::{Closing, Superblock, USED_BLOCKS_AT, checked_word, steps};
+use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
 
 /// Which checks a tool leaves out.
@@ -27,10 +28,35 @@ pub(super) fn find_superblock(
     may_be_half_made: bool,
 ) -> Result<Option<Superblock>> {
     let copies = [read_copy(skips, word, 0), read_copy(skips, word, COPY_STRIDE)];
-    if may_be_half_made && matches!(copies[0], Err(Error::Corrupted { .. })) && is_blank(word) {
+    if may_be_half_made && is_half_made(&copies) && is_blank(word) {
         return Ok(None);
     }
     newest(skips, copies).map(Some)
+}
+
+/// Whether these can be the copies of a pool that was being made: the second one is stored when the first one is
+/// durable, and nobody was told of the pool before the second one was, too.
+fn is_half_made([first, second]: &[Result<Superblock>; 2]) -> bool {
+    let is_first_change = match first {
+        Ok(first) => first.sequence == 0 && first.segments == 0,
+        Err(error) => matches!(error, Error::Corrupted { .. }),
+    };
+    is_first_change && matches!(second, Err(Error::Corrupted { .. }))
+}
+
+/// What is wrong with the copies of a superblock of which none is being changed.
+pub(super) fn damages_of_copies(word: &dyn Fn(u64) -> u64) -> impl Iterator<Item = Damage> {
+    [0, COPY_STRIDE].into_iter().filter_map(|at| match read_copy(&|_| false, word, at).err()? {
+        Error::Corrupted { what, at } => Some(Damage { at, what }),
+        other => Some(Damage { at, what: other.to_string() }),
+    })
+}
+
+/// What is wrong with the used-blocks words.
+pub(super) fn damages_of_numbers(word: &dyn Fn(u64) -> u64) -> Vec<Damage> {
+    let is_damaged = |at: &u64| checked_word::decode_at(word(*at), *at).is_none();
+    let damage = |at| Damage { at, what: "the number of used blocks is not valid".to_owned() };
+    USED_BLOCKS_AT.into_iter().filter(is_damaged).map(damage).collect()
 }
 
 /// Where a copy begins that has the magic number, whatever else is in it.
@@ -38,11 +64,17 @@ pub(super) fn magic_at(word: &dyn Fn(u64) -> u64) -> Option<u64> {
     [0, COPY_STRIDE].into_iter().find(|&at| word(at) == MAGIC)
 }
 
-/// Whether there is nothing but zeros, or what an interrupted creation leaves: a part of the first copy. A
-/// store that was ever open has a second one.
+/// Whether there is nothing but zeros, or what creations leave that were interrupted, whatever the engine: parts
+/// of copies, and the used-blocks words of no block.
 pub(super) fn is_blank(word: &dyn Fn(u64) -> u64) -> bool {
-    is_part_of_new(&words_at(word, 0))
-        && (WORDS as u64..FILE_BYTES / 8).all(|number| word(8 * number) == 0)
+    let is_rest_blank = |at: u64| match word(at) {
+        0 => true,
+        number => USED_BLOCKS_AT.contains(&at) && number == checked_word::encode_at(0, at),
+    };
+    [0, COPY_STRIDE].into_iter().all(|start| {
+        let mut rest = (WORDS as u64..COPY_STRIDE / 8).map(|number| start + 8 * number);
+        is_part_of_new(&words_at(word, start)) && rest.all(is_rest_blank)
+    })
 }
 
 fn words_at(word: &dyn Fn(u64) -> u64, at: u64) -> [u64; WORDS] {
@@ -69,8 +101,15 @@ fn newest(skips: Skips<'_>, copies: [Result<Superblock>; 2]) -> Result<Superbloc
         [Ok(_), Ok(second)] => Ok(second),
         [Err(newer @ Error::NewerFormat { .. }), _]
         | [_, Err(newer @ Error::NewerFormat { .. })] => Err(newer),
-        // The first update of a new pool writes the second copy: one alone is in order.
-        [Ok(only), Err(_)] | [Err(_), Ok(only)] => Ok(only),
+        [Ok(only), Err(damage)] | [Err(damage), Ok(only)] => {
+            // Else an update may have been interrupted.
+            let is_damage = only.closing == Closing::Clean;
+            let level = if is_damage { log::Level::Warn } else { log::Level::Info };
+            log::log!(level, "one copy of the superblock is in force alone: {damage}");
+            Ok(only)
+        }
+        [Err(older @ Error::OlderFormat { .. }), _]
+        | [_, Err(older @ Error::OlderFormat { .. })] => Err(older),
         [Err(error), Err(_)] => Err(error),
     }
 }

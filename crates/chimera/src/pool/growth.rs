@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use chimera_pmem::environment::TaskStep;
-use chimera_pmem::{Medium, Pmem, Site};
+use chimera_pmem::{Medium, Pmem};
 
 use super::files::full_or_io;
 use super::segment::{self, Section};
-use super::{Pool, USED_BLOCKS_AT, block_sites, checked_word, sites};
+use super::{Pool, block_sites, sites, store_used};
 use crate::sync::atomic::Ordering;
-use crate::sync::lock_relaxing;
+use crate::sync::{MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 
 /// Pages of the operating system, in bytes.
@@ -35,18 +35,22 @@ pub(super) struct Growth {
 }
 
 impl<P: Pmem> Pool<P> {
+    pub(super) fn lock_hand_out(&self) -> MutexGuard<'_, HandOut> {
+        lock_relaxing(&self.hand_out, &*self.environment)
+    }
+
     /// Keeps the last `blocks` blocks that the capacity allows for
     /// [`take_reserved_block`](Self::take_reserved_block); fewer in a small pool.
     pub(crate) fn reserve_blocks(&self, blocks: u64) {
         let blocks_max = lock_relaxing(&self.growth, &*self.environment).blocks_max;
-        let mut handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let mut handing_out = self.lock_hand_out();
         handing_out.unreserved_blocks = blocks_max - blocks.min(blocks_max / RESERVE_PART);
     }
 
     /// Blocks that were never handed out, or given back, and that the capacity allows.
     #[cfg(not(loom))]
     pub(crate) fn fresh_blocks(&self) -> u64 {
-        let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let handing_out = self.lock_hand_out();
         handing_out.unreserved_blocks.saturating_sub(self.used.load(Ordering::Acquire))
     }
 
@@ -60,7 +64,7 @@ impl<P: Pmem> Pool<P> {
     /// That the block is in use is durable with the caller's next fence.
     ///
     /// # Cost
-    /// 1 line; storage is allocated here only when the background task has fallen behind.
+    /// 2 lines; storage is allocated here only when the background task has fallen behind.
     pub(crate) fn take_block(&self) -> Result<u64> {
         self.hand_out_block(false)
     }
@@ -75,7 +79,7 @@ impl<P: Pmem> Pool<P> {
 
     fn hand_out_block(&self, is_reserved: bool) -> Result<u64> {
         loop {
-            let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+            let handing_out = self.lock_hand_out();
             let block = self.used.load(Ordering::Acquire);
             if !is_reserved && block >= handing_out.unreserved_blocks {
                 let reason = format!("{block} blocks are all that its capacity allows");
@@ -83,7 +87,7 @@ impl<P: Pmem> Pool<P> {
             }
             let ready = self.ready.load(Ordering::Acquire);
             if block < ready {
-                self.store_used(block + 1, block_sites::USED_BLOCKS);
+                store_used(&self.pmem, block + 1, block_sites::USED_BLOCKS);
                 self.used.store(block + 1, Ordering::Release);
                 drop(handing_out);
                 self.note_handed_out(block, ready);
@@ -101,27 +105,20 @@ impl<P: Pmem> Pool<P> {
     /// Durable on return. A crash before leaves it in use, and empty.
     ///
     /// # Cost
-    /// 1 line, and what `clear` costs.
+    /// 2 lines, and what `clear` costs.
     pub(crate) fn give_back(&self, block: u64, clear: impl FnOnce() -> Result<()>) -> bool {
-        let _handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let _handing_out = self.lock_hand_out();
         if self.used.load(Ordering::Acquire) != block + 1 {
             return false;
         }
-        self.store_used(block, block_sites::USED_BLOCKS);
+        store_used(&self.pmem, block, block_sites::USED_BLOCKS);
         if let Err(error) = clear() {
             log::warn!("block {block} stays in use: {error}");
-            self.store_used(block + 1, block_sites::USED_BLOCKS);
+            store_used(&self.pmem, block + 1, block_sites::USED_BLOCKS);
             return false;
         }
         self.used.store(block, Ordering::Release);
         true
-    }
-
-    /// Stores the number of used blocks and starts writing it back.
-    #[inline]
-    pub(super) fn store_used(&self, used: u64, site: Site) {
-        self.pmem.store_u64(USED_BLOCKS_AT, checked_word::encode(used as u32), site);
-        self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), site);
     }
 
     /// Wakes the background task when it has fallen behind, after the block before which `ready - block`
@@ -142,7 +139,7 @@ impl<P: Pmem> Pool<P> {
             return;
         }
         let growth = lock_relaxing(&self.growth, &*self.environment);
-        let handing_out = lock_relaxing(&self.hand_out, &*self.environment);
+        let handing_out = self.lock_hand_out();
         let ready = self.ready.load(Ordering::Acquire);
         let keep = self.used.load(Ordering::Acquire) + self.ahead_blocks.max(growth.step_blocks);
         if ready < keep + growth.step_blocks {

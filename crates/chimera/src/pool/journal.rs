@@ -219,7 +219,9 @@ impl Targets {
         let path = files.superblock_path();
         let file = files.open_sized(&path, FILE_BYTES, read_only)?;
         let mut words = read_words(&*file).map_err(Error::io("read", &path))?;
-        let before = find_superblock(&|_| false, &|at| words[(at / 8) as usize], false);
+        // What a creation has left that was interrupted is nobody's.
+        let may_be_half_made = !files.has_segments()?;
+        let before = find_superblock(&|_| false, &|at| words[(at / 8) as usize], may_be_half_made);
         contents.lines().put_over(0..FILE_BYTES, words.as_mut_bytes());
         let foreign = |what: &str| Error::corrupted(format!("the file `journal` {what}"), 0);
         let superblock = find_superblock(&|_| false, &|at| words[(at / 8) as usize], false)?

@@ -13,10 +13,12 @@
 //! 2. A block is handed out only when its storage is allocated; running out of space is an error
 //!    before anything is half-written.
 //!    The same holds for blocks that were in use already: opening for writing asks for their storage.
-//! 3. For a single block the used-blocks word is flushed before the block is written, and durable with the
+//! 3. There are two used-blocks words, one in the page of each copy of the superblock. Both are stored and flushed
+//!    before the same fence; whatever is said here of the word holds for each of them alone.
+//! 4. For a single block the used-blocks word is flushed before the block is written, and durable with the
 //!    first fence after that. So what is durable beyond it was never fenced: nothing live is there, and
 //!    the session that is handed such a block again makes it blank.
-//! 4. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
+//! 5. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
 //!    word before that. What the first word of a block beyond the used ones says does not count, and
 //!    need not be zero: blocks that were given back keep theirs, see `runs`.
 
@@ -44,7 +46,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::Task;
-use chimera_pmem::{Environment, Extent, Pmem};
+use chimera_pmem::{Environment, Extent, Pmem, Site};
 
 #[allow(unused_imports, reason = "only engines with runs have kinds of blocks")]
 pub(crate) use block_word::BlockKind;
@@ -57,8 +59,11 @@ pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
+use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
 use files::PoolFiles;
+/// Where in the pool the engine's area begins, in the first copy of the superblock.
+pub(crate) use superblock::AREA_BYTE as AREA_AT;
 pub(crate) use superblock::CLOSED_WORDS;
 use superblock::ROOTS;
 
@@ -69,7 +74,8 @@ pub(crate) mod sites {
         SUPERBLOCK = "pool.superblock";
         /// The header of a new segment.
         SEGMENT_HEADER = "pool.segment_header";
-        /// The superblock in force and the number of used blocks, written back once more after opening.
+        /// The superblock in force and the number of used blocks, written back once more after opening; the words of that
+        /// number where they differ.
         FOUND = "pool.found", may_be_clean;
         /// Everything.
         SYNC = "pool.sync";
@@ -96,8 +102,8 @@ pub(crate) mod steps {
     }
 }
 
-/// Where the used-blocks word lies: in the page of the first superblock copy, apart from it.
-const USED_BLOCKS_AT: u64 = 1024;
+/// Where the used-blocks words lie: in the page of each superblock copy, apart from it.
+const USED_BLOCKS_AT: [u64; 2] = [1024, superblock::COPY_STRIDE + 1024];
 
 /// An open pool.
 pub(crate) struct Pool<P: Pmem> {
@@ -185,12 +191,24 @@ impl<P: Pmem> Pool<P> {
     /// The new superblock is durable on return; a crash before leaves the old one.
     ///
     /// # Cost
-    /// 2 lines and those of the engine's area, which are 1 for up to 6 words; 1 fence.
+    /// 2 lines and those of the engine's area, which are 1 for up to 3 words; 1 fence.
     pub(crate) fn change_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         let mut superblock = self.lock_superblock();
         change(&mut superblock);
         superblock.sequence = superblock.sequence.wrapping_add(1);
         store_superblock(&self.pmem, &superblock);
+    }
+
+    /// What is wrong now with the parts of the superblock that there are two of.
+    pub(crate) fn damages(&self) -> Vec<Damage> {
+        let (superblock, _unchanged) = (self.lock_superblock(), self.lock_hand_out());
+        let word = |at| self.pmem.load_u64(at);
+        let mut damages = copies::damages_of_numbers(&word);
+        // Of a pool that was not closed in order an update may have been interrupted.
+        if !self.read_only || superblock.closing == Closing::Clean {
+            damages.extend(copies::damages_of_copies(&word));
+        }
+        damages
     }
 
     /// What the engine said of the store when it was closed in order; zeros otherwise.
@@ -283,6 +301,34 @@ fn copy_of<P: Pmem>(pmem: &P, superblock: &Superblock) -> Extent {
     let at = superblock.sequence % 2 * superblock::COPY_STRIDE;
     let bytes = 8 * superblock.words_used() as u64;
     pmem.check(at, bytes).expect("the superblock is mapped")
+}
+
+/// Stores the superblock of a new pool and that no block is in use, durably. What creations that were interrupted have
+/// left is overwritten; none of it is a pool, nor is this one before its superblock was changed for the first time.
+fn store_new<P: Pmem>(pmem: &P, superblock: &Superblock) {
+    let words = superblock.encode();
+    for (index, word) in words.into_iter().enumerate() {
+        pmem.store_u64(8 * index as u64, word, sites::SUPERBLOCK);
+    }
+    // From the last word to the first, so that a line which is not zero begins as one of a copy does.
+    for index in (0..superblock::WORDS as u64).rev() {
+        pmem.store_u64(superblock::COPY_STRIDE + 8 * index, 0, sites::SUPERBLOCK);
+    }
+    for start in [0, superblock::COPY_STRIDE] {
+        let copy = pmem.check(start, 8 * superblock::WORDS as u64);
+        pmem.flush(copy.expect("the superblock is mapped"), sites::SUPERBLOCK);
+    }
+    store_used(pmem, 0, sites::SUPERBLOCK);
+    pmem.fence(sites::SUPERBLOCK);
+}
+
+/// Stores the number of used blocks in both of its words and starts writing them back.
+#[inline]
+fn store_used<P: Pmem>(pmem: &P, used: u64, site: Site) {
+    for at in USED_BLOCKS_AT {
+        pmem.store_u64(at, checked_word::encode_at(used as u32, at), site);
+        pmem.flush(Extent::new_checked(at, 8), site);
+    }
 }
 
 /// Stores a superblock in the copy its sequence number selects, durably.

@@ -16,7 +16,7 @@ use super::storage::{self, Mapped};
 use super::superblock::FILE_BYTES;
 use super::{
     BlockMap, CLOSED_WORDS, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT,
-    checked_word, copy_of, sites, steps, store_superblock,
+    checked_word, copy_of, sites, steps, store_new, store_used,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,7 +66,7 @@ impl<P: Pmem> Pool<P> {
             }
         })?;
         if created {
-            store_superblock(&pmem, &superblock);
+            store_new(&pmem, &superblock);
             if let Some(journal) = pmem.journal() {
                 // A segment beside a superblock that is blank would be taken for damage.
                 journal.checkpoint().map_err(Error::io("create", path))?;
@@ -150,14 +150,24 @@ impl<P: Pmem> Pool<P> {
         self.remove_old_journal()
     }
 
-    /// Makes the superblock in force and the used-blocks word durable. A process that was killed may have
-    /// stored them without a fence, and the other copy is about to be overwritten.
+    /// Makes the superblock in force and the used-blocks words durable. A process that was killed may have
+    /// stored them without a fence, and the other copy is about to be overwritten. From here on both words say what
+    /// was found: one of them may be damaged, or not have been changed when a crash came.
     fn write_back_found(&self) {
-        if self.is_journaled {
+        let used = self.used_blocks();
+        let is_said = |at| number_at(&self.pmem, at) == Some(used);
+        let is_said = USED_BLOCKS_AT.into_iter().all(is_said);
+        if self.is_journaled && is_said {
             return;
         }
         self.pmem.flush(copy_of(&self.pmem, &self.superblock()), sites::FOUND);
-        self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::FOUND);
+        if is_said {
+            for at in USED_BLOCKS_AT {
+                self.pmem.flush(self.extent(at, 8), sites::FOUND);
+            }
+        } else {
+            store_used(&self.pmem, used, sites::FOUND);
+        }
         self.pmem.fence(sites::FOUND);
     }
 
@@ -389,11 +399,25 @@ fn map_segments<P: Pmem>(
     Ok(segments)
 }
 
-/// Blocks in use: what the word says, or an error when the word is damaged.
+/// Blocks in use, of so many: what the higher one of the two words says. Either one alone is enough.
 fn used_blocks<P: Pmem>(pmem: &P, blocks: u64) -> Result<u64> {
-    match checked_word::decode(pmem.load_u64(USED_BLOCKS_AT)).map(u64::from) {
-        Some(used) if used <= blocks => Ok(used),
-        _ if pmem.skips(steps::USED_BLOCKS_CHECK) => Ok(0),
-        _ => Err(Error::corrupted("the number of used blocks is not valid", USED_BLOCKS_AT)),
+    if pmem.skips(steps::USED_BLOCKS_CHECK) {
+        let unchecked = u64::from(pmem.load_u64(USED_BLOCKS_AT[0]) as u32);
+        return Ok(if unchecked <= blocks { unchecked } else { 0 });
     }
+    let numbers = USED_BLOCKS_AT.map(|at| {
+        let number = number_at(pmem, at).filter(|&number| number <= blocks);
+        if number.is_none() {
+            log::warn!("damaged at byte {at} of the pool: the number of used blocks is not valid");
+        }
+        number
+    });
+    let [at, _] = USED_BLOCKS_AT;
+    let higher = numbers.into_iter().flatten().max();
+    higher.ok_or_else(|| Error::corrupted("the number of used blocks is not valid", at))
+}
+
+/// What one of the words says.
+fn number_at<P: Pmem>(pmem: &P, at: u64) -> Option<u64> {
+    checked_word::decode_at(pmem.load_u64(at), at).map(u64::from)
 }

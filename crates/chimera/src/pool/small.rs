@@ -11,6 +11,7 @@ use super::superblock::FILE_BYTES;
 use super::tests::media::Media;
 use super::{Closing, NewPool, Pool, PoolGeometry, PoolOptions, Superblock};
 use crate::types::durability::Durability;
+use crate::types::totals::Totals;
 
 /// A pool of so many bytes, in segments of this length with blocks of 256 bytes.
 pub(crate) fn small_pool(
@@ -71,7 +72,11 @@ pub(crate) fn media_pool_opened(
     };
     let new = || Ok(new_pool(segment_bytes, 256));
     let opened = Pool::open(media.clone(), Arc::new(environment), directory, &options, new);
-    Arc::new(opened.expect("a pool").0)
+    let (pool, opened) = opened.expect("a pool");
+    if opened.created {
+        pool.mark_open().expect("nothing to sync");
+    }
+    Arc::new(pool)
 }
 
 /// A new pool of segments of this length, with blocks of so many bytes.
@@ -86,6 +91,7 @@ pub(crate) fn new_pool(segment_bytes: u64, block_bytes: u32) -> NewPool {
         closing: Closing::Open,
         boot_id: 0,
         roots: [0; 4],
+        totals: Totals::default(),
         area: Vec::new(),
     };
     NewPool { superblock, is_segment_fixed: true }

@@ -1,26 +1,28 @@
 //! The superblock: what a pool is, in two copies.
 //!
 //! Each copy begins its own 4 KiB page: 16 common words of 8 bytes, little-endian, and behind them the
-//! engine's area. The last common word is a checksum over the others. The area has a length and a
-//! checksum of its own, which also covers the copy's sequence number, so that an area never goes with the
-//! common words of another update. An update writes the copy that is not in force, with the next sequence
-//! number, so that a torn update leaves the other copy as it was.
+//! totals of a closed store and the engine's area. The last common word is a checksum over the others. What
+//! follows has a length and a checksum of its own, which also covers the copy's sequence number, so that it
+//! never goes with the common words of another update. An update writes the copy that is not in force, with
+//! the next sequence number, so that a torn update leaves the other copy as it was. A copy with an even number is
+//! the first one, so two copies that were exchanged are damage.
 
 use chimera_pmem::CACHE_LINE;
 use zerocopy::IntoBytes;
 
 use crate::types::error::{Error, Result};
+use crate::types::totals::Totals;
 
 /// First word of both copies: "CHIMERA1" in ASCII, little-endian.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"CHIMERA1");
 /// Version of the media format that this program writes.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
 /// Common words of a copy.
 pub(crate) const COMMON_WORDS: usize = 16;
 /// Most words that an engine may keep.
 pub(crate) const AREA_WORDS_MAX: usize = 30;
-/// Words of a copy: common ones, length and checksum of the area, the area.
-pub(crate) const WORDS: usize = COMMON_WORDS + 2 + AREA_WORDS_MAX;
+/// Words of a copy: common ones, length and checksum of the area, totals, the area.
+pub(crate) const WORDS: usize = AREA_AT + AREA_WORDS_MAX;
 /// Bytes from one copy to the other.
 pub(crate) const COPY_STRIDE: u64 = 4096;
 /// Bytes of the superblock file.
@@ -38,7 +40,10 @@ const AREA_LENGTH_AT: usize = COMMON_WORDS;
 const AREA_LENGTH_MAX: u64 = AREA_WORDS_MAX as u64;
 const LINE_WORDS: usize = (CACHE_LINE / 8) as usize;
 const AREA_CHECKSUM_AT: usize = COMMON_WORDS + 1;
-const AREA_AT: usize = COMMON_WORDS + 2;
+const TOTALS_AT: usize = COMMON_WORDS + 2;
+const AREA_AT: usize = TOTALS_AT + Totals::WORDS;
+/// Where in a copy the engine's area begins, in bytes.
+pub(crate) const AREA_BYTE: u64 = 8 * AREA_AT as u64;
 
 /// Whether the store was closed in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +98,8 @@ pub(crate) struct Superblock {
     pub(crate) boot_id: u64,
     /// Words of the engine that it replaces atomically, as where its structures begin.
     pub(crate) roots: [u64; ROOTS],
+    /// Of a store that is closed in order, what it held; else zeros.
+    pub(crate) totals: Totals,
     /// What else the engine keeps, at most [`AREA_WORDS_MAX`] words: fixed at creation.
     pub(crate) area: Vec<u64>,
 }
@@ -122,30 +129,23 @@ pub(super) fn seal(words: &mut [u64; WORDS]) {
 
 fn area_checksum(words: &[u64; WORDS]) -> u64 {
     let length = (words[AREA_LENGTH_AT] as usize).min(AREA_WORDS_MAX);
-    checksum(&words[AREA_AT..AREA_AT + length], words[SEQUENCE_AT] ^ words[AREA_LENGTH_AT])
+    checksum(&words[TOTALS_AT..AREA_AT + length], words[SEQUENCE_AT] ^ words[AREA_LENGTH_AT])
 }
 
 const SEQUENCE_AT: usize = 6;
 
-/// Whether these words can be what a crash left of the first copy of a new pool, which was stored over zeros:
-/// of each line the words up to some one.
+/// Whether these words can be what creations that were interrupted left of a copy: each stored all of its words
+/// over zeros, or over what another one, perhaps of another engine, had left.
 ///
-/// The first two lines begin with words that are never zero, the magic number and the state, so the rest of
-/// such a line is zero where that word is. So is what lies behind the area's end. Where the area's length is zero, its line was not stored
-/// yet, or the area is empty; later lines of an area may be there.
+/// So of each line the words up to some one are those of the last creation, and the others are older. The first two
+/// lines begin with words that are never zero, the magic number and the state: without these such a line is zero.
+/// Of the lines of the area only the length tells: an area that was longer may lie behind it.
 pub(super) fn is_part_of_new(words: &[u64; WORDS]) -> bool {
     let is_zero = |part: &[u64]| part.iter().all(|&word| word == 0);
-    let (lines, area) = words.split_at(AREA_LENGTH_AT);
-    let (first, second) = lines.split_at(LINE_WORDS);
-    let (length, check) = (area[0], words[AREA_CHECKSUM_AT]);
+    let (first, second) = words[..AREA_LENGTH_AT].split_at(LINE_WORDS);
     (first[0] == MAGIC || is_zero(first))
         && (matches!(second[0], 1..=4) || is_zero(second))
-        && match length {
-            0 if check == 0 => is_zero(&area[..LINE_WORDS]),
-            0 => check == checksum(&[], 0) && is_zero(&words[AREA_AT..]),
-            1..=AREA_LENGTH_MAX => is_zero(&words[AREA_AT + length as usize..]),
-            _ => false,
-        }
+        && words[AREA_LENGTH_AT] <= AREA_LENGTH_MAX
 }
 
 impl Superblock {
@@ -189,15 +189,21 @@ impl Superblock {
         words[9] = self.boot_id;
         words[ROOTS_AT..ROOTS_AT + ROOTS].copy_from_slice(&self.roots);
         words[AREA_LENGTH_AT] = self.area.len() as u64;
+        words[TOTALS_AT..AREA_AT].copy_from_slice(&self.totals.to_words());
         words[AREA_AT..AREA_AT + self.area.len()].copy_from_slice(&self.area);
         seal(&mut words);
         words
     }
 
+    /// Of a store that was closed in order, what it held.
+    pub(crate) fn closed_totals(&self) -> Option<Totals> {
+        (self.closing == Closing::Clean).then_some(self.totals)
+    }
+
     /// From the words of a copy at byte `at` of the pool.
     ///
     /// # Errors
-    /// `NewerFormat` for a later version, else `Corrupted`.
+    /// `NewerFormat` for a later version, `OlderFormat` for an earlier one, else `Corrupted`.
     pub(crate) fn decode(words: &[u64; WORDS], at: u64) -> Result<Self> {
         if words[0] != MAGIC {
             return Err(Error::corrupted("the superblock has no magic number", at));
@@ -211,11 +217,19 @@ impl Superblock {
         let bad = |what: &str, word: usize| {
             Error::corrupted(format!("the superblock has no valid {what}"), at + 8 * word as u64)
         };
-        if low(words[1]) != FORMAT_VERSION {
+        if low(words[1]) == 0 {
             return Err(bad("format version", 1));
+        }
+        // Of every version so far the checksum is this one.
+        if low(words[1]) < FORMAT_VERSION {
+            return Err(Error::OlderFormat { found: low(words[1]), supported: FORMAT_VERSION });
         }
         if high(words[1]) == 0 {
             return Err(bad("engine", 1));
+        }
+        if words[SEQUENCE_AT] % 2 != at / COPY_STRIDE {
+            let what = "a copy of the superblock lies in the place of the other one";
+            return Err(Error::corrupted(what, at));
         }
         let length = words[AREA_LENGTH_AT] as usize;
         if length > AREA_WORDS_MAX || words[AREA_CHECKSUM_AT] != area_checksum(words) {
@@ -243,6 +257,7 @@ impl Superblock {
             },
             boot_id: words[9],
             roots,
+            totals: Totals::from_words(&words[TOTALS_AT..AREA_AT]),
             area: words[AREA_AT..AREA_AT + length].to_vec(),
         })
     }
@@ -262,11 +277,12 @@ mod tests {
                 block_bytes: 24 << 10,
                 block_shift_bytes: 0,
             },
-            sequence: 7,
+            sequence: 8,
             segments: 3,
             closing: Closing::Open,
             boot_id: 99,
             roots: [1, 2, 3, 4],
+            totals: Totals { records: 8, key_sum: 9, state_sum: 10 },
             area: vec![5, 6, 7],
         }
     }
@@ -284,7 +300,9 @@ mod tests {
         for closing in [Closing::Clean, Closing::Open, Closing::OpenJournaled, Closing::Incomplete]
         {
             let expected = if closing == Closing::Clean { [3, 4] } else { [0, 0] };
-            assert_eq!(Superblock { closing, ..example() }.closed_words(), expected);
+            let superblock = Superblock { closing, ..example() };
+            assert_eq!(superblock.closed_words(), expected);
+            assert_eq!(superblock.closed_totals().is_some(), closing == Closing::Clean);
         }
     }
 
@@ -300,27 +318,24 @@ mod tests {
 
     #[test]
     fn an_area_goes_with_the_update_that_wrote_it_alone() {
-        let (old, new) = (example(), Superblock { sequence: 9, ..example() });
+        let (old, new) = (example(), Superblock { sequence: 10, ..example() });
         let mut torn = new.encode();
         torn[COMMON_WORDS..].copy_from_slice(&old.encode()[COMMON_WORDS..]);
         let error = Superblock::decode(&torn, 0).unwrap_err();
         assert!(error.to_string().contains("area of its engine"), "{error}");
     }
 
-    /// What a crash can leave of a new copy: of each line the words up to some one.
-    fn parts_of_new(area: Vec<u64>) -> Vec<[u64; WORDS]> {
+    /// What a crash can leave of a new copy that was stored over `old`: of each line the words up to some one.
+    fn parts_of_new(area: Vec<u64>, old: &[[u64; WORDS]]) -> Vec<[u64; WORDS]> {
         let whole = Superblock { sequence: 0, area, ..example() }.encode();
-        let mut parts = vec![[0; WORDS]];
-        for line in 0..WORDS / LINE_WORDS {
-            let words = line * LINE_WORDS..(line + 1) * LINE_WORDS;
-            // All of some lines, none, and what ends in the middle.
-            let ends = [0, 1, 2, 5, LINE_WORDS].map(|stored| words.start + stored);
+        let mut parts = old.to_vec();
+        for start in (0..WORDS).step_by(LINE_WORDS) {
+            // None of a line, all, and what ends in the middle.
+            let ends = [0, 1, 3, LINE_WORDS].map(|stored| (start + stored).min(WORDS));
             let longer = |part: &[u64; WORDS]| {
-                let part = *part;
-                let whole = &whole;
                 ends.map(|end| {
-                    let mut part = part;
-                    part[words.start..end].copy_from_slice(&whole[words.start..end]);
+                    let mut part = *part;
+                    part[start..end].copy_from_slice(&whole[start..end]);
                     part
                 })
             };
@@ -331,29 +346,58 @@ mod tests {
 
     #[test]
     fn whatever_is_left_of_a_new_copy_is_known_as_such() {
-        for length in [0, 1, 6, 7, AREA_WORDS_MAX] {
-            let parts = parts_of_new((1..=length as u64).collect());
+        for length in [0, 1, 3, 4, AREA_WORDS_MAX] {
+            let parts = parts_of_new((1..=length as u64).collect(), &[[0; WORDS]]);
             assert!(parts.iter().all(is_part_of_new), "an area of {length} words");
+            // Over what a creation of another engine has left.
+            let some: Vec<_> = parts.into_iter().step_by(997).collect();
+            for other in [0, 2, AREA_WORDS_MAX] {
+                let parts = parts_of_new((7..7 + other as u64).collect(), &some);
+                assert!(parts.iter().all(is_part_of_new), "{other} words over {length}");
+            }
         }
     }
 
     #[test]
     fn what_somebody_else_left_is_no_part_of_a_new_copy() {
-        // Beyond these words a long area may be there without its length.
-        for byte in 0..8 * (COMMON_WORDS + LINE_WORDS) {
+        // Beyond these words an area may be there without its length.
+        for byte in 0..8 * COMMON_WORDS {
             let mut words = [0_u64; WORDS];
             words[byte / 8] = u64::from(b'x') << (8 * (byte % 8));
             assert!(!is_part_of_new(&words), "byte {byte}");
         }
-        let whole = Superblock { sequence: 0, ..example() };
-        for behind in whole.words_used()..WORDS {
-            let mut words = whole.encode();
-            words[behind] = 1;
-            assert!(!is_part_of_new(&words), "word {behind}");
-        }
         let mut words = [0; WORDS];
         words[AREA_LENGTH_AT] = AREA_LENGTH_MAX + 1;
         assert!(!is_part_of_new(&words));
+    }
+
+    #[test]
+    fn a_copy_in_the_place_of_the_other_one_is_damage() {
+        for (sequence, at) in [(8, COPY_STRIDE), (9, 0)] {
+            let words = Superblock { sequence, ..example() }.encode();
+            let error = Superblock::decode(&words, at).unwrap_err();
+            assert!(error.to_string().contains("in the place of the other one"), "{error}");
+            Superblock::decode(&words, COPY_STRIDE - at).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_older_format_is_named_and_what_no_format_had_is_damage() {
+        for version in 0..FORMAT_VERSION {
+            let mut words = example().encode();
+            words[1] = pair(version, 1);
+            // That of what followed was another one.
+            words[CHECKSUM_AT] = checksum(&words[..CHECKSUM_AT], 0);
+            match Superblock::decode(&words, 0) {
+                Err(Error::OlderFormat { found, supported: FORMAT_VERSION }) if version > 0 => {
+                    assert_eq!(found, version);
+                }
+                Err(Error::Corrupted { at: 8, .. }) if version == 0 => {}
+                other => panic!("version {version}: {other:?}"),
+            }
+            words[2] ^= 1;
+            assert!(matches!(Superblock::decode(&words, 0), Err(Error::Corrupted { .. })));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment, SteppedEnvironmen
 use super::open::Opened;
 use super::*;
 use crate::types::durability::Durability;
+use crate::types::totals::Totals;
 
 fn options() -> PoolOptions {
     // Without a journal: these tests change the files themselves.
@@ -38,6 +39,7 @@ fn new_superblock() -> Superblock {
         closing: Closing::Open,
         boot_id: 0,
         roots: [0; 4],
+        totals: Totals::default(),
         area: vec![1, 2, 3],
     }
 }

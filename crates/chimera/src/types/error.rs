@@ -47,6 +47,17 @@ pub enum Error {
         /// Newest version this program reads.
         supported: u32,
     },
+    /// The store was written by an older version of this software.
+    #[error(
+        "the store has format version {found}, this program reads version {supported} alone: export it with \
+         a program that reads version {found}, and import that into a new store"
+    )]
+    OlderFormat {
+        /// Version on media.
+        found: u32,
+        /// The version that this program reads.
+        supported: u32,
+    },
     /// Another process holds the store.
     #[error(
         "the store is in use by {holder}: close it there first, or open read-only on both sides"
@@ -286,7 +297,7 @@ pub enum ErrorKind {
     Full,
     /// Something on media, or in a stream, is not what it must be, or is missing.
     Damaged,
-    /// A newer program wrote it.
+    /// A newer or an older program wrote it.
     Unsupported,
     /// The store takes no writes, by choice or since an earlier failure.
     WritesRefused,
@@ -327,7 +338,9 @@ impl Error {
             | Self::Incomplete { .. }
             | Self::StreamTruncated { .. }
             | Self::StreamDamaged { .. } => ErrorKind::Damaged,
-            Self::NewerFormat { .. } | Self::NewerStream { .. } => ErrorKind::Unsupported,
+            Self::NewerFormat { .. } | Self::OlderFormat { .. } | Self::NewerStream { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::ReadOnly | Self::Poisoned { .. } => ErrorKind::WritesRefused,
             Self::Io { .. } | Self::StreamIo { .. } => ErrorKind::Io,
             Self::OrderFailed => ErrorKind::Defect,

@@ -13,4 +13,5 @@ pub(crate) mod scrub;
 pub(crate) mod stats;
 pub(crate) mod stream;
 pub(crate) mod swap;
+pub(crate) mod totals;
 pub(crate) mod verify_reads;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use chimera::{Db, Durability, Error};
+use chimera::{Db, Durability, Error, ErrorKind};
 
 use crate::tools::media::{
-    COPY_STRIDE, SUPERBLOCK, SUPERBLOCK_WORDS, USED_BLOCKS_AT, change, checked_word, flip,
+    COPY_STRIDE, SUPERBLOCK, SUPERBLOCK_WORDS, USED_BLOCKS_AT, change, checked_word_at, flip,
     forge_superblock, word,
 };
 use crate::tools::{
@@ -37,7 +37,7 @@ fn a_newer_format_is_named_also_in_one_copy() {
     let files = bytes_of(directory.path());
     let newer = word(directory.path(), SUPERBLOCK, 8) + 1;
     forge_superblock(directory.path(), &[(1, newer)]);
-    let words = ["format version 4", "reads up to 3", "use a newer program"];
+    let words = ["format version 5", "reads up to 4", "use a newer program"];
     assert_fails(Db::open(directory.path(), &small()), &words);
     let forged = bytes_of(directory.path());
     for copy in [0, COPY_STRIDE] {
@@ -95,25 +95,149 @@ fn one_damaged_copy_is_survived_right_after_growth() {
 }
 
 #[test]
-fn each_flipped_bit_of_the_number_of_used_blocks_is_refused() {
+fn an_older_format_is_named_and_what_to_do() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    let version = word(path, SUPERBLOCK, 8);
+    for older in 1..=3 {
+        forge_superblock(path, &[(1, version - 4 + older)]);
+        let found = format!("format version {older}");
+        let words = [&*found, "reads version 4 alone", "export it", "import that"];
+        for options in [small(), small().read_only(true), small().salvage(true)] {
+            assert_fails(Db::open(path, &options), &words);
+        }
+        let error = Db::open(path, &small()).expect_err("an older format");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        restore(path, &files);
+    }
+    assert_whole(path);
+}
+
+/// Sets the used-blocks word of a copy.
+fn set_used(path: &Path, copy: usize, word: u64) {
+    let at = USED_BLOCKS_AT[copy];
+    change(path, SUPERBLOCK, |bytes| bytes[at..at + 8].copy_from_slice(&word.to_le_bytes()));
+}
+
+/// What `check` says: how much is damaged, and where the first damage is.
+fn check(path: &Path) -> (u64, Option<u64>) {
+    let report = open(path, &small().read_only(true)).check(None);
+    (report.damages, report.first_damage.map(|damage| damage.at))
+}
+
+#[test]
+fn each_flipped_bit_of_one_number_of_used_blocks_is_survived_and_of_both_refused() {
     let directory = scratch();
     let path = directory.path();
     filled_store(path, &small(), RECORDS);
     let files = bytes_of(path);
     for bit in 0..64 {
+        for at in USED_BLOCKS_AT {
+            restore(path, &files);
+            flip(path, SUPERBLOCK, at + bit / 8, 1 << (bit % 8));
+            assert_eq!(check(path), (1, Some(at as u64)), "bit {bit}");
+            assert_whole(path);
+            assert!(
+                bytes_of(path)[Path::new(SUPERBLOCK)][at..][..8]
+                    == files[Path::new(SUPERBLOCK)][at..][..8]
+            );
+        }
         restore(path, &files);
-        flip(path, SUPERBLOCK, USED_BLOCKS_AT + bit / 8, 1 << (bit % 8));
+        USED_BLOCKS_AT.map(|at| flip(path, SUPERBLOCK, at + bit / 8, 1 << (bit % 8)));
         let words = ["damaged at byte 1024", "number of used blocks", "restore a copy"];
         assert_fails(Db::open(path, &small()), &words);
     }
     restore(path, &files);
-    change(path, SUPERBLOCK, |bytes| {
-        let too_many = checked_word(1000).to_le_bytes();
-        bytes[USED_BLOCKS_AT..USED_BLOCKS_AT + 8].copy_from_slice(&too_many);
-    });
-    assert_fails(Db::open(path, &small()), &["number of used blocks"]);
-    restore(path, &files);
+    assert_eq!(check(path), (0, None));
     assert_whole(path);
+}
+
+#[test]
+fn a_number_of_used_blocks_that_is_gone_elsewhere_or_too_high_does_not_count() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    let used = USED_BLOCKS_AT.map(|at| word(path, SUPERBLOCK, at));
+    let too_high = USED_BLOCKS_AT.map(|at| checked_word_at(1000, at));
+    // Zeros, which is what lost storage reads as, and the word of another place.
+    for wrong in [[0, 0], [used[1], used[0]], too_high] {
+        for copy in 0..2 {
+            restore(path, &files);
+            set_used(path, copy, wrong[copy]);
+            assert_whole(path);
+        }
+        restore(path, &files);
+        set_used(path, 0, wrong[0]);
+        set_used(path, 1, wrong[1]);
+        for options in [small(), small().read_only(true), small().salvage(true)] {
+            assert_fails(Db::open(path, &options), &["number of used blocks"]);
+        }
+    }
+}
+
+/// Both are stored before one fence: a crash leaves one of them as it was.
+#[test]
+fn of_two_numbers_of_used_blocks_the_higher_one_counts() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let used = word(path, SUPERBLOCK, USED_BLOCKS_AT[0]) as u32;
+    let files = bytes_of(path);
+    for copy in 0..2 {
+        restore(path, &files);
+        set_used(path, copy, checked_word_at(used - 1, USED_BLOCKS_AT[copy]));
+        assert_eq!(check(path), (0, None), "an interrupted change is no damage");
+        assert_whole(path);
+        let both = USED_BLOCKS_AT.map(|at| word(path, SUPERBLOCK, at));
+        assert_eq!(both, USED_BLOCKS_AT.map(|at| checked_word_at(used, at)), "brought in line");
+    }
+}
+
+/// Each page of the superblock's file alone is enough.
+#[test]
+fn a_zeroed_page_of_the_superblock_is_survived_reported_and_repaired() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    for copy in [0, COPY_STRIDE] {
+        restore(path, &files);
+        change(path, SUPERBLOCK, |bytes| bytes[copy..copy + COPY_STRIDE].fill(0));
+        assert_eq!(check(path), (2, Some(copy as u64)));
+        assert_eq!(check(path), (2, Some(copy as u64)), "a reader repairs nothing");
+        assert_whole(path);
+        assert_eq!(check(path), (0, None));
+    }
+    restore(path, &files);
+    change(path, SUPERBLOCK, |bytes| bytes.fill(0));
+    assert_fails(Db::open(path, &small()), &["superblock", "restore a copy"]);
+}
+
+#[test]
+fn exchanged_pages_of_the_superblock_are_damage() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), RECORDS);
+    let files = bytes_of(path);
+    change(path, SUPERBLOCK, |bytes| bytes.rotate_left(COPY_STRIDE));
+    for options in [small(), small().read_only(true), small().salvage(true)] {
+        assert_fails(
+            Db::open(path, &options),
+            &["in the place of the other one", "restore a copy"],
+        );
+    }
+    // One page in both places: the other copy is gone.
+    for copy in [0, COPY_STRIDE] {
+        restore(path, &files);
+        change(path, SUPERBLOCK, |bytes| {
+            bytes.copy_within(copy..copy + COPY_STRIDE, COPY_STRIDE - copy)
+        });
+        assert_eq!(check(path), (2, Some((COPY_STRIDE - copy) as u64)));
+        assert_whole(path);
+    }
 }
 
 /// Fields that no program would have written, with checksums that are right.
@@ -127,8 +251,8 @@ fn impossible_fields_are_refused() {
     let forgeries = [
         (1, pair(0, 1)),
         (1, pair(1, 1)),
-        (1, pair(2, 0)),
-        (1, pair(2, 0xffff)),
+        (1, pair(4, 0)),
+        (1, pair(4, 0xffff)),
         (4, 0),
         (4, 4096),
         (4, 16385),
@@ -150,20 +274,20 @@ fn impossible_fields_are_refused() {
         (16, 4),
         (16, 31),
         (16, u64::MAX),
-        (18, pair(0, 2)),
-        (18, pair(256, 0)),
-        (18, pair(256, 9)),
-        (18, pair(100, 2)),
-        (18, pair(512, 1)),
-        (18, pair(0xffff_ffff, 0xffff_ffff)),
-        (19, pair(0, 24)),
-        (19, pair(5000, 24)),
-        (19, pair(8, 0xffff_ffff)),
-        (19, pair(0xffff_ffff, 0xffff_ffff)),
-        (19, pair(8, 300)),
-        (20, 0),
-        (20, 3),
-        (20, u64::MAX),
+        (21, pair(0, 2)),
+        (21, pair(256, 0)),
+        (21, pair(256, 9)),
+        (21, pair(100, 2)),
+        (21, pair(512, 1)),
+        (21, pair(0xffff_ffff, 0xffff_ffff)),
+        (22, pair(0, 24)),
+        (22, pair(5000, 24)),
+        (22, pair(8, 0xffff_ffff)),
+        (22, pair(0xffff_ffff, 0xffff_ffff)),
+        (22, pair(8, 300)),
+        (23, 0),
+        (23, 3),
+        (23, u64::MAX),
     ];
     for (number, forged) in forgeries {
         restore(path, &files);

@@ -7,17 +7,17 @@ use super::SMALL;
 
 /// Bytes from the first superblock copy to the second.
 pub(crate) const COPY_STRIDE: usize = 4096;
-/// Words of a superblock copy of Viper: common ones, of which the last is a checksum, and the engine's area,
-/// which begins with its length and checksum.
-pub(crate) const SUPERBLOCK_WORDS: usize = 21;
+/// Words of a superblock copy of Viper: common ones, of which the last is a checksum, length and checksum of what
+/// follows, three words of totals, and the engine's area.
+pub(crate) const SUPERBLOCK_WORDS: usize = 24;
 /// Where in a copy the checksums and the sequence number are.
 const CHECKSUM_AT: usize = 15;
 const AREA_CHECKSUM_AT: usize = 17;
 const SEQUENCE_AT: usize = 6;
 /// Bytes of the superblock's file: where the first segment begins in the pool.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 8192;
-/// Where the word with the number of used blocks is.
-pub(crate) const USED_BLOCKS_AT: usize = 1024;
+/// Where the words with the number of used blocks are.
+pub(crate) const USED_BLOCKS_AT: [usize; 2] = [1024, COPY_STRIDE + 1024];
 /// Bytes of a segment's header.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
 /// Where it is in a segment of a small store.
@@ -45,12 +45,16 @@ pub(crate) fn word(path: &Path, name: &str, at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// Sets words of both superblock copies and makes their checksums right again.
+/// Sets words of both superblock copies and makes their checksums right again. A sequence number is set where it
+/// belongs, and the number before it in the other copy.
 pub(crate) fn forge_superblock(path: &Path, words: &[(usize, u64)]) {
     change(path, SUPERBLOCK, |bytes| {
         for copy in [0, COPY_STRIDE] {
             for (number, word) in words {
                 let at = copy + 8 * number;
+                let is_elsewhere =
+                    *number == SEQUENCE_AT && *word as usize % 2 != copy / COPY_STRIDE;
+                let word = if is_elsewhere { word.wrapping_sub(1) } else { *word };
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
             let word = |bytes: &[u8], number: usize| {
@@ -62,7 +66,7 @@ pub(crate) fn forge_superblock(path: &Path, words: &[(usize, u64)]) {
             bytes[end..end + 8].copy_from_slice(&checksum.to_le_bytes());
             let length = word(bytes, AREA_CHECKSUM_AT - 1);
             let area = copy + 8 * (AREA_CHECKSUM_AT + 1);
-            let area = &bytes[area..area + 8 * length.min(30) as usize];
+            let area = &bytes[area..area + 8 * (3 + length.min(30)) as usize];
             let seed = word(bytes, SEQUENCE_AT) ^ length;
             let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(area, seed);
             let at = copy + 8 * AREA_CHECKSUM_AT;
@@ -105,7 +109,13 @@ pub(crate) fn key_check(place: u64, version: u64, hash_seed: u64, key: &[u8]) ->
     fold(first ^ hash.rotate_left(32)) as u32
 }
 
-/// A number of 32 bits with its check, as the used-blocks word, flags and bitsets are stored.
+/// As [`checked_word`], with the check of its place: as the used-blocks words are stored.
+pub(crate) fn checked_word_at(number: u32, at: usize) -> u64 {
+    let place = (at as u64).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 | 1;
+    checked_word(number) ^ place << 32
+}
+
+/// A number of 32 bits with its check, as flags and bitsets are stored.
 pub(crate) fn checked_word(number: u32) -> u64 {
     let check = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     u64::from(number) | check << 32

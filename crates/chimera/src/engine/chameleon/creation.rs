@@ -12,7 +12,7 @@ use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::shard_manifest;
 use crate::index::probing_table::{self, TABLE_ALIGN};
-use crate::pool::{BlockMap, Superblock, runs};
+use crate::pool::{AREA_AT, BlockMap, Superblock, runs};
 use crate::records::storage_log;
 use crate::types::error::{Error, Result};
 use crate::types::stream::StreamKind;
@@ -59,7 +59,7 @@ impl EngineType for Type {
         let parameters = decode(&superblock.area)
             .filter(|found| is_possible(found, u64::from(geometry.block_bytes), blocks))
             .ok_or_else(|| {
-                Error::corrupted("the superblock's area of ChameleonDB is not valid", 144)
+                Error::corrupted("the superblock's area of ChameleonDB is not valid", AREA_AT)
             })?;
         agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
         agree_own(&parameters, &options.chameleon)?;

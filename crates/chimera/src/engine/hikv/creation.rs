@@ -11,7 +11,7 @@ use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::buckets;
 use crate::index::persistent::partitioned_hash::{self, HashShape};
-use crate::pool::{BlockMap, Superblock, runs};
+use crate::pool::{AREA_AT, BlockMap, Superblock, runs};
 use crate::records::{item_heap, key_dump, redo_log};
 use crate::types::error::{Error, Result};
 use crate::types::layout::RecordLayout;
@@ -90,7 +90,9 @@ impl EngineType for Type {
         let blocks = blocks.min(u64::from(u32::MAX)) as u32;
         let parameters = decode(superblock)
             .filter(|found| is_possible(found, u64::from(geometry.block_bytes), blocks))
-            .ok_or_else(|| Error::corrupted("the superblock's area of HiKV is not valid", 144))?;
+            .ok_or_else(|| {
+                Error::corrupted("the superblock's area of HiKV is not valid", AREA_AT)
+            })?;
         agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
         agree_own(&parameters, options, geometry.block_bytes)?;
         Ok(parameters)

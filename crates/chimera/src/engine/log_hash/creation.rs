@@ -6,7 +6,7 @@ use super::LogHashOptions;
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, Options, Plan};
 use crate::index::persistent::extendible_hash;
-use crate::pool::{BlockMap, PoolGeometry, Superblock};
+use crate::pool::{AREA_AT, BlockMap, PoolGeometry, Superblock};
 use crate::types::error::{Error, Result};
 use crate::types::stream::StreamKind;
 
@@ -51,7 +51,7 @@ pub(super) fn parameters(superblock: &Superblock, options: &Options) -> Result<P
         [word] => Some(decode(word)).filter(|found| is_possible(*found, geometry)),
         _ => None,
     };
-    let invalid = || Error::corrupted("the superblock's area of the engine is not valid", 144);
+    let invalid = || Error::corrupted("the superblock's area of the engine is not valid", AREA_AT);
     let found = found.ok_or_else(invalid)?;
     agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
     let wanted = options.log_hash.index_segment_bytes;

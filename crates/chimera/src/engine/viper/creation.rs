@@ -9,7 +9,7 @@ use super::{ViperOptions, capacity, sites, steps};
 use crate::engine::shared::creation::{self, same};
 use crate::engine::{Capabilities, Demand, EngineType, Options, Plan};
 use crate::index::volatile::extendible_hash::HashGeometry;
-use crate::pool::{PoolGeometry, Superblock, block_sites};
+use crate::pool::{AREA_AT, PoolGeometry, Superblock, block_sites};
 use crate::records::block_flags;
 use crate::records::vpage::{self, LogPages, PageLayout, PageParameters};
 use crate::types::error::{Error, Result};
@@ -49,9 +49,10 @@ impl EngineType for Type {
 
     fn parameters(superblock: &Superblock, options: &Options) -> Result<PageParameters> {
         hash_geometry(&options.viper)?;
-        let parameters = decode(superblock)
-            .filter(|parameters| check(parameters).is_ok())
-            .ok_or_else(|| Error::corrupted("the superblock's record sizes are not valid", 144))?;
+        let parameters =
+            decode(superblock).filter(|parameters| check(parameters).is_ok()).ok_or_else(|| {
+                Error::corrupted("the superblock's record sizes are not valid", AREA_AT)
+            })?;
         let PageParameters { key_bytes, value_bytes, .. } = parameters;
         creation::agree(superblock, StreamKind { key_bytes, value_bytes }, options)?;
         agree(&parameters, options)?;

@@ -69,6 +69,9 @@ fn open_with(media: &Media, image: &[u8], options: &PoolOptions) -> Result<Pool<
         Pool::open(media.clone(), environment, directory, options, || Ok(new_pool_of_blocks()))?;
     assert_eq!(opened, Opened { created: image.is_empty(), clean: false });
     assert_eq!(pool.map.blocks_per_segment, PER_SEGMENT);
+    if opened.created {
+        pool.mark_open()?;
+    }
     Ok(pool)
 }
 

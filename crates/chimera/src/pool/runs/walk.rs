@@ -28,7 +28,7 @@ impl<P: Pmem> Pool<P> {
     /// about to take or free when it was killed may have been seen before it was durable.
     ///
     /// # Cost
-    /// A word of each run is loaded. For writing also 1 line for each run and 1 more, 1 fence.
+    /// A word of each run is loaded. For writing also 1 line for each run and 2 more, 1 fence.
     pub(crate) fn recover_runs(
         &self,
         kinds: &[BlockKind],
@@ -54,7 +54,9 @@ impl<P: Pmem> Pool<P> {
         })?;
         *lock_relaxing(&self.free_runs, &*self.environment) = free;
         if !self.read_only {
-            self.pmem.flush(self.extent(USED_BLOCKS_AT, 8), sites::RUN_FOUND);
+            for at in USED_BLOCKS_AT {
+                self.pmem.flush(self.extent(at, 8), sites::RUN_FOUND);
+            }
             self.pmem.fence(sites::RUN_FOUND);
         }
         Ok(())
