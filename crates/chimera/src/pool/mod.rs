@@ -265,7 +265,7 @@ impl<P: Pmem> Pool<P> {
             return Ok(());
         }
         self.sync()?;
-        let Superblock { segments, closing, .. } = self.superblock();
+        let segments = self.superblock().segments;
         let needed = self.segments_needed(segments);
         if let Some(journal) = self.pmem.journal().filter(|_| needed < segments) {
             // From here on no entry names a byte of a segment that is about to go.
@@ -278,11 +278,9 @@ impl<P: Pmem> Pool<P> {
             superblock.set_closed_words(closed_words);
         });
         self.sync()?;
-        if closing == Closing::Incomplete || needed < segments {
-            // In the other copy, too: either one alone must be enough.
-            self.change_superblock(|_| {});
-            self.sync()?;
-        }
+        // In the other copy, too: either one alone must be enough.
+        self.change_superblock(|_| {});
+        self.sync()?;
         self.close_journal()?;
         (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
     }

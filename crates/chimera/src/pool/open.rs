@@ -143,6 +143,8 @@ impl<P: Pmem> Pool<P> {
                 superblock.closing = self.open_state();
             }
         });
+        // In both copies: one of them alone must not say any more that the pool is closed in order.
+        self.change_superblock(|_| {});
         if !self.is_journaled && self.pmem.medium() == Medium::File {
             // Before anything else is written: the kernel keeps no order.
             self.sync()?;

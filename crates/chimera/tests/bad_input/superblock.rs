@@ -145,7 +145,9 @@ fn each_flipped_bit_of_one_number_of_used_blocks_is_survived_and_of_both_refused
             );
         }
         restore(path, &files);
-        USED_BLOCKS_AT.map(|at| flip(path, SUPERBLOCK, at + bit / 8, 1 << (bit % 8)));
+        for at in USED_BLOCKS_AT {
+            flip(path, SUPERBLOCK, at + bit / 8, 1 << (bit % 8));
+        }
         let words = ["damaged at byte 1024", "number of used blocks", "restore a copy"];
         assert_fails(Db::open(path, &small()), &words);
     }
