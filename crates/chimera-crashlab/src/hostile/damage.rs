@@ -1,7 +1,9 @@
 //! Steps that change an image, from the input; and the steps that the store will be used with.
 
 use super::damage_log as log;
-use super::format::{AREA_LENGTH_AT, AREA_WORDS, COPY_STRIDE, USED_BLOCKS_AT, checked_word};
+use super::format::{
+    AREA_LENGTH_AT, AREA_WORDS, COPY_STRIDE, USED_BLOCKS_AT, checked_word, checked_word_at,
+};
 use super::image::{Image, SUPERBLOCK, Slot, segment_name, set_word};
 use super::input::Input;
 
@@ -176,7 +178,8 @@ fn page_word(image: &mut Image, input: &mut Input<'_>) {
     if let Some(bytes) = image.files.get_mut(&segment_name(segment))
         && at + 8 <= bytes.len()
     {
-        set_word(bytes, at, checked_word(value as u32) ^ value >> 32 << 32);
+        let word = checked_word_at(value as u32, shape.place(segment, at));
+        set_word(bytes, at, word ^ value >> 32 << 32);
     }
 }
 
@@ -261,10 +264,15 @@ fn whole_block(image: &mut Image, input: &mut Input<'_>) {
             return;
         }
         if page == 0 {
-            set_word(bytes, page_at, checked_word(u32::from(flags)));
+            set_word(
+                bytes,
+                page_at,
+                checked_word_at(u32::from(flags), shape.place(segment, page_at)),
+            );
         }
         if flags & 128 == 0 {
-            let word = if shape.is_checked { checked_word(bits as u32) } else { bits };
+            let checked = checked_word_at(bits as u32, shape.place(segment, page_at + 8));
+            let word = if shape.is_checked { checked } else { bits };
             set_word(bytes, page_at + 8, word);
         }
     }
