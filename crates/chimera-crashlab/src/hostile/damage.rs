@@ -2,7 +2,7 @@
 
 use super::damage_log as log;
 use super::format::{
-    AREA_AT, AREA_WORDS, COPY_STRIDE, TOTALS_AT, USED_BLOCKS_AT, checked_word, checked_word_at,
+    AREA_LENGTH_AT, AREA_WORDS, COPY_STRIDE, TOTALS_AT, USED_BLOCKS_AT, checked_word, checked_word_at,
 };
 use super::image::{Image, SUPERBLOCK, Slot, segment_name, set_word};
 use super::input::Input;
@@ -136,7 +136,7 @@ fn used_blocks(image: &mut Image, input: &mut Input<'_>) {
     let Some(bytes) = image.files.get_mut(SUPERBLOCK) else { return };
     for at in USED_BLOCKS_AT.into_iter().filter(|at| at + 8 <= bytes.len()) {
         let is_whole = u32::try_from(number).is_ok();
-        set_word(bytes, at, if is_whole { checked_word_at(number as u32, at) } else { number });
+        set_word(bytes, at, if is_whole { checked_word_at(number as u32, at as u64) } else { number });
     }
 }
 
@@ -175,7 +175,8 @@ fn page_word(image: &mut Image, input: &mut Input<'_>) {
     if let Some(bytes) = image.files.get_mut(&segment_name(segment))
         && at + 8 <= bytes.len()
     {
-        set_word(bytes, at, checked_word(value as u32) ^ value >> 32 << 32);
+        let word = checked_word_at(value as u32, shape.place(segment, at));
+        set_word(bytes, at, word ^ value >> 32 << 32);
     }
 }
 
@@ -260,10 +261,15 @@ fn whole_block(image: &mut Image, input: &mut Input<'_>) {
             return;
         }
         if page == 0 {
-            set_word(bytes, page_at, checked_word(u32::from(flags)));
+            set_word(
+                bytes,
+                page_at,
+                checked_word_at(u32::from(flags), shape.place(segment, page_at)),
+            );
         }
         if flags & 128 == 0 {
-            let word = if shape.is_checked { checked_word(bits as u32) } else { bits };
+            let checked = checked_word_at(bits as u32, shape.place(segment, page_at + 8));
+            let word = if shape.is_checked { checked } else { bits };
             set_word(bytes, page_at + 8, word);
         }
     }

@@ -1,6 +1,6 @@
 //! Steps that change logs and chunks of an image, from the input.
 
-use super::format::{Shape, checked_word};
+use super::format::{Shape, checked_word, checked_word_at};
 use super::image::{Image, segment_name, set_word, word};
 use super::input::Input;
 use super::log::{CHUNK_NAME_AT, CHUNK_NEXT_AT, CHUNK_POSITION_AT, CHUNK_RECORD_AT, Entry};
@@ -47,7 +47,8 @@ pub(super) fn lengths(image: &mut Image, input: &mut Input<'_>) {
         _ => value,
     };
     let torn = if part < 128 { 0 } else { 1 << (32 + part % 32) };
-    set_word(image.bytes_of(&entry), 0, checked_word(lengths) ^ torn);
+    let word = checked_word_at(lengths, entry.place(&shape)) ^ torn;
+    set_word(image.bytes_of(&entry), 0, word);
 }
 
 /// What a record says of its chunks.
@@ -104,7 +105,7 @@ pub(super) fn flags(image: &mut Image, input: &mut Input<'_>) {
     let Some(bytes) = image.files.get_mut(&segment_name(segment)) else { return };
     if block_at + 8 <= bytes.len() {
         let flags = u32::from(if is_whole { flags % 32 } else { flags });
-        set_word(bytes, block_at, checked_word(flags));
+        set_word(bytes, block_at, checked_word_at(flags, shape.place(segment, block_at)));
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) const SEGMENT_WORDS: usize = 8;
 pub(super) const RECORD_HEADER_BYTES: usize = 16;
 /// The flag of a block that is one page.
 pub(super) const LARGE: u32 = 8;
+/// From which bit on the number of a page's first word says where its log ends, in words; the flags are below.
+pub(super) const END_SHIFT: u32 = 12;
 /// Where the log of a page of records of any size begins.
 pub(super) const LOG_AT: usize = 8;
 /// Bytes of a record before its key, and of a chunk before its bytes.
@@ -42,10 +44,10 @@ pub(super) fn checked_word(number: u32) -> u64 {
     u64::from(number) | (u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) << 32
 }
 
-/// A number of 32 bits with its check, at this byte of the pool.
-pub(super) fn checked_word_at(number: u32, at: usize) -> u64 {
-    let place = (at as u64).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 | 1;
-    checked_word(number) ^ place << 32
+/// A number of 32 bits with the check of its place in the pool; never zero.
+pub(super) fn checked_word_at(number: u32, place: u64) -> u64 {
+    let of_place = place.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 | 1;
+    checked_word(number) ^ of_place << 32
 }
 
 /// The XXH3 of words as they lie on media.
@@ -180,6 +182,11 @@ impl Shape {
     pub(super) fn blocks_per_segment(&self) -> usize {
         let room = (self.segment_bytes - SEGMENT_END_BYTES).checked_sub(self.block_shift_bytes);
         room.unwrap_or(0) / self.block_bytes()
+    }
+
+    /// Where in the pool a byte of a segment is.
+    pub(super) fn place(&self, segment: usize, at: usize) -> u64 {
+        (SUPERBLOCK_BYTES + segment * self.segment_bytes + at) as u64
     }
 
     /// The segment of a block, and where in it the block begins.

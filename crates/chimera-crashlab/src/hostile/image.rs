@@ -130,10 +130,12 @@ impl Image {
             image.files.insert(segment_name(number), bytes);
         }
         image.fix_headers();
+        image.format_blocks(shape);
         if shape.is_variable() {
             for number in 0..base.records {
                 image.append(shape, number as u8, 1 + number);
             }
+            image.seal_logs(shape);
             return image;
         }
         let slots = shape.page().slots;
@@ -149,6 +151,26 @@ impl Image {
             image.write_record(shape, slot, number as u8, 1 + number);
         }
         image
+    }
+
+    /// Makes all blocks empty ones, those that are not in use, too: the number of used blocks may be changed.
+    fn format_blocks(&mut self, shape: &Shape) {
+        let words = if shape.is_variable() || !shape.is_checked {
+            1
+        } else {
+            let page = shape.page();
+            1 + page.slots.div_ceil(page.slots_per_word)
+        };
+        for block in 0..self.files.len() * shape.blocks_per_segment() {
+            for page in 0..shape.pages_per_block {
+                let slot = Slot { block, page, number: 0 };
+                let Some((bytes, at, place)) = self.page_of(shape, slot) else { continue };
+                for word in 0..words {
+                    let empty = checked_word_at(0, place + 8 * word as u64);
+                    set_word(bytes, at + 8 * word, empty);
+                }
+            }
+        }
     }
 
     /// The shape that the superblock in force says, as far as it can be worked with.
@@ -186,7 +208,8 @@ impl Image {
         }
         let word_at = page_at + 8 + 8 * (slot.number / page.slots_per_word);
         let bits = word(bytes, word_at) | 1 << (slot.number % page.slots_per_word);
-        set_word(bytes, word_at, if shape.is_checked { checked_word(bits as u32) } else { bits });
+        let checked = checked_word_at(bits as u32, pool_at + (word_at - page_at) as u64);
+        set_word(bytes, word_at, if shape.is_checked { checked } else { bits });
     }
 
     /// The file of a slot's page, where in the file the page begins, and where in the pool.
@@ -240,15 +263,16 @@ impl Image {
             for number in 0..shape.pages_per_block {
                 let slot = Slot { block, page: number, number: 0 };
                 let Some((bytes, page_at, pool_at)) = self.page_of(shape, slot) else { continue };
-                if words && number == 0 {
-                    let flags = checked_word(word(bytes, page_at) as u32);
-                    set_word(bytes, page_at, flags);
+                if words {
+                    let first = checked_word_at(word(bytes, page_at) as u32, pool_at);
+                    set_word(bytes, page_at, first);
                 }
                 for slot in 0..page.slots {
                     let word_at = page_at + 8 + 8 * (slot / page.slots_per_word);
                     let bits = word(bytes, word_at);
                     if words && shape.is_checked && slot.is_multiple_of(page.slots_per_word) {
-                        set_word(bytes, word_at, checked_word(bits as u32));
+                        let place = pool_at + (word_at - page_at) as u64;
+                        set_word(bytes, word_at, checked_word_at(bits as u32, place));
                     }
                     if records && shape.is_checked && bits >> (slot % page.slots_per_word) & 1 == 1
                     {
@@ -296,7 +320,7 @@ fn superblock(base: &Base) -> Vec<u8> {
         }
     }
     for at in USED_BLOCKS_AT {
-        set_word(&mut bytes, at, checked_word_at(used_blocks as u32, at));
+        set_word(&mut bytes, at, checked_word_at(used_blocks as u32, at as u64));
     }
     let mut image = Image { files: BTreeMap::from([(SUPERBLOCK.to_owned(), bytes)]) };
     image.fix_superblock();

@@ -1,8 +1,9 @@
 //! Pages of records of any size in an [`Image`], and values in chunks, by docs/FORMAT.md.
 
 use super::format::{
-    CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES, IN_CHUNKS, LARGE, LOG_AT, LOG_RECORD_HEADER_BYTES,
-    PIECE_BYTES_MAX, SUPERBLOCK_BYTES, Shape, checked_word, key_check, key_hash, value_check,
+    CHUNK_HEADER_BYTES, DESCRIPTOR_BYTES, END_SHIFT, IN_CHUNKS, LARGE, LOG_AT,
+    LOG_RECORD_HEADER_BYTES, PIECE_BYTES_MAX, Shape, checked_word, checked_word_at, key_check,
+    key_hash, value_check,
 };
 use super::image::{Image, key_of, segment_name, set_bytes, set_word, value_of, word};
 
@@ -39,6 +40,11 @@ pub(super) struct Entry {
 /// The number of the word in front of a record that counts; of a chunk for a key of no bytes.
 fn lengths_of(key_bytes: usize, field: u32) -> u32 {
     1 | (key_bytes as u32) << 1 | field << 16
+}
+
+/// The number of a page's first word, with the flags it has, when its log ends at `tail`.
+fn sealed(number: u32, tail: usize) -> u32 {
+    number & ((1 << END_SHIFT) - 1) | (tail as u32 / 8) << END_SHIFT
 }
 
 impl Entry {
@@ -86,8 +92,8 @@ impl Entry {
         self.page.at + self.inside
     }
 
-    fn place(&self, shape: &Shape) -> u64 {
-        (SUPERBLOCK_BYTES + self.page.segment * shape.segment_bytes + self.at()) as u64
+    pub(super) fn place(&self, shape: &Shape) -> u64 {
+        shape.place(self.page.segment, self.at())
     }
 }
 
@@ -156,11 +162,15 @@ impl Image {
         }
         let blank = pages.iter().find(|page| {
             let block = &self.files[&segment_name(page.segment)][page.at..];
-            page.page == 0 && block[..shape.block_bytes()].iter().all(|byte| *byte == 0)
+            let mut pages = block[..shape.block_bytes()].chunks(shape.page_bytes);
+            // But for the first words of its pages.
+            page.page == 0 && pages.all(|page| page[LOG_AT..].iter().all(|byte| *byte == 0))
         })?;
         let page = if is_large {
             let file = self.files.get_mut(&segment_name(blank.segment)).expect("it was found");
-            set_word(file, blank.at, checked_word(LARGE));
+            file[blank.at..][..shape.block_bytes()].fill(0);
+            let place = shape.place(blank.segment, blank.at);
+            set_word(file, blank.at, checked_word_at(LARGE, place));
             LogPage { length: shape.block_bytes(), is_large, ..*blank }
         } else {
             *blank
@@ -174,7 +184,8 @@ impl Image {
         let span = Entry { page: blank, inside: 0, lengths }.span();
         let (page, inside) = self.room(shape, is_large, span)?;
         let entry = Entry { page, inside, lengths };
-        set_word(self.bytes_of(&entry), 0, checked_word(lengths));
+        let word = checked_word_at(lengths, entry.place(shape));
+        set_word(self.bytes_of(&entry), 0, word);
         Some(entry)
     }
 
@@ -219,7 +230,7 @@ impl Image {
             let lengths = lengths_of(0, piece.len() as u32);
             let chunk = Entry { page, inside: tail, lengths };
             let bytes = self.bytes_of(&chunk);
-            set_word(bytes, 0, checked_word(lengths));
+            set_word(bytes, 0, checked_word_at(lengths, chunk.place(shape)));
             set_word(bytes, CHUNK_NAME_AT, name);
             set_word(bytes, CHUNK_RECORD_AT, record.location());
             set_bytes(bytes, CHUNK_HEADER_BYTES, piece);
@@ -276,19 +287,38 @@ impl Image {
         set_word(bytes, 8, of_key | of_value << 32);
     }
 
+    /// Says where the log of each page ends that holds anything.
+    pub(super) fn seal_logs(&mut self, shape: &Shape) {
+        for page in self.log_pages(shape) {
+            let (entries, tail) = self.page_entries(page);
+            if entries.is_empty() {
+                continue;
+            }
+            let bytes = self.files.get_mut(&segment_name(page.segment)).expect("it was found");
+            let number = sealed(word(bytes, page.at) as u32, tail);
+            set_word(bytes, page.at, checked_word_at(number, shape.place(page.segment, page.at)));
+        }
+    }
+
     /// Makes the checks of flags and lengths right, or those of records.
     pub(super) fn fix_logs(&mut self, shape: &Shape, words: bool, records: bool) {
         let pages = self.log_pages(shape);
         if words {
             for page in &pages {
-                let (entries, _) = self.page_entries(*page);
+                let (entries, tail) = self.page_entries(*page);
                 let bytes = self.files.get_mut(&segment_name(page.segment)).expect("it was found");
-                if page.page == 0 {
-                    let flags = word(bytes, page.at) as u32;
-                    set_word(bytes, page.at, checked_word(flags));
-                }
+                let number = word(bytes, page.at) as u32;
+                // What was appended lies in front of the end.
+                let is_longer =
+                    number >> END_SHIFT != 0 && tail > (number >> END_SHIFT) as usize * 8;
+                let number = if is_longer { sealed(number, tail) } else { number };
+                set_word(
+                    bytes,
+                    page.at,
+                    checked_word_at(number, shape.place(page.segment, page.at)),
+                );
                 for entry in entries {
-                    set_word(bytes, entry.at(), checked_word(entry.lengths));
+                    set_word(bytes, entry.at(), checked_word_at(entry.lengths, entry.place(shape)));
                 }
             }
         }

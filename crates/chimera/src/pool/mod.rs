@@ -15,9 +15,8 @@
 //!    The same holds for blocks that were in use already: opening for writing asks for their storage.
 //! 3. There are two used-blocks words, one in the page of each copy of the superblock. Both are stored and flushed
 //!    before the same fence; whatever is said here of the word holds for each of them alone.
-//! 4. For a single block the used-blocks word is flushed before the block is written, and durable with the
-//!    first fence after that. So what is durable beyond it was never fenced: nothing live is there, and
-//!    the session that is handed such a block again makes it blank.
+//! 4. What the engine prepares in a single block is durable before the used-blocks word says that the block is in use,
+//!    and that is durable before the block is handed out. So a block in use never shows what it held before.
 //! 5. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
 //!    word before that. What the first word of a block beyond the used ones says does not count, and
 //!    need not be zero: blocks that were given back keep theirs, see `runs`.
@@ -85,6 +84,8 @@ pub(crate) mod sites {
 /// The sites of single blocks, of engines that take them.
 pub(crate) mod block_sites {
     chimera_pmem::sites! {
+        /// What the engine prepared in a fresh block, before the block is in use.
+        BLOCK_READY = "pool.block_ready";
         /// Fresh blocks: the number of those handed out so far, and zeros on a device.
         USED_BLOCKS = "pool.used_blocks";
     }
@@ -183,6 +184,11 @@ impl<P: Pmem> Pool<P> {
     pub(crate) fn may_hold_undurable(&self) -> bool {
         let keeps_stores = !self.is_journaled && self.pmem.medium().is_persistent_memory();
         keeps_stores && !self.read_only && !self.was_clean
+    }
+
+    /// Whether the pool had been closed in order when it was opened.
+    pub(crate) fn was_clean(&self) -> bool {
+        self.was_clean
     }
 
     /// Stores the superblock in the copy that is not in force, with what `change` makes of it.

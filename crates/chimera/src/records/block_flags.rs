@@ -1,9 +1,10 @@
-//! The flags of a block of pages, in the pool's [word of the block](crate::pool::BlockWord): each block is a
-//! single one.
+//! The flags of a block of pages, in the [first word](super::page_word) of its first page: each block is a single
+//! one.
 
 use chimera_pmem::Pmem;
 
-use crate::pool::{BlockWord, Pool};
+use super::page_word::PageWord;
+use crate::pool::Pool;
 use crate::types::error::{Error, Result};
 
 /// A session writes new records into the block.
@@ -31,41 +32,40 @@ pub(crate) mod steps {
     }
 }
 
+/// The first word of a block, which holds `found`.
+fn decode<P: Pmem>(pool: &Pool<P>, block: u64, found: u64) -> Result<PageWord> {
+    let at = pool.map.block_at(block);
+    PageWord::decode(found, at)
+        .filter(|word| word.flags & !KNOWN == 0)
+        .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then(|| PageWord::decode_unchecked(found)))
+        .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
+}
+
 /// The flags of a block.
 ///
 /// # Errors
 /// `Corrupted` when their word is damaged.
 pub(crate) fn read<P: Pmem>(pool: &Pool<P>, block: u64) -> Result<u32> {
-    let at = pool.map.block_at(block);
-    let found = pool.pmem.load_u64(at);
-    BlockWord::decode(found)
-        .map(BlockWord::number)
-        .filter(|flags| flags & !KNOWN == 0)
-        .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then_some(found as u32))
-        .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
+    let found = pool.pmem.load_u64(pool.map.block_at(block));
+    decode(pool, block, found).map(|word| word.flags)
 }
 
-/// Sets and clears flags of a block durably: 1 line, 1 fence.
+/// Sets and clears flags of a block durably, and leaves the rest of their word as it is: 1 line, 1 fence.
 ///
 /// # Errors
 /// `Corrupted` when their word is damaged.
 pub(crate) fn change<P: Pmem>(pool: &Pool<P>, block: u64, set: u32, clear: u32) -> Result<()> {
     let at = pool.map.block_at(block);
-    let encode = |flags| BlockWord::single(flags).encode();
+    let mut found = pool.pmem.load_u64(at);
     loop {
-        let flags = read(pool, block)?;
-        let (old, new) = (encode(flags), encode(flags & !clear | set));
-        if pool.pmem.cas_u64(at, old, new, sites::FLAGS).is_ok() {
-            break;
+        let word = decode(pool, block, found)?;
+        let new = PageWord { flags: word.flags & !clear | set, ..word };
+        match pool.pmem.cas_u64(at, found, new.encode(at), sites::FLAGS) {
+            Ok(_) => break,
+            Err(now) => found = now,
         }
     }
     pool.pmem.flush(pool.extent(at, 8), sites::FLAGS);
     pool.pmem.fence(sites::FLAGS);
     Ok(())
-}
-
-/// Makes `flags` the flags of a block that was never in use, durably, whatever the file had there.
-pub(crate) fn set_fresh<P: Pmem>(pool: &Pool<P>, block: u64, flags: u32) {
-    pool.store_block_word(block, BlockWord::single(flags), sites::FLAGS);
-    pool.pmem.fence(sites::FLAGS);
 }

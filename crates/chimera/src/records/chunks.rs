@@ -91,7 +91,7 @@ impl Chunk<'_> {
             (RECORD_AT, self.record.raw()),
             (NEXT_AT, self.next.map_or(0, Location::raw)),
             (POSITION_AT, checked_word::encode(self.position)),
-            (0, Entry::chunk(self.bytes.len())),
+            (0, Entry::chunk(at, self.bytes.len())),
         ];
         pool.pmem.copy(pool.extent(at + BYTES_AT, length), self.bytes, site);
         for (field_at, word) in fields {
@@ -110,7 +110,7 @@ pub(crate) struct ChunkAt(pub(crate) u64);
 impl ChunkAt {
     /// Bytes of a value, as the first word says; none where no chunk begins.
     pub(crate) fn length<P: Pmem>(self, pmem: &P) -> Option<u32> {
-        match Entry::decode(pmem.load_u64(self.0)) {
+        match Entry::decode(pmem.load_u64(self.0), self.0) {
             Some(Entry::Chunk { bytes }) => Some(bytes),
             _ => None,
         }

@@ -7,7 +7,7 @@
 //!   has no checksum), [`lengths`] (the word in front, and where the parts of a record lie), [`limits`] (the longest
 //!   key and value), [`chunks`] (values that are too large to lie beside their keys).
 //! - [`vpage`]: Viper's pages of records.
-//! - [`block_flags`]: what is said of a whole block of pages.
+//! - [`page_word`]: the first word of each page; [`block_flags`]: what that of the first one says of a whole block.
 //! - [`key_dump`]: keys in their order, from one life of a store to the next.
 //! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
 //! - [`redo_log`]: a write-ahead log of changes that can be made again.
@@ -26,6 +26,7 @@ pub(crate) mod lengths;
 pub(crate) mod limits;
 #[cfg(feature = "teaching-engine")]
 pub(crate) mod locked_log;
+pub(crate) mod page_word;
 pub(crate) mod redo_log;
 pub(crate) mod storage_log;
 pub(crate) mod unchecked_word;

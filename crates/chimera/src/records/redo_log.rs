@@ -122,8 +122,9 @@ impl<P: Pmem> RedoLog<P> {
         let mut sequence = lock_relaxing(&self.areas[area], &*pool.environment);
         *sequence += 1;
         let bytes = value.unwrap_or_default();
-        let put = Entry::record(key.len(), bytes.len());
-        pmem.store_u64(at, if value.is_some() { put } else { Entry::retired(put) }, sites::RECORD);
+        let put = Entry::record(at, key.len(), bytes.len());
+        let word = if value.is_some() { put } else { Entry::retired(put, at) };
+        pmem.store_u64(at, word, sites::RECORD);
         pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
         let value_to = pool.extent(at + beside_at(key.len()), bytes.len() as u64);
         let sum = pmem.copy_sum(value_to, bytes, sites::RECORD);
@@ -159,9 +160,8 @@ impl<P: Pmem> RedoLog<P> {
 
     /// Whether the record at `at` is a put, and its lengths, if they fit the area.
     fn lengths(&self, at: u64) -> Option<(bool, Lengths)> {
-        let Entry::Record { is_live, lengths } = Entry::decode(self.pool.pmem.load_u64(at))? else {
-            return None;
-        };
+        let word = self.pool.pmem.load_u64(at);
+        let Entry::Record { is_live, lengths } = Entry::decode(word, at)? else { return None };
         (!lengths.is_spilled && lengths.span() <= self.area_bytes).then_some((is_live, lengths))
     }
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use chimera::Db;
 
-use crate::tools::media::{checked_word, forge_superblock};
+use crate::tools::media::{SUPERBLOCK_BYTES, checked_word, checked_word_at, forge_superblock};
 use crate::tools::{
-    Chance, bytes_of, copy_store, fill, from_environment, key, open, restore, scratch, small,
-    value, version_of,
+    Chance, SMALL, bytes_of, copy_store, fill, from_environment, key, open, restore, scratch,
+    small, value, version_of,
 };
 
 const KEYS: u64 = 200;
@@ -58,7 +58,15 @@ fn damage(chance: &mut Chance, path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8
         7 if bytes.len() >= 8 => {
             // A valid word with a number of its own: flags, bitsets, used blocks.
             let at = at.min(bytes.len() - 8) / 8 * 8;
-            let word = checked_word(chance.below(64) as u32);
+            let number = chance.below(64) as u32;
+            let word = match name.to_str().and_then(|name| name.strip_prefix("segment-")) {
+                Some(segment) => {
+                    let segment: u64 = segment.parse().expect("the number of a segment");
+                    let base = SUPERBLOCK_BYTES + segment * SMALL.segment_bytes;
+                    checked_word_at(number, base + at as u64)
+                }
+                None => checked_word(number),
+            };
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
         _ => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use chimera::{Db, Error, VerifyReads};
 
-use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, change, checked_word, find, flip};
+use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, change, checked_word_at, find, flip};
 use crate::tools::{
     KEY_BYTES, SMALL, VALUE_BYTES, assert_fails, assert_sound, bytes_of, contents, fill,
     filled_store, key, open, restore, scratch, small, value,
@@ -261,7 +261,10 @@ fn a_fresh_block_that_is_not_blank_is_cleared_before_it_is_used() {
     let stats = open(path, &small()).stats();
     let block_bytes = (SMALL.page_bytes * SMALL.pages_per_block) as usize;
     let index_flag = 4;
-    let not_blank = [[checked_word(index_flag), checked_word(1)], [u64::MAX, 0], [0, u64::MAX]];
+    let at = |block: u64| SUPERBLOCK_BYTES + block * block_bytes as u64;
+    let first = at(stats.blocks_used);
+    let of_block = [checked_word_at(index_flag, first), checked_word_at(1, first + 8)];
+    let not_blank = [of_block, [u64::MAX, 0], [0, u64::MAX]];
     change(path, FIRST_SEGMENT, |bytes| {
         for (block, words) in (stats.blocks_used as usize..).zip(not_blank) {
             for (number, word) in words.into_iter().enumerate() {

@@ -163,7 +163,7 @@ fn a_number_of_used_blocks_that_is_gone_elsewhere_or_too_high_does_not_count() {
     filled_store(path, &small(), RECORDS);
     let files = bytes_of(path);
     let used = USED_BLOCKS_AT.map(|at| word(path, SUPERBLOCK, at));
-    let too_high = USED_BLOCKS_AT.map(|at| checked_word_at(1000, at));
+    let too_high = USED_BLOCKS_AT.map(|at| checked_word_at(1000, at as u64));
     // Zeros, which is what lost storage reads as, and the word of another place.
     for wrong in [[0, 0], [used[1], used[0]], too_high] {
         for copy in 0..2 {
@@ -190,11 +190,11 @@ fn of_two_numbers_of_used_blocks_the_higher_one_counts() {
     let files = bytes_of(path);
     for copy in 0..2 {
         restore(path, &files);
-        set_used(path, copy, checked_word_at(used - 1, USED_BLOCKS_AT[copy]));
+        set_used(path, copy, checked_word_at(used - 1, USED_BLOCKS_AT[copy] as u64));
         assert_eq!(check(path), (0, None), "an interrupted change is no damage");
         assert_whole(path);
         let both = USED_BLOCKS_AT.map(|at| word(path, SUPERBLOCK, at));
-        assert_eq!(both, USED_BLOCKS_AT.map(|at| checked_word_at(used, at)), "brought in line");
+        assert_eq!(both, USED_BLOCKS_AT.map(|at| checked_word_at(used, at as u64)), "brought in line");
     }
 }
 

@@ -109,13 +109,14 @@ pub(crate) fn key_check(place: u64, version: u64, hash_seed: u64, key: &[u8]) ->
     fold(first ^ hash.rotate_left(32)) as u32
 }
 
-/// As [`checked_word`], with the check of its place: as the used-blocks words are stored.
-pub(crate) fn checked_word_at(number: u32, at: usize) -> u64 {
-    let place = (at as u64).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 | 1;
-    checked_word(number) ^ place << 32
+/// A number of 32 bits with the check of its place, as used-blocks words, first words of pages, bitsets and lengths are
+/// stored.
+pub(crate) fn checked_word_at(number: u32, at: u64) -> u64 {
+    let of_place = at.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32 | 1;
+    checked_word(number) ^ of_place << 32
 }
 
-/// A number of 32 bits with its check, as flags and bitsets are stored.
+/// A number of 32 bits with its check.
 pub(crate) fn checked_word(number: u32) -> u64 {
     let check = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     u64::from(number) | check << 32

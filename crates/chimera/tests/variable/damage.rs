@@ -7,6 +7,7 @@ use std::path::Path;
 use chimera::{Db, Error, Options, VerifyReads};
 
 use super::{contents, small};
+use crate::tools::media::{SUPERBLOCK_BYTES, checked_word_at};
 use crate::tools::scratch;
 
 /// Filler of values: words that are all like this are not damaged here.
@@ -104,12 +105,9 @@ fn a_torn_word_of_lengths_is_noticed_or_means_nothing() {
     let file = path.join("segment-000000");
     let sound = std::fs::read(&file).expect("a file");
     let word = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().expect("8 bytes"));
-    let is_checked = |word: u64| {
-        let low = word & 0xffff_ffff;
-        word != 0 && word >> 32 == low.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
-    };
-    let all: Vec<usize> =
-        (0..sound.len() - 4096).step_by(8).filter(|at| is_checked(word(*at))).collect();
+    let is_checked =
+        |at: &usize| word(*at) == checked_word_at(word(*at) as u32, SUPERBLOCK_BYTES + *at as u64);
+    let all: Vec<usize> = (0..sound.len() - 4096).step_by(8).filter(is_checked).collect();
     let is_lengths = |at: &&usize| word(**at) & SET_AND_KEY != 0 && word(**at) >> 16 & 0xffff != 0;
     let lengths: Vec<usize> = all.iter().filter(is_lengths).copied().collect();
     assert!(lengths.len() > 30, "{}", lengths.len());

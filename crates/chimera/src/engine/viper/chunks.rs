@@ -6,7 +6,7 @@ use super::write::NewValue;
 use super::{Client, Viper, steps};
 use crate::pool::Location;
 use crate::records::chunks::{Chunk, Descriptor};
-use crate::records::vpage::{LogPages, Pages, Place, Stored};
+use crate::records::vpage::{LogPages, Pages, Place, Stored, sites};
 use crate::types::error::Result;
 
 /// A block that was in use before is taken for chunks when one in so many of its bytes is free.
@@ -34,6 +34,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let descriptor = self.write_chunks(client, place, value.bytes, &mut chunks);
         let written = descriptor
             .and_then(|descriptor| write(client, &value.stored(&descriptor.to_bytes(), &chunks)));
+        if written.is_err() && !chunks.is_empty() {
+            // The record that would have waited for them was not written, and their pages may be sealed now.
+            self.core.pool.pmem.fence(sites::SEAL);
+        }
         client.release_blocks(self);
         written
     }

@@ -43,7 +43,7 @@ pub(crate) struct Client {
     /// Of the mover, which makes room for others: a block for when there is no other.
     pub(super) spare: Option<Spare>,
     /// Blocks that are not to be given back yet: they hold chunks whose record is not live yet.
-    held: Option<Vec<u64>>,
+    held: Option<Vec<InsertPoint>>,
 }
 
 impl Client {
@@ -117,10 +117,12 @@ impl Client {
         self.held = Some(Vec::new());
     }
 
-    /// Gives back the blocks that were kept.
+    /// Gives back the blocks that were kept. All that lies in them is durable.
     pub(super) fn release_blocks<P: Pmem, V: Pages>(&mut self, engine: &Viper<P, V>) {
-        for block in self.held.take().unwrap_or_default() {
+        for point in self.held.take().unwrap_or_default() {
             let _booked = engine.core.book(Operation::BlockHandOut, self.shared.number);
+            let block = point.block.unwrap_or_default();
+            let _room_before_the_chunks = engine.pages.leave(&engine.core.pool, point);
             engine.leave_block(block, None);
         }
     }
@@ -207,7 +209,7 @@ impl Client {
             self.clock = self.clock.max(engine.clock.fetch_max(self.clock, Ordering::Relaxed));
             let chance = engine.core.pool.environment.random_u64();
             *point = pages.begin(block, is_reused, kind, chance);
-        } else if !pages.advance(point) {
+        } else if !pages.advance(&engine.core.pool, point) {
             self.leave_point(engine, kind);
             return Ok(());
         }
@@ -235,10 +237,10 @@ impl Client {
         let point = std::mem::take(&mut self.points[kind]);
         let Some(block) = point.block else { return };
         if let Some(held) = &mut self.held {
-            held.push(block);
+            held.push(point);
             return;
         }
-        engine.leave_block(block, engine.pages.leave(point));
+        engine.leave_block(block, engine.pages.leave(&engine.core.pool, point));
     }
 }
 
@@ -247,6 +249,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// one. Tells whether it was in use before.
     fn take_block(&self, flags: u32, need: u32, spare: Option<&mut Spare>) -> Result<(u64, bool)> {
         let mut starved = 0;
+        let pool = &*self.core.pool;
+        let format = |block| self.pages.format(pool, block, block_flags::OWNED | flags);
         let block = loop {
             let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
             if let Some(block) = self.take_reused(flags, need, tries) {
@@ -254,7 +258,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             }
             if let Some(spare) = spare {
                 // Sessions are not to be starved by what makes room for them.
-                match self.core.pool.take_reserved_block() {
+                match pool.take_reserved_block(format) {
                     Ok(block) => break block,
                     Err(error) => {
                         let block = spare.0.take().ok_or(error)?;
@@ -264,14 +268,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                     }
                 }
             }
-            match self.core.pool.take_block() {
+            match pool.take_block(format) {
                 Ok(block) => break block,
                 Err(Error::PoolFull { .. })
                     if starved < STARVED_TRIES
-                        && (self.make_mover_leave()
-                            | self.blocks.starve(self.core.pool.used_blocks())) =>
+                        && (self.make_mover_leave() | self.blocks.starve(pool.used_blocks())) =>
                 {
-                    self.core.pool.environment.relax(starved);
+                    pool.environment.relax(starved);
                     starved += 1;
                 }
                 Err(error) => return Err(error),
@@ -280,14 +283,6 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         self.blocks.feed();
         self.blocks.ensure(block + 1).map_err(|_| super::no_memory())?;
         self.blocks.own(block);
-        // In a fresh block nothing is live, unless somebody has changed the file.
-        let is_blank = matches!(block_flags::read(&self.core.pool, block), Ok(0))
-            && self.pages.is_blank(&self.core.pool, block);
-        if !is_blank && !self.core.pool.pmem.skips(steps::CLEAR_FRESH) {
-            self.pages.clear_block(&self.core.pool, block);
-            block_flags::set_fresh(&self.core.pool, block, 0);
-        }
-        block_flags::change(&self.core.pool, block, block_flags::OWNED | flags, 0)?;
         Ok((block, false))
     }
 

@@ -59,8 +59,6 @@ pub(crate) mod steps {
         HOLD_BLOCKS = "viper.step.hold_blocks";
         /// Taking the mark off a free block that is used again.
         CLEAR_FREE = "viper.step.clear_free";
-        /// Clearing a fresh block that is not blank.
-        CLEAR_FRESH = "viper.step.clear_fresh";
         /// Moving a record only if the index leads to it.
         MOVE_CURRENT = "viper.step.move_current";
         /// Moving a value only if it is as it was written.

@@ -16,7 +16,7 @@ use crate::engine::Options;
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::block_flags;
-use crate::records::vpage::{PageBuffers, Pages, Room};
+use crate::records::vpage::{self, PageBuffers, Pages, Room};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
@@ -85,9 +85,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let changed: BTreeSet<u64> =
             findings.losers.iter().map(|loser| self.pages.place_of(*loser).block).collect();
         self.core.in_chunks(threads, blocks, None, |chunk, (): &mut ()| {
+            let mut is_any_sealed = false;
             for block in chunk {
                 let room = rooms[block as usize].get().filter(|_| !changed.contains(&block));
-                self.tidy_block(block, room.copied());
+                is_any_sealed |= self.tidy_block(block, room.copied());
+            }
+            if is_any_sealed {
+                self.core.pool.pmem.fence(vpage::sites::SEAL);
             }
         });
         Ok(RecoveryStats {
@@ -211,27 +215,29 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     }
 
     /// Ends what a session of the last process left in a block, and queues it if it has room; `room` if that is
-    /// known.
-    fn tidy_block(&self, block: u64, room: Option<Room>) {
+    /// known. Whether it sealed pages, which is durable with the caller's next fence.
+    fn tidy_block(&self, block: u64, room: Option<Room>) -> bool {
+        let pool = &*self.core.pool;
         // Where they are damaged and salvaged, nobody writes again.
-        let Ok(flags) = block_flags::read(&self.core.pool, block) else { return };
-        if self.blocks.is_damaged(block) && flags & block_flags::FREE != 0 {
-            return;
+        let Ok(flags) = block_flags::read(pool, block) else { return false };
+        let is_left_alone = self.blocks.is_damaged(block) && flags & block_flags::FREE != 0;
+        if is_left_alone || pool.read_only {
+            return false;
         }
-        if self.core.pool.read_only {
-            return;
-        }
+        let logs = self.pages.spilling().filter(|_| !pool.was_clean());
+        let is_sealed = logs.is_some_and(|logs| logs.seal_open(pool, block));
         let tidied = if flags & block_flags::OWNED != 0 {
-            block_flags::change(&self.core.pool, block, 0, block_flags::OWNED)
+            block_flags::change(pool, block, 0, block_flags::OWNED)
         } else {
             Ok(())
         };
         if let Err(error) = tidied {
             log::warn!("block {block} is not used again: {error}");
-            return;
+            return is_sealed;
         }
-        let count = || room.unwrap_or_else(|| self.pages.room_in(&self.core.pool, block));
+        let count = || room.unwrap_or_else(|| self.pages.room_in(pool, block));
         self.blocks.leave(block, None, count);
+        is_sealed
     }
 }
 

@@ -207,7 +207,7 @@ impl<P: Pmem> Pool<P> {
         let Run { first, blocks, code } = run;
         let mut free = lock_relaxing(&self.free_runs, &*self.environment);
         let at = self.map.block_at(first);
-        let found = BlockWord::decode(self.pmem.load_u64(at));
+        let found = BlockWord::decode(self.pmem.load_u64(at), at);
         if found != Some(BlockWord::run(code, blocks)) {
             return Err(Error::corrupted(format!("the word of block {first} is damaged"), at));
         }

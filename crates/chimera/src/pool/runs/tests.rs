@@ -145,7 +145,8 @@ fn check_free(pool: &Pool<Media>, held: &Held) -> Result<(), String> {
         return Err(format!("{free:?} of {used} blocks are free beside {held:?}"));
     }
     for &(first, blocks) in &free {
-        let word = BlockWord::decode(pool.pmem.load_u64(pool.map.block_at(first)));
+        let at = pool.map.block_at(first);
+        let word = BlockWord::decode(pool.pmem.load_u64(at), at);
         if word != Some(free_word(blocks)) {
             return Err(format!("the word of the free run at {first} is {word:?}"));
         }

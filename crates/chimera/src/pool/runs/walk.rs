@@ -122,7 +122,7 @@ impl<P: Pmem> Pool<P> {
         let at = self.map.block_at(block);
         let found = self.pmem.load_u64(at);
         let damage = |what| Error::corrupted(format!("the word of block {block} {what}"), at);
-        let word = BlockWord::decode(found).ok_or_else(|| damage("is damaged"))?;
+        let word = BlockWord::decode(found, at).ok_or_else(|| damage("is damaged"))?;
         let (code, blocks) = (word.code(), word.blocks());
         let mut known = [BlockKind::FREE].iter().chain(kinds);
         if !known.any(|kind| kind.code() == code) || word != BlockWord::run(code, blocks) {

@@ -45,7 +45,7 @@ impl<P: Pmem> LockedLog<P> {
         let body = pool.extent(at + HEADER_AT, bytes - HEADER_AT);
         pmem.flush(pool.extent(at + HEADER_AT, bytes), sites::RECORD);
         pmem.fence(sites::RECORD);
-        pmem.publish(at, Entry::record(key.len(), value.len()), &[body], sites::COMMIT);
+        pmem.publish(at, Entry::record(at, key.len(), value.len()), &[body], sites::COMMIT);
         pmem.flush(pool.extent(at, 8), sites::COMMIT);
         pmem.fence(sites::COMMIT);
         log.tail += bytes;
@@ -85,7 +85,7 @@ impl<P: Pmem> LockedLog<P> {
     /// 1 line, 1 fence; for a run that is freed the same again.
     pub(crate) fn retire(&mut self, at: u64) -> Result<()> {
         let pmem = &self.pool.pmem;
-        pmem.store_u64(at, Entry::retired(pmem.load_u64(at)), sites::RETIRE);
+        pmem.store_u64(at, Entry::retired(pmem.load_u64(at), at), sites::RETIRE);
         pmem.flush(self.pool.extent(at, 8), sites::RETIRE);
         pmem.fence(sites::RETIRE);
         let (start, log) = self.runs.range_mut(..=at).next_back().expect("the run of a record");

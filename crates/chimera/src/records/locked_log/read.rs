@@ -40,7 +40,7 @@ impl<P: Pmem> LockedLog<P> {
     /// Whether the record at `at`, which ends at `end` at the latest, is live, and its lengths. `None` where the log
     /// ends.
     pub(super) fn entry(&self, at: u64, end: u64) -> Result<Option<(bool, Lengths)>> {
-        match Entry::decode(self.pool.pmem.load_u64(at)) {
+        match Entry::decode(self.pool.pmem.load_u64(at), at) {
             Some(Entry::End) => Ok(None),
             Some(Entry::Record { is_live, lengths })
                 if at + lengths.span() <= end && !lengths.is_spilled =>

@@ -183,9 +183,9 @@ fn a_record_of_another_kind_is_none() {
     header.store(&pool.pmem, at + HEADER_AT, sites::RECORD);
     assert_eq!(log.read(0, hash), None);
     // And one that is longer than the area.
-    pool.pmem.store_u64(at, Entry::record(80, 217), sites::RECORD);
+    pool.pmem.store_u64(at, Entry::record(at, 80, 217), sites::RECORD);
     assert_eq!(log.read(0, hash), None);
-    pool.pmem.store_u64(at, Entry::record_of_chunks(8), sites::RECORD);
+    pool.pmem.store_u64(at, Entry::record_of_chunks(at, 8), sites::RECORD);
     assert_eq!(log.read(0, hash), None);
 }
 

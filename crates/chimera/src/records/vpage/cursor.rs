@@ -43,6 +43,8 @@ pub(super) struct LogEnd {
     /// From the start of the page to where the log ends, and to where it must.
     pub(super) tail: u64,
     pub(super) end: u64,
+    /// The page is open: whoever leaves it seals it.
+    pub(super) is_open: bool,
 }
 
 impl InsertPoint {
@@ -102,12 +104,18 @@ pub(crate) trait Cursor: Codec {
     fn abandon(&self, point: &mut InsertPoint, cause: Abandoned);
 
     /// Goes on to the next part of the page, or to the next page of the block, to be entered; `false` when the
-    /// session has gone through the block.
-    fn advance(&self, point: &mut InsertPoint) -> bool;
+    /// session has gone through the block. All that lies in the page is durable.
+    ///
+    /// # Durability
+    /// Where a page that is left ends is durable with the caller's next fence.
+    fn advance<P: Pmem>(&self, pool: &Pool<P>, point: &mut InsertPoint) -> bool;
 
-    /// The room in the block of a point that is given up, if it is known without looking: as it was when
-    /// the session went through each page.
-    fn leave(&self, point: InsertPoint) -> Option<Room>;
+    /// Gives a point up, before the block is given up. All that lies in the page is durable. The room in the block, if
+    /// it is known without looking: as it was when the session went through each page.
+    ///
+    /// # Durability
+    /// As of [`advance`](Self::advance).
+    fn leave<P: Pmem>(&self, pool: &Pool<P>, point: InsertPoint) -> Option<Room>;
 
     /// Starts loading lines that the session comes to soon, after a record of this size.
     fn prefetch_next<P: Pmem>(

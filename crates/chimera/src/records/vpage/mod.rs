@@ -53,6 +53,12 @@ pub(crate) mod sites {
         REUSE = "vpage.reuse", may_be_clean;
         /// Pages of a block that is made free.
         BLOCK_RESET = "vpage.block_reset";
+        /// The pages of a fresh block, before the block is in use.
+        FORMAT = "vpage.format";
+        /// Where the log of a page ends that a session leaves.
+        SEAL = "vpage.seal", deferred, may_be_clean;
+        /// That the log of a page goes on, before a session appends to it.
+        UNSEAL = "vpage.unseal";
     }
 }
 
@@ -69,6 +75,8 @@ pub(crate) mod steps {
         READ_CHECK = "vpage.step.read_check";
         /// The check of the lengths in a log, at recovery.
         LENGTHS_CHECK = "vpage.step.lengths_check";
+        /// That a log ends where the seal of its page says.
+        SEAL_CHECK = "vpage.step.seal_check";
         /// Storing a zero behind a record in a log.
         END = "vpage.step.end";
         /// Flushing it with the record.
@@ -116,6 +124,9 @@ pub(crate) trait Pages: Codec + Commit + Cursor + BlockView {
     /// The pages that take chunks of values, if values may be too large to lie beside their keys.
     fn spilling(&self) -> Option<&LogPages>;
 }
+
+/// What is wrong with a page whose first word is damaged.
+const DAMAGED_PAGE: &str = "the first word of a page is damaged: records in it may be lost";
 
 #[cold]
 fn damaged_word(at: u64) -> Error {

@@ -118,7 +118,7 @@ pub(crate) trait BlockView: Codec {
 
     // ---- looking -------------------------------------------------------------------------------
 
-    /// Whether a block of the pool, flags aside, is as a fresh one.
+    /// Whether a block of the pool, flags aside, is as [`format`](Self::format) leaves it.
     fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool;
 
     /// Whether nothing in a block is live, and nothing in it is damaged.
@@ -151,8 +151,15 @@ pub(crate) trait BlockView: Codec {
 
     // ---- clearing ------------------------------------------------------------------------------
 
-    /// Makes no record of a block live, durably, also where its pages are damaged.
-    fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64);
+    /// Makes a fresh block, which may hold anything, one with these flags and without records, and starts writing that
+    /// back.
+    ///
+    /// # Durability
+    /// After the caller's next fence.
+    ///
+    /// # Cost
+    /// The lines in which the pages begin, with all words that tell which records are live.
+    fn format<P: Pmem>(&self, pool: &Pool<P>, block: u64, flags: u32);
 
     /// Makes durable that no record of a block is live: its kind may change after that.
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64);

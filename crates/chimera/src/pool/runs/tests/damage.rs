@@ -49,18 +49,26 @@ fn every_flipped_bit_of_a_word_is_an_error_with_its_place() {
 
 #[test]
 fn words_that_cannot_be_are_errors() {
-    let unknown = BlockWord::run(9, 7);
-    assert_refused(&with_word(6, unknown.encode()), 6, "kind");
-    let beyond_used = BlockWord::run(LOG.code(), 10);
-    assert_refused(&with_word(16, beyond_used.encode()), 16, "length");
-    let beyond_segment = BlockWord::run(LOG.code(), 11);
-    assert_refused(&with_word(6, beyond_segment.encode()), 6, "length");
-    let longest = BlockWord::run(BlockKind::FREE.code(), RUN_BLOCKS_MAX);
-    assert_refused(&with_word(0, longest.encode()), 0, "length");
-    assert_refused(&with_word(6, BlockWord::run(0, 7).encode()), 6, "kind");
-    let with_flags = BlockWord::single(BlockWord::run(LOG.code(), 7).number() | 1);
-    assert_refused(&with_word(6, with_flags.encode()), 6, "kind");
-    assert_refused(&with_word(6, 0), 6, "kind");
+    let assert_refused = |block, word: BlockWord, what| {
+        assert_refused(&with_word(block, word.encode(place(block) as u64)), block, what);
+    };
+    assert_refused(6, BlockWord::run(9, 7), "kind");
+    // Beyond the used blocks, and beyond the segment.
+    assert_refused(16, BlockWord::run(LOG.code(), 10), "length");
+    assert_refused(6, BlockWord::run(LOG.code(), 11), "length");
+    assert_refused(0, BlockWord::run(BlockKind::FREE.code(), RUN_BLOCKS_MAX), "length");
+    assert_refused(6, BlockWord::run(0, 7), "kind");
+    let run = BlockWord::run(LOG.code(), 7).encode(0) as u32;
+    assert_refused(6, BlockWord::decode_unchecked(u64::from(run | 1)), "kind");
+}
+
+#[test]
+fn a_word_that_was_lost_or_is_that_of_another_run_is_an_error() {
+    let image = image();
+    let of_another = u64::from_le_bytes(image[place(16)..][..8].try_into().unwrap());
+    for word in [0, of_another] {
+        assert_refused(&with_word(6, word), 6, "damaged");
+    }
 }
 
 #[test]

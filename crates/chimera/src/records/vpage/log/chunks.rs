@@ -160,7 +160,7 @@ impl LogPages {
         let (pmem, chunk) = (&pool.pmem, ChunkAt(at));
         let place = self.checked_place(pool, chunk.record(pmem))?;
         let Some(Entry::Record { is_live, lengths }) =
-            Entry::decode(pmem.load_u64(place.record_at))
+            Entry::decode(pmem.load_u64(place.record_at), place.record_at)
         else {
             return Some((place, false));
         };
@@ -193,7 +193,8 @@ impl LogPages {
     /// index knows, and its chunks may be used again from then on.
     pub(super) fn is_still_live<P: Pmem>(pool: &Pool<P>, record: &Record) -> bool {
         fence(Ordering::Acquire);
-        let entry = Entry::decode(pool.pmem.load_u64(record.place.record_at));
+        let at = record.place.record_at;
+        let entry = Entry::decode(pool.pmem.load_u64(at), at);
         entry == Some(Entry::Record { is_live: true, lengths: record.lengths })
     }
 

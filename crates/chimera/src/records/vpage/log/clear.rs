@@ -3,7 +3,7 @@
 use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
 use super::walk::Part;
-use super::{LOG_AT, LogPages, sites, steps};
+use super::{LogPages, sites, steps};
 use crate::pool::Pool;
 use crate::records::lengths::Entry;
 
@@ -41,16 +41,14 @@ impl LogPages {
         pool.pmem.withdrawn(pool.extent(part.at, part.length));
     }
 
-    /// Makes logs end where they begin, durably.
+    /// Makes pages open and their logs end where they begin, durably.
     pub(super) fn clear_heads<P: Pmem>(
         pool: &Pool<P>,
         parts: impl IntoIterator<Item = Part>,
         site: Site,
     ) {
         for part in parts {
-            let head = pool.extent(part.at + LOG_AT, 8);
-            pool.pmem.zero(head, site);
-            pool.pmem.flush(head, site);
+            Self::empty_head(pool, part, site);
         }
         pool.pmem.fence(site);
     }

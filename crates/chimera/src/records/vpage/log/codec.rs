@@ -18,7 +18,7 @@ impl LogPages {
     #[inline(always)]
     fn lengths<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Option<Lengths> {
         let Some(Entry::Record { lengths, .. }) =
-            Entry::decode(pool.pmem.load_u64(place.record_at))
+            Entry::decode(pool.pmem.load_u64(place.record_at), place.record_at)
         else {
             return None;
         };

@@ -10,7 +10,7 @@ use crate::types::error::Result;
 
 impl Commit for LogPages {
     fn is_live<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Result<bool> {
-        match Entry::decode(pool.pmem.load_u64(place.record_at)) {
+        match Entry::decode(pool.pmem.load_u64(place.record_at), place.record_at) {
             Some(Entry::Record { is_live, .. }) => Ok(is_live),
             Some(Entry::End | Entry::Chunk { .. }) => Ok(false),
             None => Err(damaged_word(place.record_at)),
@@ -31,11 +31,11 @@ impl Commit for LogPages {
         }
         let rest = pool.extent(at + HEADER_AT, span(key.len(), stored.beside.len()) - HEADER_AT);
         if stored.chunks.is_empty() {
-            let word = Entry::record(key.len(), stored.beside.len());
+            let word = Entry::record(at, key.len(), stored.beside.len());
             pool.pmem.publish(at, word, &[rest], sites::COMMIT);
         } else {
             let depends_on = [&[rest], stored.chunks].concat();
-            let word = Entry::record_of_chunks(key.len());
+            let word = Entry::record_of_chunks(at, key.len());
             pool.pmem.publish(at, word, &depends_on, sites::COMMIT);
         }
         pool.pmem.flush(pool.extent(at, 8), sites::COMMIT);
@@ -53,10 +53,10 @@ impl Commit for LogPages {
         let at = place.record_at;
         let mut found = pool.pmem.load_u64(at);
         loop {
-            let Some(Entry::Record { lengths, .. }) = Entry::decode(found) else {
+            let Some(Entry::Record { lengths, .. }) = Entry::decode(found, at) else {
                 return Err(damaged_word(at));
             };
-            match pool.pmem.cas_u64(at, found, Entry::retired(found), sites::RETIRE) {
+            match pool.pmem.cas_u64(at, found, Entry::retired(found, at), sites::RETIRE) {
                 Ok(_) => {
                     retired((lengths.span() / 8) as u32);
                     break;

@@ -2,10 +2,12 @@
 
 use chimera_pmem::Pmem;
 
+use super::seal::Head;
 use super::walk::Part;
 use super::{LOG_AT, LogPages, span};
 use crate::pool::Pool;
 use crate::records::block_flags;
+use crate::records::vpage::cursor::LogEnd;
 use crate::records::vpage::{Abandoned, Cursor, InsertPoint, PAGE_KINDS, Place, Room};
 use crate::sync::VersionGuard;
 
@@ -46,16 +48,21 @@ impl Cursor for LogPages {
         let length = if kind == 0 { self.map.page_bytes } else { self.map.block_bytes };
         let part = Part { number: point.page, at: point.page_at, length };
         let walked = self.walk(pool, part);
-        let tail = match walked.tail {
+        let (tail, is_open) = match walked.tail {
             // What is damaged is left alone.
-            None => length,
+            None => (length, false),
             Some(tail) if tail > LOG_AT && walked.live_bytes == 0 => {
                 self.clear_page(pool, part);
-                LOG_AT
+                (LOG_AT, true)
             }
-            Some(tail) => tail,
+            Some(tail) if length - tail >= span(1, 0) => {
+                Self::unseal(pool, part);
+                (tail, true)
+            }
+            // Nothing fits.
+            Some(tail) => (tail, Head::of(pool, part).is_open()),
         };
-        (point.log.tail, point.log.end) = (tail, length);
+        point.log = LogEnd { tail, end: length, is_open };
         if kind == 0 {
             pool.pmem.prefetch_write(pool.extent(part.at + tail, length - tail));
         } else if tail < length {
@@ -83,19 +90,21 @@ impl Cursor for LogPages {
 
     /// The begun record lies behind the log, where zeros may be needed: the session leaves the page.
     fn abandon(&self, point: &mut InsertPoint, _cause: Abandoned) {
-        point.log.tail = point.log.end;
+        point.log.end = point.log.tail;
     }
 
-    fn advance(&self, point: &mut InsertPoint) -> bool {
+    fn advance<P: Pmem>(&self, pool: &Pool<P>, point: &mut InsertPoint) -> bool {
         let last = *point;
         let goes_on = point.next_page(&self.map, self.pages_per_block);
         if goes_on {
+            Self::seal(pool, &last);
             point.left = Self::left_behind(&last);
         }
         goes_on
     }
 
-    fn leave(&self, point: InsertPoint) -> Option<Room> {
+    fn leave<P: Pmem>(&self, pool: &Pool<P>, point: InsertPoint) -> Option<Room> {
+        Self::seal(pool, &point);
         Self::left_behind(&point).filter(|_| point.pages_left == 0)
     }
 

@@ -1,7 +1,7 @@
 //! [`LogPages`]: VPages of records of any size, one after the other (section 3.2.3).
 //!
 //! ```text
-//! byte 0   flags word: of the block, in its first page; zero in the others
+//! byte 0   page word: where the log ends, if the page is sealed; in the first page the flags of the block
 //! byte 8   the log: records and chunks, each a multiple of 8 bytes
 //! ```
 //! `records::lengths` and `records::chunks` tell what records and chunks consist of. A record larger
@@ -15,9 +15,11 @@
 //!    there, whatever a crash leaves of a record that was on its way. A record in a page is written with
 //!    a zero behind it; in a block that is one page all is zero behind the log.
 //! 3. Places are not used again before no record of the page is live.
+//! 4. The log of a page that is sealed ends where its first word says, whatever a crash leaves.
 //!
 //! In the paper the page itself says where its log ends and how much of it is deleted. Here both follow from
-//! the log, and are looked for when a block is used again.
+//! the log, and are looked for when a block is used again. Where the log ends the page says as well, once no session
+//! appends to it, so that records that were lost are missed.
 
 mod chunks;
 mod clear;
@@ -25,6 +27,7 @@ mod codec;
 mod commit;
 mod cursor;
 mod scan;
+mod seal;
 mod view;
 mod walk;
 

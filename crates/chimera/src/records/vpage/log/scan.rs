@@ -2,12 +2,20 @@
 
 use chimera_pmem::Pmem;
 
+use super::seal::Head;
 use super::walk::{Part, Walked};
 use super::{KEY_AT, LOG_AT, LogPages, steps};
 use crate::pool::Pool;
+use crate::records::block_flags;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{Entry, HEADER_AT, Lengths};
-use crate::records::vpage::{IsSound, PageBuffers, Record, Scan, Scanned};
+use crate::records::vpage::{DAMAGED_PAGE, IsSound, PageBuffers, Record, Scan, Scanned};
+
+/// What is wrong with a log, and what that means.
+const DAMAGED_LENGTHS: &str =
+    "the lengths of a record are damaged: what follows in its page is lost";
+const LOST: &str = "the log of a page ends before its end: records are lost";
+const BEYOND: &str = "the log of a page goes on behind its end";
 
 impl LogPages {
     /// Hands the records of a page to `visit`. Returns what of it is live; no end where it is damaged.
@@ -22,39 +30,61 @@ impl LogPages {
     ) -> Walked {
         let PageBuffers { page, value } = buffers;
         page.resize(part.length as usize, 0);
+        let head = Head::of(pool, part);
         pool.pmem.read(pool.extent(part.at, part.length), page);
-        let (mut at, mut walked, mut is_damaged) = (LOG_AT, Walked::default(), false);
-        while at < part.length {
-            let skips = pool.pmem.skips(steps::LENGTHS_CHECK);
-            let entry = Entry::decode(word(page, at))
-                .or_else(|| skips.then(|| Entry::decode_unchecked(word(page, at)))?);
-            let sized = entry.and_then(|entry| Some((entry, self.span_inside(part, at, entry)?)));
-            let Some((entry, bytes)) = sized else {
-                let what = "the lengths of a record are damaged: what follows in its page is lost";
-                visit(Scanned::Damage { at: part.at + at, what });
-                is_damaged = true;
-                let next = scan.salvage.then(|| resume(scan.is_sound, page, block, part, at));
-                let Some(Some(next)) = next else { break };
-                at = next;
-                continue;
+        let (mut at, mut walked, mut is_damaged) = (LOG_AT, Walked::default(), head.is_damaged());
+        // That of the first page was told of with the flags of the block, if these are damaged.
+        if is_damaged && (part.number > 0 || block_flags::read(pool, block).is_ok()) {
+            visit(Scanned::Damage { at: part.at, what: DAMAGED_PAGE });
+        }
+        let sealed = Part { length: head.limit(part), ..part };
+        loop {
+            let (entry, bytes) = match self.step(pool, page, part, head, at) {
+                Step::Entry(entry, bytes) => (entry, bytes),
+                Step::End => break,
+                Step::Damage(what) => {
+                    visit(Scanned::Damage { at: part.at + at.min(sealed.length), what });
+                    is_damaged = true;
+                    let next = scan.salvage.then(|| resume(scan.is_sound, page, block, sealed, at));
+                    let Some(Some(next)) = next else { break };
+                    at = next;
+                    continue;
+                }
             };
             self.add_live(pool, part, at, entry, &mut walked);
-            match entry {
-                Entry::End => break,
-                Entry::Record { is_live: true, lengths } => {
-                    let record = record(page, block, part, at, lengths);
-                    let (key, beside) = contents(page, at, lengths);
-                    if lengths.is_spilled {
-                        self.scan_spilled(pool, scan, record, key, value, visit);
-                    } else {
-                        visit(Scanned::Record { record, key, value: Some(beside) });
-                    }
+            if let Entry::Record { is_live: true, lengths } = entry {
+                let record = record(page, block, part, at, lengths);
+                let (key, beside) = contents(page, at, lengths);
+                if lengths.is_spilled {
+                    self.scan_spilled(pool, scan, record, key, value, visit);
+                } else {
+                    visit(Scanned::Record { record, key, value: Some(beside) });
                 }
-                Entry::Record { .. } | Entry::Chunk { .. } => {}
             }
             at += bytes;
         }
         Walked { tail: (!is_damaged).then_some(at), ..walked }
+    }
+
+    /// What comes next in a copy of a page whose log was followed to `at`.
+    fn step<P: Pmem>(&self, pool: &Pool<P>, page: &[u8], part: Part, head: Head, at: u64) -> Step {
+        let end = |at| match head.allows_end(pool, part, at) {
+            true => Step::End,
+            false if at < head.limit(part) => Step::Damage(LOST),
+            false => Step::Damage(BEYOND),
+        };
+        if at >= part.length {
+            return end(at);
+        }
+        let skips = pool.pmem.skips(steps::LENGTHS_CHECK);
+        let entry = Entry::decode(word(page, at), part.at + at)
+            .or_else(|| skips.then(|| Entry::decode_unchecked(word(page, at)))?);
+        let sized = entry.and_then(|entry| Some((entry, self.span_inside(part, at, entry)?)));
+        match sized {
+            None => Step::Damage(DAMAGED_LENGTHS),
+            Some((Entry::End, _)) => end(at),
+            Some((entry, bytes)) => Step::Entry(entry, bytes),
+        }
     }
 
     /// Hands a record with a spilled value to `visit`, with the value where it was asked for.
@@ -84,12 +114,18 @@ impl LogPages {
     }
 }
 
-/// Where the next record begins that is beyond doubt one, behind a damaged length.
+/// What comes next in a log.
+enum Step {
+    Entry(Entry, u64),
+    End,
+    Damage(&'static str),
+}
+
+/// Where the next record begins that is beyond doubt one, behind the place of damage.
 fn resume(is_sound: &IsSound<'_>, page: &[u8], block: u64, part: Part, after: u64) -> Option<u64> {
     (after + 8..part.length).step_by(8).find(|at| {
-        let Some(Entry::Record { lengths, .. }) = Entry::decode(word(page, *at)) else {
-            return false;
-        };
+        let entry = Entry::decode(word(page, *at), part.at + at);
+        let Some(Entry::Record { lengths, .. }) = entry else { return false };
         at + lengths.span() <= part.length
             && is_sound(&record(page, block, part, *at, lengths), contents(page, *at, lengths).0)
     })

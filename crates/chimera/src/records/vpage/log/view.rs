@@ -2,6 +2,7 @@
 
 use chimera_pmem::Pmem;
 
+use super::seal::Head;
 use super::walk::{Part, Walked};
 use super::{FULL_PART, LOG_AT, LogPages, sites, span, steps};
 use crate::pool::Pool;
@@ -78,7 +79,8 @@ impl BlockView for LogPages {
     fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
         // What else there may be is cleared when a session comes to it.
         let mut parts = self.parts(pool, block, 0);
-        parts.all(|part| pool.pmem.load_u64(part.at + LOG_AT) == 0)
+        parts
+            .all(|part| Head::of(pool, part).is_open() && pool.pmem.load_u64(part.at + LOG_AT) == 0)
     }
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
@@ -149,7 +151,14 @@ impl BlockView for LogPages {
 
     // ---- clearing ------------------------------------------------------------------------------
 
-    fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
+    fn format<P: Pmem>(&self, pool: &Pool<P>, block: u64, flags: u32) {
+        for part in self.parts(pool, block, flags) {
+            let of_block = if part.number == 0 { flags } else { 0 };
+            Self::store_head(pool, part, of_block, sites::FORMAT);
+        }
+    }
+
+    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
         for part in self.parts_of(pool, block) {
             self.persist_retired(pool, part);
         }
@@ -161,11 +170,8 @@ impl BlockView for LogPages {
         }
         // In a block that is one page, other pages begin inside of records.
         if !matches!(block_flags::read(pool, block), Ok(flags) if flags & block_flags::LARGE == 0) {
-            Self::clear_heads(pool, self.parts(pool, block, 0), sites::BLOCK_RESET);
+            let others = self.parts(pool, block, 0).filter(|part| part.number > 0);
+            Self::clear_heads(pool, others, sites::BLOCK_RESET);
         }
-    }
-
-    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
-        self.clear_block(pool, block);
     }
 }

@@ -2,6 +2,7 @@
 
 use chimera_pmem::Pmem;
 
+use super::seal::Head;
 use super::{LOG_AT, LogPages, chunk_span};
 use crate::pool::Pool;
 use crate::records::block_flags;
@@ -65,16 +66,18 @@ impl LogPages {
         flags.map(|flags| self.parts(pool, block, flags)).into_iter().flatten()
     }
 
-    /// Goes through a page by its lengths alone. Returns where its log ends, unless it is damaged before.
+    /// Goes through a page by its lengths alone. Returns where its log ends, unless it is damaged before, or ends
+    /// elsewhere than the seal of the page says.
     pub(super) fn for_entries<P: Pmem>(
         &self,
         pool: &Pool<P>,
         part: Part,
         mut visit: impl FnMut(u64, Entry),
     ) -> Option<u64> {
+        let head = Head::of(pool, part);
         let mut at = LOG_AT;
         while at < part.length {
-            let entry = Entry::decode(pool.pmem.load_u64(part.at + at))?;
+            let entry = Entry::decode(pool.pmem.load_u64(part.at + at), part.at + at)?;
             if entry == Entry::End {
                 break;
             }
@@ -82,7 +85,7 @@ impl LogPages {
             visit(at, entry);
             at += bytes;
         }
-        Some(at)
+        (!head.is_damaged() && head.allows_end(pool, part, at)).then_some(at)
     }
 
     /// Bytes of a record or chunk, if one of that size can lie there.

@@ -26,10 +26,10 @@ impl Commit for SlottedPages {
         let depends_on = [self.slot(pool, place)];
         let mut found = pool.pmem.load_u64(at);
         loop {
-            let Some(bits) = self.layout.decode_bits(word, found) else {
+            let Some(bits) = self.layout.decode_bits(word, found, at) else {
                 return Err(damaged_word(at));
             };
-            let new = self.layout.encode_bits(bits | bit);
+            let new = self.layout.encode_bits(bits | bit, at);
             // Others may clear bits of the same word meanwhile.
             match pool.pmem.publish_cas(at, found, new, &depends_on, sites::COMMIT) {
                 Ok(_) => break,
@@ -52,10 +52,10 @@ impl Commit for SlottedPages {
         let at = place.page_at + PageLayout::bitset_at(word);
         let mut found = pool.pmem.load_u64(at);
         loop {
-            let Some(bits) = self.layout.decode_bits(word, found) else {
+            let Some(bits) = self.layout.decode_bits(word, found, at) else {
                 return Err(damaged_word(at));
             };
-            let new = self.layout.encode_bits(bits & !bit);
+            let new = self.layout.encode_bits(bits & !bit, at);
             match pool.pmem.cas_u64(at, found, new, sites::RETIRE) {
                 Ok(_) => break,
                 Err(now) => found = now,

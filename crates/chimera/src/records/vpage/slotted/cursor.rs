@@ -72,7 +72,7 @@ impl Cursor for SlottedPages {
         }
     }
 
-    fn advance(&self, point: &mut InsertPoint) -> bool {
+    fn advance<P: Pmem>(&self, _pool: &Pool<P>, point: &mut InsertPoint) -> bool {
         if point.slots.word + 1 < self.layout.bitset_words {
             point.slots.word += 1;
             return true;
@@ -82,7 +82,7 @@ impl Cursor for SlottedPages {
     }
 
     /// Others clear bits all the time: the bitsets say what is free.
-    fn leave(&self, _point: InsertPoint) -> Option<Room> {
+    fn leave<P: Pmem>(&self, _pool: &Pool<P>, _point: InsertPoint) -> Option<Room> {
         None
     }
 

@@ -108,16 +108,17 @@ impl PageLayout {
         u64::MAX >> (64 - bits)
     }
 
-    /// The word that stands for these bits.
+    /// The word at offset `at` of the pool that stands for these bits.
     #[inline(always)]
-    pub(crate) fn encode_bits(&self, bits: u64) -> u64 {
-        if self.checked { checked_word::encode(bits as u32) } else { bits }
+    pub(crate) fn encode_bits(&self, bits: u64, at: u64) -> u64 {
+        if self.checked { checked_word::encode_at(bits as u32, at) } else { bits }
     }
 
-    /// The bits of word number `word`, unless it is damaged.
+    /// The bits of word number `word`, which lies at offset `at` of the pool, unless it is damaged.
     #[inline(always)]
-    pub(crate) fn decode_bits(&self, word: u32, encoded: u64) -> Option<u64> {
-        let bits = if self.checked { u64::from(checked_word::decode(encoded)?) } else { encoded };
+    pub(crate) fn decode_bits(&self, word: u32, encoded: u64, at: u64) -> Option<u64> {
+        let checked = || checked_word::decode_at(encoded, at).map(u64::from);
+        let bits = if self.checked { checked()? } else { encoded };
         (bits & !self.bits_of_word(word) == 0).then_some(bits)
     }
 }

@@ -1,7 +1,7 @@
 //! [`SlottedPages`]: VPages of fixed-size records (section 3.2.2).
 //!
 //! ```text
-//! byte 0   flags word: of the block, in its first page; zero in the others
+//! byte 0   page word: in the first page the flags of the block
 //! byte 8   bitset: one bit per slot; a set bit means a live record
 //!          padding, chosen so that records touch the fewest lines
 //! slots    [check of place, version word, key: 4 | check of place, value: 4 | version word: 8] key value
@@ -11,9 +11,9 @@
 //! The part in brackets is there in the checked layout only. Keys and values are padded to 8 bytes
 //! each, so that every field of a value keeps its alignment.
 //!
-//! In the checked layout the flags and each 32 bits of the bitset have a check in the upper half of
-//! their word, changed together with them by one swap. The published layout has bits only, 64 to a
-//! word.
+//! The page word, and in the checked layout each 32 bits of the bitset, have a check of their place in the upper
+//! half of their word, changed together with them by one swap. So no such word is zero. The published layout has bits
+//! only, 64 to a word.
 //!
 //! The version lock of the paper's page header lives in DRAM, where a crash cannot leave it set.
 
@@ -29,6 +29,7 @@ use chimera_pmem::{Extent, Pmem};
 use super::{LogPages, Pages, Place, damaged_word, sites, steps};
 use super::{PageMap, PageParameters};
 use crate::pool::Pool;
+use crate::records::page_word::PageWord;
 use crate::types::error::{Error, Result};
 pub(crate) use layout::PageLayout;
 
@@ -67,7 +68,7 @@ impl SlottedPages {
     fn bits<P: Pmem>(&self, pool: &Pool<P>, page_at: u64, word: u32) -> Result<u64> {
         let at = page_at + PageLayout::bitset_at(word);
         let found = pool.pmem.load_u64(at);
-        match self.layout.decode_bits(word, found) {
+        match self.layout.decode_bits(word, found, at) {
             Some(bits) => Ok(bits),
             None if pool.pmem.skips(steps::COMMIT_CHECK) => {
                 Ok(found & self.layout.bits_of_word(word))
@@ -95,6 +96,11 @@ impl SlottedPages {
         let words = self.layout.bitset_words;
         let pages = self.pages_of(pool, block);
         pages.flat_map(move |(_, page_at)| (0..words).map(move |word| (page_at, word)))
+    }
+
+    /// Whether the first word of a page is as it was written. That of the first page is judged with the flags.
+    fn page_word_is_sound<P: Pmem>(pool: &Pool<P>, (page, page_at): (u64, u64)) -> bool {
+        page == 0 || PageWord::load(pool, page_at) == Some(PageWord::open(0))
     }
 
     /// Makes durable that bits of a word, which others cleared, are clear: 1 line, 1 fence.

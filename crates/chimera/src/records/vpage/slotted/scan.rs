@@ -7,7 +7,7 @@ use chimera_pmem::Pmem;
 use super::{PageLayout, SlottedPages};
 use crate::pool::Pool;
 use crate::records::header::RecordHeader;
-use crate::records::vpage::{Place, Scan, Scanned};
+use crate::records::vpage::{DAMAGED_PAGE, Place, Scan, Scanned};
 
 impl SlottedPages {
     /// Hands the records of a block to `visit`. `page` is a buffer of the caller's. Returns how many slots
@@ -23,6 +23,9 @@ impl SlottedPages {
         page.resize(self.map.page_bytes as usize, 0);
         let mut free = 0;
         for (number, page_at) in self.pages_of(pool, block) {
+            if !Self::page_word_is_sound(pool, (number, page_at)) {
+                visit(Scanned::Damage { at: page_at, what: DAMAGED_PAGE });
+            }
             let mut is_read = false;
             for word in 0..self.layout.bitset_words {
                 let bits = self.bits(pool, page_at, word);

@@ -4,6 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::{PageLayout, SlottedPages};
 use crate::pool::Pool;
+use crate::records::page_word::PageWord;
 use crate::records::vpage::{
     BlockView, PageBuffers, Place, Reuse, Room, Scan, Scanned, Usage, sites,
 };
@@ -36,7 +37,8 @@ impl BlockView for SlottedPages {
     // ---- looking -------------------------------------------------------------------------------
 
     fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
-        self.is_empty(pool, block)
+        let mut pages = self.pages_of(pool, block);
+        pages.all(|page| Self::page_word_is_sound(pool, page)) && self.is_empty(pool, block)
     }
 
     fn is_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
@@ -74,8 +76,10 @@ impl BlockView for SlottedPages {
     fn usage<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> Usage {
         let mut usage = Usage::default();
         let slot_bytes = u64::from(self.layout.slot_bytes);
-        for (_, page_at) in self.pages_of(pool, block) {
-            let (mut live, mut known, mut is_damaged) = (0, 0, false);
+        for page in self.pages_of(pool, block) {
+            let (_, page_at) = page;
+            let is_sound = Self::page_word_is_sound(pool, page);
+            let (mut live, mut known, mut is_damaged) = (0, 0, !is_sound);
             for word in 0..self.layout.bitset_words {
                 match self.bits(pool, page_at, word) {
                     Ok(bits) => {
@@ -109,14 +113,17 @@ impl BlockView for SlottedPages {
 
     // ---- clearing ------------------------------------------------------------------------------
 
-    fn clear_block<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
-        let bitset_bytes = 8 * u64::from(self.layout.bitset_words);
-        for (_, page_at) in self.pages_of(pool, block) {
-            let bits = pool.extent(page_at + PageLayout::bitset_at(0), bitset_bytes);
-            pool.pmem.zero(bits, sites::BLOCK_RESET);
-            pool.pmem.flush(bits, sites::BLOCK_RESET);
+    fn format<P: Pmem>(&self, pool: &Pool<P>, block: u64, flags: u32) {
+        for (page, page_at) in self.pages_of(pool, block) {
+            let of_block = if page == 0 { flags } else { 0 };
+            PageWord::open(of_block).store(pool, page_at, sites::FORMAT);
+            for word in 0..self.layout.bitset_words {
+                let at = page_at + PageLayout::bitset_at(word);
+                pool.pmem.store_u64(at, self.layout.encode_bits(0, at), sites::FORMAT);
+            }
+            let words = PageLayout::bitset_at(self.layout.bitset_words);
+            pool.pmem.flush(pool.extent(page_at, words), sites::FORMAT);
         }
-        pool.pmem.fence(sites::BLOCK_RESET);
     }
 
     fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
