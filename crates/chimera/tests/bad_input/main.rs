@@ -8,6 +8,7 @@ mod access;
 mod collisions;
 mod full;
 mod fuzz;
+mod missing_index;
 mod options;
 mod pages;
 mod planted;
