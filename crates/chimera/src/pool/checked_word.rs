@@ -23,14 +23,12 @@ const PLACE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 /// The word of a number at byte `at` of the pool; never 0, so that storage which lost its bytes is damaged, and
 /// different at different places, so that words which were exchanged are.
 #[inline(always)]
-#[cfg_attr(not(test), allow(dead_code, reason = "used from the next change on"))]
 pub(crate) fn encode_at(number: u32, at: u64) -> u64 {
     encode(number) ^ (at.wrapping_mul(PLACE_FACTOR) >> 32 | 1) << 32
 }
 
 /// The number of a word at byte `at` of the pool, unless the word is damaged.
 #[inline(always)]
-#[cfg_attr(not(test), allow(dead_code, reason = "used from the next change on"))]
 pub(crate) fn decode_at(word: u64, at: u64) -> Option<u32> {
     let number = word as u32;
     (encode_at(number, at) == word).then_some(number)

@@ -32,7 +32,7 @@ struct Subject {
     files: BTreeMap<PathBuf, Vec<u8>>,
     options: Options,
     records: Records,
-    /// The keys in the order of their last puts, where the store was killed and only its log has them: what was appended last
+    /// The keys in the order of their last changes, where the store was killed and only its log has them: what was appended last
     /// cannot be told from what never was.
     appended: Vec<u64>,
 }
@@ -85,8 +85,8 @@ fn write(db: &Db) -> (Records, Vec<u64>) {
         assert!(session.delete(&key(number)).expect("there is room"));
         records.remove(&number);
         appended.retain(|other| *other != number);
+        appended.push(number);
     }
-    // Tombstones that no record follows could be lost as well.
     let mut put = |number| {
         session.put(&key(number), &value(number, 3)).expect("there is room");
         records.insert(number, value(number, 3));
@@ -192,17 +192,18 @@ impl Subject {
         is_lost.then(|| format!("keys {missing:?}"))
     }
 
-    /// Whether these are the last records that were appended, and each of them lay in one of the parts.
+    /// Whether these are among the last records that were appended, which all lay in one of the parts.
     fn is_tail(&self, missing: &[u64], parts: &[&Part]) -> bool {
-        let mut last: Vec<_> = self.appended.iter().rev().take(missing.len()).copied().collect();
-        last.sort_unstable();
-        last == missing && missing.iter().all(|number| self.lies_in(*number, parts))
+        let tail = self.appended.iter().rev().take_while(|number| self.lies_in(**number, parts));
+        let tail: Vec<_> = tail.collect();
+        missing.iter().all(|number| tail.contains(&number))
     }
 
     /// Whether a part has bytes of the record of a key.
     fn lies_in(&self, number: u64, parts: &[&Part]) -> bool {
-        let Some(value) = self.records.get(&number) else { return false };
-        let bytes = [key(number), value.clone()].concat();
+        // A tombstone is a record with an empty value.
+        let value = self.records.get(&number).cloned().unwrap_or_default();
+        let bytes = [key(number), value].concat();
         parts.iter().any(|part| {
             let file = &self.files[&part.name];
             let places = file.windows(bytes.len()).enumerate();

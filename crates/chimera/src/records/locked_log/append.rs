@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::{LockedLog, LogRun, RUN_OVERHEAD_BYTES, sites};
+use super::{LockedLog, LogRun, RUN_OVERHEAD_BYTES, end_word, sites};
 use crate::records::checksum::{Summed, value_checksum};
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{Entry, HEADER_AT, KEY_AT, beside_at, span};
@@ -41,11 +41,12 @@ impl<P: Pmem> LockedLog<P> {
         pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
         let beside_at = pool.extent(at + beside_at(key.len()), value.len() as u64);
         pmem.copy(beside_at, value, sites::RECORD);
-        pmem.store_u64(at + bytes, 0, sites::RECORD);
+        pmem.store_u64(at + bytes, end_word(at + bytes), sites::RECORD);
         let body = pool.extent(at + HEADER_AT, bytes - HEADER_AT);
         pmem.flush(pool.extent(at + HEADER_AT, bytes), sites::RECORD);
         pmem.fence(sites::RECORD);
-        pmem.publish(at, Entry::record(key.len(), value.len()), &[body], sites::COMMIT);
+        let word = Entry::record(key.len(), value.len()) ^ end_word(at);
+        pmem.publish(at, word, &[body], sites::COMMIT);
         pmem.flush(pool.extent(at, 8), sites::COMMIT);
         pmem.fence(sites::COMMIT);
         log.tail += bytes;
@@ -59,8 +60,9 @@ impl<P: Pmem> LockedLog<P> {
         let need = (record_bytes + RUN_OVERHEAD_BYTES).div_ceil(pool.map.block_bytes) as u32;
         let usual = need.max(RUN_BLOCKS.min(pool.run_blocks_max() / 4));
         let begin = |bytes: Extent| {
-            pool.pmem.store_u64(bytes.offset(), 0, sites::BEGIN);
-            pool.pmem.flush(pool.extent(bytes.offset(), 8), sites::BEGIN);
+            let at = bytes.offset();
+            pool.pmem.store_u64(at, end_word(at), sites::BEGIN);
+            pool.pmem.flush(pool.extent(at, 8), sites::BEGIN);
         };
         // Where there is no usual run any more, a short one may do.
         let taken = pool.take_run(self.kind, usual, begin);
@@ -85,7 +87,8 @@ impl<P: Pmem> LockedLog<P> {
     /// 1 line, 1 fence; for a run that is freed the same again.
     pub(crate) fn retire(&mut self, at: u64) -> Result<()> {
         let pmem = &self.pool.pmem;
-        pmem.store_u64(at, Entry::retired(pmem.load_u64(at)), sites::RETIRE);
+        let retired = Entry::retired(pmem.load_u64(at) ^ end_word(at)) ^ end_word(at);
+        pmem.store_u64(at, retired, sites::RETIRE);
         pmem.flush(self.pool.extent(at, 8), sites::RETIRE);
         pmem.fence(sites::RETIRE);
         let (start, log) = self.runs.range_mut(..=at).next_back().expect("the run of a record");
