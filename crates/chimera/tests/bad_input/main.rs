@@ -12,6 +12,7 @@ mod missing_index;
 mod options;
 mod pages;
 mod planted;
+mod salvage_tables;
 mod segments;
 mod sparse;
 mod superblock;
