@@ -1,6 +1,7 @@
 //! Sessions on shared keys of a store in anonymous memory, under schedules that follow from seeds:
 //! every history must be linearizable.
 
+mod engines;
 mod yielding;
 
 use std::sync::Arc;

@@ -155,8 +155,6 @@ impl StoreShape for ChameleonShape {
     }
 
     fn equivalent(mutation: Mutation) -> Option<&'static str> {
-        // Also on a device that was in use.
-        let zeros = "the pool makes fresh blocks zero, durably, before a run is taken of them: a manifest's is of these";
         // A run that is not sealed is walked to its end, and one that is not marked is replayed: chameleon/tests/replay.rs
         // asserts the bytes. What is not certified is found as well. The log's own tests notice each.
         let same = "recovery finds the same records without it, by their checks and versions, unless the crash damages them, too";
@@ -165,7 +163,6 @@ impl StoreShape for ChameleonShape {
         // pool. Tests of tables, of the log and of runs notice each.
         let twice = "another step of the engine does the same";
         match (mutation.kind, mutation.site) {
-            (_, "manifest.begin") => Some(zeros),
             (_, site) if SAME_RECORDS.contains(&site) => Some(same),
             (MutationKind::Skip, site) if DONE_TWICE.contains(&site) => Some(twice),
             (kind, "pool.run.found") if kind != MutationKind::DropFlush => Some(twice),

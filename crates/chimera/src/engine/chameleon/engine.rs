@@ -64,7 +64,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     ) -> Result<(Self, RecoveryStats)> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
         let mut found = Found::of(&pool, options.pool.salvage)?;
-        let manifest = found.manifest(&core, &parameters)?;
+        let manifest = found.manifest(&core, &parameters, options.pool.salvage)?;
         let replay_bytes_max = chameleon.replay_log_bytes_max.unwrap_or(replay_bound::BYTES_MAX);
         let (run_blocks, batch_bytes) = (parameters.log_run_blocks, chameleon.log_batch_bytes);
         let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes)

@@ -58,7 +58,7 @@ impl<P: Pmem> Chameleon<P> {
         let slot_bytes = u64::from(super::shape::SLOT_BYTES);
         let slots = tables.map(|table| table.bytes / slot_bytes).sum::<u64>()
             + u64::from(shape.bypass_slots())
-            + u64::from(shape.memtable_slots);
+            + u64::from(self.index.memtable_slots());
         let parts = slots.div_ceil(PART_ENTRIES).next_power_of_two();
         let bits = shape.shard_bits + parts.ilog2().min(32);
         let rest = u64::MAX.checked_shr(bits).unwrap_or(0);

@@ -69,23 +69,37 @@ impl Found {
         &mut self,
         core: &Core<P>,
         parameters: &Parameters,
+        salvage: bool,
     ) -> Result<ShardManifest<P>> {
         let (pool, shards) = (&core.pool, parameters.shape.shards());
+        let none = || ShardManifest::none(pool.clone(), shards);
         let run = match self.manifest.take() {
             Some(run) => run,
             None if pool.read_only && self.is_empty() => {
-                return Ok(ShardManifest::none(pool.clone(), shards));
+                return Ok(none());
             }
             None if self.is_empty() => {
                 let _booked = core.book(Operation::Recovery, 0);
                 let blocks = blocks_for(pool, shard_manifest::run_bytes(shards));
                 pool.take_run(MANIFEST, blocks, |bytes| shard_manifest::begin(pool, bytes, shards))?
             }
+            // All that is left is the log.
+            None if salvage => {
+                self.lost += 1;
+                return Ok(none());
+            }
             None => return Err(Error::corrupted("the store has no manifest", 0)),
         };
         let at = pool.run_bytes(&run).offset();
-        ShardManifest::new(pool.clone(), &run, shards)
-            .ok_or_else(|| Error::corrupted("the manifest of the store is too short", at))
+        match ShardManifest::new(pool.clone(), &run, shards) {
+            None if salvage => {
+                self.lost += 1;
+                Ok(none())
+            }
+            found => {
+                found.ok_or_else(|| Error::corrupted("the manifest of the store is too short", at))
+            }
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -109,10 +123,12 @@ impl<P: Pmem> Chameleon<P> {
         let booked = self.core.book(Operation::Recovery, 0);
         let lost = found.lost + self.recover_tables(&mut found, salvage)?;
         drop(booked);
-        let (replayed, records_damaged) = self.replay(std::mem::take(&mut found.log), salvage)?;
         if lost > 0 {
+            // Before anything is written over what is left: what was lost may be where its parts are not looked for.
             self.core.poison.poison("a part of the index or of the log is missing");
         }
+        let log = std::mem::take(&mut found.log);
+        let (replayed, records_damaged) = self.replay(log, salvage, lost > 0)?;
         self.replayed_bytes = replayed.bytes;
         self.hold();
         let verifies = options.verify_at_open.unwrap_or(salvage);
@@ -208,7 +224,10 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     /// Enters the writes that are in no table into MemTables. What was replayed, and how many places were damaged.
-    fn replay(&self, runs: Vec<Run>, salvage: bool) -> Result<(Recovered, u64)> {
+    ///
+    /// A store that has lost tables makes no others: its MemTables have room for all of it, and so have those of a store that is
+    /// open for reading only.
+    fn replay(&mut self, runs: Vec<Run>, salvage: bool, is_lost: bool) -> Result<(Recovered, u64)> {
         let mut unflushed = Vec::new();
         let shards = 0..self.index.shape.shards();
         // Without a bypass index the references of tables are never counted.
@@ -217,7 +236,7 @@ impl<P: Pmem> Chameleon<P> {
         let flushed: Vec<_> = shards.map(|shard| self.lock_to_look(shard).version).collect();
         let recovered = {
             let _booked = self.core.book(Operation::Recovery, 0);
-            self.log.recover(runs, salvage, |replayed| {
+            self.log.recover_from(runs, salvage, is_lost, |replayed| {
                 let shard = self.index.number_of(replayed.hash);
                 let is_unflushed = replayed.version > flushed[shard as usize];
                 if is_unflushed {
@@ -233,6 +252,9 @@ impl<P: Pmem> Chameleon<P> {
             })?
         };
         unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
+        if self.core.pool.read_only || is_lost {
+            self.make_room_for(&unflushed)?;
+        }
         // All of them, before a table is made: the log frees runs once it knows all references.
         for found in unflushed.iter().filter_map(|write| write.slot.found()) {
             self.log.count_reference(found.offset, found.bytes);
@@ -251,6 +273,18 @@ impl<P: Pmem> Chameleon<P> {
         Ok((recovered, recovered.damaged))
     }
 
+    /// Makes room for these writes, in the order of their shards, in MemTables.
+    fn make_room_for(&mut self, unflushed: &[Unflushed]) -> Result<()> {
+        let of_shards = unflushed.chunk_by(|one, next| one.shard == next.shard);
+        let most = of_shards.map(<[_]>::len).max().unwrap_or(0);
+        if let Some(entries_max) = self.index.enlarge_memtables(most)? {
+            for shard in 0..self.index.shape.shards() {
+                self.lock_to_look(shard).entries_max = entries_max;
+            }
+        }
+        Ok(())
+    }
+
     fn replay_one(&self, write: &Unflushed) -> Result<()> {
         let Unflushed { shard, version, slot } = *write;
         while self.is_memtable_full(shard) {
@@ -265,8 +299,12 @@ impl<P: Pmem> Chameleon<P> {
         let probed = self.index.probe(shard, slot.hash, |found| {
             let older = Slot { hash: slot.hash, location: found.location };
             if self.is_same_key(slot, older) { Probe::Found(found) } else { Probe::NotThis }
-        })?;
-        let old = if let Probe::Found(found) = probed { Some(found) } else { None };
+        });
+        let old = match probed {
+            Ok(Probe::Found(found)) => Some(found),
+            Err(error) if !self.salvages => return Err(error),
+            _ => None,
+        };
         let found = slot.found().expect("just made");
         self.enter(shard, slot, old);
         let was_live = old.is_some_and(|old| !old.is_tombstone);

@@ -171,11 +171,10 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     fn memtable_loads(&self) -> (u32, u32) {
-        let shape = &self.index.shape;
-        let is_read_only = self.core.pool.read_only;
-        let slots = if is_read_only { shape.read_only_slots() } else { shape.memtable_slots };
-        let shards = 0..shape.shards();
-        let loads = shards.map(|shard| self.lock_to_look(shard).entries_max * 100 / slots);
+        let slots = u64::from(self.index.memtable_slots());
+        let load = |entries_max: u32| (u64::from(entries_max) * 100 / slots) as u32;
+        let shards = 0..self.index.shape.shards();
+        let loads = shards.map(|shard| load(self.lock_to_look(shard).entries_max));
         loads.fold((100, 0), |(least, most), load| (load.min(least), load.max(most)))
     }
 }

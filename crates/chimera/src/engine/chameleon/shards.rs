@@ -10,7 +10,7 @@ use super::shard::Shard;
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{ShardManifest, TableAt};
 use crate::index::probing_table::{
-    Found, Image, PersistentTable, SLOTS_UNIT, Tables, VolatileTable,
+    Found, Image, PersistentTable, SLOTS_UNIT, Tables, VolatileTable, slots_for,
 };
 use crate::pool::Pool;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -79,6 +79,32 @@ impl<P: Pmem> Shards<P> {
             unbypassed: AtomicU32::new(0),
             bypassed_below: AtomicU32::new(0),
         })
+    }
+
+    /// Makes MemTables anew, all empty, that have room for so many entries each, unless they have it: for a store that can make
+    /// no tables. How many entries each takes. Before there are entries.
+    ///
+    /// # Errors
+    /// When there is no memory, or there are more entries than a table can have.
+    pub(super) fn enlarge_memtables(&mut self, entries: usize) -> Result<Option<u32>> {
+        let out_of_memory =
+            || Error::PoolFull { reason: "there is no memory for larger MemTables".to_owned() };
+        // Seven of eight are used, and one entry more would be too many.
+        let slots = slots_for(entries as u64 + 1, 87).ok_or_else(out_of_memory)?;
+        if slots <= self.memtables.slots() {
+            return Ok(None);
+        }
+        self.memtables = Tables::new(slots, false);
+        for number in 0..self.shape.shards() {
+            let memtable = self.memtables.take().map_err(|_| out_of_memory())?;
+            assert_eq!(memtable, number, "they are handed out in order");
+        }
+        Ok(Some(slots / 8 * 7))
+    }
+
+    /// Slots of each MemTable.
+    pub(super) fn memtable_slots(&self) -> u32 {
+        self.memtables.slots()
     }
 
     /// The number of the shard of a key with this hash.

@@ -15,7 +15,7 @@ const HEADER_WORDS: usize = HEADER_BYTES as usize / 8;
 /// A buffer with a table. It is used for one table after the other, and keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Image {
-    /// The header, then the slots.
+    /// The header, then the slots, not combined with their places.
     words: Vec<u64>,
     slots: u32,
     entries: u32,
@@ -49,7 +49,7 @@ impl Image {
         (self.slots, self.entries) = (slots, 0);
         self.words.clear();
         self.words.resize(HEADER_WORDS + 2 * slots as usize, 0);
-        let empty = Slot::EMPTY.to_media();
+        let empty = Slot::EMPTY.to_media(0);
         self.words[HEADER_WORDS..].as_chunks_mut::<2>().0.fill(empty);
     }
 
@@ -112,7 +112,7 @@ impl Image {
         let mut carried = new;
         for number in (number..self.slots).chain(0..number) {
             let before = self.slot(number);
-            self.words_of(number).copy_from_slice(&carried.to_media());
+            self.words_of(number).copy_from_slice(&carried.to_media(0));
             if before.is_empty() {
                 break;
             }
@@ -186,19 +186,29 @@ impl Image {
         let at = to.offset();
         assert!(at.is_multiple_of(TABLE_ALIGN), "a table is aligned");
         let to = to.part(0, self.bytes()).expect("room for the table");
+        self.combine(at + HEADER_BYTES);
         let checksum = Checksum::of(self.words[HEADER_WORDS..].as_bytes());
         let header = Header { slots: self.slots, entries: self.entries, owner, checksum };
         for (word, value) in self.words.iter_mut().zip(header.encode(at)) {
             *word = value;
         }
         pmem.copy_nt(to, self.words.as_bytes(), site);
+        self.combine(at + HEADER_BYTES);
         PersistentTable::in_force(to)
+    }
+
+    /// Makes the slots those of a table whose first slot lies at `first`, or takes that back.
+    fn combine(&mut self, first: u64) {
+        let slots = self.words[HEADER_WORDS..].as_chunks_mut::<2>().0;
+        for (slot, at) in slots.iter_mut().zip((first..).step_by(SLOT_BYTES as usize)) {
+            slot[0] ^= at;
+        }
     }
 
     #[inline(always)]
     fn slot(&self, number: u32) -> Slot {
         let at = HEADER_WORDS + 2 * number as usize;
-        Slot::from_media([self.words[at], self.words[at + 1]])
+        Slot::from_media([self.words[at], self.words[at + 1]], 0)
     }
 
     #[inline(always)]

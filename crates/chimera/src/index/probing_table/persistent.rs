@@ -116,7 +116,7 @@ impl PersistentTable {
             if step == 0 || in_line == 0 {
                 self.load_line(pmem, number, &mut line);
             }
-            let slot = Slot::from_bytes(&line.as_chunks().0[in_line]);
+            let slot = Slot::from_bytes(&line.as_chunks().0[in_line], self.offset(number));
             if slot.is_empty() {
                 break;
             }
@@ -159,7 +159,7 @@ impl PersistentTable {
         let slots = self.slots();
         for (step, number) in (0..).zip(chain((*halves.start()).into(), slots)) {
             let at = self.offset(number);
-            let slot = Slot::from_media([pmem.load_u64(at), pmem.load_u64(at + 8)]);
+            let slot = Slot::from_media([pmem.load_u64(at), pmem.load_u64(at + 8)], at);
             if slot.is_empty() {
                 if is_behind(&halves, slots, step) {
                     break;
@@ -267,7 +267,7 @@ impl PersistentTable {
             let chunk = &mut buffer[..length as usize];
             checksum = checksum.with(pmem.read_sum(from, chunk));
             for bytes in chunk.as_chunks().0 {
-                visit(number, Slot::from_bytes(bytes))?;
+                visit(number, Slot::from_bytes(bytes, self.offset(number)))?;
                 number += 1;
             }
             at += length;

@@ -8,7 +8,8 @@
 //! with probability 1 - 2^-14. An entry has an offset and a size class that are not 0, so no flipped bit makes it an
 //! empty slot, nor an empty slot an entry.
 //!
-//! In persistent memory the location is inverted. So memory that was zeroed is damage, and not an empty slot.
+//! In persistent memory the location is inverted, so memory that was zeroed is damage, and not an empty slot. And the hash is
+//! combined with the place of the slot by an exclusive or, so that no slot, empty or not, is valid at another place.
 //!
 //! The size class is the number of bytes of the record, rounded up to three significant bits: by a quarter at most. So
 //! the bytes of a record that is superseded are known without reading it.
@@ -62,23 +63,23 @@ impl Slot {
         Self { hash, location: encode(hash, offset, bytes, is_tombstone) }
     }
 
-    /// Its words, as they lie on media.
+    /// Its words, as they lie on media at byte `at` of the pool.
     #[inline(always)]
-    pub(super) fn to_media(self) -> [u64; 2] {
-        [self.hash, !self.location]
+    pub(super) fn to_media(self, at: u64) -> [u64; 2] {
+        [self.hash ^ at, !self.location]
     }
 
-    /// The slot of two words on media.
+    /// The slot of two words on media at byte `at` of the pool.
     #[inline(always)]
-    pub(super) fn from_media([hash, word]: [u64; 2]) -> Self {
-        Self { hash, location: !word }
+    pub(super) fn from_media([word, location]: [u64; 2], at: u64) -> Self {
+        Self { hash: word ^ at, location: !location }
     }
 
-    /// The slot of its bytes on media.
+    /// The slot of its bytes on media at byte `at` of the pool.
     #[inline(always)]
-    pub(super) fn from_bytes(bytes: &[u8; 16]) -> Self {
+    pub(super) fn from_bytes(bytes: &[u8; 16], at: u64) -> Self {
         let (words, _) = bytes.as_chunks();
-        Self::from_media([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])])
+        Self::from_media([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])], at)
     }
 
     /// Whether it has no entry.

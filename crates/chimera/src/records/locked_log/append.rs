@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::{LockedLog, LogRun, RUN_OVERHEAD_BYTES, sites};
+use super::{LockedLog, LogRun, RUN_OVERHEAD_BYTES, end_word, sites};
 use crate::records::checksum::{Summed, value_checksum};
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{Entry, HEADER_AT, KEY_AT, beside_at, span};
@@ -41,7 +41,7 @@ impl<P: Pmem> LockedLog<P> {
         pmem.copy(pool.extent(at + KEY_AT, key.len() as u64), key, sites::RECORD);
         let beside_at = pool.extent(at + beside_at(key.len()), value.len() as u64);
         pmem.copy(beside_at, value, sites::RECORD);
-        pmem.store_u64(at + bytes, 0, sites::RECORD);
+        pmem.store_u64(at + bytes, end_word(at + bytes), sites::RECORD);
         let body = pool.extent(at + HEADER_AT, bytes - HEADER_AT);
         pmem.flush(pool.extent(at + HEADER_AT, bytes), sites::RECORD);
         pmem.fence(sites::RECORD);
@@ -59,8 +59,9 @@ impl<P: Pmem> LockedLog<P> {
         let need = (record_bytes + RUN_OVERHEAD_BYTES).div_ceil(pool.map.block_bytes) as u32;
         let usual = need.max(RUN_BLOCKS.min(pool.run_blocks_max() / 4));
         let begin = |bytes: Extent| {
-            pool.pmem.store_u64(bytes.offset(), 0, sites::BEGIN);
-            pool.pmem.flush(pool.extent(bytes.offset(), 8), sites::BEGIN);
+            let at = bytes.offset();
+            pool.pmem.store_u64(at, end_word(at), sites::BEGIN);
+            pool.pmem.flush(pool.extent(at, 8), sites::BEGIN);
         };
         // Where there is no usual run any more, a short one may do.
         let taken = pool.take_run(self.kind, usual, begin);

@@ -3,7 +3,7 @@
 //! the offset that [`append`](LockedLog::append) returns, and comes back with it.
 //!
 //! ```text
-//! run   64 bytes of the pool | record | record | .. | zero
+//! run   64 bytes of the pool | record | record | .. | end
 //! ```
 //! [`lengths`](super::lengths) tells what a record consists of.
 //!
@@ -11,18 +11,18 @@
 //! One thread at a time appends, retires and recovers: these take `&mut self`. Between them any number may read.
 //!
 //! # Protocol
-//! - **append**: the record behind the last one, but for its first word, and a zero behind it; flush, *fence*; the
+//! - **append**: the record behind the last one, but for its first word, and an end behind it; flush, *fence*; the
 //!   first word, which makes it live; flush, *fence*.
 //! - **retire**: the lowest bit of the first word is cleared; flush, *fence*. A run without live records is freed,
 //!   unless it is appended to.
-//! - **begin a run**: its first word is made zero before the pool hands it out.
+//! - **begin a run**: its first word is made an end before the pool hands it out.
 //! - **recover**: each run that the pool found is walked, verified, and written back once more. The engine is given
 //!   the live records, retires those that lost, and has the log free the runs in which nothing is live.
 //!
 //! # Invariants
 //! 1. A record is durable before its word says that it is live.
-//! 2. Behind the last record of a run lies a word that is durably zero.
-//! 3. The first word of a run is durably zero before the run is taken.
+//! 2. Behind the last record of a run lies a word that durably is an end.
+//! 3. The first word of a run durably is an end before the run is taken.
 //!
 //! docs/DURABILITY.md argues from these what a crash leaves.
 
@@ -38,15 +38,15 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::key_hash::KeyHash;
 use super::lengths::{BESIDE_BYTES_MAX, span};
 use super::limits::Limits;
-use crate::pool::{BlockKind, Pool, runs};
+use crate::pool::{BlockKind, Pool, checked_word, runs};
 pub(crate) use read::LogRecord;
 
 /// Where the log stores, flushes and fences.
 pub(crate) mod sites {
     chimera_pmem::sites! {
-        /// Zero, where the log of a run that is taken begins.
+        /// An end, where the log of a run that is taken begins.
         BEGIN = "log.begin";
-        /// A record and the zero behind it, before the record is live.
+        /// A record and the end behind it, before the record is live.
         RECORD = "log.record";
         /// The word that makes a record live.
         COMMIT = "log.commit";
@@ -67,8 +67,14 @@ pub(crate) mod steps {
 
 /// Longest key, in bytes, where a run has room for it.
 const KEY_BYTES_MAX: usize = 4096;
-/// Bytes of a run that no record can have: the pool's line, and the zero behind the last record.
+/// Bytes of a run that no record can have: the pool's line, and the end behind the last record.
 const RUN_OVERHEAD_BYTES: u64 = CACHE_LINE + 8;
+
+/// The word that ends the log of a run at `at`. It is never 0: where a record lost its first word, the records behind it are
+/// not lost without an error.
+fn end_word(at: u64) -> u64 {
+    checked_word::encode_at(0, at)
+}
 
 /// A log of records.
 pub(crate) struct LockedLog<P: Pmem> {

@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::{LockedLog, steps};
+use super::{LockedLog, end_word, steps};
 use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::{Entry, HEADER_AT, KEY_AT, Lengths};
@@ -40,8 +40,11 @@ impl<P: Pmem> LockedLog<P> {
     /// Whether the record at `at`, which ends at `end` at the latest, is live, and its lengths. `None` where the log
     /// ends.
     pub(super) fn entry(&self, at: u64, end: u64) -> Result<Option<(bool, Lengths)>> {
-        match Entry::decode(self.pool.pmem.load_u64(at), at) {
-            Some(Entry::End) => Ok(None),
+        let word = self.pool.pmem.load_u64(at);
+        if word == end_word(at) {
+            return Ok(None);
+        }
+        match Entry::decode(word, at) {
             Some(Entry::Record { is_live, lengths })
                 if at + lengths.span() <= end && !lengths.is_spilled =>
             {

@@ -71,8 +71,8 @@ impl State {
 impl HeaderAt {
     /// Stores the header of a run that begins, without records, and starts writing it back.
     pub(super) fn begin<P: Pmem>(self, pool: &Pool<P>, sequence: u64, batch: u64, site: Site) {
-        pool.pmem.store_u64(self.0 + FLUSHED_AT, 0, site);
-        pool.pmem.store_u64(self.0 + HIGHEST_AT, 0, site);
+        self.store(pool, FLUSHED_AT, 0, site);
+        self.store(pool, HIGHEST_AT, 0, site);
         self.open(pool, sequence, batch, HEADER_BYTES, site);
     }
 
@@ -127,15 +127,13 @@ impl HeaderAt {
     /// `Corrupted` when a word is damaged, or says what cannot be.
     pub(super) fn load<P: Pmem>(self, pool: &Pool<P>, bytes: u64) -> Result<Header> {
         let word = |at: u64| decode(pool.pmem.load_u64(self.0 + at), self.0 + at);
-        let optional =
-            |at: u64| if pool.pmem.load_u64(self.0 + at) == 0 { Some(0) } else { word(at) };
         let read = || {
             Some(Header {
                 sequence: word(SEQUENCE_AT)?,
                 state: State::decode(word(STATE_AT)?),
-                flushed: optional(FLUSHED_AT)? * 8,
+                flushed: word(FLUSHED_AT)? * 8,
                 batch_bytes: word(BATCH_AT)?,
-                highest: optional(HIGHEST_AT)?,
+                highest: word(HIGHEST_AT)?,
             })
         };
         let damaged = || Error::corrupted("the header of a run of the log is damaged", self.0);
@@ -156,11 +154,11 @@ impl HeaderAt {
     }
 }
 
-/// The word of a number at a place.
+/// The word of a number at a place; never 0, so that a header which lost its bytes is damaged.
 fn encode(number: u64, at: u64) -> u64 {
     debug_assert!(number <= NUMBER_MAX, "as many bits as there are");
     let mixed = number.wrapping_mul(FACTOR).wrapping_add((at | 1).wrapping_mul(PLACE_FACTOR));
-    number | mixed >> NUMBER_BITS << NUMBER_BITS
+    number | (mixed >> NUMBER_BITS | 1) << NUMBER_BITS
 }
 
 /// The number of a word, unless the word is damaged.
@@ -195,6 +193,8 @@ mod tests {
                 assert_eq!(decode(encode(number, 8256) ^ 1 << bit, 8256), None, "bit {bit}");
             }
         }
-        assert_eq!(decode(0, 8256), None);
+        for at in (0..1 << 20).step_by(8) {
+            assert_ne!(encode(0, at), 0, "a number at {at}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::header::{HEADER_BYTES, Header};
+use super::header::{HEADER_BYTES, Header, HeaderAt};
 use super::replay::Share;
 use super::runs::{Entry, Use};
 use super::walk::Walk;
@@ -76,12 +76,31 @@ impl<P: Pmem> StorageLog<P> {
         &self,
         runs: Vec<Run>,
         salvage: bool,
+        visit: impl FnMut(Replayed<'_>) -> Result<bool>,
+    ) -> Result<Recovered> {
+        self.recover_from(runs, salvage, false, visit)
+    }
+
+    /// As [`recover`](Self::recover), and where `tells_all`, `visit` is told of the records that are in tables as well: for a
+    /// store that has lost tables.
+    ///
+    /// # Errors
+    /// As [`recover`](Self::recover).
+    pub(crate) fn recover_from(
+        &self,
+        runs: Vec<Run>,
+        salvage: bool,
+        tells_all: bool,
         mut visit: impl FnMut(Replayed<'_>) -> Result<bool>,
     ) -> Result<Recovered> {
         self.runs.set_counting(true);
         let mut recovered = Recovered { runs: runs.len() as u64, ..Recovered::default() };
         let found = runs.into_iter().map(|run| self.find_run(run, salvage, &mut recovered));
         let mut found: Vec<_> = found.collect::<Result<_>>()?;
+        if tells_all {
+            let first = |header: HeaderAt| header.0 + HEADER_BYTES;
+            found.iter_mut().for_each(|found| found.start = first(found.entry.header));
+        }
         if !self.pool.read_only {
             self.write_back(&found);
         }

@@ -12,6 +12,8 @@ const CHECK_SHIFT: u32 = 48;
 const LOW: u64 = (1 << CHECK_SHIFT) - 1;
 /// Set in the position of each slot that is not empty: no flipped bit makes it empty.
 const OCCUPIED: u64 = 1 << 63;
+/// The upper bits of the position of an empty slot: without [`OCCUPIED`].
+const EMPTY: u64 = 0x2b5d << CHECK_SHIFT;
 
 /// Sixteen bits that change whenever one bit of either number does.
 #[inline(always)]
@@ -77,6 +79,19 @@ pub(crate) fn offset(signature: u64, position_word: u64) -> Option<u64> {
     (at > 0 && position(signature, at) == position_word).then_some(at)
 }
 
+/// The position of an empty slot at `slot_at`: it says where it lies, and is never 0. So a slot that lost its bytes is damaged
+/// and not empty, and so is one that has those of an empty slot elsewhere.
+#[inline(always)]
+pub(super) fn empty(slot_at: u64) -> u64 {
+    slot_at | EMPTY
+}
+
+/// What stands for the signature in the check of the slot at `slot_at`: a slot is valid nowhere else.
+#[inline(always)]
+pub(super) fn placed(signature: u64, slot_at: u64) -> u64 {
+    signature.wrapping_add(slot_at)
+}
+
 /// The offset that a position leads to, whatever its check.
 pub(crate) fn unchecked_offset(position_word: u64) -> u64 {
     position_word & LOW
@@ -96,6 +111,33 @@ mod tests {
                 assert_eq!(offset(signature ^ 1 << bit, word), None, "bit {bit} of the signature");
                 assert_eq!(offset(signature, word ^ 1 << bit), None, "bit {bit} of the position");
                 assert_ne!(word ^ 1 << bit, 0, "an entry that is gone");
+            }
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_an_empty_slot_is_noticed_and_no_other_is_empty() {
+        for slot_at in (8192..1 << 20).step_by(16).chain([1 << 47]) {
+            let word = empty(slot_at);
+            assert_ne!(word, 0);
+            assert_ne!(word, empty(slot_at + 16), "another slot");
+            assert_eq!(offset(placed(0, slot_at), word), None);
+            for bit in 0..64 {
+                // Which leads to the slot itself, where no record can be.
+                let leads = offset(placed(0, slot_at), word ^ 1 << bit);
+                assert!(leads.is_none_or(|at| at == slot_at), "bit {bit} at {slot_at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_is_valid_at_its_place_only() {
+        for seed in 1..200_u64 {
+            let (signature, at) = (seed.wrapping_mul(FACTOR), seed * 4096 + 128);
+            let word = position(placed(signature, 8256), at);
+            for slot_at in (8256..8256 + 16 * 2000).step_by(16) {
+                let found = offset(placed(signature, slot_at), word);
+                assert_eq!(found, (slot_at == 8256).then_some(at), "at {slot_at}");
             }
         }
     }

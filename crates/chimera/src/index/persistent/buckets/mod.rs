@@ -5,11 +5,12 @@
 //! lies in the first free slot of the [`WINDOW_BUCKETS`] buckets from its home bucket on.
 //!
 //! # Rules of a slot
-//! 1. A slot whose position is 0 is empty, whatever its signature.
-//! 2. A slot changes its signature only while its position is 0. A removal stores 0 to the position, then to the
-//!    signature.
+//! 1. A slot is empty if its position is the word of an empty slot at its place, whatever its signature. That word is never
+//!    0: a slot that lost its bytes is damaged.
+//! 2. A slot changes its signature only while it is empty. A removal stores the word of an empty slot to the position, then 0
+//!    to the signature.
 //! 3. An update changes the position, and nothing else.
-//! 4. The position has a check over itself and the signature.
+//! 4. The position has a check over itself, the signature, and the place of the slot. So no slot is valid at another place.
 //! 5. A slot whose signature does not begin with the prefix of its segment is *foreign*: it was split off. It is ignored,
 //!    and free to be used again.
 //!
@@ -23,7 +24,7 @@ pub(crate) use batch::Batch;
 pub(crate) use layout::{DEPTH_MAX, Prefix};
 #[cfg(not(loom))]
 pub(crate) use layout::{offset, position};
-pub(crate) use slots::{PER_BUCKET, Slot, Slots, damaged_slot};
+pub(crate) use slots::{Image, PER_BUCKET, Slot, Slots, damaged_slot};
 
 /// Where entries are stored, flushed and fenced.
 pub(crate) mod sites {

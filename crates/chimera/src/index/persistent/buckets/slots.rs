@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use chimera_pmem::{CACHE_LINE, Extent, Pmem};
+use chimera_pmem::{CACHE_LINE, Extent, Pmem, Site};
 
 use super::layout::{self, Prefix};
 use super::{Batch, WINDOW_BUCKETS, sites, steps};
@@ -76,12 +76,13 @@ impl<'a, P: Pmem> Slots<'a, P> {
     /// What a slot holds.
     #[inline(always)]
     pub(crate) fn read(&self, slot: u32) -> Slot {
-        let position = self.pool.pmem.load_u64(self.offset(slot) + 8);
-        if position == 0 {
+        let slot_at = self.offset(slot);
+        let position = self.pool.pmem.load_u64(slot_at + 8);
+        if position == layout::empty(slot_at) {
             return Slot::Empty;
         }
         let signature = self.signature(slot);
-        match layout::offset(signature, position) {
+        match layout::offset(layout::placed(signature, slot_at), position) {
             Some(at) => Slot::Entry { signature, at },
             None => self.unsound(signature, position),
         }
@@ -119,8 +120,9 @@ impl<'a, P: Pmem> Slots<'a, P> {
     /// 1 line, 1 fence.
     pub(crate) fn fill(&self, slot: u32, hash: u64, record: Extent) {
         let slot_at = self.offset(slot);
-        if self.pool.pmem.load_u64(slot_at + 8) != 0 {
-            self.pool.pmem.store_u64(slot_at + 8, 0, sites::ENTRY);
+        let empty = layout::empty(slot_at);
+        if self.pool.pmem.load_u64(slot_at + 8) != empty {
+            self.pool.pmem.store_u64(slot_at + 8, empty, sites::ENTRY);
         }
         self.pool.pmem.store_u64(slot_at, hash, sites::ENTRY);
         self.lead(slot, hash, record);
@@ -135,7 +137,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     /// 1 line, 1 fence.
     pub(crate) fn lead(&self, slot: u32, hash: u64, record: Extent) {
         let slot_at = self.offset(slot);
-        let position = layout::position(hash, record.offset());
+        let position = layout::position(layout::placed(hash, slot_at), record.offset());
         self.pool.pmem.publish(slot_at + 8, position, &[record], sites::ENTRY);
         self.pool.pmem.flush(self.pool.extent(slot_at, SLOT_BYTES), sites::ENTRY);
         self.pool.pmem.fence(sites::ENTRY);
@@ -150,7 +152,7 @@ impl<'a, P: Pmem> Slots<'a, P> {
     /// 1 line, 1 fence.
     pub(crate) fn clear(&self, slot: u32) {
         let slot_at = self.offset(slot);
-        self.pool.pmem.store_u64(slot_at + 8, 0, sites::REMOVE);
+        self.pool.pmem.store_u64(slot_at + 8, layout::empty(slot_at), sites::REMOVE);
         self.pool.pmem.store_u64(slot_at, 0, sites::REMOVE);
         self.pool.pmem.flush(self.pool.extent(slot_at, SLOT_BYTES), sites::REMOVE);
         self.pool.pmem.fence(sites::REMOVE);
@@ -201,24 +203,53 @@ impl<'a, P: Pmem> Slots<'a, P> {
         batch.next = prefix.range().1.checked_add(1);
     }
 
-    /// Copies the slots that go with half of a segment's hashes to their places among the bytes of all slots. A slot that is
-    /// damaged goes with both halves: whose key it had is not known. How many entries were copied.
-    pub(crate) fn copy_half(&self, half: Prefix, bytes: &mut [u8]) -> u32 {
-        let mut moved = 0;
-        for slot in 0..self.count() {
-            let is_entry = match self.read(slot) {
-                Slot::Entry { signature, .. } if half.covers(signature) => true,
-                Slot::Entry { .. } | Slot::Empty => continue,
-                Slot::Damaged => false,
+    /// The slots that go with half of a segment's hashes, each at its place. A slot that is damaged goes with both halves: whose
+    /// key it had is not known.
+    pub(crate) fn half(&self, half: Prefix) -> Image {
+        let read = |slot| match self.read(slot) {
+            Slot::Entry { signature, .. } if !half.covers(signature) => Slot::Empty,
+            found => found,
+        };
+        Image((0..self.count()).map(read).collect())
+    }
+
+    /// A segment whose slots are all empty.
+    pub(crate) fn none(&self) -> Image {
+        Image((0..self.count()).map(|_| Slot::Empty).collect())
+    }
+
+    /// Stores all slots of a segment that nothing leads to yet, and starts writing them back.
+    ///
+    /// # Cost
+    /// All lines of the buckets.
+    pub(crate) fn store(&self, image: &Image, site: Site) {
+        let mut bytes = Vec::with_capacity(image.0.len() * SLOT_BYTES as usize);
+        for (slot, found) in (0..).zip(&image.0) {
+            let slot_at = self.offset(slot);
+            let words = match *found {
+                Slot::Empty => [0, layout::empty(slot_at)],
+                Slot::Entry { signature, at } => {
+                    [signature, layout::position(layout::placed(signature, slot_at), at)]
+                }
+                // Damaged there, too.
+                Slot::Damaged => [0; 2],
             };
-            moved += u32::from(is_entry);
-            let place = SLOT_BYTES as usize * slot as usize;
-            let words = bytes[place..place + SLOT_BYTES as usize].chunks_mut(8);
-            for (at, bytes) in (self.offset(slot)..).step_by(8).zip(words) {
-                bytes.copy_from_slice(&self.pool.pmem.load_u64(at).to_le_bytes());
-            }
+            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         }
-        moved
+        let to = self.pool.extent(self.first, bytes.len() as u64);
+        self.pool.pmem.copy(to, &bytes, site);
+        self.pool.pmem.flush(to, site);
+    }
+}
+
+/// What the slots of a new segment hold.
+#[derive(Debug)]
+pub(crate) struct Image(Vec<Slot>);
+
+impl Image {
+    /// Its entries.
+    pub(crate) fn entries(&self) -> u32 {
+        self.0.iter().filter(|slot| matches!(slot, Slot::Entry { .. })).count() as u32
     }
 }
 

@@ -3,7 +3,7 @@
 use chimera_pmem::{CACHE_LINE, Extent, Pmem, Site};
 
 use crate::index::persistent::buckets::{self, DEPTH_MAX, Prefix};
-use crate::pool::Pool;
+use crate::pool::{Pool, checked_word};
 
 /// Bits of a packed directory that have its depth.
 const DEPTH_BITS: u32 = 8;
@@ -36,6 +36,11 @@ impl Directory {
     pub(super) fn header(self) -> u64 {
         // Another one than that of a segment at this place.
         Prefix { prefix: 0, depth: self.depth }.encode(self.at | 1)
+    }
+
+    /// The word of a directory at `at` that was never in force. It is not 0: a directory that lost its word is damaged.
+    pub(super) fn begun(at: u64) -> u64 {
+        checked_word::encode_at(0, at)
     }
 
     /// The directory whose header at `at` is this word, unless it is damaged.

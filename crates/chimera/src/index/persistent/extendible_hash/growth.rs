@@ -5,7 +5,7 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::changes::Locked;
 use super::directory::Directory;
 use super::{ExtendibleHash, Growth, damaged_directory, sites};
-use crate::index::persistent::buckets::{self, DEPTH_MAX, Prefix};
+use crate::index::persistent::buckets::{self, DEPTH_MAX, Image, Prefix};
 use crate::pool::runs::Run;
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{MutexGuard, lock_relaxing};
@@ -51,7 +51,7 @@ impl<P: Pmem> ExtendibleHash<P> {
         if self.directory().is_some() {
             return Ok(());
         }
-        let segment = self.take_segment(WHOLE, &vec![0; self.slots_bytes() as usize])?;
+        let segment = self.take_segment(WHOLE, &self.slots(0).none())?;
         let at = self.pool.run_bytes(&segment).offset();
         let run = match self.take_directory(0) {
             Ok(run) => run,
@@ -65,9 +65,9 @@ impl<P: Pmem> ExtendibleHash<P> {
     pub(super) fn split(&self, old: &Locked<'_>) -> Result<()> {
         self.ensure_deeper(old.prefix)?;
         let (lower, upper) = (old.prefix.half(0), old.prefix.half(1));
-        let mut bytes = vec![0; self.slots_bytes() as usize];
-        let moved = self.slots(old.at).copy_half(upper, &mut bytes);
-        let new = self.pool.run_bytes(&self.take_segment(upper, &bytes)?);
+        let image = self.slots(old.at).half(upper);
+        let moved = image.entries();
+        let new = self.pool.run_bytes(&self.take_segment(upper, &image)?);
         self.pool.pmem.publish(old.at, lower.encode(old.at), &[new], sites::SPLIT);
         self.pool.pmem.flush(self.pool.extent(old.at, 8), sites::SPLIT);
         // Before anybody comes to the new segment: recovery completes the directory from here on.
@@ -106,15 +106,14 @@ impl<P: Pmem> ExtendibleHash<P> {
     }
 
     /// Takes a run with the header and the slots of a segment, durably.
-    fn take_segment(&self, prefix: Prefix, slots: &[u8]) -> Result<Run> {
+    fn take_segment(&self, prefix: Prefix, image: &Image) -> Result<Run> {
         let pool = &self.pool;
         pool.take_run(self.kinds.segment, self.segment_blocks, |bytes| {
             let at = bytes.offset();
             pool.pmem.zero(pool.extent(at, CACHE_LINE), sites::SEGMENT);
             pool.pmem.store_u64(at, prefix.encode(at), sites::SEGMENT);
-            let to = pool.extent(at + CACHE_LINE, slots.len() as u64);
-            pool.pmem.copy(to, slots, sites::SEGMENT);
-            pool.pmem.flush(pool.extent(at, CACHE_LINE + slots.len() as u64), sites::SEGMENT);
+            pool.pmem.flush(pool.extent(at, CACHE_LINE), sites::SEGMENT);
+            self.slots(at).store(image, sites::SEGMENT);
         })
     }
 
@@ -125,7 +124,7 @@ impl<P: Pmem> ExtendibleHash<P> {
         let blocks = bytes.div_ceil(pool.map.block_bytes).min(u64::from(u32::MAX)) as u32;
         pool.take_run(self.kinds.directory, blocks, |bytes| {
             let header = pool.extent(bytes.offset(), 8);
-            pool.pmem.store_u64(header.offset(), 0, sites::BEGIN);
+            pool.pmem.store_u64(header.offset(), Directory::begun(header.offset()), sites::BEGIN);
             pool.pmem.flush(header, sites::BEGIN);
         })
     }

@@ -20,7 +20,7 @@
 //! - **split**: 1. a run with the new segment, its prefix and copies of the entries that move, is taken; all of it durable.
 //!   2. The word of the old segment gets the prefix of the lower half; flush, *fence*. From then on the new segment is in
 //!   force. 3. The words of the directory lead to it, the last one first; flush, *fence*.
-//! - **double**: a run whose first word is 0 is taken; each word of the directory twice; flush, *fence*; the word of its
+//! - **double**: a run whose first word says that it is not in force is taken; each word of the directory twice; flush, *fence*; the word of its
 //!   depth, which puts it in force; flush, *fence*. Then the old directory is freed.
 //!
 //! # What is not as published

@@ -103,7 +103,7 @@ impl<P: Pmem> ExtendibleHash<P> {
     fn directory_in(&self, run: &Run) -> Result<Option<Directory>> {
         let bytes = self.pool.run_bytes(run);
         let word = self.pool.pmem.load_u64(bytes.offset());
-        if word == 0 {
+        if word == Directory::begun(bytes.offset()) {
             return Ok(None);
         }
         let directory = Directory::decode(word, bytes.offset());

@@ -5,7 +5,7 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::changes::LockedSegment;
 use super::{PartitionedHash, no_memory, sites};
 use crate::index::OutOfSpace;
-use crate::index::persistent::buckets::{DEPTH_MAX, Prefix};
+use crate::index::persistent::buckets::{DEPTH_MAX, Image, Prefix};
 use crate::pool::runs::Run;
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
@@ -46,8 +46,7 @@ impl<P: Pmem> PartitionedHash<P> {
         let prefix = hash.checked_shr(u64::BITS - depth).unwrap_or(0);
         let prefix = Prefix { prefix, depth };
         self.ensure_segment(self.segments() + 1)?;
-        let empty = vec![0; self.slots_bytes()];
-        let run = self.take_segment(prefix, &empty)?;
+        let run = self.take_segment(prefix, &self.slots_at(0).none())?;
         self.give_out(&run, prefix, 0, self.buckets);
         Ok(())
     }
@@ -56,9 +55,9 @@ impl<P: Pmem> PartitionedHash<P> {
     fn split(&self, old: &LockedSegment<'_>, prefix: Prefix) -> Result<()> {
         self.ensure_deeper(prefix)?;
         let (slots, upper) = (self.slots(old.segment), prefix.half(1));
-        let mut bytes = vec![0; self.slots_bytes()];
-        let moved = slots.copy_half(upper, &mut bytes);
-        let run = self.take_segment(upper, &bytes)?;
+        let image = slots.half(upper);
+        let moved = image.entries();
+        let run = self.take_segment(upper, &image)?;
         let new = self.pool.run_bytes(&run);
         let (at, lower) = (old.segment.at(), prefix.half(0));
         self.pool.pmem.publish(at, lower.encode(at), &[new], sites::SPLIT);
@@ -73,21 +72,15 @@ impl<P: Pmem> PartitionedHash<P> {
         Ok(())
     }
 
-    /// Bytes of the buckets of a segment.
-    fn slots_bytes(&self) -> usize {
-        self.buckets as usize * CACHE_LINE as usize
-    }
-
     /// Takes a run with the header and the slots of a segment, durably.
-    fn take_segment(&self, prefix: Prefix, slots: &[u8]) -> Result<Run> {
+    fn take_segment(&self, prefix: Prefix, image: &Image) -> Result<Run> {
         let pool = &self.pool;
         pool.take_run(self.kind, self.shape.segment_blocks, |bytes| {
             let at = bytes.offset();
             pool.pmem.zero(pool.extent(at, CACHE_LINE), sites::SEGMENT);
             pool.pmem.store_u64(at, prefix.encode(at), sites::SEGMENT);
-            let to = pool.extent(at + CACHE_LINE, slots.len() as u64);
-            pool.pmem.copy(to, slots, sites::SEGMENT);
-            pool.pmem.flush(pool.extent(at, CACHE_LINE + slots.len() as u64), sites::SEGMENT);
+            pool.pmem.flush(pool.extent(at, CACHE_LINE), sites::SEGMENT);
+            self.slots_at(at).store(image, sites::SEGMENT);
         })
     }
 

@@ -20,14 +20,8 @@
 //! - The **directory** of all partitions is in DRAM, and is rebuilt from the headers of the segments.
 //!
 //! # Rules of a slot
-//! 1. A slot whose position is 0 is empty, whatever its signature.
-//! 2. A slot changes its signature only while its position is 0. A removal stores 0 to the position, then to the
-//!    signature.
-//! 3. An update changes the position, and nothing else.
-//! 4. The position has a check over itself and the signature. So a damaged slot is noticed, and a lookup that finds
-//!    nothing in a window with a damaged slot says so instead of "there is none".
-//! 5. A slot whose signature does not begin with the prefix of its segment is *foreign*: it was split off. It is ignored,
-//!    and free to be used again.
+//! See [`buckets`](super::buckets). A damaged slot is noticed, and a lookup that finds nothing in a window with a damaged slot
+//! says so instead of "there is none".
 //!
 //! The paper changes an entry by one `cmpxchg16b`, so that readers, who take no lock, see both words or none of them.
 //! That instruction is atomic for readers and not for power loss: either word may survive alone. Here an entry is two
@@ -49,7 +43,7 @@
 //! # Growth
 //! One segment is split at a time, under its lock; all others go on:
 //! 1. a run is taken. Before it is taken it has a durable header, with a prefix that is one bit longer and ends with 1,
-//!    and copies of the entries that move, each in the same slot;
+//!    the entries that move, each in the same slot, and the words of empty slots in all others;
 //! 2. the word of the old segment is replaced by one with a prefix that is one bit longer and ends with 0; flush,
 //!    *fence*. This publishes the split: the entries that moved are foreign in the old segment from now on;
 //! 3. the directory leads to the new segment.
@@ -219,7 +213,13 @@ impl<P: Pmem> PartitionedHash<P> {
 
     #[inline(always)]
     fn slots(&self, segment: &Segment) -> Slots<'_, P> {
-        Slots::new(&self.pool, segment.at(), self.buckets)
+        self.slots_at(segment.at())
+    }
+
+    /// Of the segment whose header lies at `at`.
+    #[inline(always)]
+    fn slots_at(&self, at: u64) -> Slots<'_, P> {
+        Slots::new(&self.pool, at, self.buckets)
     }
 }
 

@@ -6,7 +6,8 @@
 //! copy  epoch | flushed version | records | last level: place, bytes | dumps: place, bytes, 4 times |
 //!       levels: place, tables, 6 times | 6 words of zero | check
 //! ```
-//! The current word of a shard says which of its copies is in force, by epoch and number. Zero: the shard has no tables.
+//! The current word of a shard says which of its copies is in force, by epoch and number; epoch 0: the shard has no tables. It
+//! is a checked word of its place, so it is never 0, and a shard that lost its word is damaged.
 //!
 //! # Protocol
 //! - **stage**: the copy that is not in force is stored, and its lines flushed. The caller *fences*, together with the
@@ -120,6 +121,9 @@ pub(crate) fn run_bytes(shards: u32) -> u64 {
 pub(crate) fn begin<P: Pmem>(pool: &Pool<P>, bytes: Extent, shards: u32) {
     let words = pool.extent(words_at(bytes), u64::from(shards) * CACHE_LINE);
     pool.pmem.zero(words, sites::BEGIN);
+    for at in (words.offset()..words.end()).step_by(CACHE_LINE as usize) {
+        pool.pmem.store_u64(at, checked_word::encode_at(0, at), sites::BEGIN);
+    }
     pool.pmem.flush(words, sites::BEGIN);
 }
 
@@ -169,7 +173,8 @@ impl<P: Pmem> ShardManifest<P> {
         }
         let (pmem, word_at) = (&self.pool.pmem, self.word_at(shard));
         let damaged = |at| Error::corrupted("the manifest of a shard is damaged", at);
-        let epoch = checked_word::decode(pmem.load_u64(word_at)).ok_or_else(|| damaged(word_at))?;
+        let epoch = checked_word::decode_at(pmem.load_u64(word_at), word_at);
+        let epoch = epoch.ok_or_else(|| damaged(word_at))?;
         if !self.pool.read_only {
             pmem.flush(self.pool.extent(word_at, 8), sites::FOUND);
         }
@@ -217,7 +222,8 @@ impl<P: Pmem> ShardManifest<P> {
     pub(crate) fn publish(&self, shard: u32, staged: &Current) {
         let (pmem, word_at) = (&self.pool.pmem, self.word_at(shard));
         let copy = self.copy(shard, staged.epoch);
-        pmem.publish(word_at, checked_word::encode(staged.epoch), &[copy], sites::CURRENT);
+        let word = checked_word::encode_at(staged.epoch, word_at);
+        pmem.publish(word_at, word, &[copy], sites::CURRENT);
         pmem.flush(self.pool.extent(word_at, 8), sites::CURRENT);
         pmem.fence(sites::CURRENT);
         self.settled(shard, staged);

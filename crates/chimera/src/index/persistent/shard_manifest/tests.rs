@@ -99,6 +99,13 @@ fn damage_of_what_is_in_force_is_an_error_and_never_an_earlier_state() {
             pmem.store_u64(at, word, SITE);
         }
     }
+    // What is gone, or belongs to another shard, also where that has no tables.
+    let (word_at, word) = (current.0, pmem.load_u64(current.0));
+    for wrong in [0, pmem.load_u64(manifest.word_at(0)), pmem.load_u64(manifest.word_at(2))] {
+        pmem.store_u64(word_at, wrong, SITE);
+        assert!(matches!(manifest.load(1), Err(Error::Corrupted { .. })), "{wrong:#x}");
+    }
+    pmem.store_u64(word_at, word, SITE);
     // The other copy matters no more.
     pmem.store_u64(manifest.copy(1, published.epoch - 1).offset(), 99, SITE);
     assert_eq!(manifest.load(1).unwrap(), published);

@@ -177,17 +177,43 @@ fn a_header_that_cannot_be_is_refused_whatever_its_check() {
 
 /// Stores slots where they are said to be, with a header that is right.
 fn lay_out(pool: &Pool<Hardware>, slots: &[Slot]) -> PersistentTable {
-    let bytes: Vec<u8> = slots
-        .iter()
-        .flat_map(|slot| [slot.hash, !slot.location])
+    let to = place(pool, slots.len() as u32);
+    let first = to.offset() + HEADER_BYTES;
+    let bytes: Vec<u8> = (first..)
+        .step_by(16)
+        .zip(slots)
+        .flat_map(|(at, slot)| [slot.hash ^ at, !slot.location])
         .flat_map(u64::to_le_bytes)
         .collect();
     let entries = slots.iter().filter(|slot| !slot.is_empty()).count() as u32;
-    let to = place(pool, slots.len() as u32);
     pool.pmem.copy(to.part(HEADER_BYTES, bytes.len() as u64).unwrap(), &bytes, SITE);
     let checksum = Checksum::of(&bytes);
     forge(pool, Header { slots: slots.len() as u32, entries, owner: OWNER, checksum });
     PersistentTable::open(&pool.pmem, to, OWNER).unwrap()
+}
+
+#[test]
+fn a_slot_at_another_place_is_noticed_by_whoever_passes_it() {
+    let pool = pool();
+    let slots: Vec<_> = (0..12).map(|key| slot_of(hash_at(key, key), key, 0, false)).collect();
+    let table = written(&pool, 16, &slots);
+    let words = |slot: u64| [0, 8].map(|word| AT + HEADER_BYTES + 16 * slot + word);
+    let load = |slot| words(slot).map(|at| pool.pmem.load_u64(at));
+    for slot in 0..12 {
+        let before = load(slot);
+        // Empty ones, too.
+        for other in (0..16).filter(|other| *other != slot) {
+            for (at, word) in words(slot).into_iter().zip(load(other)) {
+                pool.pmem.store_u64(at, word, SITE);
+            }
+            let found = in_persistent(&pool, table, hash_at(slot, slot));
+            assert!(is_corrupted(found), "slot {other} in the place of {slot}");
+            for (at, word) in words(slot).into_iter().zip(before) {
+                pool.pmem.store_u64(at, word, SITE);
+            }
+        }
+        assert_eq!(in_persistent(&pool, table, hash_at(slot, slot)).unwrap().len(), 1);
+    }
 }
 
 #[test]
