@@ -68,11 +68,19 @@ pub(super) fn on<P: Pmem>(
     }
     pool.mark_open()?;
     let (engine, recovered) = kind.open(Core::new(pool.clone(), options), options)?;
+    let differs_from_closing = match engine.compare_with_closing() {
+        Err(difference) if options.pool.salvage => {
+            log::error!("{}: {difference}", path.display());
+            true
+        }
+        compared => compared.map(|()| false)?,
+    };
     engine.begin_order(options.recovery_threads)?;
     pool.mark_recovered();
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
+        differs_from_closing,
         duration_ns: environment.now_ns() - started_ns,
         ..recovered
     };

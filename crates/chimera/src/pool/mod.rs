@@ -61,11 +61,14 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
+use crate::types::totals::Totals;
 use files::PoolFiles;
 /// Where in the pool the engine's area begins, in the first copy of the superblock.
 pub(crate) use superblock::AREA_BYTE as AREA_AT;
 pub(crate) use superblock::CLOSED_WORDS;
 use superblock::ROOTS;
+/// Where in the pool the totals begin, in the first copy of the superblock.
+pub(crate) use superblock::TOTALS_BYTE as TOTALS_AT;
 
 /// The sites of the pool.
 pub(crate) mod sites {
@@ -131,6 +134,7 @@ pub(crate) struct Pool<P: Pmem> {
     was_clean: bool,
     /// What it said of itself then.
     closed_words: [u64; CLOSED_WORDS],
+    closed_totals: Option<Totals>,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -216,6 +220,11 @@ impl<P: Pmem> Pool<P> {
         self.closed_words
     }
 
+    /// What the store held when it was closed in order, if it was.
+    pub(crate) fn closed_totals(&self) -> Option<Totals> {
+        self.closed_totals
+    }
+
     /// Replaces roots of the engine atomically: with what `change` makes of them. What they lead to must be
     /// durable. Both copies of the superblock say so on return, so that either one alone is enough.
     ///
@@ -252,11 +261,16 @@ impl<P: Pmem> Pool<P> {
     /// When the medium fails; the pool then stays marked as open.
     #[cfg_attr(not(test), allow(dead_code, reason = "for engines with nothing to say"))]
     pub(crate) fn close(&self) -> Result<()> {
-        self.close_with([0; CLOSED_WORDS])
+        self.close_with([0; CLOSED_WORDS], Totals::default())
     }
 
-    /// As [`close`](Self::close), with words that are in force until the pool is opened again.
-    pub(crate) fn close_with(&self, closed_words: [u64; CLOSED_WORDS]) -> Result<()> {
+    /// As [`close`](Self::close), with words that are in force until the pool is opened again, and with what the store
+    /// holds.
+    pub(crate) fn close_with(
+        &self,
+        closed_words: [u64; CLOSED_WORDS],
+        totals: Totals,
+    ) -> Result<()> {
         if self.read_only {
             return Ok(());
         }
@@ -276,6 +290,7 @@ impl<P: Pmem> Pool<P> {
             superblock.segments = needed;
             superblock.closing = Closing::Clean;
             superblock.set_closed_words(closed_words);
+            superblock.totals = totals;
         });
         self.sync()?;
         // In the other copy, too: either one alone must be enough.

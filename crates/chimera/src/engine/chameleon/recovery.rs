@@ -109,6 +109,7 @@ impl<P: Pmem> Chameleon<P> {
         let booked = self.core.book(Operation::Recovery, 0);
         let lost = found.lost + self.recover_tables(&mut found, salvage)?;
         drop(booked);
+        self.found = self.manifest_totals();
         let (replayed, records_damaged) = self.replay(std::mem::take(&mut found.log), salvage)?;
         if lost > 0 {
             self.core.poison.poison("a part of the index or of the log is missing");
