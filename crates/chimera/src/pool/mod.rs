@@ -286,18 +286,42 @@ impl<P: Pmem> Pool<P> {
             let failed = Error::io("write back the journal of", &self.files.path);
             journal.checkpoint().map_err(failed)?;
         }
+        self.mark_closed(needed, closed_words, totals)?;
+        (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
+    }
+
+    /// Opening has found something else than the pool held when it was closed in order, and has changed nothing that
+    /// matters: marks it as it was, so that it is compared again.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub(crate) fn close_as_it_was(&self) -> Result<()> {
+        match self.closed_totals {
+            Some(totals) if !self.read_only => {
+                self.sync()?;
+                self.mark_closed(self.superblock().segments, self.closed_words, totals)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says that the pool is closed in order, in both copies: either one alone must be enough.
+    fn mark_closed(
+        &self,
+        segments: u64,
+        closed_words: [u64; CLOSED_WORDS],
+        totals: Totals,
+    ) -> Result<()> {
         self.change_superblock(|superblock| {
-            superblock.segments = needed;
+            superblock.segments = segments;
             superblock.closing = Closing::Clean;
             superblock.set_closed_words(closed_words);
             superblock.totals = totals;
         });
         self.sync()?;
-        // In the other copy, too: either one alone must be enough.
         self.change_superblock(|_| {});
         self.sync()?;
-        self.close_journal()?;
-        (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
+        self.close_journal()
     }
 
     /// Of `segments` segments those that blocks in use lie in; all where they are not files.
