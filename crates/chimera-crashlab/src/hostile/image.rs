@@ -303,7 +303,8 @@ fn superblock(base: &Base) -> Vec<u8> {
             pair(shape.block_bytes(), shape.block_shift_bytes),
             sequence,
             segments as u64,
-            1,
+            // Open: what a closed store must have is compared, and no change of the image would be looked at.
+            2,
         ];
         let area = [
             pair(shape.page_bytes, shape.pages_per_block),

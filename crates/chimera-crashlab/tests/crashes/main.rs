@@ -8,6 +8,7 @@
 mod tools;
 
 mod backup;
+mod creation;
 mod device;
 mod dump;
 mod growth;

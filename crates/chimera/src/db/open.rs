@@ -11,7 +11,7 @@ use super::publish::publisher;
 use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner};
 use crate::engine::shared::maintenance::{Pace, Step};
-use crate::engine::{Core, EngineKind, Options, Plan};
+use crate::engine::{AnyEngine, Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
 use crate::ordered::RebuildStep;
 use crate::pool::{Closing, NewPool, Pool, Superblock};
@@ -68,11 +68,13 @@ pub(super) fn on<P: Pmem>(
     }
     pool.mark_open()?;
     let (engine, recovered) = kind.open(Core::new(pool.clone(), options), options)?;
+    let differs_from_closing = compare_with_closing(&engine, options, path)?;
     engine.begin_order(options.recovery_threads)?;
     pool.mark_recovered();
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
+        differs_from_closing,
         duration_ns: environment.now_ns() - started_ns,
         ..recovered
     };
@@ -115,6 +117,23 @@ pub(super) fn on<P: Pmem>(
         scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
     }
     Ok(Db { inner, lease: Arc::new(lease) })
+}
+
+/// Compares what was found with what the store held when it was closed in order. Whether it differs, which only a
+/// store that is salvaged may.
+fn compare_with_closing<P: Pmem>(
+    engine: &AnyEngine<P>,
+    options: &Options,
+    path: &Path,
+) -> Result<bool> {
+    let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
+    if options.pool.salvage {
+        log::error!("{}: {difference}", path.display());
+        return Ok(true);
+    }
+    // Else the next open would find a store that was not closed, and compare nothing.
+    engine.core().pool.close_as_it_was()?;
+    Err(difference)
 }
 
 /// Starts the tasks that make the order of keys, if it is not made.

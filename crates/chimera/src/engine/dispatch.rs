@@ -14,9 +14,10 @@ use super::{
 };
 use crate::metrics::Exposition;
 use crate::ordered::RebuildStep;
+use crate::pool::TOTALS_AT;
 use crate::types::check::{CheckReport, Damage};
 use crate::types::durability::Durability;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
 use crate::types::stats::ReclaimStats;
 use crate::types::stream::StreamKind;
@@ -152,6 +153,16 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => order::step(&**engine, number))
     }
 
+    /// Compares what opening has found with what the store held when it was closed in order, if it was.
+    ///
+    /// # Errors
+    /// `Corrupted` where it is something else: records are missing, or a part is older.
+    pub(crate) fn compare_with_closing(&self) -> Result<()> {
+        let Some(closed) = self.core().pool.closed_totals() else { return Ok(()) };
+        let found = each_engine!(self, engine => Engine::found_totals(&**engine));
+        closed.difference(found).map_or(Ok(()), |what| Err(Error::corrupted(what, TOTALS_AT)))
+    }
+
     /// Closes the pool in order. A poisoned store stays marked as open.
     pub(crate) fn close(&self) -> Result<()> {
         let core = self.core();
@@ -160,6 +171,7 @@ impl<P: Pmem> AnyEngine<P> {
             return Ok(());
         }
         let saved = each_engine!(self, engine => Engine::save_order(&**engine));
-        core.pool.close_with(saved)
+        let totals = each_engine!(self, engine => Engine::totals(&**engine));
+        core.pool.close_with(saved, totals)
     }
 }

@@ -50,6 +50,7 @@ use crate::types::progress::Progress;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
+use crate::types::totals::Totals;
 
 pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
@@ -338,6 +339,18 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Writes the order of keys for the next open, if it is worth while. What the superblock is to say of it.
     fn save_order(&self) -> [u64; CLOSED_WORDS] {
         [0; CLOSED_WORDS]
+    }
+
+    /// What the store holds, when it is closed and nobody uses it any more.
+    ///
+    /// # Cost
+    /// Reads the index once.
+    fn totals(&self) -> Totals;
+
+    /// The same as opening has found it, before there are sessions. As [`totals`](Self::totals), unless opening has added
+    /// it up, or has changed it.
+    fn found_totals(&self) -> Totals {
+        self.totals()
     }
 
     /// The work that reclamation has done, and the work that is left.

@@ -60,11 +60,14 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
+use crate::types::totals::Totals;
 use files::PoolFiles;
 /// Where in the pool the engine's area begins, in the first copy of the superblock.
 pub(crate) use superblock::AREA_BYTE as AREA_AT;
 pub(crate) use superblock::CLOSED_WORDS;
 use superblock::ROOTS;
+/// Where in the pool the totals begin, in the first copy of the superblock.
+pub(crate) use superblock::TOTALS_BYTE as TOTALS_AT;
 
 /// The sites of the pool.
 pub(crate) mod sites {
@@ -132,6 +135,7 @@ pub(crate) struct Pool<P: Pmem> {
     was_clean: bool,
     /// What it said of itself then.
     closed_words: [u64; CLOSED_WORDS],
+    closed_totals: Option<Totals>,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -222,6 +226,11 @@ impl<P: Pmem> Pool<P> {
         self.closed_words
     }
 
+    /// What the store held when it was closed in order, if it was.
+    pub(crate) fn closed_totals(&self) -> Option<Totals> {
+        self.closed_totals
+    }
+
     /// Replaces roots of the engine atomically: with what `change` makes of them. What they lead to must be
     /// durable. Both copies of the superblock say so on return, so that either one alone is enough.
     ///
@@ -258,11 +267,16 @@ impl<P: Pmem> Pool<P> {
     /// When the medium fails; the pool then stays marked as open.
     #[cfg_attr(not(test), allow(dead_code, reason = "for engines with nothing to say"))]
     pub(crate) fn close(&self) -> Result<()> {
-        self.close_with([0; CLOSED_WORDS])
+        self.close_with([0; CLOSED_WORDS], Totals::default())
     }
 
-    /// As [`close`](Self::close), with words that are in force until the pool is opened again.
-    pub(crate) fn close_with(&self, closed_words: [u64; CLOSED_WORDS]) -> Result<()> {
+    /// As [`close`](Self::close), with words that are in force until the pool is opened again, and with what the store
+    /// holds.
+    pub(crate) fn close_with(
+        &self,
+        closed_words: [u64; CLOSED_WORDS],
+        totals: Totals,
+    ) -> Result<()> {
         if self.read_only {
             return Ok(());
         }
@@ -278,17 +292,42 @@ impl<P: Pmem> Pool<P> {
             let failed = Error::io("write back the journal of", &self.files.path);
             journal.checkpoint().map_err(failed)?;
         }
+        self.mark_closed(needed, closed_words, totals)?;
+        (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
+    }
+
+    /// Opening has found something else than the pool held when it was closed in order, and has changed nothing that
+    /// matters: marks it as it was, so that it is compared again.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub(crate) fn close_as_it_was(&self) -> Result<()> {
+        match self.closed_totals {
+            Some(totals) if !self.read_only => {
+                self.sync()?;
+                self.mark_closed(self.superblock().segments, self.closed_words, totals)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says that the pool is closed in order, in both copies: either one alone must be enough.
+    fn mark_closed(
+        &self,
+        segments: u64,
+        closed_words: [u64; CLOSED_WORDS],
+        totals: Totals,
+    ) -> Result<()> {
         self.change_superblock(|superblock| {
-            superblock.segments = needed;
+            superblock.segments = segments;
             superblock.closing = Closing::Clean;
             superblock.set_closed_words(closed_words);
+            superblock.totals = totals;
         });
         self.sync()?;
-        // In the other copy, too: either one alone must be enough.
         self.change_superblock(|_| {});
         self.sync()?;
-        self.close_journal()?;
-        (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
+        self.close_journal()
     }
 
     /// Of `segments` segments those that blocks in use lie in; all where they are not files.

@@ -21,6 +21,7 @@ use super::{
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::error::{Error, Result};
+use crate::types::totals::Totals;
 
 /// Most bytes to allocate and touch at a time, so that nobody waits long for the growth lock.
 const GROWTH_STEP_BYTES: u64 = 4 << 20;
@@ -74,14 +75,23 @@ impl<P: Pmem> Pool<P> {
         }
         let clean = superblock.closing == Closing::Clean;
         let closed_words = superblock.closed_words();
+        let closed_totals = superblock.closed_totals();
         power_lost(&superblock, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
         storage::ensure_used(&pmem, &files, &map, &segments, used)?;
-        let parts =
-            Parts { files, superblock, map, segments, used, was_clean: clean, closed_words };
+        let parts = Parts {
+            files,
+            superblock,
+            map,
+            segments,
+            used,
+            was_clean: clean,
+            closed_words,
+            closed_totals,
+        };
         Ok((Self::assemble(pmem, environment, options, parts), Opened { created, clean }))
     }
 
@@ -92,7 +102,16 @@ impl<P: Pmem> Pool<P> {
         options: &PoolOptions,
         parts: Parts,
     ) -> Self {
-        let Parts { files, superblock, map, segments, used, was_clean, closed_words } = parts;
+        let Parts {
+            files,
+            superblock,
+            map,
+            segments,
+            used,
+            was_clean,
+            closed_words,
+            closed_totals,
+        } = parts;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
@@ -117,6 +136,7 @@ impl<P: Pmem> Pool<P> {
             keeps_storage: options.populate_at_open,
             was_clean,
             closed_words,
+            closed_totals,
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
@@ -138,6 +158,7 @@ impl<P: Pmem> Pool<P> {
         let boot_id = self.environment.boot_id();
         self.change_superblock(|superblock| {
             superblock.set_closed_words([0; CLOSED_WORDS]);
+            superblock.totals = Totals::default();
             if superblock.closing != Closing::Open {
                 superblock.boot_id = boot_id;
                 superblock.closing = self.open_state();
@@ -209,6 +230,7 @@ struct Parts {
     used: u64,
     was_clean: bool,
     closed_words: [u64; CLOSED_WORDS],
+    closed_totals: Option<Totals>,
 }
 
 /// Where blocks lie in a pool of these sizes; what is wrong with them, where there can be no such pool.

@@ -44,6 +44,8 @@ const TOTALS_AT: usize = COMMON_WORDS + 2;
 const AREA_AT: usize = TOTALS_AT + Totals::WORDS;
 /// Where in a copy the engine's area begins, in bytes.
 pub(crate) const AREA_BYTE: u64 = 8 * AREA_AT as u64;
+/// Where in a copy the totals begin, in bytes.
+pub(crate) const TOTALS_BYTE: u64 = 8 * TOTALS_AT as u64;
 
 /// Whether the store was closed in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

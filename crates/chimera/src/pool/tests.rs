@@ -79,14 +79,18 @@ fn the_words_of_closing_are_taken_back_when_the_pool_is_opened() {
     let path = directory.path().join("pool");
     let (pool, _) = open(&path, &options()).unwrap();
     pool.mark_open().unwrap();
-    pool.close_with([5, 6]).unwrap();
+    let totals = Totals { records: 1, key_sum: 2, state_sum: 3 };
+    pool.close_with([5, 6], totals).unwrap();
     drop(pool);
     let (pool, opened) = open(&path, &options()).unwrap();
     assert!(opened.clean && pool.closed_words() == [5, 6]);
+    assert_eq!(pool.closed_totals(), Some(totals));
     pool.mark_open().unwrap();
+    assert_eq!(pool.superblock().totals, Totals::default());
     assert_eq!(pool.superblock().roots[2..], [0, 0]);
     drop(pool);
     let (pool, _) = open(&path, &options()).unwrap();
+    assert_eq!(pool.closed_totals(), None);
     assert_eq!((pool.closed_words(), &pool.superblock().roots[2..]), ([0, 0], &[0, 0][..]));
 }
 

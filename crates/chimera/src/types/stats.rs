@@ -34,6 +34,8 @@ pub struct RecoveryStats {
     pub records_damaged: u64,
     /// Threads that scanned.
     pub threads: usize,
+    /// Whether what was found is not what the store held when it was closed in order (salvage only).
+    pub differs_from_closing: bool,
     /// Whether the store had been closed in order.
     pub clean: bool,
     /// Time from the call to the open store, in nanoseconds.

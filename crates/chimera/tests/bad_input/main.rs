@@ -5,6 +5,7 @@
 mod tools;
 
 mod access;
+mod closing;
 mod collisions;
 mod full;
 mod fuzz;

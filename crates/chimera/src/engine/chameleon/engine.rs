@@ -30,6 +30,7 @@ use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::swap::Swap;
+use crate::types::totals::Totals;
 
 /// What leads readers to tables. A store that is open for reading only makes no table, so it has bypass indexes.
 fn aids_of<P: Pmem>(
@@ -102,6 +103,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             replay_turn: Mutex::default(),
             salvages: options.pool.salvage,
             replayed_bytes: 0,
+            found: Totals::default(),
         };
         let recovered = engine.recover(found, options)?;
         Ok((engine, recovered))
@@ -197,6 +199,15 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     fn records(&self) -> u64 {
         self.count_records()
+    }
+
+    /// Keys are counted and not summed up: nobody reads all tables to close or to open a store.
+    fn totals(&self) -> Totals {
+        Totals { records: self.count_records(), ..self.manifest_totals() }
+    }
+
+    fn found_totals(&self) -> Totals {
+        Totals { records: self.count_records(), ..self.found }
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {

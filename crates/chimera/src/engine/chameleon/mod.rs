@@ -75,6 +75,7 @@ use crate::records::limits::Limits;
 use crate::records::storage_log::{Appender, StorageLog};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::types::totals::Totals;
 use budget::Budget;
 use collect::Collection;
 use counts::Counts;
@@ -152,6 +153,8 @@ pub(crate) struct Chameleon<P: Pmem> {
     salvages: bool,
     /// Bytes of the log that opening has replayed.
     replayed_bytes: u64,
+    /// What opening has found in the manifest, before it changed any table.
+    found: Totals,
 }
 
 /// What a session keeps between operations.
@@ -221,6 +224,17 @@ impl<P: Pmem> Chameleon<P> {
     fn lock_work(&self, shard: u32) -> Locked<'_, Work> {
         let environment = &**self.core.environment();
         self.index.shard(shard).lock_work(&self.core.poison, environment)
+    }
+
+    /// Which tables are in force.
+    fn manifest_totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for shard in 0..self.index.shape.shards() {
+            let current = self.lock_work(shard).current;
+            totals.add_state(shard.into(), current.epoch().into());
+            totals.add_state(current.tables.flushed_version, current.tables.records);
+        }
+        totals
     }
 
     fn count_records(&self) -> u64 {

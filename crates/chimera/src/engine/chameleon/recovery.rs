@@ -123,6 +123,7 @@ impl<P: Pmem> Chameleon<P> {
         let booked = self.core.book(Operation::Recovery, 0);
         let lost = found.lost + self.recover_tables(&mut found, salvage)?;
         drop(booked);
+        self.found = self.manifest_totals();
         if lost > 0 {
             // Before anything is written over what is left: what was lost may be where its parts are not looked for.
             self.core.poison.poison("a part of the index or of the log is missing");

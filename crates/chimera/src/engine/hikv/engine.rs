@@ -13,6 +13,7 @@ use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::shared::totals;
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
 use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::metrics::{Exposition, Kind};
@@ -20,13 +21,14 @@ use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;
 use crate::records::item_heap::ItemHeap;
 use crate::records::redo_log;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::layout::RecordLayout;
 use crate::types::progress::Progress;
 use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
+use crate::types::totals::Totals;
 use crate::types::verify_reads::VerifyReads;
 
 impl<P: Pmem> Hikv<P> {
@@ -84,6 +86,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
             rebuild: Rebuild::new(options.hikv.walked_first.unwrap_or(FIRST_ENTRIES)),
             log: None,
             salvages,
+            found: Mutex::default(),
         };
         let recovered = engine.recover(options)?;
         Ok((engine, recovered))
@@ -174,6 +177,14 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
 
     fn records(&self) -> u64 {
         self.index.len()
+    }
+
+    fn totals(&self) -> Totals {
+        totals::of_entries(|from, batch| self.index.list(from, batch))
+    }
+
+    fn found_totals(&self) -> Totals {
+        *lock(&self.found)
     }
 
     fn load_order(&self, order: Option<&Order>) -> Result<bool> {

@@ -52,6 +52,7 @@ use crate::records::item_heap::ItemHeap;
 use crate::records::limits::Limits;
 use crate::records::redo_log::RedoLog;
 use crate::sync::Mutex;
+use crate::types::totals::Totals;
 use crate::types::verify_reads::VerifyReads;
 use creation::Parameters;
 pub(crate) use creation::Type;
@@ -103,4 +104,6 @@ pub(crate) struct Hikv<P: Pmem> {
     dumped: Mutex<Vec<Run>>,
     /// What is damaged is passed over.
     salvages: bool,
+    /// What opening has found in the index.
+    found: Mutex<Totals>,
 }

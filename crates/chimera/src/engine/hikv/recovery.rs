@@ -15,6 +15,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
+use crate::types::totals::Totals;
 
 /// What was found damaged.
 #[derive(Debug, Default)]
@@ -135,8 +136,9 @@ impl<P: Pmem> Hikv<P> {
 
     /// Looks at the entries of a segment of the index, and marks the room of their items.
     fn recover_segment(&self, segment: u64, verify_values: bool, findings: &Mutex<Findings>) {
-        let mut value = Vec::new();
+        let (mut value, mut totals) = (Vec::new(), Totals::default());
         self.index.recover_segment(segment, |slot_at, entry| {
+            entry.iter().for_each(|&(hash, at)| totals.add(hash, at));
             let Some((hash, at)) = entry else {
                 lock(findings).damage(slot_at, "an entry of the index is damaged");
                 // Its item may be anywhere.
@@ -150,17 +152,21 @@ impl<P: Pmem> Hikv<P> {
             }
             recovered.is_ok()
         });
+        lock(&self.found).merge(totals);
     }
 
     /// Counts the entries of a segment of the index, and verifies that each leads to where an item can be.
     fn count_segment(&self, segment: u64, places: &Places, findings: &Mutex<Findings>) {
+        let mut totals = Totals::default();
         self.index.recover_segment(segment, |slot_at, entry| {
+            entry.iter().for_each(|&(hash, at)| totals.add(hash, at));
             let is_placed = entry.is_some_and(|(_, at)| places.has(at));
             if !is_placed {
                 lock(findings).damage(slot_at, "an entry of the index is damaged");
             }
             is_placed
         });
+        lock(&self.found).merge(totals);
     }
 
     pub(super) fn recover_item(

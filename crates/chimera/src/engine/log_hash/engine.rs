@@ -11,6 +11,7 @@ use crate::engine::shared::KeyLocks;
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::shared::totals;
 use crate::engine::{Core, Engine, EngineInspect, Options};
 use crate::pool::CLOSED_WORDS;
 use crate::records::storage_log::StorageLog;
@@ -20,6 +21,7 @@ use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
+use crate::types::totals::Totals;
 
 impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     fn report(&self) -> LogHashStats {
@@ -148,6 +150,10 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
 
     fn records(&self) -> u64 {
         self.index.len()
+    }
+
+    fn totals(&self) -> Totals {
+        totals::of_entries(|from, batch| self.index.list(from, batch))
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {

@@ -28,6 +28,7 @@ pub(crate) mod recovery;
 pub(crate) mod scan;
 pub(crate) mod scrub;
 pub(crate) mod settle;
+pub(crate) mod totals;
 pub(crate) mod update;
 
 pub(crate) use keys::KeyLocks;

@@ -16,6 +16,7 @@ use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
 use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
+use crate::types::totals::Totals;
 
 impl<P: Pmem> Teaching<P> {
     fn lock(&self) -> MutexGuard<'_, State<P>> {
@@ -164,6 +165,12 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
 
     fn records(&self) -> u64 {
         self.lock().map.len() as u64
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.lock().map.iter().for_each(|((hash, _), at)| totals.add(*hash, *at));
+        totals
     }
 
     fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {

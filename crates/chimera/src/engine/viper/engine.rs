@@ -19,6 +19,7 @@ use crate::types::progress::Progress;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
+use crate::types::totals::Totals;
 
 impl client::Client for Client {
     #[inline(always)]
@@ -153,6 +154,12 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     fn kind(&self) -> StreamKind {
         let PageParameters { key_bytes, value_bytes, .. } = self.parameters;
         StreamKind { key_bytes, value_bytes }
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.index.for_each(|hash, location| totals.add(hash, location.raw()));
+        totals
     }
 
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {

@@ -103,6 +103,13 @@ pub(crate) struct Current {
     pub(crate) tables: ShardTables,
 }
 
+impl Current {
+    /// How often the tables of the shard have changed; 0 for a shard without tables.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+}
+
 /// The manifest of a store.
 pub(crate) struct ShardManifest<P: Pmem> {
     pool: Arc<Pool<P>>,

@@ -1,0 +1,129 @@
+//! Stores that lost records, or a part of which is older, while they were closed, without any checksum that is wrong.
+
+use std::path::Path;
+
+use chimera::{Db, EngineKind, Options};
+
+use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK, change, checked_word, find};
+use crate::tools::{
+    assert_fails, assert_sound, bytes_of, contents, fill, filled_store, key, open, restore,
+    scratch, small,
+};
+
+const RECORDS: u64 = 12;
+
+/// A small store of each engine.
+fn engines() -> Vec<(EngineKind, Options)> {
+    let options =
+        || Options::new().segment_bytes(64 << 10).populate_ahead_bytes(0).reclaim_percent(0);
+    let log_hash =
+        || options().log_hash(|options| options.index_segment_bytes(1024).log_run_bytes(4096));
+    let hikv =
+        options().hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096));
+    let chameleon = options().chameleon(|chameleon| {
+        chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2).log_run_bytes(4096)
+    });
+    let engines = vec![
+        (EngineKind::Viper, options()),
+        (EngineKind::Hikv, hikv),
+        (EngineKind::Chameleon, chameleon),
+        (EngineKind::PmemHash, log_hash()),
+        (EngineKind::DramHash, log_hash()),
+    ];
+    let with_kind = |(kind, options): (EngineKind, Options)| (kind, options.engine(kind));
+    engines.into_iter().map(with_kind).collect()
+}
+
+/// The superblock is the newer one, the segments are those of an earlier closing.
+fn put_old_segments_back(
+    path: &Path,
+    old: &std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>,
+) {
+    let mut mixed = old.clone();
+    let newer = bytes_of(path).remove(Path::new(SUPERBLOCK)).expect("a superblock");
+    mixed.insert(SUPERBLOCK.into(), newer);
+    restore(path, &mixed);
+}
+
+fn assert_noticed(path: &Path, options: &Options, words: &[&str]) {
+    let words: Vec<_> = words.iter().copied().chain(["damaged at byte 144"]).collect();
+    for options in [options.clone(), options.clone().read_only(true)] {
+        assert_fails(Db::open(path, &options), &words);
+    }
+    let db = open(path, &options.clone().read_only(true).salvage(true));
+    assert!(db.stats().recovery.differs_from_closing);
+}
+
+#[test]
+fn a_store_that_lost_its_newest_records_is_refused() {
+    for (kind, options) in engines() {
+        let directory = scratch();
+        let path = directory.path();
+        filled_store(path, &options, RECORDS);
+        let old = bytes_of(path);
+        let db = open(path, &options);
+        assert!(db.stats().recovery.clean && !db.stats().recovery.differs_from_closing);
+        fill(&mut db.session(), RECORDS..=RECORDS, 1);
+        db.close().expect("nobody else has it");
+        put_old_segments_back(path, &old);
+        assert_noticed(path, &options, &["closed with 13 records, and 12 were found"]);
+        println!("{kind}");
+    }
+}
+
+#[test]
+fn a_store_whose_records_are_older_than_its_closing_is_refused() {
+    // ChameleonDB sums up its tables, and not the log behind them.
+    for (_, options) in engines().into_iter().filter(|(kind, _)| *kind != EngineKind::Chameleon) {
+        let directory = scratch();
+        let path = directory.path();
+        filled_store(path, &options, RECORDS);
+        let old = bytes_of(path);
+        let db = open(path, &options);
+        fill(&mut db.session(), 3..4, 2);
+        db.close().expect("nobody else has it");
+        put_old_segments_back(path, &old);
+        assert_noticed(path, &options, &["older than its closing"]);
+        let db = open(path, &options);
+        db.put(&key(100), b"value").expect("room");
+        db.delete(&key(5)).expect("a sound store");
+        db.close().expect("nobody else has it");
+        put_old_segments_back(path, &old);
+        assert_noticed(path, &options, &["closed with other keys"]);
+    }
+}
+
+/// The bits of a page that say that no slot is live are right by themselves.
+#[test]
+fn records_whose_bits_were_cleared_are_missed() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &small(), 3);
+    let bits = checked_word(0b111).to_le_bytes();
+    let at = find(path, FIRST_SEGMENT, &bits);
+    change(path, FIRST_SEGMENT, |bytes| {
+        bytes[at..at + 8].copy_from_slice(&checked_word(0b101).to_le_bytes());
+    });
+    assert_noticed(path, &small(), &["closed with 3 records, and 2 were found"]);
+    // What is left is closed in order, and is what the store holds from then on.
+    let db = open(path, &small().salvage(true));
+    db.close().expect("nobody else has it");
+    let db = open(path, &small());
+    assert_eq!(contents(&db).len(), 2);
+    assert_sound(&db);
+}
+
+/// A store that was not closed in order says nothing of what it held.
+#[test]
+fn a_store_that_was_not_closed_is_not_compared() {
+    for (_, options) in engines() {
+        let (directory, copy) = (scratch(), scratch());
+        filled_store(directory.path(), &options, RECORDS);
+        let db = open(directory.path(), &options);
+        fill(&mut db.session(), RECORDS..RECORDS + 3, 1);
+        crate::tools::copy_store(directory.path(), copy.path());
+        let again = open(copy.path(), &options);
+        assert!(!again.stats().recovery.clean);
+        assert_eq!(contents(&again).len() as u64, RECORDS + 3);
+    }
+}
