@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chimera::{Db, Error, Options};
+use chimera::{Db, Error, Geometry, Options};
 
 use crate::tools::faults::{self, Faults};
 use crate::tools::{assert_fails, bytes_of, contents, fill, key, names, open, scratch, value};
@@ -17,10 +17,17 @@ use crate::tools::{assert_fails, bytes_of, contents, fill, key, names, open, scr
 /// Pages of the operating system: what a hole consists of.
 const SYSTEM_PAGE: usize = 4096;
 
-/// Blocks of six pages, so that a block with one record has pages of zeros. Nothing is reclaimed:
-/// reclamation would gather the records in one block, and give the storage of the others back.
+/// Pages of three of the operating system's, so that a block with one record has some of zeros: only the first one has
+/// the words of its page. Nothing is reclaimed: reclamation would gather the records in one block, and give the storage
+/// of the others back.
 fn options() -> Options {
-    let options = Options::new().fixed_size(8, 24).segment_bytes(1 << 20);
+    let geometry = Geometry {
+        page_bytes: 3 * SYSTEM_PAGE as u32,
+        pages_per_block: 2,
+        segment_bytes: 1 << 20,
+        ..Geometry::default()
+    };
+    let options = Options::new().fixed_size(8, 24).viper(|viper| viper.geometry(geometry));
     options.populate_ahead_bytes(0).reclaim_percent(0)
 }
 

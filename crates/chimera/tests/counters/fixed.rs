@@ -32,13 +32,14 @@ fn insert_lines(layout: RecordLayout) -> f64 {
     assert_fences(&counters, Operation::Insert, RECORDS, 2);
     let insert = counters.per_operation(Operation::Insert).unwrap();
     let (lazy, eager) = (insert.media_writes_lazy(), insert.media_writes_eager());
-    assert!((0.85..=1.25).contains(&lazy), "{layout:?}: {lazy} media writes, lazy");
+    // The first lines of pages were written when the block was handed out.
+    assert!((0.8..=1.25).contains(&lazy), "{layout:?}: {lazy} media writes, lazy");
     assert!((0.85..=1.25).contains(&eager), "{layout:?}: {eager} media writes, eager");
-    // Block hand-out is apart: the flag of the block left, that of the new one, the number of used
+    // Block hand-out is apart: the flag of the block left, the six pages of the new one, the number of used
     // blocks; and a few lines for a new segment.
     let hand_out = counters.of(Operation::BlockHandOut);
     let blocks = RECORDS.div_ceil(u64::from(db.stats().viper().expect("Viper").records_per_block));
-    assert!(hand_out.lines_flushed <= 4 * blocks + 8 * db.stats().segments, "{hand_out:?}");
+    assert!(hand_out.lines_flushed <= 9 * blocks + 8 * db.stats().segments, "{hand_out:?}");
     // Only the first record of a page lies in the line of its bit.
     let pages =
         RECORDS.div_ceil(u64::from(db.stats().viper().expect("Viper").records_per_page)) + 1;

@@ -55,10 +55,10 @@ fn flushed(hand_out: &OperationCounters) -> u64 {
 }
 
 #[test]
-fn a_fresh_block_costs_two_fences_and_three_lines() {
+fn a_fresh_block_costs_three_fences_and_two_lines_for_each_page_and_two() {
     let hand_out = refill(|session| fill(session, 0..FULL));
-    // Marked as owned, and as not owned any more; the number of used blocks.
-    assert_eq!((hand_out.fences, flushed(&hand_out)), (2 * BLOCKS, 3 * BLOCKS));
+    // Its pages are formatted, and sealed; the number of used blocks; marked as not owned any more.
+    assert_eq!((hand_out.fences, flushed(&hand_out)), (3 * BLOCKS, (2 * PAGES + 2) * BLOCKS));
     assert_eq!(hand_out.lines_flushed_clean, 0);
     // Its pages are loaded ahead.
     let most = BLOCKS * (PAGES * LINES + 2 * PAGES);
@@ -66,14 +66,14 @@ fn a_fresh_block_costs_two_fences_and_three_lines() {
 }
 
 #[test]
-fn a_block_of_deleted_records_costs_a_fence_and_a_line_for_each_page() {
+fn a_block_of_deleted_records_costs_a_fence_and_two_lines_for_each_page() {
     let hand_out = refill(|session| {
         fill(session, 0..(BLOCKS + 1) * FULL);
         empty(session, 0..BLOCKS * FULL);
     });
     assert_eq!(hand_out.fences, BLOCKS * (PAGES + 2));
-    // The first line of a page: that it is empty.
-    assert_eq!(flushed(&hand_out), BLOCKS * (PAGES + 2));
+    // The first line of a page: that it is empty, and where its log ends.
+    assert_eq!(flushed(&hand_out), BLOCKS * (2 * PAGES + 2));
     assert_eq!(hand_out.lines_flushed_clean, 0);
 }
 
@@ -91,7 +91,7 @@ fn a_block_of_another_kind_costs_one_fence_more() {
         session.put(&key(9999, 16), &[1; 12_000]).unwrap();
     });
     assert_eq!(hand_out.fences, BLOCKS * (2 + 1 + 1));
-    assert_eq!(flushed(&hand_out), BLOCKS * (1 + PAGES + 1 + 1));
+    assert_eq!(flushed(&hand_out), BLOCKS * (PAGES + 1 + 1 + PAGES));
     assert_eq!(hand_out.lines_flushed_clean, 0);
 }
 
@@ -112,7 +112,7 @@ fn a_block_of_chunks_costs_one_line_for_each_and_one_fence_more() {
     assert_eq!(hand_out.fences, BLOCKS * (1 + 2 + 1 + 1));
     // The words of the chunks' records are durable in truth; only those who retired them know.
     assert_eq!(hand_out.lines_flushed_clean, BLOCKS);
-    assert_eq!(flushed(&hand_out), BLOCKS * (1 + 1 + PAGES + 1 + 1));
+    assert_eq!(flushed(&hand_out), BLOCKS * (1 + PAGES + 1 + 1 + PAGES));
 }
 
 #[test]
@@ -123,11 +123,24 @@ fn a_block_with_room_behind_its_logs_costs_a_fence() {
     let counters = counted(&db, Operation::Other, || fill(&mut session, 200..200 + FULL / 2));
     assert_fences(&counters, Operation::Insert, FULL / 2, 2);
     let hand_out = counters.of(Operation::BlockHandOut);
-    // What lies behind the logs is left as it is.
-    assert_eq!((hand_out.fences, hand_out.lines_flushed), (1, 1));
+    // What lies behind the logs is left as it is. The pages that are left are sealed.
+    assert_eq!((hand_out.fences, hand_out.lines_flushed), (1, 3));
     assert_eq!(db.stats().blocks_used, 1);
     let ended = counted(&db, Operation::Other, || drop(session));
-    assert_eq!((ended.total().fences, ended.total().lines_flushed), (1, 1));
+    assert_eq!((ended.total().fences, ended.total().lines_flushed), (1, 2));
     let idle = counted(&db, Operation::Other, || drop(db.session()));
     assert_untouched(&idle.total());
+}
+
+#[test]
+fn a_page_with_room_behind_its_log_costs_a_line_and_a_fence_more() {
+    let db = open();
+    fill(&mut db.session(), 0..1);
+    let mut session = db.session();
+    let counters = counted(&db, Operation::Other, || fill(&mut session, 200..200 + FULL - 1));
+    assert_fences(&counters, Operation::Insert, FULL - 1, 2);
+    assert_eq!(db.stats().blocks_used, 1);
+    let hand_out = counters.of(Operation::BlockHandOut);
+    // The block is marked, and the page with a record is opened again. All pages but the last one are sealed.
+    assert_eq!((hand_out.fences, flushed(&hand_out)), (2, 2 + PAGES - 1));
 }
