@@ -59,9 +59,10 @@ fn chameleon(change: impl FnOnce(ChameleonOptions) -> ChameleonOptions) -> Optio
 /// Segments of the index of eight entries.
 fn hikv(change: impl FnOnce(HikvOptions) -> HikvOptions) -> Options {
     let options = Options::new().engine(EngineKind::Hikv).segment_bytes(8192);
-    options.anonymous(64 << 10).huge_pages(false).hikv(|hikv| {
-        change(hikv.partitions(1).index_segment_bytes(256).heap_run_bytes(512))
-    })
+    options
+        .anonymous(64 << 10)
+        .huge_pages(false)
+        .hikv(|hikv| change(hikv.partitions(1).index_segment_bytes(256).heap_run_bytes(512)))
 }
 
 #[test]
@@ -78,9 +79,7 @@ fn memtables_of_chameleon_that_go_to_the_bypass_index() {
 
 #[test]
 fn dumps_of_chameleon() {
-    let protected = |dumps| {
-        chameleon(|it| it.get_protect(Some(Duration::ZERO)).dumps_max(dumps))
-    };
+    let protected = |dumps| chameleon(|it| it.get_protect(Some(Duration::ZERO)).dumps_max(dumps));
     explore_all(&protected(1), true, 5000);
     explore_all(&protected(2), true, 6000);
 }

@@ -278,10 +278,9 @@ impl<P: Pmem> Chameleon<P> {
     fn make_room_for(&mut self, unflushed: &[Unflushed]) -> Result<()> {
         let of_shards = unflushed.chunk_by(|one, next| one.shard == next.shard);
         let most = of_shards.map(<[_]>::len).max().unwrap_or(0);
-        if let Some(entries_max) = self.index.enlarge_memtables(most)? {
-            for shard in 0..self.index.shape.shards() {
-                self.lock_to_look(shard).entries_max = entries_max;
-            }
+        let entries_max = self.index.enlarge_memtables(most)?;
+        for shard in 0..self.index.shape.shards() {
+            self.lock_to_look(shard).entries_max = entries_max;
         }
         Ok(())
     }

@@ -81,25 +81,24 @@ impl<P: Pmem> Shards<P> {
         })
     }
 
-    /// Makes MemTables anew, all empty, that have room for so many entries each, unless they have it: for a store that can make
-    /// no tables. How many entries each takes. Before there are entries.
+    /// Makes MemTables anew, all empty, that have room for more than so many entries each, unless they have it: for a store that
+    /// can make no tables. How many entries each takes, which is more than that. Before there are entries.
     ///
     /// # Errors
     /// When there is no memory, or there are more entries than a table can have.
-    pub(super) fn enlarge_memtables(&mut self, entries: usize) -> Result<Option<u32>> {
+    pub(super) fn enlarge_memtables(&mut self, entries: usize) -> Result<u32> {
         let out_of_memory =
             || Error::PoolFull { reason: "there is no memory for larger MemTables".to_owned() };
         // Seven of eight are used, and one entry more would be too many.
         let slots = slots_for(entries as u64 + 1, 87).ok_or_else(out_of_memory)?;
-        if slots <= self.memtables.slots() {
-            return Ok(None);
+        if slots > self.memtables.slots() {
+            self.memtables = Tables::new(slots, false);
+            for number in 0..self.shape.shards() {
+                let memtable = self.memtables.take().map_err(|_| out_of_memory())?;
+                assert_eq!(memtable, number, "they are handed out in order");
+            }
         }
-        self.memtables = Tables::new(slots, false);
-        for number in 0..self.shape.shards() {
-            let memtable = self.memtables.take().map_err(|_| out_of_memory())?;
-            assert_eq!(memtable, number, "they are handed out in order");
-        }
-        Ok(Some(slots / 8 * 7))
+        Ok(self.memtables.slots() / 8 * 7)
     }
 
     /// Slots of each MemTable.

@@ -234,7 +234,9 @@ impl<'a, P: Pmem> Slots<'a, P> {
                 // Damaged there, too.
                 Slot::Damaged => [0; 2],
             };
-            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            for word in words {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
         }
         let to = self.pool.extent(self.first, bytes.len() as u64);
         self.pool.pmem.copy(to, &bytes, site);
