@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use super::directory::ByPath;
 use super::random::{SplitMix, mix};
 use super::{
-    Environment, File, FileProvider, MemoryFiles, OpenMode, RealFiles, Task, TaskBody, TaskStep,
+    Directory, Environment, File, FileProvider, MemoryFiles, OpenMode, RealFiles, Task, TaskBody,
+    TaskStep,
 };
 
 /// Attempts after which waiting for somebody else is taken to be for ever.
@@ -155,6 +157,13 @@ impl Environment for SteppedEnvironment {
         self.files.open(path, mode)
     }
 
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        match self.files.open_directory(path)? {
+            Some(directory) => Ok(directory),
+            None => Ok(Arc::new(ByPath::open(Arc::clone(&self.files), path)?)),
+        }
+    }
+
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         self.files.create_directory(path)
     }
@@ -173,10 +182,6 @@ impl Environment for SteppedEnvironment {
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         self.files.remove_directory(path)
-    }
-
-    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.files.replace(from, to)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
