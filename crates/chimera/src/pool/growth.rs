@@ -185,8 +185,9 @@ impl<P: Pmem> Pool<P> {
             return Err(Error::PoolFull { reason });
         }
         // Whoever grows into files that are gone loses what it stores there.
-        self.files.check_in_place(Some(segment))?;
-        if segment == growth.segments.len() as u64 {
+        let is_new = segment == growth.segments.len() as u64;
+        self.files.check_in_place(Some(segment).filter(|_| !is_new))?;
+        if is_new {
             self.add_segment(&mut growth, segment)?;
         }
         let blocks = growth

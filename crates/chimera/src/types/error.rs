@@ -365,6 +365,15 @@ impl Error {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
+    /// There is no memory for `what` of a store.
+    pub(crate) fn no_memory(what: &str) -> Self {
+        let reason = format!(
+            "there is no memory, or no address space, for {what}; give the process more of it (RLIMIT_AS, \
+             `ulimit -v`; the limit of its cgroup; the machine's memory)"
+        );
+        Self::PoolFull { reason }
+    }
+
     pub(crate) fn corrupted(what: impl Into<String>, at: u64) -> Self {
         Self::Corrupted { what: what.into(), at }
     }
