@@ -72,7 +72,7 @@ pub(super) fn on<P: Pmem>(
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
-        duration_ns: environment.now_ns() - started_ns,
+        duration_ns: environment.now_ns().saturating_sub(started_ns),
         ..recovered
     };
     let medium = pool.pmem.medium();

@@ -14,6 +14,7 @@ mod records;
 
 mod arguments;
 mod changes;
+mod clocks;
 mod concurrency;
 mod damage;
 mod fixed_size;
@@ -40,6 +41,7 @@ use harness::Theme;
 const THEMES: &[Theme] = &[
     Theme { name: "opening", tests: opening::TESTS },
     Theme { name: "outside", tests: outside::TESTS },
+    Theme { name: "clocks", tests: clocks::TESTS },
     Theme { name: "model", tests: model::TESTS },
     Theme { name: "arguments", tests: arguments::TESTS },
     Theme { name: "reopening", tests: reopening::TESTS },
