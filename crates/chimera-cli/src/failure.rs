@@ -159,6 +159,8 @@ fn kind_of(error: &Error) -> &'static str {
         Error::KeyCollisions => "key_collisions",
         Error::FieldOutOfRange { .. } => "field_out_of_range",
         Error::PoolFull { .. } => "pool_full",
+        Error::Removed { .. } => "removed",
+        Error::InTheWay { .. } => "in_the_way",
         Error::Corrupted { .. } => "corrupted",
         Error::PowerLost { .. } => "power_lost",
         Error::ReadOnly => "read_only",

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     if let Err(error) = chimera_pmem::bus_error::install() {
         eprintln!("chimera: warning: a SIGBUS will not be explained: {error}");
     }
+    chimera_pmem::file_size_signal::ignore();
     let json = cli.global.json;
     let mut context = Context::new(&cli.global);
     let outcome = cli.command.run(&mut context).and_then(|()| context.output.finish());

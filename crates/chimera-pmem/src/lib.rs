@@ -31,6 +31,7 @@ mod arena;
 pub mod bus_error;
 pub mod environment;
 mod extent;
+pub mod file_size_signal;
 mod hardware;
 pub mod instrumented;
 pub mod journal;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chimera_pmem::environment::{File, OpenMode, Task, TaskBody};
+use chimera_pmem::environment::{Directory, File, OpenMode, Task, TaskBody};
 use chimera_pmem::{Environment, SteppedEnvironment};
 
 /// A [`SteppedEnvironment`] in which waiting lets other threads of `shuttle` run, and parallel work is
@@ -74,6 +74,10 @@ impl Environment for ShuttleEnvironment {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         self.stepped.open(path, mode)
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.stepped.open_directory(path)
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {

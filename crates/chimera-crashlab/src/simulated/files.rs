@@ -16,6 +16,9 @@ use super::tree::{Change, FileChange, Inode, Node};
 #[derive(Debug)]
 pub(crate) struct SimulatedFiles(pub(crate) Arc<Machine>);
 
+/// Bytes of a pool's superblock, which is mapped before the segments.
+const SUPERBLOCK_BYTES: u64 = 8192;
+
 fn name_of(path: &Path) -> &Path {
     path.strip_prefix("/").or_else(|_| path.strip_prefix(".")).unwrap_or(path)
 }
@@ -47,8 +50,13 @@ impl FileProvider for SimulatedFiles {
         };
         let is_new = mode == OpenMode::CreateNew;
         let read_only = mode == OpenMode::Read;
-        let file: Arc<dyn File> =
-            Arc::new(SimulatedFile { machine: self.0.clone(), inode, is_new, read_only });
+        let file: Arc<dyn File> = Arc::new(SimulatedFile {
+            machine: self.0.clone(),
+            inode,
+            segment: segment_of(name),
+            is_new,
+            read_only,
+        });
         if is_new {
             state.fresh.push(address(&file));
         }
@@ -101,6 +109,11 @@ impl FileProvider for SimulatedFiles {
     }
 }
 
+/// The number of the segment of this name.
+fn segment_of(name: &Path) -> Option<u64> {
+    name.file_name()?.to_str()?.strip_prefix("segment-")?.parse().ok()
+}
+
 /// What tells an open file from all others, for as long as it is open.
 pub(crate) fn address(file: &Arc<dyn File>) -> usize {
     Arc::as_ptr(file).cast::<()>().addr()
@@ -111,6 +124,8 @@ pub(crate) fn address(file: &Arc<dyn File>) -> usize {
 pub(crate) struct SimulatedFile {
     machine: Arc<Machine>,
     inode: Inode,
+    /// The number of the segment that it is, by its name.
+    segment: Option<u64>,
     /// Created by being opened: nothing was ever mapped of it.
     is_new: bool,
     read_only: bool,
@@ -153,9 +168,19 @@ impl File for SimulatedFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Spaces: of files that are not mapped nothing is kept.
-    fn read_at(&self, _offset: u64, into: &mut [u8]) -> io::Result<()> {
-        into.fill(b' ');
+    /// What is in memory where a segment of this name and length is mapped. Spaces in other files: of these nothing
+    /// is kept.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let Some(number) = self.segment else {
+            into.fill(b' ');
+            return Ok(());
+        };
+        let first = SUPERBLOCK_BYTES + number * self.known_length() + offset;
+        for (at, byte) in (first..).zip(into) {
+            let is_mapped = !self.is_new && at / 8 < self.machine.len() as u64;
+            let word = if is_mapped { self.machine.peek((at / 8) as u32) } else { 0 };
+            *byte = word.to_le_bytes()[(at % 8) as usize];
+        }
         Ok(())
     }
 

@@ -5,15 +5,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{File, OpenMode};
+use super::{Directory, File, OpenMode};
 
 /// The file operations of an [`Environment`](super::Environment), to be exchanged as one.
 ///
-/// The methods promise what those of the environment with the same names do.
+/// The methods promise what those of the environment, or of its directories, with the same names do.
 #[expect(clippy::missing_errors_doc, reason = "the contract is that of `Environment`")]
 pub trait FileProvider: Send + Sync + fmt::Debug + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Opens a directory so that it is followed when it is renamed; `None` where directories are not renamed, and
+    /// its path does as well.
+    fn open_directory(&self, path: &Path) -> io::Result<Option<Arc<dyn Directory>>> {
+        let _ = path;
+        Ok(None)
+    }
     /// Creates a directory (mode 0700) and its parents where missing.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory, sorted.

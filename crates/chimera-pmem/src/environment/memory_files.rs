@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{File, FileProvider, OpenMode};
+use super::{File, FileIdentity, FileProvider, OpenMode};
 use crate::Medium;
 
 /// Files in memory, gone with the value. No operation makes a system call.
@@ -288,6 +288,11 @@ impl File for MemoryFile {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    /// Where its contents are.
+    fn identity(&self) -> io::Result<Option<FileIdentity>> {
+        Ok(Some(FileIdentity { device: 0, inode: Arc::as_ptr(&self.contents).addr() as u64 }))
     }
 
     fn is_read_only(&self) -> bool {

@@ -7,10 +7,13 @@
 
 mod anonymous;
 mod device;
+mod directory;
 mod files;
+mod limits;
 mod memory_files;
 mod random;
 mod real;
+mod real_directory;
 mod real_file;
 mod stepped;
 mod thread_task;
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use anonymous::AnonymousFile;
+pub use directory::{Directory, FileIdentity};
 pub use files::FileProvider;
 pub use memory_files::MemoryFiles;
 pub use real::RealEnvironment;
@@ -82,7 +86,8 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Makes sure that space for `length` bytes at `offset` is there, growing the file if needed.
     ///
     /// # Errors
-    /// `StorageFull` when there is no room, before anything is changed that matters.
+    /// `StorageFull` when there is no room, `FileTooLarge` when the process may not have a file of that length;
+    /// before anything is changed that matters.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
     /// Gives the storage of a range back; it reads as zeros afterwards.
     ///
@@ -97,12 +102,12 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// When there is no room or the device fails.
+    /// When there is no room, the process may not have a file of that length, or the device fails.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Cuts or extends the file to `length`.
     ///
     /// # Errors
-    /// When the operating system fails.
+    /// When the operating system fails, or the process may not have a file of that length.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Makes the file's data survive a power loss as far as its device can (fdatasync).
     ///
@@ -128,6 +133,14 @@ pub trait File: Send + Sync + fmt::Debug {
     }
     /// The descriptor, where there is one to map.
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>>;
+    /// What tells it from all other files, where anything does.
+    ///
+    /// # Errors
+    /// When the operating system fails.
+    fn identity(&self) -> io::Result<Option<FileIdentity>> {
+        let Some(descriptor) = self.descriptor() else { return Ok(None) };
+        Ok(Some(real_directory::identity_of(&rustix::fs::fstat(descriptor)?)))
+    }
     /// Whether it was opened for reading only.
     fn is_read_only(&self) -> bool;
 }
@@ -162,6 +175,11 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// As the operating system says.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Opens a directory, to work in it whatever becomes of its name.
+    ///
+    /// # Errors
+    /// As the operating system says; `NotADirectory` when it is something else.
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
     /// Creates a directory (mode 0700) and its parents where missing.
     ///
     /// # Errors
@@ -189,15 +207,6 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// directories cannot be removed.
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         let _ = path;
-        Err(io::ErrorKind::Unsupported.into())
-    }
-    /// Gives the file `from` the name `to`, in the same directory; whatever file had that name is gone.
-    /// An `open` of `to` meanwhile gives either file, whole. A store's content does not depend on it.
-    ///
-    /// # Errors
-    /// As the operating system says; `Unsupported` where files cannot be renamed.
-    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let _ = (from, to);
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Makes creations and removals in a directory survive a power loss (fsync of the directory).

@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::random::{SplitMix, mix};
+use super::real_directory::RealDirectory;
 use super::real_file::RealFiles;
 use super::thread_task::ThreadTask;
-use super::{Environment, File, FileProvider, OpenMode, Task, TaskBody};
+use super::{Directory, Environment, File, FileProvider, OpenMode, Task, TaskBody};
 
 /// The machine as it is.
 #[derive(Debug)]
@@ -110,6 +111,10 @@ impl Environment for RealEnvironment {
         self.files.open(path, mode)
     }
 
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(RealDirectory::open(path)?))
+    }
+
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         self.files.create_directory(path)
     }
@@ -128,10 +133,6 @@ impl Environment for RealEnvironment {
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         self.files.remove_directory(path)
-    }
-
-    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.files.replace(from, to)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {

@@ -13,7 +13,9 @@ use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
 use super::device::DaxDevice;
-use super::{File, FileProvider, OpenMode};
+use super::limits::check_file_length;
+use super::real_directory::RealDirectory;
+use super::{Directory, File, FileProvider, OpenMode};
 use crate::Medium;
 
 /// File-system types whose files are memory, by `statfs`: tmpfs, ramfs, hugetlbfs.
@@ -25,7 +27,11 @@ pub struct RealFiles;
 
 impl FileProvider for RealFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(RealFile::open(path, mode)?))
+        Ok(Arc::new(RealFile::open_at(rustix::fs::CWD, path, mode)?))
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<Option<Arc<dyn Directory>>> {
+        Ok(Some(Arc::new(RealDirectory::open(path)?)))
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
@@ -68,7 +74,7 @@ impl FileProvider for RealFiles {
 
 /// An open regular file or DAX device.
 #[derive(Debug)]
-struct RealFile {
+pub(super) struct RealFile {
     descriptor: OwnedFd,
     read_only: bool,
     device: Option<DaxDevice>,
@@ -89,7 +95,9 @@ impl Drop for RealFile {
 }
 
 impl RealFile {
-    fn open(path: &Path, mode: OpenMode) -> io::Result<Self> {
+    /// Opens a file; a relative `path` begins at `directory`.
+    pub(super) fn open_at(directory: impl AsFd, path: &Path, mode: OpenMode) -> io::Result<Self> {
+        let directory = directory.as_fd();
         let access = match mode {
             OpenMode::Read => OFlags::RDONLY,
             OpenMode::ReadWrite => OFlags::RDWR,
@@ -97,13 +105,13 @@ impl RealFile {
         };
         if mode != OpenMode::CreateNew {
             // Before it is opened: some devices do something at that.
-            let at = rustix::fs::CWD;
-            kind_of(&rustix::fs::statat(at, path, AtFlags::SYMLINK_NOFOLLOW)?)?;
+            kind_of(&rustix::fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)?)?;
         }
         // NOFOLLOW, NONBLOCK: what was put there since is not followed, and does not hang. They mean
         // nothing for regular files and DAX devices.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let descriptor = retry(|| rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR))?;
+        let descriptor =
+            retry(|| rustix::fs::openat(directory, path, flags, Mode::RUSR | Mode::WUSR))?;
         let device = kind_of(&rustix::fs::fstat(&descriptor)?)?;
         let read_only = mode == OpenMode::Read;
         if let Some(device) = device.as_ref().filter(|_| !read_only) {
@@ -151,6 +159,9 @@ impl File for RealFile {
         }
         let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.length()?;
+        if end > before {
+            check_file_length(end)?;
+        }
         let flags = FallocateFlags::empty();
         let allocated =
             match retry(|| rustix::fs::fallocate(&self.descriptor, flags, offset, length)) {
@@ -191,6 +202,12 @@ impl File for RealFile {
         if let Some(device) = &self.device {
             return device.write_at(self.descriptor.as_fd(), offset, bytes);
         }
+        if !bytes.is_empty() {
+            // Also a write that does not make the file longer is refused beyond the limit.
+            check_file_length(
+                offset.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::InvalidInput)?,
+            )?;
+        }
         while !bytes.is_empty() {
             let count = retry(|| rustix::io::pwrite(&self.descriptor, bytes, offset))?;
             if count == 0 {
@@ -207,6 +224,9 @@ impl File for RealFile {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        if length > self.length()? {
+            check_file_length(length)?;
+        }
         Ok(retry(|| rustix::fs::ftruncate(&self.descriptor, length))?)
     }
 

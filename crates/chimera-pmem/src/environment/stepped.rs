@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use super::directory::ByPath;
 use super::random::{SplitMix, mix};
 use super::{
-    Environment, File, FileProvider, MemoryFiles, OpenMode, RealFiles, Task, TaskBody, TaskStep,
+    Directory, Environment, File, FileProvider, MemoryFiles, OpenMode, RealFiles, Task, TaskBody,
+    TaskStep,
 };
 
 /// Attempts after which waiting for somebody else is taken to be for ever.
 const PATIENCE: u32 = 1_000;
 
-/// What the calendar says while the clock is 0: 2001-01-01.
+/// What the calendar says while the clock is 0, until it is set: 2001-01-01.
 const UNIX_SECONDS_AT_START: u64 = 978_307_200;
 
 /// Called by [`Environment::relax`] with the attempt, to let somebody else make progress.
@@ -30,6 +32,8 @@ pub struct SteppedEnvironment {
     now_ns: AtomicU64,
     random: SplitMix,
     boot_id: AtomicU64,
+    /// What the calendar says while the clock is 0.
+    unix_seconds_at_start: AtomicU64,
     /// In order of their start. Tasks whose handle is gone are dropped when next stepped.
     tasks: Mutex<Vec<Weak<SteppedTask>>>,
     files: Arc<dyn FileProvider>,
@@ -53,6 +57,7 @@ impl SteppedEnvironment {
             now_ns: AtomicU64::new(0),
             random: SplitMix::new(seed),
             boot_id: AtomicU64::new(mix(seed)),
+            unix_seconds_at_start: AtomicU64::new(UNIX_SECONDS_AT_START),
             tasks: Mutex::new(Vec::new()),
             files,
             relax_hook: Mutex::new(None),
@@ -62,6 +67,27 @@ impl SteppedEnvironment {
     /// Moves the clock on.
     pub fn advance(&self, ns: u64) {
         self.now_ns.fetch_add(ns, Ordering::AcqRel);
+    }
+
+    /// Moves the clock back, which no clock of an [`Environment`] does: to see that nobody hangs on it. Tasks that wait
+    /// for time to pass wait no longer because of it.
+    pub fn rewind(&self, ns: u64) {
+        let back = |now: u64| Some(now.saturating_sub(ns));
+        let before = self.now_ns.fetch_update(Ordering::AcqRel, Ordering::Acquire, back);
+        let before = before.unwrap_or_else(|now| now);
+        let ns = before - before.saturating_sub(ns);
+        for task in lock(&self.tasks).iter().filter_map(Weak::upgrade) {
+            let mut state = lock(&task.state);
+            if let Next::At(at) = &mut state.next {
+                *at = at.saturating_sub(ns);
+            }
+        }
+    }
+
+    /// Sets the calendar, to an earlier day or a later one. The clock goes on.
+    pub fn set_unix_seconds(&self, unix_seconds: u64) {
+        let at_start = unix_seconds.wrapping_sub(self.now_ns() / 1_000_000_000);
+        self.unix_seconds_at_start.store(at_start, Ordering::Release);
     }
 
     /// Gives the machine a new boot id, as after a power loss.
@@ -105,9 +131,10 @@ impl Environment for SteppedEnvironment {
         self.now_ns.load(Ordering::Acquire)
     }
 
-    /// The clock's seconds, from the beginning of 2001 on.
+    /// The clock's seconds, from the beginning of 2001 on or as the calendar was set.
     fn unix_seconds(&self) -> u64 {
-        UNIX_SECONDS_AT_START + self.now_ns() / 1_000_000_000
+        let at_start = self.unix_seconds_at_start.load(Ordering::Acquire);
+        at_start.wrapping_add(self.now_ns() / 1_000_000_000)
     }
 
     fn random_u64(&self) -> u64 {
@@ -155,6 +182,13 @@ impl Environment for SteppedEnvironment {
         self.files.open(path, mode)
     }
 
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        match self.files.open_directory(path)? {
+            Some(directory) => Ok(directory),
+            None => Ok(Arc::new(ByPath::open(Arc::clone(&self.files), path)?)),
+        }
+    }
+
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         self.files.create_directory(path)
     }
@@ -173,10 +207,6 @@ impl Environment for SteppedEnvironment {
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         self.files.remove_directory(path)
-    }
-
-    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.files.replace(from, to)
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {

@@ -113,7 +113,7 @@ impl Journal {
         let reached = walk.position();
         Header { start: reached, ..self.header }.write(&*self.file)?;
         self.start.store(reached, Ordering::Release);
-        let ns = self.environment.now_ns() - begun_ns;
+        let ns = self.environment.now_ns().saturating_sub(begun_ns);
         log::debug!("checkpoint of {} bytes: {} us", reached - start, ns / 1000);
         Ok(())
     }

@@ -155,6 +155,11 @@ impl Journal {
             }
             return Ok(());
         }
+        if now < opened {
+            // Another thread has looked at the clock later. Or the clock went back: the window begins anew, so that it
+            // ends.
+            let _ = self.window.compare_exchange(opened, now, Ordering::SeqCst, Ordering::SeqCst);
+        }
         let age = Duration::from_nanos(now.saturating_sub(opened));
         let is_large = tail - covered >= self.header.capacity / 4;
         if age >= max_delay || is_large {
@@ -178,7 +183,9 @@ impl Journal {
         if opened == 0 {
             return TaskStep::Wait;
         }
-        let age = Duration::from_nanos(self.environment.now_ns().saturating_sub(opened));
+        // A clock that went back does not say how old the window is: old enough.
+        let age = self.environment.now_ns().checked_sub(opened);
+        let age = age.map_or(max_delay, Duration::from_nanos);
         if let Some(left) = max_delay.checked_sub(age).filter(|left| !left.is_zero()) {
             return TaskStep::WaitAtMost(left);
         }

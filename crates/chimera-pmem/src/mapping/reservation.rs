@@ -72,7 +72,9 @@ impl Reservation {
                     wanted = (wanted / 2).next_multiple_of(page);
                 }
                 Err(error) => {
-                    let what = format!("{error}; is address space limited (`ulimit -v`)?");
+                    let what = format!(
+                        "{error}; raise the limit of the process's address space (RLIMIT_AS, `ulimit -v`)"
+                    );
                     return Err(io::Error::new(error.kind(), what));
                 }
                 done => return done,
@@ -115,7 +117,11 @@ impl Reservation {
     pub(crate) fn map(&self, at: usize, length: usize, source: Source<'_>) -> io::Result<()> {
         let end = at.checked_add(length).filter(|&end| end <= self.usable);
         if end.is_none() || length == 0 {
-            return Err(io::ErrorKind::OutOfMemory.into());
+            let message = format!(
+                "the {} bytes of address space that were to be had when the pool was opened are used up",
+                self.usable
+            );
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
         }
         // A fixed mapping that fails may leave a hole in the reservation. So try the same mapping
         // at another address first: what can fail for the file's sake fails there.

@@ -106,7 +106,8 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open, and the
-    /// handle is [given back](CloseError::into_db). When the medium fails; the store is closed then, and
+    /// handle is [given back](CloseError::into_db). When the medium fails, and [`Error::Removed`] when a file of the
+    /// store was removed or replaced since it was opened; the store is closed then, and
     /// marked as not closed in order.
     pub fn close(self) -> Result<(), CloseError<P>> {
         let Self { inner, lease } = self;

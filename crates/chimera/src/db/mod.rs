@@ -255,14 +255,14 @@ impl<P: Pmem> Db<P> {
     /// store is closed.
     ///
     /// # Errors
-    /// When the medium fails. The store then refuses writes.
+    /// When the medium fails; [`Error::Removed`] when a file of the store was removed or replaced since it was opened.
+    /// The store then refuses writes.
     pub fn sync(&self) -> Result<()> {
         let engine = &self.inner.engine;
         engine.sync();
-        engine
-            .core()
-            .pool
-            .sync()
+        let pool = &engine.core().pool;
+        pool.sync()
+            .and_then(|()| pool.check_in_place())
             .inspect_err(|error| engine.core().poison.poison(&error.to_string()))
     }
 

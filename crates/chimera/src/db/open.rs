@@ -75,7 +75,7 @@ pub(super) fn on<P: Pmem>(
     let recovery = RecoveryStats {
         clean: opened.clean,
         differs_from_closing,
-        duration_ns: environment.now_ns() - started_ns,
+        duration_ns: environment.now_ns().saturating_sub(started_ns),
         ..recovered
     };
     let medium = pool.pmem.medium();

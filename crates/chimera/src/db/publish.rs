@@ -5,12 +5,11 @@
 //! finds one text or the other, whole. Nothing is synced, because metrics of a machine that went down are
 //! worth nothing. Opening a store never looks at the file.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use chimera_pmem::environment::{OpenMode, Task, TaskStep};
-use chimera_pmem::{Environment, Pmem};
+use chimera_pmem::Pmem;
+use chimera_pmem::environment::{Task, TaskStep};
 
 use super::Inner;
 use crate::metrics::FILE;
@@ -38,7 +37,7 @@ pub(super) fn publisher<P: Pmem>(inner: &Arc<Inner<P>>) -> Result<Option<Box<dyn
     let step = move || {
         let text = publishing.metrics_text();
         let pool = &publishing.engine.core().pool;
-        match replace(&*pool.environment, &path, text.as_bytes()) {
+        match pool.replace_file(NEW_FILE, FILE, text.as_bytes()) {
             Err(error) if !is_failing => {
                 is_failing = true;
                 log::warn!("cannot publish metrics in {}: {error}", path.display());
@@ -52,31 +51,13 @@ pub(super) fn publisher<P: Pmem>(inner: &Arc<Inner<P>>) -> Result<Option<Box<dyn
     started.map(Some).map_err(Error::io("start a thread for", path))
 }
 
-/// Replaces the published text in `directory` by `text`.
-fn replace(environment: &dyn Environment, directory: &Path, text: &[u8]) -> io::Result<()> {
-    let new = directory.join(NEW_FILE);
-    let file = match environment.open(&new, OpenMode::CreateNew) {
-        // Left by a process that was killed here.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            environment.remove(&new)?;
-            environment.open(&new, OpenMode::CreateNew)?
-        }
-        other => other?,
-    };
-    file.write_at(0, text)?;
-    drop(file);
-    environment.replace(&new, &directory.join(FILE))
-}
-
 impl<P: Pmem> Inner<P> {
     /// Removes the published text.
     pub(super) fn withdraw(&self) {
         let pool = &self.engine.core().pool;
-        let Some(directory) = pool.directory() else { return };
-        let files: [PathBuf; 2] = FILES.map(|name| directory.join(name));
-        for file in files {
+        for name in FILES {
             // A text that was never published need not be removed.
-            let _ = pool.environment.remove(&file);
+            let _ = pool.remove_file(name);
         }
     }
 }

@@ -86,16 +86,22 @@ pub(super) fn start<P: Pmem>(inner: &Arc<Inner<P>>, every: Duration) -> std::io:
     lock(&inner.scrub.0).pass_done_ratio = Some(0.0);
     let scrubbing = Arc::downgrade(inner);
     let clock = environment.clone();
+    let mut seen_ns = pass.begun_ns;
     let step = move || {
         let Some(inner) = scrubbing.upgrade() else { return TaskStep::Done };
         let begun_ns = clock.now_ns();
+        // By as much as the clock went back, so that the pass goes on as it would have.
+        let back_ns = seen_ns.saturating_sub(begun_ns);
+        pass.begun_ns = pass.begun_ns.saturating_sub(back_ns);
+        due_ns = due_ns.saturating_sub(back_ns);
+        seen_ns = begun_ns;
         // Also after a task was woken: nothing is done before it is due.
         if let Some(rest_ns) = due_ns.checked_sub(begun_ns).filter(|rest_ns| *rest_ns > 0) {
             return TaskStep::WaitAtMost(Duration::from_nanos(rest_ns));
         }
         due_ns = inner.scrub_step(&mut pass, &pace);
         let now_ns = clock.now_ns();
-        pace.after(now_ns, now_ns - begun_ns, due_ns)
+        pace.after(now_ns, now_ns.saturating_sub(begun_ns), due_ns)
     };
     let task = environment.spawn("chimera-scrub", Box::new(step))?;
     // Only ever started once.

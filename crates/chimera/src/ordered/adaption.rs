@@ -116,8 +116,10 @@ impl Sampling {
     ) -> Option<usize> {
         self.applied += applied;
         self.busy_ns += now_ns.saturating_sub(begun_ns);
-        let begun = *self.begun_ns.get_or_insert(begun_ns);
-        let duration_ns = now_ns.saturating_sub(begun);
+        // After a clock that went back the window begins anew, so that it ends.
+        let begun = self.begun_ns.unwrap_or(begun_ns).min(now_ns);
+        self.begun_ns = Some(begun);
+        let duration_ns = now_ns - begun;
         // A window in which nobody has applied anything says nothing of the time that it takes.
         if duration_ns < self.window_ns || self.applied == 0 {
             return None;
@@ -220,5 +222,14 @@ mod tests {
         assert_eq!(sampling.last, OrderWindow { duration_ns: 1600, arrivals: 1, apply_ns: 600 });
         assert_eq!(sampling.note(2, u64::MAX, 2600, 3600), Some(8), "no more than there are");
         assert_eq!(sampling.decisions, 3);
+    }
+
+    #[test]
+    fn a_window_ends_also_when_the_clock_went_back() {
+        let mut sampling = Sampling::new(1000, 8);
+        assert_eq!(sampling.note(1, 10, 1_000_000, 1_000_500), None);
+        assert_eq!(sampling.note(1, 20, 900, 0), None);
+        assert_eq!(sampling.note(1, 30, 500, 999), None);
+        assert!(sampling.note(1, 40, 999, 1000).is_some());
     }
 }

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{io, iter};
 
-use chimera_pmem::environment::{File, OpenMode};
+use chimera_pmem::environment::{Directory, File, OpenMode};
 use chimera_pmem::{Environment, Pmem};
 use zerocopy::IntoBytes;
 
@@ -47,21 +47,22 @@ pub(crate) fn destroy<P: Pmem>(
 }
 
 fn destroy_directory(environment: &dyn Environment, path: &Path, others: &[&str]) -> Result<()> {
-    let lock = lock_in(environment, path, OpenMode::ReadWrite, false)?;
-    let mut names = environment.list(path).map_err(Error::io("list", path))?;
-    check_directory(environment, path, &*lock, &names)?;
+    let directory = environment.open_directory(path).map_err(Error::io("open", path))?;
+    let lock = lock_in(&*directory, path, OpenMode::ReadWrite, false)?;
+    let mut names = directory.list().map_err(Error::io("list", path))?;
+    check_directory(&*directory, path, &*lock, &names)?;
     let is_of_pool = |name: &Path| is_segment(name) || name == Path::new(JOURNAL);
     names.retain(|name| is_of_pool(name) || others.iter().any(|other| name == Path::new(other)));
     // The first segment first, since names are sorted: a pool that lacks one is not opened.
     names.sort_by_key(|name| !is_segment(name));
     for name in names {
-        remove(environment, &path.join(name))?;
+        remove(&*directory, path, &name)?;
     }
-    let sync = || environment.sync_directory(path).map_err(Error::io("sync", path));
+    let sync = || directory.sync().map_err(Error::io("sync", path));
     sync()?;
-    remove(environment, &path.join(SUPERBLOCK))?;
+    remove(&*directory, path, Path::new(SUPERBLOCK))?;
     sync()?;
-    remove(environment, &path.join(LOCK))?;
+    remove(&*directory, path, Path::new(LOCK))?;
     match environment.remove_directory(path) {
         Ok(()) => sync_entry_of(environment, path),
         Err(error) => {
@@ -74,7 +75,7 @@ fn destroy_directory(environment: &dyn Environment, path: &Path, others: &[&str]
 
 /// Whether what is in a locked directory is a pool, or the rest of one.
 fn check_directory(
-    environment: &dyn Environment,
+    directory: &dyn Directory,
     path: &Path,
     lock: &dyn File,
     names: &[PathBuf],
@@ -82,7 +83,7 @@ fn check_directory(
     let not_a_store =
         |reason: &str| Err(Error::NotAStore { path: path.to_owned(), reason: reason.to_owned() });
     let superblock = path.join(SUPERBLOCK);
-    let file = match environment.open(&superblock, OpenMode::Read) {
+    let file = match directory.open(Path::new(SUPERBLOCK), OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let is_of_pool = |name: &PathBuf| is_segment(name) || name == Path::new(JOURNAL);
             if names.iter().any(is_of_pool) {
@@ -107,11 +108,11 @@ fn check_directory(
     }
 }
 
-/// Removes a file, unless it is gone.
-fn remove(environment: &dyn Environment, path: &Path) -> Result<()> {
-    match environment.remove(path) {
+/// Removes a file of `directory`, which was found at `path`, unless it is gone.
+fn remove(directory: &dyn Directory, path: &Path, name: &Path) -> Result<()> {
+    match directory.remove(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done.map_err(Error::io("remove", path)),
+        done => done.map_err(Error::io("remove", &path.join(name))),
     }
 }
 

@@ -5,20 +5,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chimera_pmem::Environment;
-use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
+use chimera_pmem::environment::{AnonymousFile, Directory, File, OpenMode};
 
 use super::BlockMap;
 use super::device::Device;
+use super::orphan;
 use super::segment::Section;
 use super::superblock::FILE_BYTES;
+use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 
 /// The directory or device of a pool, and its lock.
+///
+/// The directory is found by its path once, when it is locked. From then on files are looked for and made in this
+/// directory only, whatever its path leads to: another store may have taken its place.
 pub(super) struct PoolFiles {
+    /// Where it was found; for messages.
     pub(super) path: PathBuf,
     pub(super) environment: Arc<dyn Environment>,
+    /// None on a device and in anonymous memory.
+    directory: Option<Arc<dyn Directory>>,
     /// Held for its lock; none for a pool without files, in anonymous memory.
     lock: Option<Arc<dyn File>>,
+    /// The files that an open pool consists of, by their names.
+    held: Mutex<Vec<(PathBuf, Arc<dyn File>)>>,
     /// Where the pool lies on a device instead of in files.
     pub(super) device: Option<Device>,
 }
@@ -60,7 +70,8 @@ impl PoolFiles {
             Some(false) => {
                 let device = Device::lock(&*environment, path, read_only)?;
                 let lock = Some(device.file.clone());
-                return Ok(Self { path: path.to_owned(), environment, lock, device: Some(device) });
+                let device = Some(device);
+                return Ok(Self { lock, device, ..Self::without(path, environment) });
             }
             // A device that is not there, most likely: a directory in its place would be memory.
             None if path.parent() == Some(Path::new("/dev")) => {
@@ -75,17 +86,95 @@ impl PoolFiles {
             None => return Err(Error::NotFound { path: path.to_owned() }),
         }
         let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
-        let file = lock_in(&*environment, path, mode, create)?;
+        let directory = environment.open_directory(path).map_err(Error::io("open", path))?;
+        let file = lock_in(&*directory, path, mode, create)?;
         if !read_only {
             let text = format!("{:<LOCK_BYTES$}", environment.process_id());
-            file.write_at(0, text.as_bytes()).map_err(Error::io("write", &path.join(LOCK)))?;
+            file.write_at(0, text.as_bytes())
+                .map_err(|source| full_or_io(source, "write", &path.join(LOCK)))?;
         }
-        Ok(Self { path: path.to_owned(), environment, lock: Some(file), device: None })
+        let (directory, lock) = (Some(directory), Some(file.clone()));
+        let files = Self { directory, lock, ..Self::without(path, environment) };
+        files.hold(&path.join(LOCK), &file);
+        Ok(files)
     }
 
     /// For a pool without files.
     pub(super) fn none(environment: Arc<dyn Environment>) -> Self {
-        Self { path: PathBuf::new(), environment, lock: None, device: None }
+        Self::without(Path::new(""), environment)
+    }
+
+    fn without(path: &Path, environment: Arc<dyn Environment>) -> Self {
+        let path = path.to_owned();
+        Self {
+            path,
+            environment,
+            directory: None,
+            lock: None,
+            held: Mutex::default(),
+            device: None,
+        }
+    }
+
+    /// The directory of the pool.
+    ///
+    /// # Panics
+    /// On a device and in anonymous memory.
+    fn directory(&self) -> &dyn Directory {
+        self.directory.as_deref().expect("the pool is made of files")
+    }
+
+    /// Opens the file of the pool that `path` names.
+    pub(super) fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.directory().open(name_of(path), mode)
+    }
+
+    /// Removes the file of the pool that `path` names.
+    pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        lock(&self.held).retain(|(name, _)| name != name_of(path));
+        self.directory().remove(name_of(path))
+    }
+
+    /// Gives a file of the pool another name, in place of the one that had it.
+    pub(super) fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.directory().replace(name_of(from), name_of(to))
+    }
+
+    /// Whether there is anything that `path` names.
+    pub(super) fn exists(&self, path: &Path) -> Result<bool> {
+        self.directory().has(name_of(path)).map_err(Error::io("look at", path))
+    }
+
+    /// Notes that the open pool consists of `file`, too.
+    pub(super) fn hold(&self, path: &Path, file: &Arc<dyn File>) {
+        lock(&self.held).push((name_of(path).to_owned(), file.clone()));
+    }
+
+    /// Whether the directory and the files are still those that the open pool consists of; of the segments, where
+    /// `only` gives one, that one alone.
+    ///
+    /// # Errors
+    /// `Removed` when one was removed or replaced: what is written to it is lost.
+    ///
+    /// # Cost
+    /// One system call for each file, and one.
+    pub(super) fn check_in_place(&self, only: Option<u64>) -> Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let failed = Error::io("look at", &self.path);
+        if directory.is_removed().map_err(failed)? {
+            return Err(Error::Removed { path: self.path.clone() });
+        }
+        let only = only.map(|index| PathBuf::from(segment_name(index)));
+        for (name, file) in &*lock(&self.held) {
+            let is_meant = only.as_ref().is_none_or(|only| only == name || !is_segment(name));
+            let path = self.path.join(name);
+            if is_meant
+                && !directory.has_file(name, &**file).map_err(Error::io("look at", &path))?
+            {
+                return Err(Error::Removed { path });
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of the pool's address space before the first segment.
@@ -107,7 +196,9 @@ impl PoolFiles {
         if let Some(device) = &self.device {
             return device.segment(index, bytes);
         }
-        let file = self.open_sized(&self.segment_path(index), bytes, read_only)?;
+        let path = self.segment_path(index);
+        let file = self.open_sized(&path, bytes, read_only)?;
+        self.hold(&path, &file);
         Ok(Section { file, offset: 0 })
     }
 
@@ -135,7 +226,7 @@ impl PoolFiles {
 
     /// Whether any segment file is there.
     pub(super) fn has_segments(&self) -> Result<bool> {
-        let names = self.environment.list(&self.path).map_err(Error::io("list", &self.path))?;
+        let names = self.directory().list().map_err(Error::io("list", &self.path))?;
         Ok(names.iter().any(|name| {
             name.file_name()
                 .and_then(|name| name.to_str())
@@ -145,13 +236,13 @@ impl PoolFiles {
 
     /// Whether an existing file has no bytes.
     pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
-        let file = self.environment.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
+        let file = self.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
         Ok(file.length().map_err(Error::io("measure", path))? == 0)
     }
 
     /// Makes creations and removals of files durable.
     pub(super) fn sync_directory(&self) -> Result<()> {
-        self.environment.sync_directory(&self.path).map_err(Error::io("sync", &self.path))
+        self.directory().sync().map_err(Error::io("sync", &self.path))
     }
 
     /// Opens an existing file of exactly `bytes` bytes.
@@ -168,7 +259,7 @@ impl PoolFiles {
         let not_a_store = |reason| Error::NotAStore { path: self.path.clone(), reason };
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
-        let file = match self.environment.open(path, mode) {
+        let file = match self.open(path, mode) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(not_a_store(format!("its file `{name}` is missing: put it back")));
             }
@@ -183,18 +274,31 @@ impl PoolFiles {
         Ok(file)
     }
 
-    /// Makes segment `index`, `bytes` long, with storage for its header at `header`.
+    /// Makes segment `index` of pool `pool_id`, `bytes` long, with storage for its header at `header`. What an
+    /// interrupted growth of this pool left in its place is replaced.
     ///
     /// # Errors
-    /// As [`create_sized`](Self::create_sized).
-    pub(super) fn create_segment(&self, index: u64, bytes: u64, header: u64) -> Result<Section> {
+    /// `InTheWay` when something else has its name; as [`create_sized`](Self::create_sized).
+    pub(super) fn create_segment(
+        &self,
+        pool_id: u64,
+        index: u64,
+        bytes: u64,
+        header: u64,
+    ) -> Result<Section> {
         if let Some(device) = &self.device {
             return device.segment(index, bytes);
         }
         let file = if self.lock.is_none() {
             Arc::new(AnonymousFile::new(bytes))
         } else {
-            self.create_sized(&self.segment_path(index), header, bytes - header)?
+            let path = self.segment_path(index);
+            if self.exists(&path)? {
+                self.remove_orphan(&path, |file| orphan::is_ours(file, pool_id, index, bytes))?;
+            }
+            let file = self.create_sized(&path, header, bytes - header)?;
+            self.hold(&path, &file);
+            file
         };
         Ok(Section { file, offset: 0 })
     }
@@ -205,31 +309,52 @@ impl PoolFiles {
     /// As the system says.
     pub(super) fn remove_segment(&self, index: u64) -> Result<()> {
         let path = self.segment_path(index);
-        self.environment.remove(&path).map_err(Error::io("remove", &path))
+        self.remove(&path).map_err(Error::io("remove", &path))
     }
 
-    /// Creates a file with storage for `length` bytes at `offset`, which is where it ends; an orphan
-    /// of an interrupted creation is replaced.
+    /// Removes what `path` names, if it is a file of which `is_ours` says that an interrupted step of this pool
+    /// left it and that nobody needs it.
     ///
     /// # Errors
-    /// `PoolFull` when there is no room; nothing is left behind.
+    /// `InTheWay` when it is something else.
+    pub(super) fn remove_orphan(
+        &self,
+        path: &Path,
+        is_ours: impl FnOnce(&dyn File) -> io::Result<bool>,
+    ) -> Result<()> {
+        let is_orphan = match self.open(path, OpenMode::Read) {
+            Ok(file) => is_ours(&*file).map_err(Error::io("read", path))?,
+            // A directory, a link, a pipe.
+            Err(error) => {
+                log::warn!("{} cannot be opened: {error}", path.display());
+                false
+            }
+        };
+        if !is_orphan {
+            return Err(Error::InTheWay { path: path.to_owned() });
+        }
+        self.remove(path).map_err(Error::io("remove", path))
+    }
+
+    /// Creates a file with storage for `length` bytes at `offset`, which is where it ends.
+    ///
+    /// # Errors
+    /// `InTheWay` when something has its name; `PoolFull` when there is no room; nothing is left behind.
     pub(super) fn create_sized(
         &self,
         path: &Path,
         offset: u64,
         length: u64,
     ) -> Result<Arc<dyn File>> {
-        let file = match self.environment.open(path, OpenMode::CreateNew) {
+        let file = match self.open(path, OpenMode::CreateNew) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.environment.remove(path).map_err(Error::io("remove", path))?;
-                self.environment.open(path, OpenMode::CreateNew)
+                return Err(Error::InTheWay { path: path.to_owned() });
             }
-            other => other,
-        }
-        .map_err(|source| full_or_io(source, "create", path))?;
+            other => other.map_err(|source| full_or_io(source, "create", path))?,
+        };
         if let Err(source) = file.allocate(offset, length) {
             let error = full_or_io(source, "allocate space in", path);
-            if let Err(error) = self.environment.remove(path) {
+            if let Err(error) = self.remove(path) {
                 log::warn!("cannot remove {}: {error}", path.display());
             }
             return Err(error);
@@ -267,53 +392,61 @@ pub(super) fn sync_entry_of(environment: &dyn Environment, directory: &Path) -> 
     }
 }
 
-/// Opens and locks the lock of the directory `path`: exclusively, where `mode` is for writing. Makes it when
+/// The name of a file in the pool's directory.
+fn name_of(path: &Path) -> &Path {
+    path.file_name().map_or(path, Path::new)
+}
+
+/// Opens and locks the lock of `directory`, which was found at `path`: exclusively, where `mode` is for writing. Makes it when
 /// it is missing, `create` is true and `mode` is for writing.
 ///
 /// # Errors
 /// `NotFound` when it is missing, `Locked`, or what the system says.
 pub(super) fn lock_in(
-    environment: &dyn Environment,
+    directory: &dyn Directory,
     path: &Path,
     mode: OpenMode,
     create: bool,
 ) -> Result<Arc<dyn File>> {
     let name = path.join(LOCK);
     loop {
-        let file = open_lock(environment, path, mode, create)?;
+        let file = open_lock(directory, path, mode, create)?;
         if !file.try_lock(mode != OpenMode::Read).map_err(Error::io("lock", &name))? {
             return Err(Error::Locked { holder: holder(&*file) });
         }
-        // Else its last holder destroyed the store, and this file locks nothing any more.
-        if environment.is_directory(&name).map_err(Error::io("look at", &name))?.is_some() {
+        if directory.has_file(Path::new(LOCK), &*file).map_err(Error::io("look at", &name))? {
             return Ok(file);
+        }
+        // Its last holder destroyed the store, and this file locks nothing any more.
+        if directory.is_removed().map_err(Error::io("look at", path))? {
+            return Err(Error::NotFound { path: path.to_owned() });
         }
     }
 }
 
 fn open_lock(
-    environment: &dyn Environment,
+    directory: &dyn Directory,
     path: &Path,
     mode: OpenMode,
     create: bool,
 ) -> Result<Arc<dyn File>> {
-    let name = path.join(LOCK);
-    let opened = match environment.open(&name, mode) {
+    let name = Path::new(LOCK);
+    let opened = match directory.open(name, mode) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if mode == OpenMode::Read || !create {
                 return Err(Error::NotFound { path: path.to_owned() });
             }
-            match environment.open(&name, OpenMode::CreateNew) {
+            match directory.open(name, OpenMode::CreateNew) {
                 // Another process was faster: take its file.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    environment.open(&name, mode)
+                    directory.open(name, mode)
                 }
                 other => other,
             }
         }
         other => other,
     };
-    opened.map_err(Error::io("open", &name))
+    opened.map_err(Error::io("open", &path.join(LOCK)))
 }
 
 /// The last writer, as the content of a lock says.
@@ -331,12 +464,28 @@ fn holder(file: &dyn File) -> String {
     }
 }
 
-/// `PoolFull` for a lack of space, else what the system said.
+/// `PoolFull` for a lack of space, also where a limit of the process is what is in the way; else what the system
+/// said.
 pub(super) fn full_or_io(source: io::Error, action: &'static str, path: &Path) -> Error {
+    let path_shown = path.display();
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::PoolFull { reason: format!("no space left for `{}`", path.display()) }
+            Error::PoolFull { reason: format!("no space left for `{path_shown}`") }
         }
+        io::ErrorKind::FileTooLarge => Error::PoolFull {
+            reason: format!("cannot {action} `{path_shown}`: {source}; raise that limit"),
+        },
+        io::ErrorKind::OutOfMemory => Error::PoolFull {
+            reason: format!(
+                "cannot {action} `{path_shown}`: {source}; raise the limit of address space (RLIMIT_AS, \
+                 `ulimit -v`) and open the store again, or give the machine more memory"
+            ),
+        },
         _ => Error::Io { action, path: path.to_owned(), source },
     }
+}
+
+/// What is wrong when a file cannot be mapped.
+pub(super) fn cannot_map(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| full_or_io(source, "map", path)
 }

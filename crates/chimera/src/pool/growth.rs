@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Medium, Pmem};
 
-use super::files::full_or_io;
+use super::files::{cannot_map, full_or_io};
 use super::segment::{self, Section};
 use super::{Pool, block_sites, sites, store_used};
 use crate::sync::atomic::Ordering;
@@ -174,7 +174,8 @@ impl<P: Pmem> Pool<P> {
     /// no access faults later. Does nothing when more than `blocks` are ready already.
     ///
     /// # Errors
-    /// `PoolFull` when the file system, the device or the configured capacity is exhausted.
+    /// `PoolFull` when the file system, the device or the configured capacity is exhausted; `Removed` when files
+    /// of the pool are gone; `InTheWay` when something else has the name of the next segment.
     pub(crate) fn grow_beyond(&self, blocks: u64) -> Result<()> {
         let mut growth = lock_relaxing(&self.growth, &*self.environment);
         let ready = self.ready.load(Ordering::Acquire);
@@ -187,7 +188,10 @@ impl<P: Pmem> Pool<P> {
             let reason = format!("its {ready} blocks are all that its capacity allows");
             return Err(Error::PoolFull { reason });
         }
-        if segment == growth.segments.len() as u64 {
+        // Whoever grows into files that are gone loses what it stores there.
+        let is_new = segment == growth.segments.len() as u64;
+        self.files.check_in_place(Some(segment).filter(|_| !is_new))?;
+        if is_new {
             self.add_segment(&mut growth, segment)?;
         }
         let blocks = growth
@@ -331,12 +335,13 @@ impl<P: Pmem> Pool<P> {
     fn add_segment(&self, growth: &mut Growth, index: u64) -> Result<()> {
         let header = self.map.header_in_segment();
         let length = self.map.segment_bytes;
-        let section = self.files.create_segment(index, length, header)?;
+        let pool_id = self.superblock().pool_id;
+        let section = self.files.create_segment(pool_id, index, length, header)?;
         let at = self.map.base + index * length;
         self.pmem
             .map(at, &section.file, section.offset, length)
-            .map_err(Error::io("map", &self.files.segment_path(index)))?;
-        let words = segment::encode(self.superblock().pool_id, index);
+            .map_err(cannot_map(&self.files.segment_path(index)))?;
+        let words = segment::encode(pool_id, index);
         for (number, word) in words.iter().enumerate() {
             self.pmem.store_u64(at + header + 8 * number as u64, *word, sites::SEGMENT_HEADER);
         }

@@ -53,7 +53,7 @@ impl JournalFile {
         }
         let path = files.journal_path();
         let mode = if options.read_only { OpenMode::Read } else { OpenMode::ReadWrite };
-        let file = match files.environment.open(&path, mode) {
+        let file = match files.open(&path, mode) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing),
             other => other.map_err(Error::io("open", &path))?,
         };
@@ -140,12 +140,13 @@ impl JournalFile {
             }
             (old, _) => {
                 if old.is_some() {
-                    files.environment.remove(&path).map_err(Error::io("remove", &path))?;
+                    files.remove(&path).map_err(Error::io("remove", &path))?;
                 }
                 let bytes = asked.unwrap_or(PoolOptions::JOURNAL_BYTES_DEFAULT);
                 make_journal(files, pool_id, bytes)?
             }
         };
+        files.hold(&path, &file);
         let policy = policy(options.effective_durability(Medium::File)?, Medium::File);
         let policy = policy.unwrap_or(SyncPolicy::Immediate);
         let journal = Journal::open(file, policy, files.environment.clone())
@@ -187,12 +188,12 @@ fn policy(durability: Durability, medium: Medium) -> Option<SyncPolicy> {
 /// Makes a journal, durably.
 fn make_journal(files: &PoolFiles, pool_id: u64, bytes: u64) -> Result<Arc<dyn File>> {
     let path = files.journal_path();
-    let made = files.environment.open(&path, OpenMode::CreateNew);
+    let made = files.open(&path, OpenMode::CreateNew);
     let file = made.map_err(|source| full_or_io(source, "create", &path))?;
     let id = files.environment.random_u64();
     if let Err(source) = Journal::format(&*file, pool_id, id, bytes) {
         let error = full_or_io(source, "allocate space in", &path);
-        if let Err(error) = files.environment.remove(&path) {
+        if let Err(error) = files.remove(&path) {
             log::warn!("cannot remove {}: {error}", path.display());
         }
         return Err(error);
@@ -303,7 +304,7 @@ impl<P: Pmem> Pool<P> {
         if self.is_journaled || self.files.is_without_files() || self.files.device.is_some() {
             return Ok(());
         }
-        match self.environment.remove(&path) {
+        match self.files.remove(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(Error::io("remove", &path)(error)),
             Ok(()) => self.files.sync_directory(),

@@ -33,6 +33,7 @@ mod journal;
 mod location;
 mod open;
 mod options;
+mod orphan;
 #[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
 pub(crate) mod runs;
 mod segment;
@@ -41,10 +42,11 @@ pub(crate) mod small;
 mod storage;
 mod superblock;
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use chimera_pmem::environment::Task;
+use chimera_pmem::environment::{OpenMode, Task};
 use chimera_pmem::{Environment, Extent, Pmem, Site};
 
 #[allow(unused_imports, reason = "only engines with runs have kinds of blocks")]
@@ -153,9 +155,52 @@ impl<P: Pmem> Pool<P> {
         lock_relaxing(&self.superblock, &*self.environment)
     }
 
-    /// The directory of the pool's files; none on a device and in anonymous memory.
+    /// The path at which the directory of the pool's files was found, for messages; none on a device and in
+    /// anonymous memory.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.files.is_in_directory().then_some(&*self.files.path)
+    }
+
+    /// Puts a file with this content, made under the name `new`, in place of the one that `name` names. The pool is
+    /// one of files.
+    ///
+    /// # Errors
+    /// As the system says.
+    ///
+    /// # Durability
+    /// None.
+    pub(crate) fn replace_file(&self, new: &str, name: &str, content: &[u8]) -> io::Result<()> {
+        let (new, name) = (Path::new(new), Path::new(name));
+        let file = match self.files.open(new, OpenMode::CreateNew) {
+            // Left by a process that was killed here.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.files.remove(new)?;
+                self.files.open(new, OpenMode::CreateNew)?
+            }
+            other => other?,
+        };
+        file.write_at(0, content)?;
+        drop(file);
+        self.files.replace(new, name)
+    }
+
+    /// Removes a file beside those of the pool, which is one of files.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
+        self.files.remove(Path::new(name))
+    }
+
+    /// Whether the files that the pool consists of are all where others can find them.
+    ///
+    /// # Errors
+    /// `Removed` when one was removed or replaced since the pool was opened.
+    ///
+    /// # Cost
+    /// One system call for each file, and one.
+    pub(crate) fn check_in_place(&self) -> Result<()> {
+        if self.read_only { Ok(()) } else { self.files.check_in_place(None) }
     }
 
     /// Whether nobody can open it again.
@@ -264,7 +309,7 @@ impl<P: Pmem> Pool<P> {
     /// marked as such.
     ///
     /// # Errors
-    /// When the medium fails; the pool then stays marked as open.
+    /// When the medium fails, or files were removed or replaced; the pool then stays marked as open.
     #[cfg_attr(not(test), allow(dead_code, reason = "for engines with nothing to say"))]
     pub(crate) fn close(&self) -> Result<()> {
         self.close_with([0; CLOSED_WORDS], Totals::default())
@@ -281,6 +326,7 @@ impl<P: Pmem> Pool<P> {
             return Ok(());
         }
         self.stop_background();
+        self.check_in_place()?;
         if self.is_incomplete.load(Ordering::Acquire) {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use chimera_pmem::{Environment, Medium, Pmem};
 
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
 use super::device::Device;
-use super::files::PoolFiles;
+use super::files::{PoolFiles, cannot_map};
 use super::growth::{Growth, HandOut};
 use super::journal::JournalFile;
 use super::segment::{self, Section};
@@ -275,26 +275,29 @@ fn map_superblock<P: Pmem>(
         return map_superblock_of_device(pmem, files, device, options, new);
     }
     let path = files.superblock_path();
-    let map =
-        |file: &Arc<dyn File>| pmem.map(0, file, 0, FILE_BYTES).map_err(Error::io("map", &path));
+    let map = |file: &Arc<dyn File>| pmem.map(0, file, 0, FILE_BYTES).map_err(cannot_map(&path));
     if options.anonymous_bytes.is_some() {
         let file: Arc<dyn File> = Arc::new(AnonymousFile::new(FILE_BYTES));
         map(&file)?;
         return Ok((new()?, true));
     }
-    let exists = files.environment.is_directory(&path).map_err(Error::io("look at", &path))?;
+    let exists = files.exists(&path)?;
     let has_segments = files.has_segments()?;
-    if exists.is_none() && has_segments {
+    if !exists && has_segments {
         let reason = "its file `superblock` is missing: put it back".to_owned();
         return Err(Error::NotAStore { path: files.path.clone(), reason });
     }
     // A file without a byte: creation was interrupted before it had its size.
-    if exists.is_none() || !has_segments && files.is_empty(&path)? {
+    if !exists || !has_segments && files.is_empty(&path)? {
         if !options.create || options.read_only {
             return Err(Error::NotFound { path: files.path.clone() });
         }
         let superblock = new()?;
+        if exists {
+            files.remove_orphan(&path, |file| Ok(file.length()? == 0))?;
+        }
         let file = files.create_sized(&path, 0, FILE_BYTES)?;
+        files.hold(&path, &file);
         files.sync_parents()?;
         if JournalFile::is_wanted(&*file, options)? {
             journal.take_into_use(pmem, files, options, superblock.pool_id)?;
@@ -303,6 +306,7 @@ fn map_superblock<P: Pmem>(
         return Ok((superblock, true));
     }
     let file = files.open_sized(&path, FILE_BYTES, options.read_only)?;
+    files.hold(&path, &file);
     let ensure = || {
         let mapped = Mapped { file: &file, path: &path, at: 0 };
         storage::ensure(pmem, &mapped, 0..FILE_BYTES)
@@ -402,7 +406,7 @@ fn map_segments<P: Pmem>(
         let section = files.open_segment(index, map.segment_bytes, options.read_only)?;
         let at = map.base + index * map.segment_bytes;
         pmem.map(at, &section.file, section.offset, map.segment_bytes)
-            .map_err(Error::io("map", &files.segment_path(index)))?;
+            .map_err(cannot_map(&files.segment_path(index)))?;
         if files.device.is_none() {
             let path = files.segment_path(index);
             let mapped = Mapped { file: &section.file, path: &path, at };

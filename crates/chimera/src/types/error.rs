@@ -160,10 +160,32 @@ pub enum Error {
         value_bytes: usize,
     },
     /// No room for another block. Nothing was changed.
-    #[error("the pool is full: {reason}; delete records, or give it more room")]
+    #[error("the pool is full: {}", with_remedy(reason))]
     PoolFull {
-        /// What ran out.
+        /// What ran out. What to do about it follows after a semicolon, where that is something else than to delete
+        /// records or to give the pool more room.
         reason: String,
+    },
+    /// A file of the store, or its directory, was removed or replaced while the store was open. Nobody will find what
+    /// is written to it from now on.
+    #[error(
+        "`{}` was removed or replaced while the store was open, so what is written now is lost when it is closed: \
+         make a backup or an export of it at once, then close it",
+        path.display()
+    )]
+    Removed {
+        /// Where it was when the store was opened.
+        path: PathBuf,
+    },
+    /// Something that is not the store's has the name of a file that the store has to make. Nothing was changed.
+    #[error(
+        "`{}` is in the way: the store has to make a file of this name, and what is there is not its own; move it \
+         elsewhere",
+        path.display()
+    )]
+    InTheWay {
+        /// What is in the way.
+        path: PathBuf,
     },
     /// Something on media is not what it must be.
     #[error(
@@ -283,7 +305,7 @@ pub enum Error {
 pub enum ErrorKind {
     /// There is no store.
     NotFound,
-    /// Something is in the place of a new store.
+    /// Something is in the place of a new store, or of a new file of one.
     AlreadyExists,
     /// Somebody else holds the store, or a part of this program does.
     InUse,
@@ -318,7 +340,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
-            Self::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Self::AlreadyExists { .. } | Self::InTheWay { .. } => ErrorKind::AlreadyExists,
             Self::Locked { .. } | Self::StillInUse { .. } => ErrorKind::InUse,
             Self::NotYetOrdered { .. } => ErrorKind::NotReady,
             Self::InvalidOptions(_)
@@ -334,6 +356,7 @@ impl Error {
             }
             Self::PoolFull { .. } | Self::OrderIncomplete => ErrorKind::Full,
             Self::Corrupted { .. }
+            | Self::Removed { .. }
             | Self::PowerLost { .. }
             | Self::Incomplete { .. }
             | Self::StreamTruncated { .. }
@@ -355,7 +378,22 @@ impl Error {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
+    /// There is no memory for `what` of a store.
+    pub(crate) fn no_memory(what: &str) -> Self {
+        let reason = format!(
+            "there is no memory, or no address space, for {what}; give the process more of it (RLIMIT_AS, \
+             `ulimit -v`; the limit of its cgroup; the machine's memory)"
+        );
+        Self::PoolFull { reason }
+    }
+
     pub(crate) fn corrupted(what: impl Into<String>, at: u64) -> Self {
         Self::Corrupted { what: what.into(), at }
     }
+}
+
+/// Why a pool is full, and what to do about it.
+fn with_remedy(reason: &str) -> String {
+    let remedy = if reason.contains("; ") { "" } else { "; delete records, or give it more room" };
+    format!("{reason}{remedy}")
 }

@@ -14,6 +14,7 @@ mod records;
 
 mod arguments;
 mod changes;
+mod clocks;
 mod concurrency;
 mod damage;
 mod fixed_size;
@@ -23,6 +24,7 @@ mod listing;
 mod model;
 mod opening;
 mod ordered;
+mod outside;
 mod read_only;
 mod rebuild;
 mod reclamation;
@@ -38,6 +40,8 @@ use harness::Theme;
 /// Every theme. One without tests is a promise that no engine makes yet.
 const THEMES: &[Theme] = &[
     Theme { name: "opening", tests: opening::TESTS },
+    Theme { name: "outside", tests: outside::TESTS },
+    Theme { name: "clocks", tests: clocks::TESTS },
     Theme { name: "model", tests: model::TESTS },
     Theme { name: "arguments", tests: arguments::TESTS },
     Theme { name: "reopening", tests: reopening::TESTS },

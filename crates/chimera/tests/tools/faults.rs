@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use chimera::pmem::environment::{File, OpenMode, RealEnvironment, Task, TaskBody};
+use chimera::pmem::environment::{Directory, File, OpenMode, RealEnvironment, Task, TaskBody};
 use chimera::pmem::{Environment, Hardware, Medium};
 use chimera::{Db, Options, Result};
 
@@ -47,6 +47,23 @@ const PIECE_BYTES: u64 = 512;
 impl Faults {
     fn allocated(&self) -> MutexGuard<'_, BTreeSet<(PathBuf, u64)>> {
         self.allocated.lock().expect("no operation on it panics")
+    }
+
+    /// Refuses what a read-only mount refuses.
+    fn check_opening(&self, mode: OpenMode, exists: bool) -> io::Result<()> {
+        let writes = mode == OpenMode::CreateNew || (mode == OpenMode::ReadWrite && exists);
+        if writes && self.read_only.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        Ok(())
+    }
+
+    /// Fails where syncs do.
+    fn check_sync(&self) -> io::Result<()> {
+        if self.sync_fails.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        Ok(())
     }
 
     /// Books a removal, if it is not one too many.
@@ -130,12 +147,15 @@ impl Environment for FaultyEnvironment {
         self.real.relax(attempt);
     }
 
+    fn open_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let real = self.real.open_directory(path)?;
+        let faults = Arc::clone(&self.faults);
+        Ok(Arc::new(FaultyDirectory { real, path: path.to_owned(), faults }))
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let exists = self.real.is_directory(path)?.is_some();
-        let writes = mode == OpenMode::CreateNew || (mode == OpenMode::ReadWrite && exists);
-        if writes && self.faults.read_only.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
-        }
+        self.faults.check_opening(mode, exists)?;
         let real = self.real.open(path, mode)?;
         Ok(Arc::new(FaultyFile { real, path: path.to_owned(), faults: Arc::clone(&self.faults) }))
     }
@@ -168,10 +188,57 @@ impl Environment for FaultyEnvironment {
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        if self.faults.sync_fails.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the disk is broken"));
-        }
+        self.faults.check_sync()?;
         self.real.sync_directory(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyDirectory {
+    real: Arc<dyn Directory>,
+    path: PathBuf,
+    faults: Arc<Faults>,
+}
+
+impl Directory for FaultyDirectory {
+    fn open(&self, name: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.faults.check_opening(mode, self.real.has(name)?)?;
+        let real = self.real.open(name, mode)?;
+        let faults = Arc::clone(&self.faults);
+        Ok(Arc::new(FaultyFile { real, path: self.path.join(name), faults }))
+    }
+
+    fn list(&self) -> io::Result<Vec<PathBuf>> {
+        self.real.list()
+    }
+
+    fn has(&self, name: &Path) -> io::Result<bool> {
+        self.real.has(name)
+    }
+
+    fn has_file(&self, name: &Path, file: &dyn File) -> io::Result<bool> {
+        self.real.has_file(name, file)
+    }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        self.real.is_removed()
+    }
+
+    fn remove(&self, name: &Path) -> io::Result<()> {
+        self.faults.book_removal()?;
+        self.real.remove(name)?;
+        let path = self.path.join(name);
+        self.faults.allocated().retain(|(file, _)| *file != path);
+        Ok(())
+    }
+
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.real.replace(from, to)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.faults.check_sync()?;
+        self.real.sync()
     }
 }
 
@@ -209,9 +276,7 @@ impl File for FaultyFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        if self.faults.sync_fails.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the disk is broken"));
-        }
+        self.faults.check_sync()?;
         self.real.sync()
     }
 

@@ -1,3 +1,4 @@
+mod directory;
 mod files;
 mod real;
 mod stepped;

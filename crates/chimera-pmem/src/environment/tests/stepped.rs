@@ -239,3 +239,38 @@ fn files_are_real_unless_asked_otherwise() {
     assert!(!Path::new("other").exists());
     assert_eq!(memory.list(Path::new("/")).unwrap(), [Path::new("other")]);
 }
+
+#[test]
+fn a_clock_that_is_rewound_lets_tasks_wait_no_longer() {
+    let environment = SteppedEnvironment::in_memory(1);
+    environment.advance(10_000);
+    let steps = Arc::new(AtomicU32::new(0));
+    let counted = steps.clone();
+    let body = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        TaskStep::WaitAtMost(Duration::from_nanos(100))
+    };
+    let _task = environment.spawn("waits", Box::new(body)).unwrap();
+    while environment.step_tasks() {}
+    environment.rewind(4000);
+    assert_eq!(environment.now_ns(), 6000);
+    environment.advance(99);
+    assert!(!environment.step_tasks());
+    environment.advance(1);
+    assert!(environment.step_tasks());
+    assert_eq!(steps.load(Ordering::Relaxed), 2);
+    environment.rewind(1 << 40);
+    assert_eq!(environment.now_ns(), 0);
+    environment.advance(100);
+    assert!(environment.step_tasks());
+}
+
+#[test]
+fn the_calendar_is_set_apart_from_the_clock() {
+    let environment = SteppedEnvironment::in_memory(1);
+    environment.advance(5_000_000_000);
+    environment.set_unix_seconds(3);
+    assert_eq!((environment.unix_seconds(), environment.now_ns()), (3, 5_000_000_000));
+    environment.advance(2_000_000_000);
+    assert_eq!(environment.unix_seconds(), 5);
+}

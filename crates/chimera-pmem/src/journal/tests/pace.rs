@@ -27,6 +27,38 @@ fn a_sync_starts_within_the_delay_of_the_first_operation() {
 }
 
 #[test]
+fn a_clock_that_goes_back_makes_no_sync_late() {
+    let pool = Pool::create(GROUP);
+    let journal = pool.journal();
+    journal.start().unwrap();
+    pool.environment.advance(1 << 40);
+    while pool.environment.step_tasks() {}
+    pool.put(0, 1);
+    journal.settle().unwrap();
+    while pool.environment.step_tasks() {}
+    pool.environment.rewind(1 << 39);
+    pool.environment.advance(50_000_000);
+    while pool.environment.step_tasks() {}
+    assert_eq!(journal.durable(), journal.tail_at());
+}
+
+#[test]
+fn a_writer_syncs_by_itself_also_when_the_clock_went_back() {
+    let pool = Pool::create(GROUP);
+    let journal = pool.journal();
+    pool.environment.advance(1 << 40);
+    pool.put(0, 1);
+    journal.settle().unwrap();
+    pool.environment.rewind(1 << 39);
+    pool.put(0, 2);
+    journal.settle().unwrap();
+    assert!(journal.durable() < journal.tail_at(), "a new window has begun");
+    pool.environment.advance(120_000_000);
+    journal.settle().unwrap();
+    assert_eq!(journal.durable(), journal.tail_at(), "two windows are behind");
+}
+
+#[test]
 fn a_writer_syncs_by_itself_when_nobody_does() {
     let pool = Pool::create(GROUP);
     let journal = pool.journal();

@@ -42,8 +42,7 @@ fn aids_of<P: Pmem>(
     if pool.read_only {
         return Ok(Aids::Bypass);
     }
-    let no_memory =
-        |_| Error::PoolFull { reason: "there is no memory for filters or copies".to_owned() };
+    let no_memory = |_| Error::no_memory("filters or copies");
     Aids::new(options, &parameters.shape, huge_pages).map_err(no_memory)
 }
 

@@ -146,7 +146,9 @@ impl GetProtect {
         }
         let now_ns = environment.now_ns();
         let mut watch = lock(&self.watch);
-        if self.is_on() && now_ns.saturating_sub(watch.judged_ns) > STALE_NS {
+        // After a clock that went back the time begins anew, so that the mode ends.
+        watch.judged_ns = watch.judged_ns.min(now_ns);
+        if self.is_on() && now_ns - watch.judged_ns > STALE_NS {
             self.switch(&mut watch, false, now_ns);
         }
         self.is_on()
@@ -245,9 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn without_gets_the_mode_ends_also_when_the_clock_went_back() {
+        let environment = SteppedEnvironment::in_memory(1);
+        let protect = GetProtect::new(Some(THRESHOLD_NS), 0);
+        environment.advance(7_000_000);
+        feed(&protect, &mut protect.sampler(), 1024, (1, 9000));
+        environment.rewind(7_000_000);
+        assert!(protect.protects(&environment));
+        environment.advance(STALE_NS + 1);
+        assert!(!protect.protects(&environment));
+    }
+
+    #[test]
     fn without_gets_the_mode_ends() {
         let environment = SteppedEnvironment::in_memory(1);
         let protect = GetProtect::new(Some(THRESHOLD_NS), 0);
+        environment.advance(7_000_000);
         feed(&protect, &mut protect.sampler(), 1024, (1, 9000));
         assert!(protect.protects(&environment));
         environment.advance(STALE_NS);

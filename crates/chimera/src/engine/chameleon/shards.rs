@@ -55,8 +55,7 @@ impl<P: Pmem> Shards<P> {
         let memtables = Tables::new(slots, huge_pages && !pool.read_only);
         let bypass_slots = if aids.is_bypass() { shape.bypass_slots() } else { SLOTS_UNIT };
         let bypasses = Tables::new(bypass_slots, huge_pages);
-        let out_of_memory =
-            |_| Error::PoolFull { reason: "there is no memory for MemTables".to_owned() };
+        let out_of_memory = |_| Error::no_memory("MemTables");
         let shard = |number| {
             let memtable = memtables.take().map_err(out_of_memory)?;
             assert_eq!(memtable, number, "they are handed out in order");
@@ -170,8 +169,7 @@ impl<P: Pmem> Shards<P> {
         if !self.has_bypass() {
             return Ok(0);
         }
-        let reason = "there is no memory for a bypass index".to_owned();
-        self.bypasses.take().map_err(|_| Error::PoolFull { reason })
+        self.bypasses.take().map_err(|_| Error::no_memory("a bypass index"))
     }
 
     /// Takes a bypass index back, or what was made of a last table.

@@ -176,10 +176,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
 #[cold]
 fn no_memory() -> Error {
-    Error::PoolFull { reason: "there is no memory for the tables of its blocks".to_owned() }
+    Error::no_memory("the tables of its blocks")
 }
 
 #[cold]
 fn no_index_memory(_: OutOfSpace) -> Error {
-    Error::PoolFull { reason: "there is no memory for its index".to_owned() }
+    Error::no_memory("its index")
 }

@@ -274,8 +274,7 @@ impl Runs {
         let is_room =
             self.of_block.ensure(end).and_then(|()| self.slots.ensure(u64::from(slot) + 1));
         if is_room.is_err() {
-            let reason = "there is no memory for the table of the log's runs".to_owned();
-            return Err((entry.run, Error::PoolFull { reason }));
+            return Err((entry.run, Error::no_memory("the table of the log's runs")));
         }
         self.get(slot).begin(entry.usage == Use::Sealed);
         self.next_sequence.fetch_max(entry.sequence + 1, Ordering::Relaxed);

@@ -225,5 +225,5 @@ impl<P: Pmem> PartitionedHash<P> {
 
 #[cold]
 fn no_memory(_: OutOfSpace) -> Error {
-    Error::PoolFull { reason: "there is no memory for the directory of its index".to_owned() }
+    Error::no_memory("the directory of its index")
 }
