@@ -77,6 +77,7 @@ pub use types::check::{CheckReport, Damage};
 pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
+pub use types::losses::Losses;
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::order::{OrderStats, OrderWindow};
 pub use types::position::StreamPosition;

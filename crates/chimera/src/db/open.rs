@@ -20,6 +20,9 @@ use crate::sync::atomic::AtomicU32;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 
+/// The target of messages about what salvage has left out. Whoever opens a store can ask it.
+const LOSSES_TARGET: &str = "chimera::losses";
+
 pub(super) fn on_hardware(path: &Path, options: &Options) -> Result<Db> {
     let pmem = hardware(options).map_err(Error::io("reserve address space for", path))?;
     let facts: fn(&Hardware) -> HardwareFacts = |pmem| HardwareFacts {
@@ -73,6 +76,7 @@ pub(super) fn on<P: Pmem>(
     let recovery = RecoveryStats {
         clean: opened.clean,
         duration_ns: environment.now_ns() - started_ns,
+        losses: pool.losses(),
         ..recovered
     };
     let medium = pool.pmem.medium();
@@ -80,6 +84,9 @@ pub(super) fn on<P: Pmem>(
         "{}: engine {kind}, medium {medium}, durability {durability}, {recovery:?}",
         path.display()
     );
+    if !recovery.losses.is_empty() {
+        log::warn!(target: LOSSES_TARGET, "{}: {}", path.display(), recovery.losses);
+    }
     let is_published = pool.directory().is_some() && !pool.read_only;
     let inner = Arc::new(Inner {
         kind,
