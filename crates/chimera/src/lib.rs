@@ -71,7 +71,7 @@ pub use engine::{
 #[doc(hidden)]
 pub use index::table_filter::FilterKind;
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
-pub use pool::Location;
+pub use pool::{Location, StoreOutline};
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
 pub use types::durability::Durability;

@@ -33,6 +33,7 @@ mod location;
 mod losses;
 mod open;
 mod options;
+mod outline;
 #[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
 pub(crate) mod runs;
 mod segment;
@@ -55,6 +56,7 @@ pub use location::Location;
 use losses::LossLog;
 pub(crate) use open::NewPool;
 pub(crate) use options::PoolOptions;
+pub use outline::StoreOutline;
 pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
