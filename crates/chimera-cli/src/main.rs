@@ -42,6 +42,7 @@ fn main() -> ExitCode {
     }
     let json = cli.global.json;
     let mut context = Context::new(&cli.global);
+    // A report may be complete although the command failed: `check` of a damaged store.
     let (outcome, printed) = (cli.command.run(&mut context), context.output.finish());
     let outcome = match outcome {
         // Nobody was told of what else was done.
@@ -51,8 +52,6 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // A report may be complete although the command failed: `check` of a damaged store.
-            let _ = context.output.finish();
             failure.report(json);
             ExitCode::from(failure.exit_code())
         }
