@@ -40,7 +40,7 @@ pub(crate) struct StorePath {
 pub(crate) struct StoreArguments {
     #[command(flatten)]
     pub(crate) place: StorePath,
-    /// Open in spite of damage, or after a power loss; damaged records are left out
+    /// Open in spite of damage, or after a power loss; what is damaged is left out, and exit code 4 says so
     #[arg(long)]
     pub(crate) salvage: bool,
 }

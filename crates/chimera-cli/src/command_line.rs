@@ -28,6 +28,7 @@ Exit codes:
   1  there is no such key; or `check` found damage
   2  the command line is wrong
   3  anything else: no store, store in use, damaged, full, ...
+  4  done with --salvage, but damage has kept something out: how much, and the first place, is said
 
 Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.";
 

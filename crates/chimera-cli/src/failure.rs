@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use std::path::{Path, PathBuf};
 
-use chimera::Error;
 use chimera::metrics::NotMetrics;
+use chimera::{Error, Losses};
 use chimera_bench::BenchError;
 
 /// Why a command did not succeed.
@@ -17,6 +17,12 @@ pub(crate) enum Failure {
     /// Exit code 1. What is damaged has been printed.
     #[error("the store is damaged")]
     Damaged,
+    /// Exit code 4. Everything else was done, and has been printed.
+    #[error("done, but {0}")]
+    Losses(Losses),
+    /// Exit code 4. The key may be one that is left out.
+    #[error("there is no key `{key}` in what damage has left: {losses}")]
+    NotInWhatIsLeft { key: String, losses: Losses },
     /// Exit code 2.
     #[error("{0}")]
     Usage(String),
@@ -44,6 +50,7 @@ impl Failure {
             Self::OutputClosed => 0,
             Self::KeyNotFound(_) | Self::Damaged => 1,
             Self::Usage(_) => 2,
+            Self::Losses(_) | Self::NotInWhatIsLeft { .. } => 4,
             _ => 3,
         }
     }
@@ -72,6 +79,7 @@ impl Failure {
         match self {
             Self::KeyNotFound(_) => "key_not_found",
             Self::Damaged => "damaged",
+            Self::Losses(_) | Self::NotInWhatIsLeft { .. } => "losses",
             Self::Usage(_) => "usage",
             Self::TooLong { what: "key", .. } => "key_size",
             Self::TooLong { .. } => "value_size",
@@ -92,6 +100,11 @@ impl Failure {
             return Some(
                 "the process that opens the store publishes with Options::publish_metrics, a benchmark \
                  with --publish-metrics",
+            );
+        }
+        if matches!(self, Self::Losses(_) | Self::NotInWhatIsLeft { .. }) {
+            return Some(
+                "`chimera check` says more of the damage; a copy of the store may have what is left out",
             );
         }
         let Self::Store(error) = self else { return None };

@@ -5,6 +5,7 @@
 //! - `store`: opening a store the way a command needs it, with a progress bar.
 //! - `text`: keys and values as text or hexadecimal, to and from a store's fixed sizes.
 //! - `output`, `failure`, `progress`: standard output, errors with their exit codes, bars.
+//! - `losses`: what damage has kept out of the store, and so out of what a command prints.
 //!
 //! The command knows no file format: whatever it says of a store, the library told it.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ mod command_line;
 mod commands;
 mod failure;
 mod human;
+mod losses;
 mod output;
 mod progress;
 mod store;
@@ -41,12 +43,16 @@ fn main() -> ExitCode {
     chimera_pmem::file_size_signal::ignore();
     let json = cli.global.json;
     let mut context = Context::new(&cli.global);
-    let outcome = cli.command.run(&mut context).and_then(|()| context.output.finish());
+    // A report may be complete although the command failed: `check` of a damaged store.
+    let (outcome, printed) = (cli.command.run(&mut context), context.output.finish());
+    let outcome = match outcome {
+        // Nobody was told of what else was done.
+        Ok(()) | Err(Failure::Losses(_)) if printed.is_err() => printed,
+        outcome => outcome,
+    };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // A report may be complete although the command failed: `check` of a damaged store.
-            let _ = context.output.finish();
             failure.report(json);
             ExitCode::from(failure.exit_code())
         }
@@ -72,7 +78,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
 /// the variable `RUST_LOG` says.
 fn start_logging(verbose: u8) {
     let level = match verbose {
-        0 => "warn",
+        // A command says of its own accord what salvage left out.
+        0 => "warn,chimera::losses=error",
         1 => "info",
         _ => "debug",
     };

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use chimera::{Db, Options};
+use chimera::{Db, Options, StoreOutline};
 use chimera_pmem::environment::OpenMode;
 use chimera_pmem::{Environment, RealEnvironment};
 
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 
 /// Bytes of a superblock: both copies.
-const SUPERBLOCK_BYTES: usize = 8192;
+const SUPERBLOCK_BYTES: usize = StoreOutline::BYTES;
 
 /// Opens a store, with a progress bar where that takes long.
 ///
@@ -110,9 +110,9 @@ pub(crate) fn is_device(path: &Path) -> bool {
 ///
 /// # Errors
 /// When there is no DAX device at `path`, or one that is too small.
-pub(crate) fn superblock_of_device(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn superblock_of_device(path: &Path) -> io::Result<[u8; SUPERBLOCK_BYTES]> {
     let device = RealEnvironment::new().open(path, OpenMode::Read)?;
-    let mut bytes = vec![0; SUPERBLOCK_BYTES];
+    let mut bytes = [0; SUPERBLOCK_BYTES];
     device.read_at(0, &mut bytes)?;
     Ok(bytes)
 }

@@ -71,12 +71,13 @@ pub use engine::{
 #[doc(hidden)]
 pub use index::table_filter::FilterKind;
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
-pub use pool::Location;
+pub use pool::{Location, StoreOutline};
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
 pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
 pub use types::layout::{Geometry, RecordLayout};
+pub use types::losses::Losses;
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::order::{OrderStats, OrderWindow};
 pub use types::position::StreamPosition;

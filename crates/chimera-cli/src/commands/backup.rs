@@ -9,6 +9,7 @@ use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
+use crate::losses;
 use crate::progress::Bar;
 use crate::store;
 
@@ -42,9 +43,12 @@ impl Backup {
         let report = db.backup(&self.directory, &options)?;
         drop(bar);
         if context.json {
-            return context.output.json(&report);
+            context.output.json(&report)?;
+        } else {
+            let (records, path) = (count(report.records), self.directory.display());
+            let bytes = size(report.bytes);
+            context.output.line(format!("{records} records in `{path}`, {bytes}"))?;
         }
-        let (records, path) = (count(report.records), self.directory.display());
-        context.output.line(format!("{records} records in `{path}`, {}", size(report.bytes)))
+        losses::end(report.losses)
     }
 }

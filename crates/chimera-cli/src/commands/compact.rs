@@ -1,5 +1,6 @@
 //! `chimera compact`.
 
+use chimera::Losses;
 use clap::Args;
 use serde::Serialize;
 
@@ -7,6 +8,7 @@ use crate::arguments::WriteArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
+use crate::losses;
 use crate::progress::Bar;
 use crate::store;
 
@@ -39,6 +41,7 @@ struct Report {
     moved_bytes: u64,
     blocks_freed: u64,
     blocks_given_back: u64,
+    losses: Losses,
 }
 
 impl Compact {
@@ -48,6 +51,7 @@ impl Compact {
         let bar = Bar::new("compacting", "bytes");
         let done = db.compact(self.free_percent, bar.as_ref().map(Bar::callback).as_ref())?;
         let after = db.stats();
+        let losses = db.losses();
         db.close()?;
         let report = Report {
             bytes_before,
@@ -57,11 +61,14 @@ impl Compact {
             moved_bytes: done.moved_bytes,
             blocks_freed: done.blocks_freed,
             blocks_given_back: done.blocks_given_back,
+            losses,
         };
         if context.json {
-            return context.output.json(&report);
+            context.output.json(&report)?;
+        } else {
+            context.output.line(format!("{}; {}", common_line(&report), viper_line(&report)))?;
         }
-        context.output.line(format!("{}; {}", common_line(&report), viper_line(&report)))
+        losses::end(report.losses)
     }
 }
 

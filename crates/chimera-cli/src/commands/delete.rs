@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::arguments::{RangeArguments, WriteArguments};
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::losses;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
@@ -46,15 +47,18 @@ impl Delete {
         let db = store::open_to_write(&self.write)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;
+        let losses = db.losses();
         db.close()?;
         if !was_there {
-            return Err(context.key_not_found(&key));
+            return Err(context.key_not_found(&key, losses));
         }
         if context.json {
-            let outcome = json!({ "deleted": true });
-            return context.output.json(&JsonRecord::done(context.form, &key, outcome));
+            let outcome = json!({ "deleted": true, "losses": losses });
+            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+        } else {
+            context.output.line("deleted")?;
         }
-        context.output.line("deleted")
+        losses::end(losses)
     }
 
     fn all(&self, context: &mut Context) -> Result<(), Failure> {
@@ -68,10 +72,13 @@ impl Delete {
             count += u64::from(session.delete(&record?.0)?);
         }
         drop(session);
+        let losses = db.losses();
         db.close()?;
         if context.json {
-            return context.output.json(&json!({ "deleted": count }));
+            context.output.json(&json!({ "deleted": count, "losses": losses }))?;
+        } else {
+            context.output.line(format!("{count} deleted"))?;
         }
-        context.output.line(format!("{count} deleted"))
+        losses::end(losses)
     }
 }

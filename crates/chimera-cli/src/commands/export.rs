@@ -13,6 +13,7 @@ use crate::arguments::StoreArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{count, size};
+use crate::losses;
 use crate::progress::Bar;
 use crate::store;
 
@@ -49,11 +50,17 @@ impl Export {
             // Standard output is the stream.
             let text =
                 if context.json { serde_json::json!(report).to_string() } else { line(&report) };
-            return writeln!(io::stderr(), "{text}")
-                .map_err(|source| Failure::Io { action: "write to standard error", source });
+            writeln!(io::stderr(), "{text}")
+                .map_err(|source| Failure::Io { action: "write to standard error", source })?;
+            return losses::end(report.losses);
         }
         let report = self.to_file(&self.file)?;
-        if context.json { context.output.json(&report) } else { context.output.line(line(&report)) }
+        if context.json {
+            context.output.json(&report)?;
+        } else {
+            context.output.line(line(&report))?;
+        }
+        losses::end(report.losses)
     }
 
     fn refuse_standard_output(&self) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::losses::{self, WithLosses};
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
@@ -35,15 +36,18 @@ impl Get {
         let db = store::open_to_read(&self.store)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let Some(value) = db.get(&key)? else {
-            return Err(context.key_not_found(&key));
+            return Err(context.key_not_found(&key, db.losses()));
         };
+        let losses = db.losses();
         if self.raw {
-            return context.output.bytes(&value);
+            context.output.bytes(&value)?;
+        } else if context.json {
+            let record = JsonRecord::new(context.form, &key, Some(&value));
+            context.output.json(&WithLosses::new(&record, &losses))?;
+        } else {
+            context.output.bytes(&context.form.show(&value))?;
+            context.output.bytes(b"\n")?;
         }
-        if context.json {
-            return context.output.json(&JsonRecord::new(context.form, &key, Some(&value)));
-        }
-        context.output.bytes(&context.form.show(&value))?;
-        context.output.bytes(b"\n")
+        losses::end(losses)
     }
 }

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
-use chimera::{Db, Error, ImportOptions, ImportReport, Options, StreamPosition, StreamReader};
+use chimera::{
+    Db, Error, ImportOptions, ImportReport, Losses, Options, StreamPosition, StreamReader,
+};
 use clap::{Args, ValueHint};
 use serde_json::json;
 
@@ -12,6 +14,7 @@ use crate::arguments::WriteArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{self, count};
+use crate::losses::{self, WithLosses};
 use crate::progress::Bar;
 use crate::store;
 
@@ -70,13 +73,17 @@ impl Import {
         }
         let outcome = db.import(&mut reader, &options);
         drop(bar);
+        let losses = db.losses();
         // What was stored stays, whatever came then.
         db.close()?;
         match outcome {
-            Ok(report) => self.say(context, &report, created),
+            Ok(report) => {
+                self.say(context, &report, created, &losses)?;
+                losses::end(losses)
+            }
             Err(error) => {
                 if context.json {
-                    context.output.json(&stopped(&error))?;
+                    context.output.json(&WithLosses::new(&stopped(&error), &losses))?;
                 }
                 Err(error.into())
             }
@@ -102,11 +109,13 @@ impl Import {
         context: &mut Context,
         report: &ImportReport,
         created: bool,
+        losses: &Losses,
     ) -> Result<(), Failure> {
         if context.json {
             let mut all = json!(report);
             all["complete"] = true.into();
             all["created_store"] = created.into();
+            all["losses"] = json!(losses);
             return context.output.json(&all);
         }
         if created {

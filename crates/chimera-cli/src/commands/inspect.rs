@@ -9,6 +9,7 @@ use crate::commands::Context;
 use crate::commands::stats::levels;
 use crate::failure::Failure;
 use crate::human::{Row, count, size};
+use crate::losses;
 use crate::progress::Bar;
 use crate::store;
 
@@ -39,7 +40,8 @@ impl Inspect {
         let report = db.inspect(bar.as_ref().map(Bar::callback).as_ref());
         drop(bar);
         if context.json {
-            return context.output.json(&Report { path: &self.store.place.path, report });
+            context.output.json(&Report { path: &self.store.place.path, report })?;
+            return losses::end(db.losses());
         }
         let mut rows = common_rows(&report);
         rows.extend(report.viper().map(viper_rows).unwrap_or_default());
@@ -51,7 +53,7 @@ impl Inspect {
         for line in report.viper().map(histogram).unwrap_or_default() {
             context.output.line(line)?;
         }
-        Ok(())
+        losses::end(db.losses())
     }
 }
 

@@ -39,6 +39,6 @@ impl ListKeys {
         let db = store::open_to_read(&self.listing.store)?;
         let mut listing = Listing::begin(&self.listing, context)?;
         db.for_each(|key, value| !key.starts_with(&prefix) || listing.take(key, value))?;
-        listing.end()
+        listing.end(db.losses())
     }
 }

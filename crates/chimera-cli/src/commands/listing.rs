@@ -1,10 +1,12 @@
 //! What `list-keys` and `scan` have in common: how many records, and how they are printed.
 
+use chimera::Losses;
 use clap::Args;
 
 use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::losses;
 use crate::text::JsonRecord;
 
 /// Which of the records that come are printed, and how.
@@ -74,18 +76,22 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// Ends the output.
+    /// Ends the output of a listing of a store with these losses.
     ///
     /// # Errors
-    /// When something could not be printed.
-    pub(crate) fn end(self) -> Result<(), Failure> {
+    /// When something could not be printed; `Losses` when damage has kept something out.
+    pub(crate) fn end(self, losses: Losses) -> Result<(), Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         let Self { context, count, more, .. } = self;
         if context.json {
-            return context.output.line(format!("],\"count\":{count},\"more\":{more}}}"));
+            context
+                .output
+                .bytes(format!("],\"count\":{count},\"more\":{more},\"losses\":").as_bytes())?;
+            context.output.json_part(&losses)?;
+            context.output.line("}")?;
         }
-        Ok(())
+        losses::end(losses)
     }
 }

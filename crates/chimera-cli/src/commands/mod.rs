@@ -17,6 +17,8 @@ pub(crate) mod scan;
 pub(crate) mod stats;
 pub(crate) mod update_u64;
 
+use chimera::Losses;
+
 use crate::arguments::Global;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -44,8 +46,12 @@ impl Context {
         }
     }
 
-    /// That there is no such key.
-    pub(crate) fn key_not_found(&self, key: &[u8]) -> Failure {
-        Failure::KeyNotFound(self.form.show_in_line(key))
+    /// That there is no such key, in a store with these losses.
+    pub(crate) fn key_not_found(&self, key: &[u8], losses: Losses) -> Failure {
+        let key = self.form.show_in_line(key);
+        match losses.is_empty() {
+            true => Failure::KeyNotFound(key),
+            false => Failure::NotInWhatIsLeft { key, losses },
+        }
     }
 }

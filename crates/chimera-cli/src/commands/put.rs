@@ -12,6 +12,7 @@ use crate::arguments::WriteArguments;
 use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human;
+use crate::losses;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
@@ -76,7 +77,7 @@ impl Put {
         let value = fit("value", value, sizes.value)?;
         let is_new = db.put(&key, &value)?;
         let durability = db.effective_durability();
-        let medium = db.stats().medium;
+        let (medium, losses) = (db.stats().medium, db.losses());
         db.close()?;
         if context.json {
             let outcome = json!({
@@ -84,8 +85,10 @@ impl Put {
                 "created_store": created,
                 "medium": medium,
                 "durability": durability,
+                "losses": losses,
             });
-            return context.output.json(&JsonRecord::done(context.form, &key, outcome));
+            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            return losses::end(losses);
         }
         if created {
             let path = self.write.store.place.path.display();
@@ -94,7 +97,8 @@ impl Put {
         let done = if is_new { "inserted" } else { "replaced" };
         let detail =
             if context.verbose { survives(durability, &medium.to_string()) } else { String::new() };
-        context.output.line(format!("{done}{detail}"))
+        context.output.line(format!("{done}{detail}"))?;
+        losses::end(losses)
     }
 
     fn value_bytes(&self) -> Result<Vec<u8>, Failure> {

@@ -37,13 +37,12 @@ impl Scan {
         let mut listing = Listing::begin(&self.listing, context)?;
         let mut scan = db.scan(range)?;
         drop(bar);
-        let mut next = || if self.reverse { scan.next_back() } else { scan.next() };
-        while let Some(record) = next() {
+        while let Some(record) = if self.reverse { scan.next_back() } else { scan.next() } {
             let (key, value) = record?;
             if !listing.take(&key, &value) {
                 break;
             }
         }
-        listing.end()
+        listing.end(scan.losses())
     }
 }

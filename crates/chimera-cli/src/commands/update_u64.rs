@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::arguments::WriteArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::losses;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
@@ -57,16 +58,25 @@ impl UpdateU64 {
             db.put(&key, &vec![0; value_bytes.min(VALUE_BYTES_MAX)])?;
             old = db.fetch_add_u64(&key, self.at, self.delta)?;
         }
+        let losses = db.losses();
         db.close()?;
         let Some(old) = old else {
-            return Err(context.key_not_found(&key));
+            return Err(context.key_not_found(&key, losses));
         };
         let new = old.wrapping_add(self.delta);
         if context.json {
-            let outcome = json!({ "at": self.at, "old": old, "new": new, "created": created });
-            return context.output.json(&JsonRecord::done(context.form, &key, outcome));
+            let outcome = json!({
+                "at": self.at,
+                "old": old,
+                "new": new,
+                "created": created,
+                "losses": losses,
+            });
+            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+        } else {
+            context.output.line(format!("{old} -> {new}"))?;
         }
-        context.output.line(format!("{old} -> {new}"))
+        losses::end(losses)
     }
 }
 

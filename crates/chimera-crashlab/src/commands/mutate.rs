@@ -24,6 +24,10 @@ pub(crate) struct Arguments {
     /// Directory for the smallest case that shows each mutant, for `replay`
     #[arg(long)]
     save: Option<PathBuf>,
+    /// Find out only what is not known: a mutant's kept case decides where it has one, and what is argued to make no
+    /// difference is not run. The linter is asked of the others only
+    #[arg(long)]
+    short: bool,
     /// Threads; each has a share that follows from the seed
     #[arg(long, default_value_t = 2)]
     threads: u64,
@@ -51,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         states: arguments.states,
         histories: arguments.histories,
         threads: arguments.threads.max(1),
+        is_short: arguments.short,
         only: arguments.only.as_deref(),
         keep: &keep,
         progress: &|done, all| {
@@ -84,6 +89,7 @@ fn report(arguments: &Arguments, common: &Common, outcome: &Matrixed) -> Outcome
     report
         .figure("engine", common.engine.to_string())
         .figure("seed", common.seed)
+        .figure("short", arguments.short)
         .figure("mutants", mutants)
         .figure("killed", count(&Mutant::is_killed))
         .figure("killed_by_linter", count(&|mutant| mutant.linter.is_some()))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chimera::EngineKind;
 use indicatif::ProgressBar;
 
 use super::image::{self, Mode};
@@ -20,8 +21,6 @@ const CHARACTER_DEVICE: &str = "/dev/dax1.0";
 const PATHS: [&str; 2] = ["/mnt/store", CHARACTER_DEVICE];
 /// Every so many cuts both stores begin anew, so that creation is cut, too.
 const FRESH_EVERY: u64 = 7;
-/// Longest time from power on, and longest time for anything else.
-const PATIENCE: Duration = Duration::from_secs(240);
 /// Latest random cut after writing has begun.
 const WRITING_MS_MAX: u64 = 1500;
 /// Latest start of an exact cut, in operations of its thread, and latest step in its operation.
@@ -53,6 +52,8 @@ pub(crate) enum Cut {
     Writing,
     /// At a step.
     Exact,
+    /// When each thread has acknowledged so many operations.
+    Acknowledged(u64),
     /// When everything is done and closed.
     Done,
 }
@@ -88,6 +89,7 @@ pub(crate) struct Campaign {
     pub(crate) progress: ProgressBar,
     /// Operations that each thread of each store has acknowledged.
     pub(crate) done: [[u64; THREADS]; 2],
+    engine: EngineKind,
     seed: u64,
     generation: u64,
     /// How long opening took last.
@@ -95,13 +97,19 @@ pub(crate) struct Campaign {
 }
 
 impl Campaign {
-    pub(crate) fn new(machine: Machine, seed: u64, progress: ProgressBar) -> Self {
+    pub(crate) fn new(
+        machine: Machine,
+        engine: EngineKind,
+        seed: u64,
+        progress: ProgressBar,
+    ) -> Self {
         Self {
             machine,
             chance: Chance::new(seed),
             found: Findings::default(),
             progress,
             done: Default::default(),
+            engine,
             seed,
             generation: 0,
             opening: Duration::from_millis(500),
@@ -187,6 +195,15 @@ impl Campaign {
         Ok(())
     }
 
+    /// The engine of the stores.
+    pub(crate) fn engine(&self) -> EngineKind {
+        self.engine
+    }
+
+    fn can_order(&self) -> bool {
+        self.engine.capabilities().ordered
+    }
+
     /// What both stores are to do in the next start.
     pub(crate) fn plan(&self, exact: Option<Exact>) -> Plan {
         let target = |store: usize| Target {
@@ -195,9 +212,12 @@ impl Campaign {
             first_thread: store * THREADS,
             access: Access::Write,
             durability: "auto".to_owned(),
+            // One of the two, each in turn.
+            ordered: self.can_order() && (self.found.starts + store as u64).is_multiple_of(2),
         };
         Plan {
             seed: mix(self.seed.wrapping_add(self.generation)),
+            engine: self.engine.to_string(),
             stores: (0..PATHS.len()).map(target).collect(),
             devices: vec![BLOCK_DEVICE.to_owned(), CHARACTER_DEVICE.to_owned()],
             mount: Some(Mount {
@@ -229,12 +249,17 @@ impl Campaign {
         self.found.starts += 1;
         let mut running = self.machine.start(parts, plan)?;
         let waited = self.wait_for_cut(&mut running, plan, cut)?;
-        let console = running.console();
+        let (console, last_heard) = (running.console(), running.last_heard());
         let log = running.cut()?;
         let says_wrong = log.messages.iter().any(|message| matches!(message, Message::Problem(_)));
-        if waited != Waited::Come && !says_wrong {
-            let what = if waited == Waited::Ended { "ended by itself" } else { "did not go on" };
-            self.found.problems.push(format!("the machine {what}: {console}"));
+        let what = match waited {
+            Waited::Come => None,
+            Waited::Ended => Some("ended by itself".to_owned()),
+            Waited::TimeIsUp => Some("was not waited for".to_owned()),
+            Waited::Stuck(why) => Some(format!("did not go on: {why}")),
+        };
+        if let Some(what) = what.filter(|_| !says_wrong) {
+            self.found.problems.push(format!("the machine {what}; {last_heard}: {console}"));
         }
         Ok(log)
     }
@@ -245,7 +270,7 @@ impl Campaign {
         let stores = plan.stores.len();
         let is_done = |log: &Log| log.messages.contains(&Message::Done);
         let is_verified = |log: &Log| log.verified().count() == stores || is_done(log);
-        let waited = running.wait(PATIENCE, is_opening)?;
+        let waited = running.wait(is_opening)?;
         if waited != Waited::Come {
             return Ok(waited);
         }
@@ -255,19 +280,24 @@ impl Campaign {
             thread::sleep(Duration::from_micros(moment));
             return Ok(Waited::Come);
         }
-        let waited = running.wait(PATIENCE, is_verified)?;
+        let waited = running.wait(is_verified)?;
         self.opening = start.elapsed();
         if waited != Waited::Come {
             return Ok(waited);
         }
         match cut {
-            Cut::Exact => running.wait(PATIENCE, |log| log.wants_cut),
-            Cut::Done => running.wait(PATIENCE, is_done),
+            Cut::Exact => running.wait(|log| log.wants_cut),
+            Cut::Done => running.wait(is_done),
+            Cut::Acknowledged(least) => {
+                let threads = plan.stores.iter().map(|store| store.first_thread);
+                let threads: Vec<_> = threads.flat_map(|first| first..first + THREADS).collect();
+                running.wait(|log| threads.iter().all(|thread| log.acknowledged[*thread] >= least))
+            }
             Cut::Opening | Cut::Writing => {
                 // With a look at the guest: it may say that something is wrong.
                 let moment = Duration::from_millis(self.chance.below(WRITING_MS_MAX));
-                let waited = running.wait(moment, is_done)?;
-                Ok(if waited == Waited::TooLong { Waited::Come } else { waited })
+                let waited = running.wait_at_most(moment, is_done)?;
+                Ok(if waited == Waited::TimeIsUp { Waited::Come } else { waited })
             }
         }
     }
@@ -281,6 +311,11 @@ impl Campaign {
                     let acknowledged = log.acknowledged.get(*thread).copied().unwrap_or(0);
                     let store = plan.stores.get(thread / THREADS).map_or("?", |store| &store.path);
                     self.found.exact_steps.push(format!("{store}: before {step}"));
+                    let sites = chimera::sites(self.engine);
+                    if !sites.iter().any(|site| step.ends_with(&format!(" at {}", site.name()))) {
+                        let what = format!("`{step}` is no step of the engine {}", self.engine);
+                        self.found.problems.push(what);
+                    }
                     if acknowledged != *operation {
                         self.found.problems.push(format!(
                             "thread {thread} was cut in operation {operation} and had acknowledged \

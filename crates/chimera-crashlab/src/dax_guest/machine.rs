@@ -11,11 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::archive::Archive;
+use super::patience::Patience;
 use super::plan::{Log, Message, PLAN_PATH, Plan};
 use super::setup::Tools;
 
 /// How often the host looks for news of the guest.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Looks after which it is judged whether the guest goes on.
+const LOOKS_PER_JUDGEMENT: u64 = 256;
 /// How much of the guest's console is shown when something goes wrong.
 const CONSOLE_LINES: usize = 15;
 
@@ -51,14 +54,16 @@ pub(crate) struct Machine {
 }
 
 /// Why waiting ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// What was waited for has come.
     Come,
     /// The machine has ended, or said that something is wrong.
     Ended,
-    /// It took too long.
-    TooLong,
+    /// The time that was given is over.
+    TimeIsUp,
+    /// The machine does not go on, as far as can be told by this.
+    Stuck(String),
 }
 
 impl Machine {
@@ -84,12 +89,15 @@ impl Machine {
         let errors = File::create(file("errors"))?;
         command.stdin(Stdio::null()).stdout(errors.try_clone()?).stderr(errors);
         let child = command.spawn()?;
+        let patience = Patience::new(child.id());
         let threads = plan.stores.iter().map(|store| store.first_thread).max().unwrap_or(0);
         Ok(Running {
             child,
             log: Log::new(threads + super::plan::THREADS),
             port: File::open(port)?,
             files: [file("errors"), console],
+            patience,
+            console_bytes: 0,
         })
     }
 }
@@ -149,20 +157,31 @@ pub(crate) struct Running {
     port: File,
     /// What QEMU and the guest's kernel said.
     files: [PathBuf; 2],
+    patience: Patience,
+    /// How much they said when they were last looked at.
+    console_bytes: u64,
 }
 
 impl Running {
-    /// Waits until `come` says so of what the guest has said.
+    /// Waits until `come` says so of what the guest has said: as long as the machine does something.
     ///
     /// # Errors
     /// When the guest's words cannot be read.
-    pub(crate) fn wait(
+    pub(crate) fn wait(&mut self, come: impl FnMut(&Log) -> bool) -> io::Result<Waited> {
+        self.wait_at_most(None, come)
+    }
+
+    /// As [`wait`](Self::wait), until so much time is over.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(crate) fn wait_at_most(
         &mut self,
-        at_most: Duration,
+        at_most: impl Into<Option<Duration>>,
         mut come: impl FnMut(&Log) -> bool,
     ) -> io::Result<Waited> {
-        let start = Instant::now();
-        loop {
+        let (start, at_most) = (Instant::now(), at_most.into());
+        for look in 0_u64.. {
             let has_ended = self.child.try_wait()?.is_some();
             self.read()?;
             if come(&self.log) {
@@ -172,11 +191,38 @@ impl Running {
             if has_ended || self.log.messages.iter().any(wrong) {
                 return Ok(Waited::Ended);
             }
-            if start.elapsed() > at_most {
-                return Ok(Waited::TooLong);
+            if at_most.is_some_and(|at_most| start.elapsed() > at_most) {
+                return Ok(Waited::TimeIsUp);
+            }
+            if look.is_multiple_of(LOOKS_PER_JUDGEMENT) {
+                self.look_at_console();
+                if let Some(why) = self.patience.is_over() {
+                    return Ok(Waited::Stuck(why));
+                }
             }
             thread::sleep(LOOK_EVERY);
         }
+        unreachable!("looks never end")
+    }
+
+    /// Kernel and QEMU may have said something.
+    fn look_at_console(&mut self) {
+        let bytes = self.files.iter().filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum();
+        if bytes != self.console_bytes {
+            self.console_bytes = bytes;
+            self.patience.renew();
+        }
+    }
+
+    /// What the guest was doing when it was last heard of, and how much of its work it has acknowledged.
+    pub(crate) fn last_heard(&self) -> String {
+        let doing = self.log.messages.iter().rev().find_map(|message| match message {
+            Message::Doing(what) => Some(what.as_str()),
+            _ => None,
+        });
+        let acknowledged: u64 = self.log.acknowledged.iter().sum();
+        let doing = doing.unwrap_or("starting its kernel");
+        format!("it was {doing}, and had acknowledged {acknowledged} operations")
     }
 
     /// Cuts the power now, without a warning; what the guest has said before.
@@ -208,6 +254,9 @@ impl Running {
     fn read(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
         self.port.read_to_end(&mut bytes)?;
+        if !bytes.is_empty() {
+            self.patience.renew();
+        }
         self.log.take(&bytes);
         Ok(())
     }

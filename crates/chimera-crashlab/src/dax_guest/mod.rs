@@ -13,7 +13,7 @@
 //! - `guest/`: what runs inside.
 //! - `setup`: what is needed on the host, how to get it, building the test program.
 //! - `image`, `archive`: NVDIMMs and initial file systems, byte by byte.
-//! - `machine`: one start of the machine, from power on to the cut.
+//! - `machine`: one start of the machine, from power on to the cut; `patience`: when one that says nothing is given up.
 //! - `campaign`: all cuts one after the other; `variants`: of the machine.
 //!
 //! # What this does not test
@@ -25,6 +25,7 @@ pub(crate) mod campaign;
 pub mod guest;
 pub(crate) mod image;
 pub(crate) mod machine;
+pub(crate) mod patience;
 pub(crate) mod plan;
 pub(crate) mod setup;
 pub(crate) mod variants;

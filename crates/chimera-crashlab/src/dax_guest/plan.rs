@@ -19,6 +19,8 @@ pub(crate) const CUT_ME: u8 = b'!';
 pub(crate) struct Plan {
     /// All operations follow from it.
     pub(crate) seed: u64,
+    /// The engine of the stores, by its name.
+    pub(crate) engine: String,
     pub(crate) stores: Vec<Target>,
     /// Devices that must be there before anything is done.
     pub(crate) devices: Vec<String>,
@@ -54,6 +56,8 @@ pub(crate) struct Target {
     pub(crate) access: Access,
     /// Asked for, as text.
     pub(crate) durability: String,
+    /// Whether it keeps its keys in their order.
+    pub(crate) ordered: bool,
 }
 
 /// How a store is opened.
@@ -64,6 +68,8 @@ pub(crate) enum Access {
     WriteIfPossible,
     /// For writing, which must be refused, and then for reading.
     RefusedThenRead,
+    /// For writing, whatever is damaged or lost.
+    Salvage,
 }
 
 /// A cut at an exact step of an operation.
@@ -80,6 +86,8 @@ pub(crate) struct Exact {
 /// What the guest says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Message {
+    /// What begins now, for whoever asks why nothing follows.
+    Doing(String),
     /// The stores are opened now.
     Opening,
     /// A store is open and verified.

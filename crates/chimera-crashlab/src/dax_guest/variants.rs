@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 
+use chimera::EngineKind;
 use serde_json::Value;
 
 use super::campaign::{BLOCK_DEVICE, Campaign, Cut};
@@ -17,6 +18,8 @@ const VIRTIO_BYTES: u64 = 128 << 20;
 const BLANK_BYTES: u64 = 64 << 20;
 /// Operations of each thread where power is not cut.
 const OPERATIONS: u64 = 300;
+/// Operations that each thread has acknowledged before the power of the control is cut.
+const CONTROL_OPERATIONS: u64 = 20;
 /// Starts that the variants take.
 pub(crate) const STARTS: u64 = 11;
 
@@ -121,17 +124,20 @@ impl Campaign {
         image::make(&path, BLANK_BYTES, Mode::DevDax, 1)?;
         let nvdimms = vec![Nvdimm { path, bytes: BLANK_BYTES, unarmed: false }];
         let parts = Parts { nvdimms, ..self.parts() };
-        let device = "/dev/dax0.0";
+        let (device, engine) = ("/dev/dax0.0", self.engine());
+        // The command has no engines that are only compared with others.
+        let engine = if engine.is_hidden() { EngineKind::default() } else { engine }.name();
         let call = |words: &[&str]| {
             let words = words.iter().copied().chain(["--path", device]);
             words.map(str::to_owned).collect::<Vec<_>>()
         };
         let calls = [
-            (call(&["put", "greeting", "hello"]), "created store"),
+            (call(&["put", "--engine", engine, "greeting", "hello"]), "created store"),
             (call(&["put", "greeting", "world"]), "replaced"),
             (call(&["get", "greeting"]), "world"),
             (call(&["check"]), "sound"),
             (call(&["stats"]), "devdax"),
+            (call(&["stats"]), engine),
             (call(&["doctor"]), "yes, 1 segment"),
         ];
         let plan = Plan {
@@ -164,8 +170,12 @@ impl Campaign {
         let mut plan = self.plain("/mnt/control", "dax=never");
         "process".clone_into(&mut plan.stores[0].durability);
         plan.operations = None;
-        let log = self.start(&parts, &plan, Cut::Writing)?;
+        // Without a write that was acknowledged there would be nothing to lose.
+        let log = self.start(&parts, &plan, Cut::Acknowledged(CONTROL_OPERATIONS))?;
         plan.stores[0].done = acknowledged(&log);
+        // It is refused because the machine went down, whatever has survived: that is not what is asked here.
+        plan.stores[0].access = Access::Salvage;
+        plan.operations = Some(0);
         let log = self.start_only(&parts, &plan, Cut::Done)?;
         let survived = log.verified().any(|store| store.problems.is_empty());
         self.expect(name, !survived, "a store in the page cache has survived: no power was cut");
@@ -218,6 +228,7 @@ impl Campaign {
             first_thread: 2 * THREADS,
             access: Access::Write,
             durability: "auto".to_owned(),
+            ordered: false,
         };
         Plan {
             devices: vec![BLOCK_DEVICE.to_owned()],

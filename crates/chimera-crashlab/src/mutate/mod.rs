@@ -27,6 +27,9 @@ pub(crate) struct Matrix<'a> {
     /// Histories of several sessions for those that no state has killed.
     pub(crate) histories: u64,
     pub(crate) threads: u64,
+    /// What is known already is not found out again: a kept case decides where there is one, and a mutant that is argued
+    /// to make no difference is not run.
+    pub(crate) is_short: bool,
     /// Only mutants whose name contains this.
     pub(crate) only: Option<&'a str>,
     /// Called with every mutant that a crash state killed.
@@ -129,6 +132,21 @@ impl Matrix<'_> {
     }
 
     fn mutant(&self, mutation: Mutation) -> Mutant {
+        let known = self.is_short.then(|| self.known(mutation)).flatten();
+        known.unwrap_or_else(|| self.tried(mutation))
+    }
+
+    /// A mutant of which is known what becomes of it.
+    fn known(&self, mutation: Mutation) -> Option<Mutant> {
+        let oracle = self.by_kept_case(mutation);
+        let equivalent = EngineShape::equivalent(self.engine, mutation);
+        let is_known = oracle.is_some() || equivalent.is_some();
+        let mutation = mutation.to_string();
+        is_known.then_some(Mutant { mutation, linter: None, oracle, equivalent, states: 0 })
+    }
+
+    /// A mutant that is run until somebody notices it.
+    fn tried(&self, mutation: Mutation) -> Mutant {
         let summary = self.campaign(Some(mutation));
         let mut oracle = summary.found.first().map(|found| found.violation.what.clone());
         summary.found.first().map(self.keep);

@@ -7,6 +7,7 @@ use chimera_pmem::{Hardware, Pmem};
 use super::Db;
 use crate::engine::shared::listing::Listed;
 use crate::types::error::Result;
+use crate::types::losses::Losses;
 
 /// Records that are read at a time, at most; and bytes, unless a single record has more.
 const BATCH_RECORDS: usize = 128;
@@ -65,6 +66,20 @@ impl<P: Pmem, T> Batches<'_, P, T> {
     }
 }
 
+impl<P: Pmem> Iter<'_, P> {
+    /// What damage has kept out so far: see [`Db::losses`].
+    pub fn losses(&self) -> Losses {
+        self.pages.db.losses()
+    }
+}
+
+impl<P: Pmem> Keys<'_, P> {
+    /// What damage has kept out so far: see [`Db::losses`].
+    pub fn losses(&self) -> Losses {
+        self.pages.db.losses()
+    }
+}
+
 impl<P: Pmem> Iterator for Iter<'_, P> {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
@@ -104,7 +119,8 @@ impl<P: Pmem> Db<P> {
     /// ```
     ///
     /// # Errors
-    /// Items are [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums.
+    /// Items are [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums. A store that was
+    /// opened with salvage leaves it out, and [`Iter::losses`] says so.
     ///
     /// # Cost
     /// Memory for 128 records or 256 KiB of them, whichever is less, and a record. Stopping early is free.

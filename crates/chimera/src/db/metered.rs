@@ -10,6 +10,7 @@ use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
 use crate::types::error::Result;
+use crate::types::losses::Losses;
 use crate::types::operations::{Count, OperationStats, Timed};
 use crate::types::swap::Swap;
 
@@ -29,6 +30,11 @@ impl<P: Pmem> Metered<P> {
 
     pub(super) fn number(&self) -> u32 {
         self.session.client().number
+    }
+
+    /// What damage has kept out of the store.
+    pub(super) fn losses(&self) -> Losses {
+        each_session!(&self.session, engine, _client => engine.core().pool.losses())
     }
 
     pub(super) fn stats(&self) -> OperationStats {

@@ -153,6 +153,7 @@ fn write_sizes(text: &mut Exposition, stats: &Stats) {
     let gauges = [
         ("chimera_records", "Live records.", stats.records),
         ("chimera_damaged_records", "Records left out as damaged at open.", stats.records_damaged),
+        ("chimera_losses", "Places left out because of damage.", stats.losses.count),
         ("chimera_segments", "Segments mapped.", stats.segments),
         ("chimera_segment_bytes", "Size of a segment.", stats.segment_bytes),
         ("chimera_pmem_bytes", "Persistent memory of blocks in use.", stats.pmem_bytes),

@@ -34,6 +34,7 @@ use crate::sync::{Mutex, lock, lock_relaxing};
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
+use crate::types::losses::Losses;
 use crate::types::operations::SessionStats;
 use crate::types::progress::Progress;
 use crate::types::scrub::ScrubStats;
@@ -207,6 +208,19 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.records()
     }
 
+    /// What damage has kept out of the store, as far as it is known: what opening it with
+    /// [`Options::salvage`] left out, and what listings, scans, gets, exports, backups and checks have come across since.
+    /// Each place counts once, however often. Nothing without salvage: then damage is an error.
+    ///
+    /// A store from which something is left out says so of everything that is read from it. A key that a get does not
+    /// find may be one that is left out, and a listing lacks it.
+    ///
+    /// # Cost
+    /// None worth mentioning.
+    pub fn losses(&self) -> Losses {
+        self.pool().losses()
+    }
+
     /// Whether there is no live record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -240,7 +254,8 @@ impl<P: Pmem> Db<P> {
     /// is there from beginning to end comes exactly once, with a value that it has meanwhile.
     ///
     /// # Errors
-    /// [`Error::Corrupted`] when a record does not match its checksums.
+    /// [`Error::Corrupted`] when a record does not match its checksums. A store that was opened with salvage leaves it
+    /// out, and [`losses`](Self::losses) says so.
     pub fn for_each(&self, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         self.list(0, |listed| take(listed.key, listed.value))
     }

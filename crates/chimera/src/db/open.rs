@@ -21,6 +21,9 @@ use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 use crate::types::totals::Totals;
 
+/// The target of messages about what salvage has left out. Whoever opens a store can ask it.
+const LOSSES_TARGET: &str = "chimera::losses";
+
 pub(super) fn on_hardware(path: &Path, options: &Options) -> Result<Db> {
     let pmem = hardware(options).map_err(Error::io("reserve address space for", path))?;
     let facts: fn(&Hardware) -> HardwareFacts = |pmem| HardwareFacts {
@@ -76,6 +79,7 @@ pub(super) fn on<P: Pmem>(
         clean: opened.clean,
         differs_from_closing,
         duration_ns: environment.now_ns().saturating_sub(started_ns),
+        losses: pool.losses(),
         ..recovered
     };
     let medium = pool.pmem.medium();
@@ -83,6 +87,9 @@ pub(super) fn on<P: Pmem>(
         "{}: engine {kind}, medium {medium}, durability {durability}, {recovery:?}",
         path.display()
     );
+    if !recovery.losses.is_empty() {
+        log::warn!(target: LOSSES_TARGET, "{}: {}", path.display(), recovery.losses);
+    }
     let is_published = pool.directory().is_some() && !pool.read_only;
     let inner = Arc::new(Inner {
         kind,
@@ -129,6 +136,7 @@ fn compare_with_closing<P: Pmem>(
     let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
     if options.pool.salvage {
         log::error!("{}: {difference}", path.display());
+        engine.core().pool.note_lost(&difference, TOTALS_AT);
         return Ok(true);
     }
     // Else the next open would find a store that was not closed, and compare nothing.

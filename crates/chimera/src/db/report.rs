@@ -35,6 +35,7 @@ impl<P: Pmem> Inner<P> {
             huge_pages: facts.is_some_and(|facts| facts.huge_pages),
             records,
             records_damaged: self.recovery.records_damaged,
+            losses: pool.losses(),
             segments: superblock.segments,
             segment_bytes: superblock.geometry.segment_bytes,
             block_bytes: pool.map.block_bytes,

@@ -11,6 +11,7 @@ use super::metered::Metered;
 use super::{Db, Session};
 use crate::ordered::{Cursor, Direction};
 use crate::types::error::{Error, Result};
+use crate::types::losses::Losses;
 
 /// Records that are read at first, and at a time; and bytes, unless a single record has more.
 const FIRST_RECORDS: usize = 16;
@@ -172,6 +173,16 @@ impl<'a, P: Pmem> Scan<'a, P> {
     }
 }
 
+impl<P: Pmem> Scan<'_, P> {
+    /// What damage has kept out so far, of this range and of others: see [`Db::losses`].
+    pub fn losses(&self) -> Losses {
+        match &self.source {
+            Source::Db(db) => db.losses(),
+            Source::Session(client) => client.losses(),
+        }
+    }
+}
+
 impl<P: Pmem> Iterator for Scan<'_, P> {
     type Item = Result<Record>;
 
@@ -241,7 +252,8 @@ impl<P: Pmem> Db<P> {
     /// scans are not to [wait](crate::OrderOptions::wait); [`OrderIncomplete`](crate::Error::OrderIncomplete) when there
     /// was no memory for all keys; [`Corrupted`](crate::Error::Corrupted) when one could not be read;
     /// [`OrderFailed`](crate::Error::OrderFailed) when a thread that made the order has panicked. Items are
-    /// [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums.
+    /// [`Corrupted`](crate::Error::Corrupted) when a record does not match its checksums; a store that was opened with
+    /// salvage leaves it out, and [`Scan::losses`] says so.
     ///
     /// # Cost
     /// Soon after the store was opened, what is left of making the order. Then the changes of the key set that wait for

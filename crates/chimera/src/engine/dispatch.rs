@@ -88,6 +88,7 @@ impl<P: Pmem> AnyEngine<P> {
             blocks_used,
             blocks_ready: ready.saturating_sub(blocks_used),
             records: self.records(),
+            losses: pool.losses(),
             details: each_engine!(self, engine => Engine::inspect(&**engine, progress)),
         };
         if let Some(progress) = progress {

@@ -13,7 +13,8 @@
 //! 2. A write that returns `Ok` is durable as far as [`Engine::durability`] says.
 //! 3. Under the key's lock it tells [`Core::changes`] of a change of the index, once: before a new key can be
 //!    found, and otherwise after the change.
-//! 4. What it reads from media is checked before it is used; damage is an error with a position.
+//! 4. What it reads from media is checked before it is used; damage is an error with a position. Where a store salvages, what
+//!    is left out instead is noted: [`Pool::note_loss`](crate::pool::Pool::note_loss).
 
 mod capabilities;
 #[cfg(not(loom))]

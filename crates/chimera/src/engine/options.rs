@@ -218,8 +218,8 @@ impl Options {
     }
 
     /// Open in spite of damage. Default false. Damaged records stay on media, are not served, and are
-    /// counted in [`Stats::records_damaged`](crate::Stats::records_damaged); keys they held read as
-    /// absent. Where the word that says which records are live is damaged, sound records are taken as
+    /// counted in [`Db::losses`](crate::Db::losses), with the first of them; keys they held read as absent.
+    /// Reports of exports, of backups and of the store say so, too. Where the word that says which records are live is damaged, sound records are taken as
     /// live: one that was deleted may come back. Also opens a `Process` store after a power loss.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.pool.salvage = salvage;

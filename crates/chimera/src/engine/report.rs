@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{EngineInspect, EngineKind, EngineStats};
 use crate::types::durability::Durability;
+use crate::types::losses::Losses;
 use crate::types::operations::OperationStats;
 use crate::types::order::OrderStats;
 use crate::types::scrub::ScrubStats;
@@ -32,6 +33,8 @@ pub struct Stats {
     pub records: u64,
     /// Records that failed their checksum at open and are not served (salvage only).
     pub records_damaged: u64,
+    /// What damage has kept out so far (salvage only): see [`Db::losses`](crate::Db::losses).
+    pub losses: Losses,
     /// Segments mapped.
     pub segments: u64,
     /// Size of a segment.
@@ -98,6 +101,8 @@ pub struct InspectReport {
     pub blocks_ready: u64,
     /// Live records.
     pub records: u64,
+    /// What damage has kept out (salvage only): see [`Db::losses`](crate::Db::losses).
+    pub losses: Losses,
     /// What its engine says.
     pub details: EngineInspect,
 }

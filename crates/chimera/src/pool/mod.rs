@@ -31,9 +31,11 @@ mod files;
 mod growth;
 mod journal;
 mod location;
+mod losses;
 mod open;
 mod options;
 mod orphan;
+mod outline;
 #[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
 pub(crate) mod runs;
 mod segment;
@@ -54,14 +56,17 @@ pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
 pub use location::Location;
+use losses::LossLog;
 pub(crate) use open::NewPool;
 pub(crate) use options::PoolOptions;
+pub use outline::StoreOutline;
 pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
+use crate::types::losses::Losses;
 use crate::types::totals::Totals;
 use files::PoolFiles;
 /// Where in the pool the engine's area begins, in the first copy of the superblock.
@@ -138,6 +143,8 @@ pub(crate) struct Pool<P: Pmem> {
     /// What it said of itself then.
     closed_words: [u64; CLOSED_WORDS],
     closed_totals: Option<Totals>,
+    /// What salvage has left out.
+    losses: LossLog,
     background: OnceLock<Box<dyn Task>>,
     /// Blocks whose storage is allocated.
     ready: AtomicU64,
@@ -206,6 +213,23 @@ impl<P: Pmem> Pool<P> {
     /// Whether nobody can open it again.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.files.is_without_files()
+    }
+
+    /// Notes that what lies at byte `at` is left out, because it is damaged and the pool is salvaged.
+    #[cold]
+    pub(crate) fn note_loss(&self, at: u64, what: &str) {
+        self.losses.note(&*self.environment, at, what);
+    }
+
+    /// As [`note_loss`](Self::note_loss), of damage that was found as an error; of another error at byte `otherwise`.
+    #[cold]
+    pub(crate) fn note_lost(&self, error: &Error, otherwise: u64) {
+        self.losses.note_error(&*self.environment, error, otherwise);
+    }
+
+    /// What was left out so far.
+    pub(crate) fn losses(&self) -> Losses {
+        self.losses.report(&*self.environment)
     }
 
     /// Blocks handed out so far.

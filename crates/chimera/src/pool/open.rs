@@ -13,10 +13,10 @@ use super::growth::{Growth, HandOut};
 use super::journal::JournalFile;
 use super::segment::{self, Section};
 use super::storage::{self, Mapped};
-use super::superblock::FILE_BYTES;
+use super::superblock::{CLOSING_AT, FILE_BYTES};
 use super::{
-    BlockMap, CLOSED_WORDS, Closing, Pool, PoolGeometry, PoolOptions, Superblock, USED_BLOCKS_AT,
-    checked_word, copy_of, sites, steps, store_new, store_used,
+    BlockMap, CLOSED_WORDS, Closing, LossLog, Pool, PoolGeometry, PoolOptions, Superblock,
+    USED_BLOCKS_AT, checked_word, copy_of, sites, steps, store_new, store_used,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,7 +76,7 @@ impl<P: Pmem> Pool<P> {
         let clean = superblock.closing == Closing::Clean;
         let closed_words = superblock.closed_words();
         let closed_totals = superblock.closed_totals();
-        power_lost(&superblock, pmem.medium(), &*environment, options)?;
+        let missing = missing(&superblock, created, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
@@ -92,7 +92,12 @@ impl<P: Pmem> Pool<P> {
             closed_words,
             closed_totals,
         };
-        Ok((Self::assemble(pmem, environment, options, parts), Opened { created, clean }))
+        let pool = Self::assemble(pmem, environment, options, parts);
+        if let Some(what) = missing {
+            let copy = copy_of(&pool.pmem, &pool.superblock());
+            pool.note_loss(copy.offset() + CLOSING_AT, what);
+        }
+        Ok((pool, Opened { created, clean }))
     }
 
     /// The open pool, of what was found or made.
@@ -137,6 +142,7 @@ impl<P: Pmem> Pool<P> {
             was_clean,
             closed_words,
             closed_totals,
+            losses: LossLog::default(),
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
             ready: AtomicU64::new(used),
@@ -378,20 +384,43 @@ fn found_or_new(
     }
 }
 
-/// Refuses a store that the machine went down under, where that can have torn it.
+/// What a pool lacks as a whole that is opened all the same, because the options say to salvage.
+///
+/// # Errors
+/// As [`power_lost`].
+fn missing(
+    superblock: &Superblock,
+    created: bool,
+    medium: Medium,
+    environment: &dyn Environment,
+    options: &PoolOptions,
+) -> Result<Option<&'static str>> {
+    if power_lost(superblock, medium, environment, options)? {
+        return Ok(Some("the machine went down while the store was open: writes may be missing"));
+    }
+    let is_part = superblock.closing == Closing::Incomplete && !created;
+    Ok(is_part
+        .then_some("the store is a backup that was interrupted: it has a part of the records"))
+}
+
+/// Whether the machine went down under a store, where that can have torn it.
+///
+/// # Errors
+/// `PowerLost` if so, unless the options say to salvage.
 fn power_lost(
     superblock: &Superblock,
     medium: Medium,
     environment: &dyn Environment,
     options: &PoolOptions,
-) -> Result<()> {
+) -> Result<bool> {
     let lost = superblock.closing == Closing::Open
         && superblock.boot_id != 0
         && superblock.boot_id != environment.boot_id();
-    if lost && !medium.is_persistent_memory() && !options.salvage {
+    let is_torn = lost && !medium.is_persistent_memory();
+    if is_torn && !options.salvage {
         return Err(Error::PowerLost { medium: medium.to_string() });
     }
-    Ok(())
+    Ok(is_torn)
 }
 
 fn map_segments<P: Pmem>(

@@ -135,6 +135,9 @@ fn area_checksum(words: &[u64; WORDS]) -> u64 {
 }
 
 const SEQUENCE_AT: usize = 6;
+/// The word that says how the pool was closed, and where in a copy it lies.
+const CLOSING_WORD: usize = 8;
+pub(super) const CLOSING_AT: u64 = 8 * CLOSING_WORD as u64;
 
 /// Whether these words can be what creations that were interrupted left of a copy: each stored all of its words
 /// over zeros, or over what another one, perhaps of another engine, had left.
@@ -182,7 +185,7 @@ impl Superblock {
         words[5] = pair(self.geometry.block_bytes, self.geometry.block_shift_bytes);
         words[SEQUENCE_AT] = self.sequence;
         words[7] = self.segments;
-        words[8] = match self.closing {
+        words[CLOSING_WORD] = match self.closing {
             Closing::Clean => 1,
             Closing::Open => 2,
             Closing::OpenJournaled => 3,
@@ -250,7 +253,7 @@ impl Superblock {
             },
             sequence: words[SEQUENCE_AT],
             segments: words[7],
-            closing: match words[8] {
+            closing: match words[CLOSING_WORD] {
                 1 => Closing::Clean,
                 2 => Closing::Open,
                 3 => Closing::OpenJournaled,

@@ -58,8 +58,8 @@ impl Db {
     /// whole; the backup is not of one moment.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`]; [`Error::Corrupted`] for a damaged record of this store; whatever
-    /// keeps the new one from being made. The store at `path` then stays incomplete.
+    /// [`Error::AlreadyExists`]; [`Error::Corrupted`] for a damaged record of this store, which one that was opened
+    /// with salvage leaves out, as [`BackupReport::losses`] says; whatever keeps the new one from being made. The store at `path` then stays incomplete.
     ///
     /// # Durability
     /// On return the backup is as durable as its medium can. Until then, also after a power loss, opening it
@@ -94,7 +94,7 @@ impl<P: Pmem> Db<P> {
         let records = self.copy_records(&copy, options)?;
         let bytes = copy.stats().pmem_bytes;
         copy.complete()?;
-        Ok(BackupReport { records, bytes })
+        Ok(BackupReport { records, bytes, losses: self.losses() })
     }
 
     /// A store like this one, that is made from nothing and durable only once it is complete.

@@ -98,7 +98,8 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// [`Error::StreamIo`] when `to` fails; [`Error::Corrupted`] for a damaged record. The stream is then
-    /// not complete, and says so when it is read; its whole frames can be imported.
+    /// not complete, and says so when it is read; its whole frames can be imported. A store that was opened with
+    /// salvage leaves the record out, and [`ExportReport::losses`] says so.
     /// [`Error::StreamMismatch`] when the stream to go on with is not of this store.
     ///
     /// # Durability
@@ -119,7 +120,7 @@ impl<P: Pmem> Db<P> {
             Some(verified) => {
                 self.check_resumable(verified)?;
                 if verified.is_complete() {
-                    return Ok(report(&verified.reached, verified.records()));
+                    return Ok(self.report(&verified.reached, verified.records()));
                 }
                 StreamWriter::go_on(to, &verified.header, verified.reached, frame_bytes)
             }
@@ -141,7 +142,7 @@ impl<P: Pmem> Db<P> {
         if let Some(progress) = &options.progress {
             progress(reached.records, reached.records);
         }
-        Ok(report(&reached, before))
+        Ok(self.report(&reached, before))
     }
 
     /// Whether an export of this store can go on with a stream.
@@ -156,13 +157,14 @@ impl<P: Pmem> Db<P> {
         let what = "the stream was begun from another store: go on from that one, or begin anew";
         Err(Error::StreamMismatch(what.to_owned()))
     }
-}
 
-fn report(reached: &Reached, before: u64) -> ExportReport {
-    ExportReport {
-        records: reached.records,
-        records_written: reached.records - before,
-        frames: reached.frames,
-        bytes: reached.bytes,
+    fn report(&self, reached: &Reached, before: u64) -> ExportReport {
+        ExportReport {
+            records: reached.records,
+            records_written: reached.records - before,
+            frames: reached.frames,
+            bytes: reached.bytes,
+            losses: self.losses(),
+        }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod durability;
 pub(crate) mod error;
 pub(crate) mod layout;
+pub(crate) mod losses;
 pub(crate) mod operations;
 pub(crate) mod order;
 pub(crate) mod position;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::losses::Losses;
+
 /// What space reclamation has done since the store was opened, and what there is to do.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
@@ -32,6 +34,8 @@ pub struct RecoveryStats {
     pub duplicates_cleared: u64,
     /// Records that failed their checksum (salvage only).
     pub records_damaged: u64,
+    /// What damage has kept out, records and other parts of the store (salvage only).
+    pub losses: Losses,
     /// Threads that scanned.
     pub threads: usize,
     /// Whether what was found is not what the store held when it was closed in order (salvage only).

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::losses::Losses;
+
 /// What kind of records a store or a stream has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamKind {
@@ -42,6 +44,8 @@ pub struct ExportReport {
     pub frames: u64,
     /// Bytes of the stream.
     pub bytes: u64,
+    /// What damage has kept out of the store, and so out of the stream, of which it says nothing (salvage only).
+    pub losses: Losses,
 }
 
 /// What an import did.
@@ -68,4 +72,6 @@ pub struct BackupReport {
     pub records: u64,
     /// Persistent memory, or storage, that the new store has in use, in bytes.
     pub bytes: u64,
+    /// What damage has kept out of the store, and so out of the new one, of which that says nothing (salvage only).
+    pub losses: Losses,
 }

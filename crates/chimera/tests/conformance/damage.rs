@@ -1,8 +1,9 @@
 //! Damaged files: an error or the right value, never a wrong one, never a panic.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use chimera::{Db, Error, ErrorKind, Options};
+use chimera::{BackupOptions, Damage, Db, Error, ErrorKind, ExportOptions, Losses, Options};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
@@ -14,6 +15,8 @@ pub(crate) const TESTS: &[Test] = tests![
     no_flipped_bit_is_a_panic,
     a_flipped_bit_is_an_error_or_does_no_harm: needs checksums,
     a_flipped_bit_of_a_value_is_found_and_salvage_keeps_the_rest: needs checksums damage_is_contained,
+    what_salvage_leaves_out_is_said_by_every_report: needs checksums damage_is_contained,
+    damage_that_opening_passes_over_is_said_when_it_is_come_to: needs checksums damage_is_contained,
     a_missing_file_is_an_error_or_does_no_harm,
     a_cut_file_is_an_error_or_does_no_harm,
     what_is_behind_the_end_of_a_file_does_no_harm,
@@ -141,7 +144,7 @@ fn assert_says(about: &str, error: &Error) {
 
 /// Flips one bit of a file, at so many places; most of the places have content.
 fn flip(places: i32) -> impl FnMut(&Path, &Path, &mut Chance) -> bool {
-    let mut left = std::collections::BTreeMap::new();
+    let mut left = BTreeMap::new();
     move |path, name, chance| {
         let left = left.entry(name.to_owned()).or_insert(places);
         *left -= 1;
@@ -179,21 +182,92 @@ fn a_flipped_bit_is_an_error_or_does_no_harm(configuration: &Configuration) {
     assert!(opened > 50 && refused > 20, "{opened} opened, {refused} refused");
 }
 
+/// Damages the value of a key in a store with these files.
+fn damage_value(
+    configuration: &Configuration,
+    number: u64,
+    path: &Path,
+    original: &BTreeMap<PathBuf, Vec<u8>>,
+) {
+    restore(path, original);
+    // Its first words are nowhere else: they are of this key and version.
+    let words = &configuration.value(number, VERSION)[..24];
+    let place = original.iter().find_map(|(name, bytes)| {
+        let at = bytes.windows(words.len()).position(|window| window == words)?;
+        Some((name.to_string_lossy().into_owned(), at))
+    });
+    let (name, at) = place.expect("the value is in a file");
+    change(path, &name, |bytes| bytes[at + 9] ^= 16);
+}
+
+fn what_salvage_leaves_out_is_said_by_every_report(configuration: &Configuration) {
+    let (directory, copy) = (scratch(), scratch());
+    let records = store(configuration, directory.path());
+    let original = bytes_of(directory.path());
+    let db = Db::open(directory.path(), &configuration.options().salvage(true)).expect("open");
+    assert_eq!((db.losses(), db.len()), (Losses::default(), records.len() as u64));
+    drop(db);
+    damage_value(configuration, 12, directory.path(), &original);
+    let error = Db::open(directory.path(), &configuration.options().verify_at_open(true));
+    let Error::Corrupted { what, at } = error.expect_err("damage") else { panic!("not damage") };
+    let options = configuration.options().salvage(true).read_only(true);
+    let db = Db::open(directory.path(), &options).expect("salvage opens it");
+    let losses = db.losses();
+    assert_eq!((losses.count, losses.first.as_ref()), (1, Some(&Damage { at, what })));
+    let stats = db.stats();
+    assert_eq!((&stats.losses, &stats.recovery.losses), (&losses, &losses));
+    assert_eq!(db.inspect(None).losses, losses);
+    let export = db.export(&mut Vec::new(), &ExportOptions::new()).expect("export");
+    assert_eq!((export.records, &export.losses), (records.len() as u64 - 1, &losses));
+    let backup = db.backup(copy.path().join("copy"), &BackupOptions::new()).expect("backup");
+    assert_eq!((backup.records, &backup.losses), (records.len() as u64 - 1, &losses));
+    // Whoever comes to the same place again does not count it again.
+    let listed = db.iter();
+    assert_eq!(listed.losses(), losses);
+    assert_eq!(listed.filter(Result::is_ok).count(), records.len() - 1);
+    assert_eq!(db.get(&configuration.key(12)).expect("as if it were absent"), None);
+    assert_eq!(db.losses(), losses);
+}
+
+fn damage_that_opening_passes_over_is_said_when_it_is_come_to(configuration: &Configuration) {
+    let directory = scratch();
+    let records = store(configuration, directory.path());
+    let original = bytes_of(directory.path());
+    damage_value(configuration, 12, directory.path(), &original);
+    let options = configuration.options().salvage(true).verify_at_open(false).read_only(true);
+    let way = |read: &dyn Fn(&Db) -> chimera::Result<bool>, about: &str| {
+        let db = Db::open(directory.path(), &options).expect("salvage opens it");
+        match read(&db) {
+            Ok(is_whole) => {
+                assert!(!is_whole, "{about}: the value is damaged");
+                assert_eq!(db.losses().count, 1, "{about}: left out without a word");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{about}: {error}"),
+        }
+    };
+    let key = configuration.key(12);
+    way(&|db| Ok(db.get(&key)?.is_some()), "get");
+    way(&|db| Ok(db.session().multi_get(&[&key])?[0].is_some()), "multi_get");
+    let is_all = |listed: usize| listed == records.len();
+    way(&|db| Ok(is_all(db.iter().collect::<chimera::Result<Vec<_>>>()?.len())), "iter");
+    way(
+        &|db| {
+            let report = db.export(&mut Vec::new(), &ExportOptions::new())?;
+            assert_eq!(report.losses, db.losses());
+            Ok(is_all(report.records as usize))
+        },
+        "export",
+    );
+}
+
 fn a_flipped_bit_of_a_value_is_found_and_salvage_keeps_the_rest(configuration: &Configuration) {
     let directory = scratch();
     let records = store(configuration, directory.path());
     let original = bytes_of(directory.path());
     for number in (1..RECORDS).step_by(11).filter(|number| number % 5 != 0) {
-        let (key, value) = (configuration.key(number), configuration.value(number, VERSION));
-        restore(directory.path(), &original);
-        // Its first words are nowhere else: they are of this key and version.
-        let words = &value[..24];
-        let place = original.iter().find_map(|(name, bytes)| {
-            let at = bytes.windows(words.len()).position(|window| window == words)?;
-            Some((name.to_string_lossy().into_owned(), at))
-        });
-        let (name, at) = place.expect("the value is in a file");
-        change(directory.path(), &name, |bytes| bytes[at + 9] ^= 16);
+        let key = configuration.key(number);
+        let damage = || damage_value(configuration, number, directory.path(), &original);
+        damage();
         let error = Db::open(directory.path(), &configuration.options().verify_at_open(true));
         let error = error.expect_err("damage");
         assert!(matches!(error, Error::Corrupted { .. }), "{error}");
@@ -209,8 +283,7 @@ fn a_flipped_bit_of_a_value_is_found_and_salvage_keeps_the_rest(configuration: &
         assert_eq!(db.len(), left.len() as u64);
         drop(db);
         // Found by a read as well, where opening does not look at values.
-        restore(directory.path(), &original);
-        change(directory.path(), &name, |bytes| bytes[at + 9] ^= 16);
+        damage();
         let options = configuration.options().verify_at_open(false).read_only(true);
         if let Ok(db) = Db::open(directory.path(), &options) {
             let error = db.get(&key).expect_err("damage");
@@ -232,7 +305,7 @@ fn right_or_refused(
 }
 
 fn a_missing_file_is_an_error_or_does_no_harm(configuration: &Configuration) {
-    let mut removed = std::collections::BTreeSet::new();
+    let mut removed = BTreeSet::new();
     let remove = |path: &Path, name: &Path, _: &mut Chance| {
         std::fs::remove_file(path.join(name)).expect("a file of the store");
         removed.insert(name.to_owned())
@@ -241,7 +314,7 @@ fn a_missing_file_is_an_error_or_does_no_harm(configuration: &Configuration) {
 }
 
 fn a_cut_file_is_an_error_or_does_no_harm(configuration: &Configuration) {
-    let mut rounds = std::collections::BTreeMap::new();
+    let mut rounds = BTreeMap::new();
     let cut = |path: &Path, name: &Path, chance: &mut Chance| {
         let round = rounds.entry(name.to_owned()).or_insert(0);
         *round += 1;
@@ -260,7 +333,7 @@ fn a_cut_file_is_an_error_or_does_no_harm(configuration: &Configuration) {
 }
 
 fn what_is_behind_the_end_of_a_file_does_no_harm(configuration: &Configuration) {
-    let mut rounds = std::collections::BTreeMap::new();
+    let mut rounds = BTreeMap::new();
     let extend = |path: &Path, name: &Path, chance: &mut Chance| {
         let round = rounds.entry(name.to_owned()).or_insert(0);
         *round += 1;
@@ -274,7 +347,7 @@ fn what_is_behind_the_end_of_a_file_does_no_harm(configuration: &Configuration) 
 }
 
 fn foreign_files_are_refused_or_left_alone(configuration: &Configuration) {
-    let mut rounds = std::collections::BTreeMap::new();
+    let mut rounds = BTreeMap::new();
     let replace = |path: &Path, name: &Path, chance: &mut Chance| {
         let round = rounds.entry(name.to_owned()).or_insert(0);
         *round += 1;

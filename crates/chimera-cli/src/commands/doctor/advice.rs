@@ -49,6 +49,10 @@ fn about_occupant(place: &Place) -> Option<Advice> {
             format!("`{}` holds something else, or is not a DAX device", place.path.display()),
             "choose another one, or write zeros over its first 8192 bytes if nothing on it is needed",
         )),
+        Occupant::UnreadableOnDevice => Some(advice(
+            format!("the superblock on `{}` cannot be read", place.path.display()),
+            "restore a copy of the store, or write zeros over its first 8192 bytes if nothing on it is needed",
+        )),
         _ => None,
     }
 }

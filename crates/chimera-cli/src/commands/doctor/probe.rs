@@ -61,7 +61,10 @@ impl Probe {
                 self.method = "by its superblock, mapped for reading";
                 open(&environment, &place.path.join("superblock"), OpenMode::Read)?
             }
-            Occupant::StoreOnDevice | Occupant::BlankDevice | Occupant::Device => {
+            Occupant::StoreOnDevice
+            | Occupant::UnreadableOnDevice
+            | Occupant::BlankDevice
+            | Occupant::Device => {
                 self.method = "by the device itself, mapped for reading";
                 open(&environment, &place.path, OpenMode::Read)?
             }

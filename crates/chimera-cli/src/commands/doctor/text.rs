@@ -46,6 +46,10 @@ fn place_rows(place: &Place) -> Rows {
         Occupant::Store | Occupant::StoreOnDevice => {
             format!("yes, {} segment(s)", count(place.segments))
         }
+        Occupant::UnreadableOnDevice => {
+            let why = place.unreadable.as_deref().unwrap_or("unknown");
+            format!("one that cannot be read: {why}")
+        }
         Occupant::Nothing => {
             format!("none; it would be made in {}", place.directory.display())
         }
@@ -128,7 +132,7 @@ fn huge_page_rows(place: &Place, probe: &Probe, machine: &Machine) -> Rows {
     let mapping = match (probe.huge_pages, place.occupant) {
         (Some(true), _) => "yes, a new mapping got them",
         (Some(false), _) => "no, a new mapping did not get any",
-        (None, Occupant::Store | Occupant::StoreOnDevice) => {
+        (None, Occupant::Store | Occupant::StoreOnDevice | Occupant::UnreadableOnDevice) => {
             "not tried, a store is there: see `chimera stats`"
         }
         (None, Occupant::BlankDevice) => "not tried, nothing is written: see `chimera stats`",

@@ -15,6 +15,7 @@ use clap::Args;
 use crate::arguments::StoreArguments;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::losses;
 use crate::store;
 use published::Publication;
 
@@ -65,9 +66,11 @@ impl Stats {
             Err(failure) => return Err(failure),
         };
         if self.open_metrics {
-            return context.output.bytes(db.metrics_text().as_bytes());
+            context.output.bytes(db.metrics_text().as_bytes())?;
+        } else {
+            own::show(context, path, db.stats())?;
         }
-        own::show(context, path, db.stats())
+        losses::end(db.losses())
     }
 
     /// What the process that has the store open says.

@@ -77,6 +77,9 @@ fn common_rows(path: &Path, stats: &chimera::Stats) -> Vec<Row> {
     if stats.records_damaged > 0 {
         rows.push(("damaged records", count(stats.records_damaged)));
     }
+    if !stats.losses.is_empty() {
+        rows.push(("left out", stats.losses.to_string()));
+    }
     rows
 }
 

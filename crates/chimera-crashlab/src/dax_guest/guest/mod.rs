@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use chimera::pmem::{Environment, Hardware, Pmem, RealEnvironment};
-use chimera::{Db, Options};
+use chimera::{Db, EngineKind, Options};
 
 use super::plan::{Access, MOUNT_POINT, Message, Mount, PLAN_PATH, Plan, THREADS, Target};
 use super::workload::{KEY_BYTES, VALUE_BYTES};
@@ -23,9 +23,6 @@ use cut::CutPmem;
 use outcome::Outcome;
 use port::Port;
 use verify::{Before, verify};
-
-/// How long devices may take to appear.
-const DEVICES_SECONDS: u64 = 60;
 
 /// Runs the plan that lies in the initial file system.
 ///
@@ -44,18 +41,22 @@ pub fn run() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 fn carry_out(port: &Arc<Port>) -> Outcome<()> {
     let plan: Plan = serde_json::from_slice(&fs::read(PLAN_PATH)?)?;
     for device in &plan.devices {
-        wait_for(Path::new(device))?;
+        doing(port, format!("waiting for {device}"))?;
+        wait_for(Path::new(device));
     }
     if let Some(Mount { device, options }) = &plan.mount {
+        doing(port, format!("mounting {device}"))?;
         let mount = ["mount", "-t", "ext4", "-o", options, device, MOUNT_POINT];
         busybox(&mount)?;
     }
     if plan.doctor {
         for store in &plan.stores {
+            doing(port, format!("running `chimera doctor` on {}", store.path))?;
             port.say(&doctor(&store.path)?)?;
         }
     }
     for arguments in &plan.commands {
+        doing(port, format!("running `chimera {}`", arguments.join(" ")))?;
         port.say(&Message::Ran { output: chimera(arguments).ok() })?;
     }
     port.say(&Message::Opening)?;
@@ -71,10 +72,28 @@ fn carry_out(port: &Arc<Port>) -> Outcome<()> {
     }
 }
 
-/// How stores are created and opened.
-fn options() -> Options {
-    Options::new()
-        .fixed_size(KEY_BYTES, VALUE_BYTES)
+/// Tells the host what begins now.
+fn doing(port: &Port, what: String) -> Outcome<()> {
+    Ok(port.say(&Message::Doing(what))?)
+}
+
+/// How stores of an engine are created and opened: small, so that what grows, splits and is collected does so within
+/// hundreds of operations.
+fn options(engine: EngineKind) -> Options {
+    let options = Options::new().engine(engine);
+    let options = match engine.capabilities().fixed_size {
+        true => options.fixed_size(KEY_BYTES, VALUE_BYTES),
+        false => options,
+    };
+    options
+        .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(16 << 10))
+        .chameleon(|chameleon| {
+            let sizes = chameleon.shards(2).memtable_bytes(1024).levels(3).ratio(2);
+            sizes.log_run_bytes(16 << 10).log_batch_bytes(0)
+        })
+        .log_hash(|options| {
+            options.index_segment_bytes(1024).log_run_bytes(16 << 10).log_batch_bytes(0)
+        })
         .huge_pages(false)
         .populate_ahead_bytes(1 << 20)
 }
@@ -85,10 +104,13 @@ fn on<P: Pmem>(
     plan: &Plan,
     open: impl Fn(&str, &Options) -> chimera::Result<Db<P>>,
 ) -> Outcome<()> {
+    let engine: EngineKind = plan.engine.parse()?;
     let mut writers = Vec::new();
     let mut stores = Vec::new();
     for target in &plan.stores {
-        let Some(db) = open_target(port, target, &open)? else { continue };
+        doing(port, format!("opening {}", target.path))?;
+        let Some(db) = open_target(port, engine, target, &open)? else { continue };
+        doing(port, format!("verifying {}", target.path))?;
         let (verified, states) = verify(&db, &Before { seed: plan.seed, target });
         let is_sound = verified.problems.is_empty();
         port.say(&Message::Verified(verified))?;
@@ -97,6 +119,7 @@ fn on<P: Pmem>(
         }
         stores.push(db);
     }
+    doing(port, "writing".to_owned())?;
     // Only now: no thread writes before every store is verified.
     let writers: Vec<_> = writers
         .into_iter()
@@ -108,6 +131,7 @@ fn on<P: Pmem>(
     for writer in writers {
         writer.join().map_err(|_| "a writing thread panicked")??;
     }
+    doing(port, "closing".to_owned())?;
     for db in stores {
         db.close()?;
     }
@@ -117,12 +141,16 @@ fn on<P: Pmem>(
 /// Opens a store the way the plan wants it; none when that was refused as expected.
 fn open_target<P: Pmem>(
     port: &Port,
+    engine: EngineKind,
     target: &Target,
     open: &impl Fn(&str, &Options) -> chimera::Result<Db<P>>,
 ) -> Outcome<Option<Db<P>>> {
     let Target { path, access, .. } = target;
-    let mut options =
-        options().create(target.done == [0; THREADS]).durability(target.durability.parse()?);
+    let mut options = options(engine)
+        .create(target.done == [0; THREADS])
+        .durability(target.durability.parse()?)
+        .ordered(target.ordered)
+        .salvage(*access == Access::Salvage);
     if !path.starts_with("/dev/") {
         // Files are created in full: small ones.
         options = options.segment_bytes(8 << 20);
@@ -145,14 +173,11 @@ fn open_target<P: Pmem>(
     }
 }
 
-fn wait_for(device: &Path) -> Outcome<()> {
-    for _ in 0..DEVICES_SECONDS * 100 {
-        if device.exists() {
-            return Ok(());
-        }
+/// Waits for a device to appear: for ever, because the host knows best how fast the machine is, and ends it.
+fn wait_for(device: &Path) {
+    while !device.exists() {
         thread::sleep(Duration::from_millis(10));
     }
-    Err(format!("there is no `{}`", device.display()).into())
 }
 
 fn busybox(arguments: &[&str]) -> Outcome<()> {

@@ -120,6 +120,7 @@ mod tests {
             first_thread: 0,
             access: Access::Write,
             durability: "auto".to_owned(),
+            ordered: false,
         };
         let (verified, states) = verify(db, &Before { seed: 7, target: &target });
         assert_eq!(states.len(), THREADS);

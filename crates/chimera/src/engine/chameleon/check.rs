@@ -3,8 +3,9 @@
 use chimera_pmem::Pmem;
 
 use super::Chameleon;
+use super::alike::DAMAGED_RECORD;
 use super::flush::owner;
-use super::list::Part;
+use super::list::{DAMAGED_SLOT, Part};
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::index::probing_table::PersistentTable;
 use crate::types::check::CheckReport;
@@ -19,9 +20,13 @@ impl<P: Pmem> Chameleon<P> {
             self.check_tables(number, report);
         }
         if let Err(error) = self.gather_part(from.next, &mut part) {
-            say(report, error);
+            self.say(report, &error);
             part.next = u64::from(number + 1).checked_shl(u64::BITS - shape.shard_bits);
             part.next = part.next.filter(|_| number + 1 < shape.shards());
+        }
+        if self.salvages {
+            // The table that has them is reported as a whole.
+            part.damages.iter().for_each(|at| self.core.pool.note_loss(*at, DAMAGED_SLOT));
         }
         let mut buffer = Vec::new();
         for position in &part.positions {
@@ -47,10 +52,10 @@ impl<P: Pmem> Chameleon<P> {
                     *buffer = value;
                 }
             }
-            Err(error) => say(report, error),
+            Err(error) => self.say(report, &error),
         }
         for at in damages {
-            report.damage(at, "a record of the log is damaged".to_owned());
+            self.say(report, &Error::corrupted(DAMAGED_RECORD, at));
         }
     }
 
@@ -74,7 +79,18 @@ impl<P: Pmem> Chameleon<P> {
         let pmem = &self.core.pool.pmem;
         let table = PersistentTable::open(pmem, place, owner);
         if let Err(error) = table.and_then(|table| table.verify(pmem)) {
-            say(report, error);
+            self.say(report, &error);
+        }
+    }
+
+    /// Adds damage to a report. A salvaged store leaves it out.
+    fn say(&self, report: &mut CheckReport, error: &Error) {
+        match error {
+            Error::Corrupted { what, at } => report.damage(*at, what.clone()),
+            other => report.damage(0, other.to_string()),
+        }
+        if self.salvages {
+            self.core.pool.note_lost(error, 0);
         }
     }
 
@@ -102,12 +118,5 @@ impl<P: Pmem> Chameleon<P> {
             Some(first) if !self.salvages => Err(Error::corrupted(first.what, first.at)),
             _ => Ok(report.damages),
         }
-    }
-}
-
-fn say(report: &mut CheckReport, error: Error) {
-    match error {
-        Error::Corrupted { what, at } => report.damage(at, what),
-        other => report.damage(0, other.to_string()),
     }
 }

@@ -5,14 +5,17 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
+use super::alike::DAMAGED_RECORD;
 use super::{Chameleon, ChameleonClient};
 use crate::engine::shared::listing::Listed;
-use crate::index::Probe;
-use crate::index::probing_table::{Found, PersistentTable, Slot};
-use crate::types::error::{Error, Result};
+use crate::index::probing_table::{PersistentTable, Slot};
+use crate::types::error::Result;
 
 /// Entries of a part that is gathered at a time, about.
 const PART_ENTRIES: u64 = 64;
+
+/// What is said of a slot that is damaged.
+pub(super) const DAMAGED_SLOT: &str = "a slot of a table of the index is damaged";
 
 /// The positions that are gathered at a time.
 #[derive(Debug, Default)]
@@ -38,8 +41,8 @@ impl<P: Pmem> Chameleon<P> {
         while let Some(from) = next {
             self.gather_part(from, &mut part)?;
             next = part.next;
-            if let (Some(at), false) = (part.damages.first(), self.salvages) {
-                return Err(Error::corrupted("a slot of a table of the index is damaged", *at));
+            for at in &part.damages {
+                self.pass_over(DAMAGED_SLOT, *at)?;
             }
             for position in &part.positions {
                 if !self.list_position(client, *position, &mut take)? {
@@ -115,13 +118,9 @@ impl<P: Pmem> Chameleon<P> {
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
         let hash = self.index.shape.hash_at(position);
-        let mut damage = None;
-        let records = self.read_alike(&mut client.shared.value, hash, |at| {
-            damage.get_or_insert(at);
-        })?;
-        if let (Some(at), false) = (damage, self.salvages) {
-            return Err(Error::corrupted("a record of the log is damaged", at));
-        }
+        let mut damages = Vec::new();
+        let records = self.read_alike(&mut client.shared.value, hash, |at| damages.push(at))?;
+        damages.into_iter().try_for_each(|at| self.pass_over(DAMAGED_RECORD, at))?;
         let count = records.len();
         for (number, (key, value)) in records.into_iter().enumerate() {
             let done_below = position.saturating_add(u64::from(number + 1 == count));
@@ -134,45 +133,5 @@ impl<P: Pmem> Chameleon<P> {
             }
         }
         Ok(true)
-    }
-
-    /// The records of all keys of a hash, as they are at one moment. `damaged` is told of records that are damaged. `buffer`
-    /// becomes a part of the first record.
-    pub(super) fn read_alike(
-        &self,
-        buffer: &mut Vec<u8>,
-        hash: u64,
-        mut damaged: impl FnMut(u64),
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        let number = self.index.number_of(hash);
-        let _writing = self.lock_to_look(number);
-        let mut newest: Vec<(Vec<u8>, Found)> = Vec::new();
-        let _: Probe<()> = self.index.probe(number, hash, |found| {
-            let mut key = Vec::new();
-            let record = self.log.decode(found.offset).filter(|record| {
-                self.log.read_key(record, &mut key);
-                self.core.hash.of(&key) == hash && self.log.is_sound(record, hash, None)
-            });
-            if record.is_none() {
-                // Without a bypass index slots are found that others of their hash have superseded. Their records may be gone.
-                if newest.is_empty() || self.index.has_bypass() {
-                    damaged(found.offset);
-                }
-            } else if newest.iter().all(|(other, _)| *other != key) {
-                newest.push((key, found));
-            }
-            Probe::NotThis
-        })?;
-        let mut records = Vec::new();
-        for (key, found) in newest {
-            let mut value = std::mem::take(buffer);
-            match self.read_found(found, hash, &mut value) {
-                // As a get does it: all of a tombstone is verified.
-                Ok(()) if found.is_tombstone => *buffer = value,
-                Ok(()) => records.push((key, value)),
-                Err(_) => damaged(found.offset),
-            }
-        }
-        Ok(records)
     }
 }

@@ -38,6 +38,7 @@
 //! docs/DURABILITY.md argues from these what a crash leaves.
 
 mod aids;
+mod alike;
 mod budget;
 mod bypass;
 mod check;

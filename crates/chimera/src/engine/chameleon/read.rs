@@ -108,15 +108,17 @@ impl<P: Pmem> Chameleon<P> {
                     && self.log.is_unchanged(freed)
                     && let Some(read) = read.transpose()
                 {
-                    return read;
+                    return Ok(read? || self.is_missing(hash));
                 }
             }
             self.core.pool.pmem.operation_rereads();
             self.core.environment().relax(attempt);
         }
-        let _writing = self.lock_to_look(number);
+        let writing = self.lock_to_look(number);
         let read = self.read_once(client, number, hash, key, sum)?;
-        Ok(read.expect("nothing changes in a shard that is locked"))
+        drop(writing);
+        let is_there = read.expect("nothing changes in a shard that is locked");
+        Ok(is_there || self.is_missing(hash))
     }
 
     /// Reads the value of `key`, if the places of tables stay meanwhile. None where they did not, for certain.
@@ -144,14 +146,6 @@ impl<P: Pmem> Chameleon<P> {
             Probe::NotThis => Ok(Some(false)),
             Probe::Retry => Ok(None),
         }
-    }
-
-    /// Reads and verifies the value of a record that the caller knows to be the right one.
-    pub(super) fn read_found(&self, found: Found, hash: u64, value: &mut Vec<u8>) -> Result<()> {
-        let damaged = || Error::corrupted("a record of the log is damaged", found.offset);
-        let record = self.log.decode(found.offset).ok_or_else(damaged)?;
-        let summed = self.log.read_summed(&record, value);
-        if self.log.is_sound(&record, hash, Some(summed)) { Ok(()) } else { Err(damaged()) }
     }
 
     /// What a writer makes of an entry of its key's hash.

@@ -47,9 +47,13 @@ impl Found {
             match run {
                 FoundRun::InUse(run) if run.is(LOG) => found.log.push(run),
                 FoundRun::InUse(run) if run.is(MANIFEST) => {
-                    if found.manifest.is_some() && !salvage {
+                    if found.manifest.is_some() {
                         let at = pool.run_bytes(&run).offset();
-                        return Err(Error::corrupted("the store has two manifests", at));
+                        let error = Error::corrupted("the store has two manifests", at);
+                        if !salvage {
+                            return Err(error);
+                        }
+                        pool.note_lost(&error, at);
                     }
                     found.manifest.get_or_insert(run);
                 }
@@ -154,7 +158,10 @@ impl<P: Pmem> Chameleon<P> {
         let (mut used, mut lost) = (Vec::new(), 0);
         for number in 0..self.index.shape.shards() {
             match self.recover_shard(number, found, &mut used) {
-                Err(_) if salvage => lost += 1,
+                Err(error) if salvage => {
+                    pool.note_lost(&error, 0);
+                    lost += 1;
+                }
                 recovered => recovered?,
             }
         }

@@ -29,11 +29,9 @@ impl<P: Pmem> Hikv<P> {
         while let Some(from) = next {
             self.index.list(from, &mut batch);
             next = batch.next;
-            if let (Some(at), false) = (batch.damages.first(), self.salvages) {
-                return Err(Error::corrupted("a part of the index is damaged", *at));
-            }
+            self.pass_over(&batch)?;
             for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
-                if !self.list_hash(client, alike[0].0, &mut take)? {
+                if !self.list_hash(client, alike, &mut take)? {
                     return Ok(());
                 }
             }
@@ -54,9 +52,7 @@ impl<P: Pmem> Hikv<P> {
         while let Some(from) = next.filter(|next| positions.contains(next)) {
             self.index.list(from, &mut batch);
             next = batch.next;
-            if let (Some(at), false) = (batch.damages.first(), self.salvages) {
-                return Err(Error::corrupted("a part of the index is damaged", *at));
-            }
+            self.pass_over(&batch)?;
             batch.entries.retain(|(hash, _)| positions.contains(hash));
             batch.entries.dedup_by_key(|(hash, _)| *hash);
             for (number, (hash, _)) in batch.entries.iter().enumerate() {
@@ -64,10 +60,30 @@ impl<P: Pmem> Hikv<P> {
                     self.heap.prefetch(*ahead);
                 }
                 let count = self.read_keys(*hash, &mut keys)?;
+                if count == 0 && self.salvages {
+                    self.note_lost(*hash);
+                }
                 keys[..count].iter().for_each(|key| take(key));
             }
         }
         Ok(())
+    }
+
+    /// Notes what is damaged in a part of the index that salvage lists without it.
+    ///
+    /// # Errors
+    /// `Corrupted`, unless the store salvages.
+    fn pass_over(&self, batch: &Batch) -> Result<()> {
+        match batch.damages.first() {
+            Some(at) if !self.salvages => {
+                Err(Error::corrupted("a part of the index is damaged", *at))
+            }
+            _ => {
+                let damages = batch.damages.iter();
+                damages.for_each(|at| self.note_loss(*at, "an entry of the index is damaged"));
+                Ok(())
+            }
+        }
     }
 
     /// Reads all keys of this hash, as they are at one moment, into the first so many of `keys`.
@@ -102,14 +118,14 @@ impl<P: Pmem> Hikv<P> {
         Ok(items.len())
     }
 
-    /// Hands the records of all keys of a hash to `take`, as long as it says `true`.
+    /// Hands the records of all keys of a hash to `take`, which has these entries, as long as it says `true`.
     fn list_hash(
         &self,
         client: &mut SharedClient,
-        hash: u64,
+        entries: &[(u64, u64)],
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
-        let mut records = Vec::new();
+        let (hash, mut records) = (entries[0].0, Vec::new());
         let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
         let items = self.find_alike(hash)?;
         for item in &items {
@@ -123,6 +139,9 @@ impl<P: Pmem> Hikv<P> {
         }
         drop(key_lock);
         let count = records.len();
+        if count < entries.len() && self.salvages {
+            self.note_lost(hash);
+        }
         for (number, (key, value)) in records.into_iter().enumerate() {
             let done_below = hash.saturating_add(u64::from(number + 1 == count));
             let listed = Listed { key: &key, value: &value, position: hash, done_below };

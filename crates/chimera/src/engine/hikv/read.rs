@@ -25,6 +25,9 @@ pub(super) const ATTEMPTS: u32 = 8;
 /// Keys of a `multi_get` whose misses overlap.
 const GROUP: usize = 16;
 
+/// What is said of an item that is damaged.
+pub(super) const DAMAGED_RECORD: &str = "a record does not match its checksum";
+
 /// An item that is damaged.
 pub(super) struct Unsound {
     pub(super) at: u64,
@@ -33,7 +36,7 @@ pub(super) struct Unsound {
 impl Unsound {
     #[cold]
     pub(super) fn into_error(self) -> Error {
-        Error::corrupted("a record does not match its checksum", self.at)
+        Error::corrupted(DAMAGED_RECORD, self.at)
     }
 }
 
@@ -90,10 +93,8 @@ impl<P: Pmem> Hikv<P> {
         let mut probe = |at| self.probe_value(at, hash, key, value, sum);
         for attempt in 0..ATTEMPTS {
             if let Some(outcome) = self.index.find_once(hash, &mut probe) {
-                return outcome?
-                    .transpose()
-                    .map_err(Unsound::into_error)
-                    .map(|found| found.is_some());
+                let found = outcome?.transpose().map_err(Unsound::into_error)?;
+                return Ok(found.is_some() || self.is_missing(hash));
             }
             self.core.pool.pmem.operation_rereads();
             self.core.environment().relax(attempt);
@@ -110,10 +111,55 @@ impl<P: Pmem> Hikv<P> {
         key: &[u8],
         sum: bool,
     ) -> Result<bool> {
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        let Some(item) = self.find_locked(hash, key)? else { return Ok(false) };
+        let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
+        let Some(item) = self.find_locked(hash, key)? else {
+            drop(key_lock);
+            return Ok(self.is_missing(hash));
+        };
         self.read_item(&item, hash, &mut client.value, sum).map_err(Unsound::into_error)?;
         Ok(true)
+    }
+
+    /// Whether a key of this hash that was looked for in vain is there: never. What damage has left out of a salvaged store
+    /// is noted.
+    #[inline]
+    fn is_missing(&self, hash: u64) -> bool {
+        if self.salvages {
+            self.note_lost(hash);
+        }
+        false
+    }
+
+    /// Notes which items of this hash a salvaged store leaves out, as they are at one moment.
+    #[cold]
+    pub(super) fn note_lost(&self, hash: u64) {
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let (mut lost, mut value, mut attempt) = (Vec::new(), Vec::new(), 0);
+        loop {
+            lost.clear();
+            let looked = self.index.find_once(hash, &mut |at| {
+                let item = self.heap.decode(at).filter(|item| self.is_of(item, hash));
+                let read = item.ok_or(Unsound { at });
+                if read.and_then(|item| self.read_item(&item, hash, &mut value, true)).is_err() {
+                    lost.push(at);
+                }
+                Probe::<()>::NotThis
+            });
+            if looked.is_some() {
+                lost.iter().for_each(|at| self.note_loss(*at, DAMAGED_RECORD));
+                return;
+            }
+            self.core.environment().relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// Notes damage at byte `at` that a salvaged store leaves out.
+    #[cold]
+    pub(super) fn note_loss(&self, at: u64, what: &str) {
+        if self.salvages {
+            self.core.pool.note_loss(at, what);
+        }
     }
 
     /// Reads the item at `at`, if it is that of `key`.

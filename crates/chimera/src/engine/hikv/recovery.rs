@@ -6,7 +6,7 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::read::Unsound;
+use super::read::{DAMAGED_RECORD, Unsound};
 use super::{HASH, Hikv, LOG, ORDER, kinds, steps};
 use crate::engine::Options;
 use crate::pool::runs::{FoundRun, Run};
@@ -16,6 +16,8 @@ use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 use crate::types::totals::Totals;
+
+const ANOTHER_LOG: &str = "the store has another log, or one of a wrong length";
 
 /// What was found damaged.
 #[derive(Debug, Default)]
@@ -114,10 +116,10 @@ impl<P: Pmem> Hikv<P> {
                     if log.is_none() && run.blocks() == log_blocks {
                         log = Some(run);
                     } else if salvage {
+                        pool.note_loss(pool.run_bytes(&run).offset(), ANOTHER_LOG);
                         lost += 1;
                     } else {
-                        let what = "the store has another log, or one of a wrong length";
-                        return Err(Error::corrupted(what, pool.run_bytes(&run).offset()));
+                        return Err(Error::corrupted(ANOTHER_LOG, pool.run_bytes(&run).offset()));
                     }
                 }
                 FoundRun::InUse(run) => self.heap.adopt(run),
@@ -140,14 +142,14 @@ impl<P: Pmem> Hikv<P> {
         self.index.recover_segment(segment, |slot_at, entry| {
             entry.iter().for_each(|&(hash, at)| totals.add(hash, at));
             let Some((hash, at)) = entry else {
-                lock(findings).damage(slot_at, "an entry of the index is damaged");
+                self.note_damage(slot_at, "an entry of the index is damaged", findings);
                 // Its item may be anywhere.
                 self.heap.condemn_found();
                 return false;
             };
             let recovered = self.recover_item(hash, at, verify_values, &mut value);
             if let Err(Unsound { at }) = &recovered {
-                lock(findings).damage(*at, "a record does not match its checksum");
+                self.note_damage(*at, DAMAGED_RECORD, findings);
                 self.heap.condemn(*at);
             }
             recovered.is_ok()
@@ -162,11 +164,18 @@ impl<P: Pmem> Hikv<P> {
             entry.iter().for_each(|&(hash, at)| totals.add(hash, at));
             let is_placed = entry.is_some_and(|(_, at)| places.has(at));
             if !is_placed {
-                lock(findings).damage(slot_at, "an entry of the index is damaged");
+                self.note_damage(slot_at, "an entry of the index is damaged", findings);
             }
             is_placed
         });
         lock(&self.found).merge(totals);
+    }
+
+    /// Notes damage that was found at opening, which salvage leaves out.
+    #[cold]
+    fn note_damage(&self, at: u64, what: &'static str, findings: &Mutex<Findings>) {
+        lock(findings).damage(at, what);
+        self.note_loss(at, what);
     }
 
     pub(super) fn recover_item(

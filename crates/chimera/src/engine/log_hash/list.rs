@@ -2,19 +2,17 @@
 
 use chimera_pmem::Pmem;
 
+use super::alike::DAMAGED_RECORD;
 use super::index::LogIndex;
 use super::{LogHash, LogHashClient};
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::index::persistent::buckets::Batch;
 use crate::types::check::CheckReport;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 
 /// Hashes after which a step of verification ends.
 const STEP_HASHES: usize = 64;
-
-/// A key and its value.
-type Pair = (Vec<u8>, Vec<u8>);
 
 impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     /// See [`Engine::list`](crate::engine::Engine::list). What of a part was there when the listing came to it is read
@@ -29,8 +27,8 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         while let Some(from) = next {
             self.index.list(from, &mut batch);
             next = batch.next;
-            if let (Some(at), false) = (batch.damages.first(), self.salvages) {
-                return Err(Error::corrupted("a part of the index is damaged", *at));
+            for at in &batch.damages {
+                self.pass_over("a part of the index is damaged", *at)?;
             }
             for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
                 if !self.list_hash(client, alike[0].0, &mut take)? {
@@ -48,13 +46,9 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         hash: u64,
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
-        let mut damage = None;
-        let records = self.read_alike(&mut client.shared.value, hash, |at| {
-            damage.get_or_insert(at);
-        })?;
-        if let (Some(at), false) = (damage, self.salvages) {
-            return Err(Error::corrupted("a record of the log is damaged", at));
-        }
+        let mut damages = Vec::new();
+        let records = self.read_alike(&mut client.shared.value, hash, |at| damages.push(at))?;
+        damages.into_iter().try_for_each(|at| self.pass_over(DAMAGED_RECORD, at))?;
         let count = records.len();
         for (number, (key, value)) in records.into_iter().enumerate() {
             let done_below = hash.saturating_add(u64::from(number + 1 == count));
@@ -67,32 +61,6 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             }
         }
         Ok(true)
-    }
-
-    /// The records of all keys of a hash, as they are at one moment. `damaged` is told of records that are damaged. `buffer`
-    /// becomes a part of the first record.
-    fn read_alike(
-        &self,
-        buffer: &mut Vec<u8>,
-        hash: u64,
-        mut damaged: impl FnMut(u64),
-    ) -> Result<Vec<Pair>> {
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        let mut records = Vec::new();
-        for at in self.find_alike(hash)? {
-            let (mut key, mut value) = (Vec::new(), std::mem::take(buffer));
-            let record = self.log.decode(at);
-            if let Some(record) = &record {
-                self.log.read_key(record, &mut key);
-            }
-            let is_of_hash = record.is_some() && self.core.hash.of(&key) == hash;
-            if is_of_hash && self.read_found(at, hash, &mut value).is_ok() {
-                records.push((key, value));
-            } else {
-                damaged(at);
-            }
-        }
-        Ok(records)
     }
 
     /// Verifies some entries, with their records; at the end of a part of the index also what of it is no entry.
@@ -132,7 +100,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             *buffer = value;
         }
         for at in damages {
-            report.damage(at, "a record of the log is damaged".to_owned());
+            report.damage(at, DAMAGED_RECORD.to_owned());
         }
     }
 }

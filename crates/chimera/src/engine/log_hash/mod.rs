@@ -23,6 +23,7 @@
 //! The log is not collected: what was replaced or deleted takes room until the store is thrown away, and a store is full the
 //! earlier. In a full store `dram-hash` cannot delete either.
 
+mod alike;
 mod creation;
 pub(super) mod dram_hash;
 mod engine;

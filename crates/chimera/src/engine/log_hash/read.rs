@@ -56,24 +56,20 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             if let Some(outcome) = self.index.find_once(hash, &mut probe)
                 && self.log.is_unchanged(freed)
             {
-                return outcome?.transpose().map(|found| found.is_some());
+                let found = outcome?.transpose()?;
+                return Ok(found.is_some() || self.is_missing(hash));
             }
             self.core.pool.pmem.operation_rereads();
             self.core.environment().relax(attempt);
         }
         // Other keys of this part of the index are written so often, or the value is so large, that there is no moment in
         // which it stays as it is. That of this key stays while it is locked.
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(false) };
+        let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
+        let (Some(old), _) = self.find_locked(hash, key)? else {
+            drop(key_lock);
+            return Ok(self.is_missing(hash));
+        };
         self.read_found(old.at, hash, &mut client.shared.value).map(|()| true)
-    }
-
-    /// Reads and verifies the value of a record that the caller knows to be the right one.
-    pub(super) fn read_found(&self, at: u64, hash: u64, value: &mut Vec<u8>) -> Result<()> {
-        let damaged = || Error::corrupted("a record of the log is damaged", at);
-        let record = self.log.decode(at).ok_or_else(damaged)?;
-        let summed = self.log.read_summed(&record, value);
-        if self.log.is_sound(&record, hash, Some(summed)) { Ok(()) } else { Err(damaged()) }
     }
 
     /// Looks for the entry of `key`, whose lock the caller holds, and counts those of other keys that have its hash and
@@ -96,23 +92,6 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
                 return outcome?.transpose().map(|old| (old, alike));
             }
             self.core.pool.pmem.operation_rereads();
-            self.core.environment().relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
-    }
-
-    /// The positions of all records of this hash, whose keys the caller has locked.
-    pub(super) fn find_alike(&self, hash: u64) -> Result<Vec<u64>> {
-        let mut attempt = 0;
-        loop {
-            let mut all = Vec::new();
-            let outcome = self.index.find_once(hash, &mut |at| {
-                all.push(at);
-                Probe::<()>::NotThis
-            });
-            if let Some(outcome) = outcome {
-                return outcome.map(|_| all);
-            }
             self.core.environment().relax(attempt);
             attempt = attempt.saturating_add(1);
         }

@@ -2,6 +2,7 @@
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::alike::DAMAGED_RECORD;
 use super::index::LogIndex;
 use super::{LOG, LogHash};
 use crate::engine::Options;
@@ -67,17 +68,23 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         self.replayed_bytes = recovered.bytes;
         damages.records += recovered.damaged;
         let (log, hash, mut value) = (&self.log, self.core.hash, Vec::new());
+        let note = |damages: &mut Damages, at, what| {
+            damages.first.get_or_insert((at, what));
+            if salvage {
+                pool.note_loss(at, what);
+            }
+        };
         self.index.complete(|slot_at, entry| {
             let placed = entry.filter(|(_, at)| log.has_run_at(*at));
             let Some((key_hash, at)) = placed else {
                 damages.lost += 1;
-                damages.first.get_or_insert((slot_at, "an entry of the index is damaged"));
+                note(&mut damages, slot_at, "an entry of the index is damaged");
                 return false;
             };
             let is_sound = !verifies || is_sound(log, hash, (key_hash, at), &mut value);
             if !is_sound {
                 damages.records += 1;
-                damages.first.get_or_insert((at, "a record of the log is damaged"));
+                note(&mut damages, at, DAMAGED_RECORD);
             }
             is_sound
         });

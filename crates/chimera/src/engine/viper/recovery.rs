@@ -144,8 +144,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 found.push((hash, record.place.location(), record.version()));
             }
             Finding::Damage { at, what, .. } => {
-                self.blocks.note_damaged(block);
-                lock(findings).damage(at, what);
+                self.note_damage(scan, block, (at, what), &mut lock(findings));
             }
         });
         let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
@@ -160,15 +159,31 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 Ok(None) => {}
                 Ok(Some(loser)) => lock(findings).losers.push(loser),
                 Err(TooManyAlike) => {
-                    self.blocks.note_damaged(block);
                     let at = self.pages.place_of(location).record_at;
+                    let what = "more keys than chance allows have one 64-bit hash";
                     let mut findings = lock(findings);
                     findings.is_crowded = true;
-                    findings.damage(at, "more keys than chance allows have one 64-bit hash");
+                    self.note_damage(scan, block, (at, what), &mut findings);
                 }
             }
         }
         room
+    }
+
+    /// Notes damage in a block, which salvage leaves out.
+    #[cold]
+    fn note_damage(
+        &self,
+        scan: Scan,
+        block: u64,
+        (at, what): (u64, &'static str),
+        findings: &mut Findings,
+    ) {
+        self.blocks.note_damaged(block);
+        findings.damage(at, what);
+        if scan.salvage {
+            self.core.pool.note_loss(at, what);
+        }
     }
 
     /// Which of two records stays, if they are of one key: the one in the index or a new one. `key` is a buffer.

@@ -49,7 +49,10 @@ impl<P: Pmem> Pool<P> {
                 }
                 visit(FoundRun::InUse(Run { first, blocks, code }))
             }
-            Err(damage) if salvage => visit(FoundRun::Damaged(damage.blocks)),
+            Err(damage) if salvage => {
+                self.note_lost(&damage.error, self.map.block_at(first));
+                visit(FoundRun::Damaged(damage.blocks))
+            }
             Err(damage) => Err(damage.error),
         })?;
         *lock_relaxing(&self.free_runs, &*self.environment) = free;

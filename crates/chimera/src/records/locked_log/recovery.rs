@@ -37,7 +37,8 @@ impl<P: Pmem> LockedLog<P> {
             match self.next_record(&mut log, &mut found.records) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(Error::Corrupted { .. }) if salvage => {
+                Err(error @ Error::Corrupted { .. }) if salvage => {
+                    pool.note_lost(&error, start);
                     // The run is never freed.
                     found.damaged += 1;
                     log.live_records += 1;

@@ -120,7 +120,8 @@ impl<P: Pmem> StorageLog<P> {
         let (at, end) = self.place_of(&run);
         let (start, sequence, flushed) = (at.0 + HEADER_BYTES, 0, 0);
         let header = match at.load(&self.pool, end.saturating_sub(at.0)) {
-            Err(_) if salvage => {
+            Err(error) if salvage => {
+                self.pool.note_lost(&error, at.0);
                 recovered.damaged += 1;
                 recovered.damaged_headers += 1;
                 let (usage, tail, share) = (Use::Condemned, start, Share::default());
@@ -138,7 +139,8 @@ impl<P: Pmem> StorageLog<P> {
             tail = self.find_end(sealed, end, sequence as u32);
             open_from = Some(sealed);
             match self.check_behind(tail, end, &header) {
-                Err(_) if salvage => {
+                Err(error) if salvage => {
+                    self.pool.note_lost(&error, tail);
                     recovered.damaged += 1;
                     (usage, open_from) = (Use::Condemned, None);
                 }
@@ -225,7 +227,8 @@ impl<P: Pmem> StorageLog<P> {
             let at = walk.at;
             let walked = match self.next(&mut walk) {
                 Ok(walked) => walked,
-                Err(Error::Corrupted { .. }) if salvage => {
+                Err(error @ Error::Corrupted { .. }) if salvage => {
+                    self.pool.note_lost(&error, at);
                     recovered.damaged += 1;
                     is_sound = false;
                     self.runs.set_use(&mut self.runs.lock(environment), slot, Use::Condemned);

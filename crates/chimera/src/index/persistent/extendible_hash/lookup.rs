@@ -120,7 +120,11 @@ impl<P: Pmem> ExtendibleHash<P> {
     /// What a lookup makes of damage.
     #[cold]
     fn judge<T>(&self, error: Error) -> Result<Option<T>> {
-        if self.salvages { Ok(None) } else { Err(error) }
+        if !self.salvages {
+            return Err(error);
+        }
+        self.pool.note_lost(&error, 0);
+        Ok(None)
     }
 
     #[inline(always)]

@@ -55,7 +55,7 @@ impl<P: Pmem> ExtendibleHash<P> {
     /// looked up. Entries are [counted](Self::recover_segment) afterwards.
     ///
     /// # Errors
-    /// `Corrupted` for damage; with salvage it is counted.
+    /// `Corrupted` for damage; with salvage it is counted, and noted as a loss.
     ///
     /// # Cost
     /// A line of each segment, and the directory.
@@ -95,6 +95,7 @@ impl<P: Pmem> ExtendibleHash<P> {
         if !self.salvages {
             return Err(error);
         }
+        self.pool.note_lost(&error, 0);
         arranged.damages += 1;
         Ok(())
     }

@@ -83,7 +83,10 @@ impl<P: Pmem> PartitionedHash<P> {
             Probed::Found(found) => Some(Ok(Some(found))),
             Probed::Nothing => Some(Ok(None)),
             Probed::Unstable => None,
-            Probed::Damaged(_) if self.salvages => Some(Ok(None)),
+            Probed::Damaged(at) if self.salvages => {
+                self.pool.note_lost(&damaged_slot(at), at);
+                Some(Ok(None))
+            }
             Probed::Damaged(at) => Some(Err(damaged_slot(at))),
         }
     }

@@ -46,7 +46,7 @@ impl<P: Pmem> PartitionedHash<P> {
     /// is looked up.
     ///
     /// # Errors
-    /// `Corrupted` for damage; with salvage it is counted.
+    /// `Corrupted` for damage; with salvage it is counted, and noted as a loss.
     ///
     /// # Cost
     /// A line of each segment.
@@ -67,6 +67,7 @@ impl<P: Pmem> PartitionedHash<P> {
         if !self.salvages {
             return Err(error);
         }
+        self.pool.note_lost(&error, 0);
         arranged.damages += 1;
         Ok(())
     }

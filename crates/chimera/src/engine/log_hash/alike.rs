@@ -1,0 +1,98 @@
+//! The records of all keys of a hash, as they are at one moment, and what of them is damaged.
+
+use chimera_pmem::Pmem;
+
+use super::LogHash;
+use super::index::LogIndex;
+use crate::index::Probe;
+use crate::types::error::{Error, Result};
+
+/// What is said of a record that is damaged.
+pub(super) const DAMAGED_RECORD: &str = "a record of the log is damaged";
+
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
+impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+    /// The records of all keys of a hash, as they are at one moment. `damaged` is told of records that are damaged. `buffer`
+    /// becomes a part of the first record.
+    pub(super) fn read_alike(
+        &self,
+        buffer: &mut Vec<u8>,
+        hash: u64,
+        mut damaged: impl FnMut(u64),
+    ) -> Result<Vec<Pair>> {
+        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let mut records = Vec::new();
+        for at in self.find_alike(hash)? {
+            let (mut key, mut value) = (Vec::new(), std::mem::take(buffer));
+            let record = self.log.decode(at);
+            if let Some(record) = &record {
+                self.log.read_key(record, &mut key);
+            }
+            let is_of_hash = record.is_some() && self.core.hash.of(&key) == hash;
+            if is_of_hash && self.read_found(at, hash, &mut value).is_ok() {
+                records.push((key, value));
+            } else {
+                damaged(at);
+            }
+        }
+        Ok(records)
+    }
+
+    /// The positions of all records of this hash, whose keys the caller has locked.
+    pub(super) fn find_alike(&self, hash: u64) -> Result<Vec<u64>> {
+        let mut attempt = 0;
+        loop {
+            let mut all = Vec::new();
+            let outcome = self.index.find_once(hash, &mut |at| {
+                all.push(at);
+                Probe::<()>::NotThis
+            });
+            if let Some(outcome) = outcome {
+                return outcome.map(|_| all);
+            }
+            self.core.environment().relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// Reads and verifies the value of a record that the caller knows to be the right one.
+    pub(super) fn read_found(&self, at: u64, hash: u64, value: &mut Vec<u8>) -> Result<()> {
+        let damaged = || Error::corrupted(DAMAGED_RECORD, at);
+        let record = self.log.decode(at).ok_or_else(damaged)?;
+        let summed = self.log.read_summed(&record, value);
+        if self.log.is_sound(&record, hash, Some(summed)) { Ok(()) } else { Err(damaged()) }
+    }
+
+    /// Notes damage that a salvaged store leaves out.
+    ///
+    /// # Errors
+    /// `Corrupted`, unless the store salvages.
+    pub(super) fn pass_over(&self, what: &'static str, at: u64) -> Result<()> {
+        if !self.salvages {
+            return Err(Error::corrupted(what, at));
+        }
+        self.core.pool.note_loss(at, what);
+        Ok(())
+    }
+
+    /// Whether a key of this hash that was looked for in vain is there: never. What damage has left out of a salvaged store
+    /// is noted.
+    #[inline]
+    pub(super) fn is_missing(&self, hash: u64) -> bool {
+        if self.salvages {
+            self.note_lost(hash);
+        }
+        false
+    }
+
+    /// Notes which records of this hash a salvaged store leaves out.
+    #[cold]
+    fn note_lost(&self, hash: u64) {
+        let note = |at| self.core.pool.note_loss(at, DAMAGED_RECORD);
+        if let Err(error) = self.read_alike(&mut Vec::new(), hash, note) {
+            self.core.pool.note_lost(&error, 0);
+        }
+    }
+}
