@@ -134,7 +134,7 @@ fn area_checksum(words: &[u64; WORDS]) -> u64 {
     checksum(&words[TOTALS_AT..AREA_AT + length], words[SEQUENCE_AT] ^ words[AREA_LENGTH_AT])
 }
 
-const SEQUENCE_AT: usize = 6;
+pub(super) const SEQUENCE_AT: usize = 6;
 
 /// Whether these words can be what creations that were interrupted left of a copy: each stored all of its words
 /// over zeros, or over what another one, perhaps of another engine, had left.
