@@ -14,7 +14,7 @@ use crate::engine::shared::maintenance::{Pace, Step};
 use crate::engine::{AnyEngine, Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
 use crate::ordered::RebuildStep;
-use crate::pool::{Closing, NewPool, Pool, Superblock};
+use crate::pool::{Closing, NewPool, Pool, Superblock, TOTALS_AT};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU32;
 use crate::types::error::{Error, Result};

@@ -5,7 +5,7 @@ use chimera_pmem::Site;
 use chimera_pmem::environment::File;
 use zerocopy::IntoBytes;
 
-use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, WORDS, is_part_of_new, seal};
+use super::superblock::{COPY_STRIDE, FILE_BYTES, MAGIC, SEQUENCE_AT, WORDS, is_part_of_new, seal};
 use super::{Closing, Superblock, USED_BLOCKS_AT, checked_word, steps};
 use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
@@ -71,9 +71,12 @@ pub(super) fn is_blank(word: &dyn Fn(u64) -> u64) -> bool {
         0 => true,
         number => USED_BLOCKS_AT.contains(&at) && number == checked_word::encode_at(0, at),
     };
-    [0, COPY_STRIDE].into_iter().all(|start| {
+    // The numbers of a creation and of the first change.
+    [(0, 0), (COPY_STRIDE, 1)].into_iter().all(|(start, sequence_max)| {
         let mut rest = (WORDS as u64..COPY_STRIDE / 8).map(|number| start + 8 * number);
-        is_part_of_new(&words_at(word, start)) && rest.all(is_rest_blank)
+        word(start + 8 * SEQUENCE_AT as u64) <= sequence_max
+            && is_part_of_new(&words_at(word, start))
+            && rest.all(is_rest_blank)
     })
 }
 

@@ -134,7 +134,7 @@ fn area_checksum(words: &[u64; WORDS]) -> u64 {
     checksum(&words[TOTALS_AT..AREA_AT + length], words[SEQUENCE_AT] ^ words[AREA_LENGTH_AT])
 }
 
-const SEQUENCE_AT: usize = 6;
+pub(super) const SEQUENCE_AT: usize = 6;
 /// The word that says how the pool was closed, and where in a copy it lies.
 const CLOSING_WORD: usize = 8;
 pub(super) const CLOSING_AT: u64 = 8 * CLOSING_WORD as u64;
