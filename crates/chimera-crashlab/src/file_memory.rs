@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chimera::pmem::environment::File;
 use chimera::pmem::{Arena, Extent, Medium, Pmem, Site};
 
-/// Memory into which files are read when mapped, and from which they are written when it is dropped.
-/// No operation makes a system call.
-pub(super) struct FileMemory {
+/// Memory into which files are read when mapped, and from which they are written when it is dropped, or on demand.
+/// No operation makes a system call. For one thread.
+pub(crate) struct FileMemory {
     words: Arena<AtomicU64>,
     limit_bytes: u64,
     mapped: AtomicU64,
@@ -26,13 +26,24 @@ struct Mapped {
 
 impl FileMemory {
     /// Room for `limit_bytes` of files.
-    pub(super) fn new(limit_bytes: u64, medium: Medium) -> Self {
+    pub(crate) fn new(limit_bytes: u64, medium: Medium) -> Self {
         Self {
             words: Arena::new(limit_bytes as usize / 8, false),
             limit_bytes,
             mapped: AtomicU64::new(0),
             files: Mutex::default(),
             medium,
+        }
+    }
+
+    /// Writes what is mapped to its files: what the end of the process would leave there.
+    pub(crate) fn write_back(&self) {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        for mapped in files.iter().filter(|mapped| !mapped.file.is_read_only()) {
+            let mut bytes = vec![0; mapped.length as usize];
+            self.bytes(mapped.at, &mut bytes);
+            // A file that was removed meanwhile has nobody who misses it.
+            mapped.file.write_at(mapped.file_offset, &bytes).expect("memory");
         }
     }
 
@@ -68,13 +79,7 @@ impl FileMemory {
 
 impl Drop for FileMemory {
     fn drop(&mut self) {
-        let files = std::mem::take(self.files.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for mapped in files.iter().filter(|mapped| !mapped.file.is_read_only()) {
-            let mut bytes = vec![0; mapped.length as usize];
-            self.bytes(mapped.at, &mut bytes);
-            // A file that was removed meanwhile has nobody who misses it.
-            mapped.file.write_at(mapped.file_offset, &bytes).expect("memory");
-        }
+        self.write_back();
     }
 }
 
