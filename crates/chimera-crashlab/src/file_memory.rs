@@ -15,6 +15,11 @@ pub(crate) struct FileMemory {
     mapped: AtomicU64,
     files: Mutex<Vec<Mapped>>,
     medium: Medium,
+    /// Loads and stores so far, and how many there may be: more are a loop without an end.
+    accesses: AtomicU64,
+    accesses_max: u64,
+    /// The name of a check that is left out.
+    skipped: Option<&'static str>,
 }
 
 struct Mapped {
@@ -33,7 +38,28 @@ impl FileMemory {
             mapped: AtomicU64::new(0),
             files: Mutex::default(),
             medium,
+            accesses: AtomicU64::new(0),
+            accesses_max: u64::MAX,
+            skipped: None,
         }
+    }
+
+    /// The same, where the access behind so many panics.
+    pub(crate) fn with_accesses_max(mut self, accesses_max: u64) -> Self {
+        self.accesses_max = accesses_max;
+        self
+    }
+
+    /// The same, where this check is left out.
+    pub(crate) fn without(mut self, skipped: Option<&'static str>) -> Self {
+        self.skipped = skipped;
+        self
+    }
+
+    fn count(&self) {
+        let accesses = self.accesses.load(Ordering::Relaxed);
+        assert!(accesses < self.accesses_max, "{accesses} accesses, and no end");
+        self.accesses.store(accesses + 1, Ordering::Relaxed);
     }
 
     /// Writes what is mapped to its files: what the end of the process would leave there.
@@ -48,6 +74,7 @@ impl FileMemory {
     }
 
     fn word(&self, at: u64) -> &AtomicU64 {
+        self.count();
         let is_inside = at.is_multiple_of(8) && at < self.mapped();
         assert!(is_inside, "access at byte {at} of {}", self.mapped());
         self.words.get(at / 8).expect("mapped")
@@ -55,6 +82,7 @@ impl FileMemory {
 
     /// The words that hold `length` bytes from `at`.
     fn words(&self, at: u64, length: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.count();
         let is_inside = at.is_multiple_of(8) && at + length as u64 <= self.mapped();
         assert!(is_inside, "access of {length} bytes at {at} of {}", self.mapped());
         let first = at / 8;
@@ -192,5 +220,9 @@ impl Pmem for FileMemory {
 
     fn sync(&self, _site: Site) -> io::Result<()> {
         Ok(())
+    }
+
+    fn skips(&self, step: Site) -> bool {
+        self.skipped == Some(step.name())
     }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use chimera::EngineKind;
 use serde_json::{Value, json};
 
 use super::common::{Common, Outcome, progress_bar};
 use crate::damage::{Campaign, Counts, Step, Tally};
 use crate::report::Report;
 
-/// Violations to print one by one.
+/// Violations to print one by one, for people.
 const VIOLATIONS_MAX: usize = 40;
 
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,9 @@ pub(crate) struct Arguments {
     /// Threads; what a case is does not depend on them
     #[arg(long, default_value_t = 2)]
     threads: u64,
+    /// Leave a check out, by the name of its step: a fault that must be found
+    #[arg(long)]
+    skip: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
@@ -33,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         seed: common.seed,
         cases,
         threads: arguments.threads,
+        skipped: arguments.skip.as_deref().map(|name| check(common.engine, name)).transpose()?,
         progress: &|cases| bar.set_position(cases),
     };
     let tally = campaign.run();
@@ -67,17 +72,25 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let allowances = sum.allowed.iter().map(|(name, count)| format!("{count:>9}  {name:?}"));
         report.figure("allowances", allowances.collect::<Vec<_>>());
     }
-    for violation in tally.violations.iter().take(VIOLATIONS_MAX) {
+    let printed_max = if common.json { usize::MAX } else { VIOLATIONS_MAX };
+    for violation in tally.violations.iter().take(printed_max) {
         let (case, seed, engine) = (violation.case, common.seed, common.engine);
         report.problem(format!(
             "{}, {}: {} (--engine {engine} --seed {seed} --case {case})",
             violation.structure, violation.kind, violation.text
         ));
     }
-    if tally.violations.len() > VIOLATIONS_MAX {
-        report.problem(format!("{} more", tally.violations.len() - VIOLATIONS_MAX));
+    if tally.violations.len() > printed_max {
+        report.problem(format!("{} more", tally.violations.len() - printed_max));
     }
     Ok(report)
+}
+
+/// The name of a check of an engine.
+fn check(engine: EngineKind, name: &str) -> Result<&'static str, String> {
+    let mut steps = chimera::sites(engine).into_iter().filter(|site| site.is_step());
+    let found = steps.find(|site| site.name() == name);
+    found.map(|site| site.name()).ok_or_else(|| format!("{engine} has no check `{name}`"))
 }
 
 /// The columns of a table.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::image::{Image, SEGMENT};
+use super::image::{Image, JOURNAL, SEGMENT, SUPERBLOCK};
 use super::life::Subject;
 use super::places::{Place, Places};
 use crate::chance::Chance;
@@ -117,6 +117,8 @@ fn part(subject: &Subject, places: &Places, chance: &mut Chance, unit: Unit) -> 
         places.of_any_use(chance)
     };
     let name = &places.files[place.file];
+    // A page has many structures.
+    let aimed_at = if unit == Unit::Page { page_name(name, place.at) } else { structure };
     let mut image = subject.image.clone();
     let here = range(&image, name, place.at, unit);
     let act = match (unit, chance.below(6)) {
@@ -157,7 +159,19 @@ fn part(subject: &Subject, places: &Places, chance: &mut Chance, unit: Unit) -> 
             }
         }
     }
-    Some(Harm { kind: Kind { unit, act }, structure, file: name.clone(), place: text, image })
+    let (structure, file) = (aimed_at, name.clone());
+    Some(Harm { kind: Kind { unit, act }, structure, file, place: text, image })
+}
+
+/// What a damaged page is called.
+fn page_name(file: &str, at: usize) -> &'static str {
+    match file {
+        SUPERBLOCK if at < PAGE_BYTES => "page: first one of the superblock",
+        SUPERBLOCK => "page: second one of the superblock",
+        JOURNAL if at < 2 * PAGE_BYTES => "page: header of the journal",
+        JOURNAL => "page: entries of the journal",
+        _ => "page: segment",
+    }
 }
 
 fn bytes(image: &Image, name: &str, range: &Range<usize>) -> Option<Vec<u8>> {

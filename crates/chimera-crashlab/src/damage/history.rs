@@ -14,6 +14,8 @@ pub(super) struct Write {
     /// What the key had before, and has now.
     pub(super) old: Option<Vec<u8>>,
     pub(super) new: Option<Vec<u8>>,
+    /// It changed one word of the value alone.
+    pub(super) is_of_word: bool,
 }
 
 /// What a store holds, the writes that led there since it was opened, and what it ever held.
@@ -53,7 +55,13 @@ impl History {
             Some(word) => self.words.insert(key.to_vec(), word),
             None => self.words.remove(key),
         };
-        self.writes.push(Write { session, key: key.to_vec(), old, new });
+        self.writes.push(Write {
+            session,
+            key: key.to_vec(),
+            old,
+            new,
+            is_of_word: word.is_some(),
+        });
     }
 
     /// The store was closed in order, or what it holds was read after its process was killed.

@@ -82,6 +82,11 @@ impl Subject {
         self.shape.kind() == EngineKind::Viper && bytes > VIPER_RECORD_BYTES_MAX
     }
 
+    /// Whether a write certainly made a record. In Viper a delete makes none, and a word may be updated in place.
+    pub(super) fn is_record(&self, write: &Write) -> bool {
+        self.shape.kind() != EngineKind::Viper || write.new.is_some() && !write.is_of_word
+    }
+
     /// How many of a session's last writes, of those that are large or of the others, lie where a crash may have cut a
     /// record off.
     pub(super) fn tail(&self, is_large: bool) -> usize {

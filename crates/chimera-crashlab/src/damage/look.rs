@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use chimera::{Db, Error, ExportOptions, Options, StreamReader};
 
 use super::history::Contents;
-use super::life::contents;
 use super::machine::{Backend, Machine};
 
 /// A way of reading a store, or of using it.
@@ -21,7 +20,6 @@ pub(crate) enum Step {
     Close,
 }
 
-
 /// What a step that found nothing wrong showed.
 #[derive(Debug)]
 pub(super) struct View {
@@ -29,6 +27,20 @@ pub(super) struct View {
     pub(super) found: Contents,
     /// Keys of which nothing was said, because they are damaged.
     pub(super) refused: BTreeSet<Vec<u8>>,
+    /// A key that came more than once.
+    pub(super) twice: Option<Vec<u8>>,
+}
+
+impl View {
+    fn new(step: Step) -> Self {
+        Self { step, found: Contents::new(), refused: BTreeSet::new(), twice: None }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        if self.found.insert(key.to_vec(), value.to_vec()).is_some() {
+            self.twice = Some(key.to_vec());
+        }
+    }
 }
 
 /// What a store showed.
@@ -44,9 +56,11 @@ impl Seen {
         self.noticed.get_or_insert_with(|| (step, what.to_string()));
     }
 
-    fn view(&mut self, step: Step, found: Result<Contents, Error>) {
-        match found {
-            Ok(found) => self.views.push(View { step, found, refused: BTreeSet::new() }),
+    /// A step that tells of all records.
+    fn view(&mut self, step: Step, tell: impl FnOnce(&mut View) -> Result<(), Error>) {
+        let mut view = View::new(step);
+        match tell(&mut view) {
+            Ok(()) => self.views.push(view),
             Err(error) => self.notice(step, error),
         }
     }
@@ -110,20 +124,31 @@ fn read<B: Backend>(db: &Db<B>, seen: &mut Seen, keys: &[Vec<u8>]) {
         seen.notice(Step::Check, format!("{} at {}", damage.what, damage.at));
     }
     get(db, seen, keys);
-    seen.view(Step::List, contents(db));
+    seen.view(Step::List, |view| {
+        db.for_each(|key, value| {
+            view.add(key, value);
+            true
+        })
+    });
     if db.stats().order.is_some() {
-        seen.view(Step::Scan, db.scan(..).and_then(Iterator::collect));
+        seen.view(Step::Scan, |view| {
+            for record in db.scan(..)? {
+                let (key, value) = record?;
+                view.add(&key, &value);
+            }
+            Ok(())
+        });
     }
-    seen.view(Step::Export, exported(db));
+    seen.view(Step::Export, |view| export(db, view));
 }
 
 /// Every key by itself.
 fn get<B: Backend>(db: &Db<B>, seen: &mut Seen, keys: &[Vec<u8>]) {
-    let mut view = View { step: Step::Get, found: Contents::new(), refused: BTreeSet::new() };
+    let mut view = View::new(Step::Get);
     let mut session = db.session();
     for key in keys {
         match session.get(key) {
-            Ok(Some(value)) => drop(view.found.insert(key.clone(), value)),
+            Ok(Some(value)) => view.add(key, &value),
             Ok(None) => {}
             Err(error) => {
                 seen.notice(Step::Get, error);
@@ -135,28 +160,28 @@ fn get<B: Backend>(db: &Db<B>, seen: &mut Seen, keys: &[Vec<u8>]) {
 }
 
 /// The records of a stream, by docs/STREAM.md.
-fn exported<B: Backend>(db: &Db<B>) -> Result<Contents, Error> {
+fn export<B: Backend>(db: &Db<B>, view: &mut View) -> Result<(), Error> {
     const HEADER_BYTES: usize = 64;
     const FRAME_BYTES: usize = 48;
     let mut stream = Vec::new();
     let report = db.export(&mut stream, &ExportOptions::new().frame_bytes(1000))?;
     let verified = StreamReader::new(&stream[..])?.verify()?;
     assert!(verified.is_complete(), "an export that succeeded: {:?}", verified.fault());
-    let mut all = Contents::new();
+    let (mut at, mut records) = (HEADER_BYTES, 0);
     let length =
         |at: usize| u32::from_le_bytes(stream[at..at + 4].try_into().expect("4 bytes")) as usize;
-    let mut at = HEADER_BYTES;
     // Kind 2 is the end.
     while length(at) == 1 {
-        let records = length(at + 4);
+        let of_frame = length(at + 4);
         at += FRAME_BYTES;
-        for _ in 0..records {
+        records += of_frame;
+        for _ in 0..of_frame {
             let (key, value) = (length(at), length(at + 4));
             let (from, to) = (at + 8 + key, at + 8 + key + value);
-            all.insert(stream[at + 8..from].to_vec(), stream[from..to].to_vec());
+            view.add(&stream[at + 8..from], &stream[from..to]);
             at = to;
         }
     }
-    assert_eq!(all.len() as u64, report.records, "records of an export");
-    Ok(all)
+    assert_eq!(records as u64, report.records, "records of an export");
+    Ok(())
 }

@@ -13,6 +13,8 @@ use crate::file_memory::FileMemory;
 
 /// Bytes by which the files of a store may grow while it is looked at.
 const GROWTH_BYTES: u64 = 512 << 10;
+/// Accesses of one process to a store: a hundred times what the longest ones make.
+const ACCESSES_MAX: u64 = 50_000_000;
 /// The start of the machine: a process that is killed leaves the same one to the next.
 const BOOT: u64 = 1;
 /// Numbers that the processes of a machine draw for themselves.
@@ -84,7 +86,8 @@ impl Place {
         for _ in 0..process * DRAWS_EACH {
             environment.random_u64();
         }
-        Machine { place: self, files, environment, bytes_max: image.length() + GROWTH_BYTES }
+        let bytes_max = image.length() + GROWTH_BYTES;
+        Machine { place: self, files, environment, bytes_max, skipped: None }
     }
 }
 
@@ -94,6 +97,8 @@ pub(super) struct Machine {
     files: Arc<MemoryFiles>,
     pub(super) environment: Arc<SteppedEnvironment>,
     bytes_max: u64,
+    /// The name of a check that its stores leave out: a fault that a campaign must find.
+    pub(super) skipped: Option<&'static str>,
 }
 
 /// How to make the memory of a machine.
@@ -108,6 +113,8 @@ pub(super) trait Backend: Pmem {
 impl Backend for FileMemory {
     fn of(machine: &Machine, _options: &Options) -> Self {
         Self::new(machine.bytes_max, machine.place.medium())
+            .with_accesses_max(ACCESSES_MAX)
+            .without(machine.skipped)
     }
 
     fn leave(&self) {

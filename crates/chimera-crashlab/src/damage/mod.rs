@@ -18,6 +18,8 @@ mod look;
 mod machine;
 mod places;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub(crate) use campaign::Campaign;

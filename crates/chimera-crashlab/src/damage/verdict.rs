@@ -1,7 +1,9 @@
 //! [`judge`]: what a damaged store may show, and the [`Allowance`]s for what a format cannot tell.
 
+use std::collections::BTreeSet;
+
 use super::harm::{Act, Harm};
-use super::history::Contents;
+use super::history::{Contents, Write};
 use super::image::{JOURNAL, SEGMENT};
 use super::life::Subject;
 use super::look::{Seen, Step, View, Way};
@@ -41,8 +43,10 @@ pub(super) enum Verdict {
 pub(super) fn judge(subject: &Subject, harm: &Harm, way: Way, seen: &Seen) -> Verdict {
     let mut allowed = None;
     for view in &seen.views {
-        let keys: std::collections::BTreeSet<_> =
-            subject.history.now.keys().chain(view.found.keys()).collect();
+        if let (Some(key), None) = (&view.twice, &seen.noticed) {
+            return Verdict::Violation(tell(subject, way, view, key));
+        }
+        let keys: BTreeSet<_> = subject.history.now.keys().chain(view.found.keys()).collect();
         for key in keys {
             let (found, expected) = (view.found.get(key), subject.history.now.get(key));
             if found == expected || view.refused.contains(key) {
@@ -108,8 +112,10 @@ fn differ_in_word(expected: &[u8], found: &[u8], word: usize) -> bool {
 fn is_in_tail(subject: &Subject, key: &[u8]) -> bool {
     let history = &subject.history;
     history.writes.iter().enumerate().any(|(number, write)| {
-        let is_later = |later: &&super::history::Write| {
-            later.session == write.session && subject.is_large(later) == subject.is_large(write)
+        let is_later = |later: &&Write| {
+            later.session == write.session
+                && subject.is_record(later)
+                && subject.is_large(later) == subject.is_large(write)
         };
         write.key == key
             && !history.ended.contains(&write.session)
@@ -132,6 +138,7 @@ fn is_cut_off(subject: &Subject, found: &Contents) -> bool {
 fn tell(subject: &Subject, way: Way, view: &View, key: &[u8]) -> String {
     let (history, found) = (&subject.history, view.found.get(key));
     let what = match (history.now.get(key), found) {
+        _ if view.twice.as_deref() == Some(key) => "comes twice",
         (Some(_), None) => "is missing",
         (None, Some(_)) if history.had(key, found) => "is back",
         (Some(_), Some(_)) if history.had(key, found) => "has an older value",
