@@ -64,8 +64,6 @@ pub(super) struct Harm {
     pub(super) kind: Kind,
     /// The structure that the damage was aimed at. More than a word reaches others as well.
     pub(super) structure: &'static str,
-    /// The file that was aimed at.
-    pub(super) file: String,
     /// Where, in words.
     pub(super) place: String,
     pub(super) image: Image,
@@ -77,10 +75,16 @@ impl Harm {
         Self {
             kind: Kind { unit: Unit::Nothing, act: Act::Kept },
             structure: "nothing",
-            file: String::new(),
             place: "nowhere".to_owned(),
             image: subject.image.clone(),
         }
+    }
+
+    /// Whether it changed a file whose name begins like this.
+    pub(super) fn touches(&self, subject: &Subject, name: &str) -> bool {
+        let (before, after) = (&subject.image.files, &self.image.files);
+        let mut names = before.keys().chain(after.keys()).filter(|file| file.starts_with(name));
+        names.any(|file| before.get(file) != after.get(file))
     }
 
     /// Any; none where nothing that was tried changes a byte.
@@ -159,8 +163,7 @@ fn part(subject: &Subject, places: &Places, chance: &mut Chance, unit: Unit) -> 
             }
         }
     }
-    let (structure, file) = (aimed_at, name.clone());
-    Some(Harm { kind: Kind { unit, act }, structure, file, place: text, image })
+    Some(Harm { kind: Kind { unit, act }, structure: aimed_at, place: text, image })
 }
 
 /// What a damaged page is called.
@@ -249,5 +252,5 @@ fn file(subject: &Subject, places: &Places, chance: &mut Chance) -> Option<Harm>
         "lock" => "file: lock",
         _ => "file: segment",
     };
-    Some(Harm { kind: Kind { unit: Unit::File, act }, structure, file: name, place: text, image })
+    Some(Harm { kind: Kind { unit: Unit::File, act }, structure, place: text, image })
 }

@@ -109,7 +109,8 @@ fn subject(is_closed: bool) -> Subject {
 /// Judges a store that shows `found` in a step, with damage of a segment.
 fn judged(subject: &Subject, step: Step, found: Contents, noticed: bool) -> Verdict {
     let kind = Kind { unit: Unit::Word, act: Act::Zeroed };
-    let harm = Harm { kind, file: "segment-000000".to_owned(), ..Harm::none(subject) };
+    let mut harm = Harm { kind, ..Harm::none(subject) };
+    harm.image.files.get_mut("segment-000000").expect("a store with records")[0] ^= 1;
     let view = View { step, found, refused: BTreeSet::new(), twice: None };
     let noticed = noticed.then(|| (Step::Check, "damage".to_owned()));
     judge(subject, &harm, Way::Writing, &Seen { noticed, views: vec![view] })

@@ -83,7 +83,7 @@ fn allowance(subject: &Subject, harm: &Harm, view: &View, key: &[u8]) -> Option<
     {
         return Some(Allowance::UncheckedWord);
     }
-    let is_in_segment = harm.file.starts_with(SEGMENT);
+    let is_in_segment = harm.touches(subject, SEGMENT);
     if is_in_segment && !subject.shape.abilities().finds_damage {
         return Some(Allowance::PublishedLayout);
     }
@@ -93,7 +93,7 @@ fn allowance(subject: &Subject, harm: &Harm, view: &View, key: &[u8]) -> Option<
     if is_in_segment && is_in_tail(subject, key) {
         return Some(Allowance::OpenTail);
     }
-    if harm.file == JOURNAL && is_cut_off(subject, &view.found) {
+    if harm.touches(subject, JOURNAL) && is_cut_off(subject, &view.found) {
         return Some(Allowance::JournalEnd);
     }
     (harm.kind.act == Act::Older).then_some(Allowance::OlderPart)
