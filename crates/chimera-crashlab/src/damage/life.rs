@@ -82,6 +82,11 @@ impl Subject {
         self.shape.kind() == EngineKind::Viper && bytes > VIPER_RECORD_BYTES_MAX
     }
 
+    /// Whether the end of its session sealed the page of a write.
+    pub(super) fn is_sealed(&self, write: &Write) -> bool {
+        self.shape.kind() == EngineKind::Viper && self.history.ended.contains(&write.session)
+    }
+
     /// Whether a write certainly made a record. In Viper a delete makes none, and a word may be updated in place.
     pub(super) fn is_record(&self, write: &Write) -> bool {
         self.shape.kind() != EngineKind::Viper || write.new.is_some() && !write.is_of_word

@@ -17,8 +17,8 @@ pub(crate) enum Allowance {
     /// The published layout is that of the paper, and has no check of a record, of a bit or of an item: anything in blocks.
     PublishedLayout,
     /// A killed session leaves the end of its last page or run as a crash in the middle of a record does. So damage
-    /// there looks as if the last records had never been complete: the last writes of a session that had not ended, and
-    /// no others.
+    /// there looks as if the last records had never been complete: the last writes of a session, and no others. A session of
+    /// Viper that ends seals its page; the next session goes on with the run of a log.
     OpenTail,
     /// A part of a killed store that is as it was at an earlier moment of the same store is right by all of its own checks. A
     /// store that is open has no sum over all parts, which would change with each write. A value is one that the key had.
@@ -118,7 +118,7 @@ fn is_in_tail(subject: &Subject, key: &[u8]) -> bool {
                 && subject.is_large(later) == subject.is_large(write)
         };
         write.key == key
-            && !history.ended.contains(&write.session)
+            && !subject.is_sealed(write)
             && history.writes[number + 1..].iter().filter(is_later).count()
                 < subject.tail(subject.is_large(write))
     })
