@@ -90,7 +90,7 @@ fn stress(configuration: &Configuration, options: &Options) {
     let stress = Stress {
         configuration,
         db: &db,
-        puts: from_environment("CHIMERA_TEST_STRESS_PUTS", 2000),
+        puts: from_environment("CHIMERA_TEST_STRESS_PUTS", 10_000),
         keys: (0..WRITERS * KEYS).map(|_| Progress::default()).collect(),
         writers_left: AtomicU64::new(WRITERS),
         is_over: AtomicBool::new(false),
