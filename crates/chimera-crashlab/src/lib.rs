@@ -5,6 +5,7 @@
 //! - `dax_guest/`: the store on emulated persistent memory in a virtual machine.
 //! - [`kill9`]: a writer process, killed at random moments.
 //! - [`hostile`]: stores made of hostile files, for a fuzzer.
+//! - `damage/`: stores with damaged files, and whether anything is missing without a word.
 //! - `mutate/`: every persistence step made wrong in turn, and who notices.
 //! - `explore/`: random operations, every crash worth trying, recovery, verification.
 //! - [`rig`]: a store on a simulated machine, for tests written by hand.
@@ -17,14 +18,17 @@
 //! - [`histories`]: what several threads did, and whether a store that keeps its promises can have
 //!   done it.
 //! - [`durability`]: which acknowledged writes may be missing after which end.
+//! - `file_memory`: the persistence seam over files in memory.
 //! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
 mod chance;
 pub mod commands;
+mod damage;
 pub mod dax_guest;
 pub mod durability;
 mod explore;
+mod file_memory;
 pub mod histories;
 pub mod hostile;
 pub mod kill9;

@@ -1,6 +1,7 @@
 //! Arguments, and what each subcommand does.
 
 mod common;
+mod damage;
 mod dax_guest;
 mod explore;
 mod found;
@@ -36,6 +37,8 @@ enum Command {
     Replay(replay::Arguments),
     /// Kill a writing process at random moments and verify what it acknowledged
     Kill9(kill9::Arguments),
+    /// Damage the files of stores, and see whether anything is missing without a word
+    Damage(damage::Arguments),
     /// Run the store on emulated persistent memory in a virtual machine and cut its power
     DaxGuest(dax_guest::Arguments),
 }
@@ -49,6 +52,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Plant(arguments) => plant::run(arguments, common),
         Command::Replay(arguments) => replay::run(arguments, common),
         Command::Kill9(arguments) => kill9::run(arguments, common),
+        Command::Damage(arguments) => damage::run(arguments, common),
         Command::DaxGuest(arguments) => dax_guest::run(arguments, common),
     };
     let printed = outcome.and_then(|report: Report| report.print(common.json).map_err(Into::into));

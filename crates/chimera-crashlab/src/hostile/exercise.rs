@@ -14,7 +14,7 @@ use super::damage::{Change, Step};
 use super::format::{SUPERBLOCK_BYTES, Shape};
 use super::image::{Image, key_of, value_of};
 use super::input::Input;
-use super::memory::FileMemory;
+use crate::file_memory::FileMemory;
 
 /// Bytes by which the files of an image may grow, all together.
 const GROWTH_BYTES: u64 = 96 << 10;

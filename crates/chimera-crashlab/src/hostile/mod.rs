@@ -10,7 +10,6 @@
 //! - `image`: the files of a small store, valid by that document.
 //! - `log`: pages of records of any size, and values in chunks, by that document.
 //! - `damage`: steps that change the image, `damage_log` those that change logs; then checks are put right.
-//! - `memory`: the persistence seam over files in memory.
 //! - `exercise`: opening and using the store.
 
 mod damage;
@@ -20,7 +19,6 @@ mod format;
 mod image;
 mod input;
 mod log;
-mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -37,4 +35,34 @@ pub fn run(bytes: &[u8]) {
     let mut image = image::Image::new(&base);
     let steps = damage::damage(&mut image, &mut input);
     exercise::exercise(setting, &image, &steps);
+}
+
+/// Where things are in a page of records of one size.
+pub(crate) struct Slots {
+    pub(crate) is_variable: bool,
+    pub(crate) page_bytes: u64,
+    pub(crate) slots: u64,
+    pub(crate) slots_per_word: u64,
+    pub(crate) first_slot: u64,
+    pub(crate) slot_bytes: u64,
+    pub(crate) key_at: u64,
+    pub(crate) value_at: u64,
+}
+
+/// The pages of a store of Viper, by the words of its superblock; `None` where these sizes cannot be worked with.
+pub(crate) fn slots(superblock: &[u64]) -> Option<Slots> {
+    let shape = format::Shape::from_superblock(superblock)?;
+    let is_variable = shape.is_variable();
+    let page = (!is_variable).then(|| shape.page());
+    let part = |of: fn(format::Page) -> usize| page.map_or(0, of) as u64;
+    Some(Slots {
+        is_variable,
+        page_bytes: shape.page_bytes as u64,
+        slots: part(|page| page.slots),
+        slots_per_word: part(|page| page.slots_per_word),
+        first_slot: part(|page| page.first_slot),
+        slot_bytes: part(|page| page.slot_bytes),
+        key_at: part(|page| page.key_at),
+        value_at: part(|page| page.value_at),
+    })
 }

@@ -150,19 +150,21 @@ impl EngineStore {
         let found = self.db.inspect(None).details;
         self.shape.verify_structure(&found, &records).map_err(Failure::Wrong)
     }
+}
 
+impl EngineShape {
     /// The bytes of a key.
-    fn key(&self, number: u64) -> Vec<u8> {
+    pub(crate) fn key(&self, number: u64) -> Vec<u8> {
         let mut key = number.to_le_bytes().to_vec();
-        key.resize(self.shape.key_bytes(number), b'k');
+        key.resize(self.key_bytes(number), b'k');
         key
     }
 
     /// The bytes of a value, with as many more as follow from its words.
-    fn to_bytes(&self, value: &Value) -> Vec<u8> {
-        let mut bytes: Vec<u8> = value.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let extra = self.shape.extra_bytes();
-        let more = extra[(value[1] % extra.len() as u64) as usize];
+    pub(crate) fn value(&self, words: &Value) -> Vec<u8> {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let extra = self.extra_bytes();
+        let more = extra[(words[1] % extra.len() as u64) as usize];
         bytes.extend((0..more).map(|at| filler(at, more)));
         bytes
     }
@@ -188,17 +190,17 @@ fn from_bytes(bytes: &[u8]) -> Value {
 
 impl Store for EngineStore {
     fn put(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure> {
-        let (key, value) = (self.key(key), self.to_bytes(value));
+        let (key, value) = (self.shape.key(key), self.shape.value(value));
         self.session(session).put(&key, &value).map_err(failure)
     }
 
     fn get(&mut self, session: usize, key: u64) -> Result<Option<Value>, Failure> {
-        let key = self.key(key);
+        let key = self.shape.key(key);
         self.session(session).get_with(&key, from_bytes).map_err(failure)
     }
 
     fn delete(&mut self, session: usize, key: u64) -> Result<bool, Failure> {
-        let key = self.key(key);
+        let key = self.shape.key(key);
         self.session(session).delete(&key).map_err(failure)
     }
 
@@ -209,12 +211,12 @@ impl Store for EngineStore {
         word: usize,
         delta: u64,
     ) -> Result<Option<u64>, Failure> {
-        let key = self.key(key);
+        let key = self.shape.key(key);
         self.session(session).fetch_add_u64(&key, 8 * word, delta).map_err(failure)
     }
 
     fn replace(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure> {
-        let (key, bytes) = (self.key(key), self.to_bytes(value));
+        let (key, bytes) = (self.shape.key(key), self.shape.value(value));
         let change = |old: &mut Vec<u8>| bytes.clone_into(old);
         self.session(session).update(&key, change).map_err(failure)
     }

@@ -12,6 +12,7 @@ mod configurations;
 mod harness;
 mod records;
 
+mod acknowledged;
 mod arguments;
 mod changes;
 mod clocks;
@@ -46,6 +47,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "arguments", tests: arguments::TESTS },
     Theme { name: "reopening", tests: reopening::TESTS },
     Theme { name: "concurrency", tests: concurrency::TESTS },
+    Theme { name: "acknowledged", tests: acknowledged::TESTS },
     Theme { name: "damage", tests: damage::TESTS },
     Theme { name: "full", tests: full::TESTS },
     Theme { name: "read_only", tests: read_only::TESTS },

@@ -7,14 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chimera::pmem::environment::File;
 use chimera::pmem::{Arena, Extent, Medium, Pmem, Site};
 
-/// Memory into which files are read when mapped, and from which they are written when it is dropped.
-/// No operation makes a system call.
-pub(super) struct FileMemory {
+/// Memory into which files are read when mapped, and from which they are written when it is dropped, or on demand.
+/// No operation makes a system call. For one thread.
+pub(crate) struct FileMemory {
     words: Arena<AtomicU64>,
     limit_bytes: u64,
     mapped: AtomicU64,
     files: Mutex<Vec<Mapped>>,
     medium: Medium,
+    /// Loads and stores so far, and how many there may be: more are a loop without an end.
+    accesses: AtomicU64,
+    accesses_max: u64,
+    /// The name of a check that is left out.
+    skipped: Option<&'static str>,
 }
 
 struct Mapped {
@@ -26,17 +31,50 @@ struct Mapped {
 
 impl FileMemory {
     /// Room for `limit_bytes` of files.
-    pub(super) fn new(limit_bytes: u64, medium: Medium) -> Self {
+    pub(crate) fn new(limit_bytes: u64, medium: Medium) -> Self {
         Self {
             words: Arena::new(limit_bytes as usize / 8, false),
             limit_bytes,
             mapped: AtomicU64::new(0),
             files: Mutex::default(),
             medium,
+            accesses: AtomicU64::new(0),
+            accesses_max: u64::MAX,
+            skipped: None,
+        }
+    }
+
+    /// The same, where the access behind so many panics.
+    pub(crate) fn with_accesses_max(mut self, accesses_max: u64) -> Self {
+        self.accesses_max = accesses_max;
+        self
+    }
+
+    /// The same, where this check is left out.
+    pub(crate) fn without(mut self, skipped: Option<&'static str>) -> Self {
+        self.skipped = skipped;
+        self
+    }
+
+    fn count(&self) {
+        let accesses = self.accesses.load(Ordering::Relaxed);
+        assert!(accesses < self.accesses_max, "{accesses} accesses, and no end");
+        self.accesses.store(accesses + 1, Ordering::Relaxed);
+    }
+
+    /// Writes what is mapped to its files: what the end of the process would leave there.
+    pub(crate) fn write_back(&self) {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        for mapped in files.iter().filter(|mapped| !mapped.file.is_read_only()) {
+            let mut bytes = vec![0; mapped.length as usize];
+            self.bytes(mapped.at, &mut bytes);
+            // A file that was removed meanwhile has nobody who misses it.
+            mapped.file.write_at(mapped.file_offset, &bytes).expect("memory");
         }
     }
 
     fn word(&self, at: u64) -> &AtomicU64 {
+        self.count();
         let is_inside = at.is_multiple_of(8) && at < self.mapped();
         assert!(is_inside, "access at byte {at} of {}", self.mapped());
         self.words.get(at / 8).expect("mapped")
@@ -44,6 +82,7 @@ impl FileMemory {
 
     /// The words that hold `length` bytes from `at`.
     fn words(&self, at: u64, length: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.count();
         let is_inside = at.is_multiple_of(8) && at + length as u64 <= self.mapped();
         assert!(is_inside, "access of {length} bytes at {at} of {}", self.mapped());
         let first = at / 8;
@@ -68,13 +107,7 @@ impl FileMemory {
 
 impl Drop for FileMemory {
     fn drop(&mut self) {
-        let files = std::mem::take(self.files.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for mapped in files.iter().filter(|mapped| !mapped.file.is_read_only()) {
-            let mut bytes = vec![0; mapped.length as usize];
-            self.bytes(mapped.at, &mut bytes);
-            // A file that was removed meanwhile has nobody who misses it.
-            mapped.file.write_at(mapped.file_offset, &bytes).expect("memory");
-        }
+        self.write_back();
     }
 }
 
@@ -187,5 +220,9 @@ impl Pmem for FileMemory {
 
     fn sync(&self, _site: Site) -> io::Result<()> {
         Ok(())
+    }
+
+    fn skips(&self, step: Site) -> bool {
+        self.skipped == Some(step.name())
     }
 }
