@@ -1,9 +1,7 @@
 //! Steps that change an image, from the input; and the steps that the store will be used with.
 
 use super::damage_log as log;
-use super::format::{
-    AREA_LENGTH_AT, AREA_WORDS, COPY_STRIDE, TOTALS_AT, USED_BLOCKS_AT, checked_word, checked_word_at,
-};
+use super::format::{AREA_AT, AREA_WORDS, COPY_STRIDE, TOTALS_AT, USED_BLOCKS_AT, checked_word_at};
 use super::image::{Image, SUPERBLOCK, Slot, segment_name, set_word};
 use super::input::Input;
 
@@ -134,9 +132,11 @@ fn superblock_word(image: &mut Image, input: &mut Input<'_>) {
 fn used_blocks(image: &mut Image, input: &mut Input<'_>) {
     let number = input.number();
     let Some(bytes) = image.files.get_mut(SUPERBLOCK) else { return };
-    for at in USED_BLOCKS_AT.into_iter().filter(|at| at + 8 <= bytes.len()) {
+    let length = bytes.len();
+    for at in USED_BLOCKS_AT.into_iter().filter(|at| at + 8 <= length) {
         let is_whole = u32::try_from(number).is_ok();
-        set_word(bytes, at, if is_whole { checked_word_at(number as u32, at as u64) } else { number });
+        let word = if is_whole { checked_word_at(number as u32, at as u64) } else { number };
+        set_word(bytes, at, word);
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::format::{
     AREA_AT, AREA_LENGTH_AT, AREA_WORDS, CHECKSUM_AT, COPY_STRIDE, PIECE_BYTES_MAX, Page,
     SEGMENT_END_BYTES, SEGMENT_WORDS, SEQUENCE_AT, SUPERBLOCK_BYTES, SUPERBLOCK_WORDS, Shape,
-    TOTALS_AT, USED_BLOCKS_AT, area_checksum, checked_word, checked_word_at, checksum,
-    colliding_key, key_check, key_hash, value_check,
+    TOTALS_AT, USED_BLOCKS_AT, area_checksum, checked_word_at, checksum, colliding_key, key_check,
+    key_hash, value_check,
 };
 
 pub(super) const SUPERBLOCK: &str = "superblock";

@@ -194,7 +194,11 @@ fn of_two_numbers_of_used_blocks_the_higher_one_counts() {
         assert_eq!(check(path), (0, None), "an interrupted change is no damage");
         assert_whole(path);
         let both = USED_BLOCKS_AT.map(|at| word(path, SUPERBLOCK, at));
-        assert_eq!(both, USED_BLOCKS_AT.map(|at| checked_word_at(used, at as u64)), "brought in line");
+        assert_eq!(
+            both,
+            USED_BLOCKS_AT.map(|at| checked_word_at(used, at as u64)),
+            "brought in line"
+        );
     }
 }
 
