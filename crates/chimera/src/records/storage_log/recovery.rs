@@ -99,7 +99,9 @@ impl<P: Pmem> StorageLog<P> {
         let mut found: Vec<_> = found.collect::<Result<_>>()?;
         if tells_all {
             let first = |header: HeaderAt| header.0 + HEADER_BYTES;
-            found.iter_mut().for_each(|found| found.start = first(found.entry.header));
+            for found in &mut found {
+                found.start = first(found.entry.header);
+            }
         }
         if !self.pool.read_only {
             self.write_back(&found);
