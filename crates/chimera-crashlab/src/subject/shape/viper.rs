@@ -71,7 +71,7 @@ impl StoreShape for ViperShape {
             ) => Some(
                 "one fence later it is still before the fence that makes the block's first record durable",
             ),
-            (_, "vpage.seal") => Some(
+            (MutationKind::DropFlush | MutationKind::DelayFlush, "vpage.seal") => Some(
                 "a crash that takes a seal leaves the page open, as it was; only damage would not be told of",
             ),
             (MutationKind::Skip, "vpage.step.seal_check") => Some(
