@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use chimera::EngineKind;
+use chimera::pmem::Site;
 use serde_json::{Value, json};
 
 use super::common::{Common, Outcome, progress_bar};
@@ -90,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
 fn check(engine: EngineKind, name: &str) -> Result<&'static str, String> {
     let mut steps = chimera::sites(engine).into_iter().filter(|site| site.is_step());
     let found = steps.find(|site| site.name() == name);
-    found.map(|site| site.name()).ok_or_else(|| format!("{engine} has no check `{name}`"))
+    found.map(Site::name).ok_or_else(|| format!("{engine} has no check `{name}`"))
 }
 
 /// The columns of a table.
@@ -112,13 +113,13 @@ fn columns(counts: &Counts) -> Vec<(&'static str, u64)> {
 
 fn table<'a>(rows: impl Iterator<Item = (&'a String, &'a Counts)>) -> Vec<String> {
     let heads = columns(&Counts::default());
-    let head: String = heads.iter().map(|(name, _)| format!("{name:>11}")).collect();
+    let head: Vec<_> = heads.iter().map(|(name, _)| format!("{name:>11}")).collect();
     let row = |(name, counts): (&String, &Counts)| {
-        let cells: String =
-            columns(counts).iter().map(|(_, count)| format!("{count:>11}")).collect();
-        format!("{cells}  {name}")
+        let cells = columns(counts);
+        let cells: Vec<_> = cells.iter().map(|(_, count)| format!("{count:>11}")).collect();
+        format!("{}  {name}", cells.concat())
     };
-    std::iter::once(head).chain(rows.map(row)).collect()
+    std::iter::once(head.concat()).chain(rows.map(row)).collect()
 }
 
 /// Structure by kind, for programs.

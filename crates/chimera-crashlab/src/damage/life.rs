@@ -62,9 +62,9 @@ impl Subject {
             next_session: 0,
         };
         if place.has_journal() {
-            maker.make::<Hardware>()?
+            maker.make::<Hardware>()?;
         } else {
-            maker.make::<FileMemory>()?
+            maker.make::<FileMemory>()?;
         }
         let mut subject = maker.subject;
         if !subject.is_closed && may_lose(&subject.shape) {
@@ -193,8 +193,8 @@ impl Maker {
                 self.subject.history.synced = self.subject.history.writes.len();
             }
             1 if abilities.reclaim => match db.compact(1 + self.chance.below(60) as u32, None) {
-                Err(Error::PoolFull { .. }) => {}
-                other => drop(other?),
+                Ok(_) | Err(Error::PoolFull { .. }) => {}
+                Err(error) => return Err(error),
             },
             2 | 3 => {
                 if let Some((number, _)) = sessions[which].take() {

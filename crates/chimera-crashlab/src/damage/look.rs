@@ -52,7 +52,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn notice(&mut self, step: Step, what: impl ToString) {
+    fn notice(&mut self, step: Step, what: &dyn ToString) {
         self.noticed.get_or_insert_with(|| (step, what.to_string()));
     }
 
@@ -61,7 +61,7 @@ impl Seen {
         let mut view = View::new(step);
         match tell(&mut view) {
             Ok(()) => self.views.push(view),
-            Err(error) => self.notice(step, error),
+            Err(error) => self.notice(step, &error),
         }
     }
 }
@@ -96,11 +96,11 @@ pub(super) fn look<B: Backend>(
     if way == Way::Used {
         match db.compact(1, None) {
             Ok(_) | Err(Error::PoolFull { .. }) => {}
-            Err(error) => seen.notice(Step::Compact, error),
+            Err(error) => seen.notice(Step::Compact, &error),
         }
         get(&db, &mut seen, keys);
         if let Err(failed) = db.close() {
-            seen.notice(Step::Close, failed.error());
+            seen.notice(Step::Close, &failed.error());
         }
         if let Some(db) = opened::<B>(machine, &reading, &mut seen) {
             read(&db, &mut seen, keys);
@@ -113,7 +113,7 @@ fn opened<B: Backend>(machine: &Machine, options: &Options, seen: &mut Seen) -> 
     match machine.open::<B>(options) {
         Ok(db) => Some(db),
         Err(error) => {
-            seen.notice(Step::Open, error);
+            seen.notice(Step::Open, &error);
             None
         }
     }
@@ -121,7 +121,7 @@ fn opened<B: Backend>(machine: &Machine, options: &Options, seen: &mut Seen) -> 
 
 fn read<B: Backend>(db: &Db<B>, seen: &mut Seen, keys: &[Vec<u8>]) {
     if let Some(damage) = db.check(None).first_damage {
-        seen.notice(Step::Check, format!("{} at {}", damage.what, damage.at));
+        seen.notice(Step::Check, &format!("{} at {}", damage.what, damage.at));
     }
     get(db, seen, keys);
     seen.view(Step::List, |view| {
@@ -151,7 +151,7 @@ fn get<B: Backend>(db: &Db<B>, seen: &mut Seen, keys: &[Vec<u8>]) {
             Ok(Some(value)) => view.add(key, &value),
             Ok(None) => {}
             Err(error) => {
-                seen.notice(Step::Get, error);
+                seen.notice(Step::Get, &error);
                 view.refused.insert(key.clone());
             }
         }

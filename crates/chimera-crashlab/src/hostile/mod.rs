@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
 }
 
 /// Where things are in a page of records of one size.
-pub(crate) struct Slots {
+pub(crate) struct SlotLayout {
     pub(crate) is_variable: bool,
     pub(crate) page_bytes: u64,
     pub(crate) slots: u64,
@@ -50,12 +50,12 @@ pub(crate) struct Slots {
 }
 
 /// The pages of a store of Viper, by the words of its superblock; `None` where these sizes cannot be worked with.
-pub(crate) fn slots(superblock: &[u64]) -> Option<Slots> {
+pub(crate) fn slots(superblock: &[u64]) -> Option<SlotLayout> {
     let shape = format::Shape::from_superblock(superblock)?;
     let is_variable = shape.is_variable();
     let page = (!is_variable).then(|| shape.page());
     let part = |of: fn(format::Page) -> usize| page.map_or(0, of) as u64;
-    Some(Slots {
+    Some(SlotLayout {
         is_variable,
         page_bytes: shape.page_bytes as u64,
         slots: part(|page| page.slots),

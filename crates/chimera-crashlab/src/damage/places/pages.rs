@@ -2,7 +2,7 @@
 
 use super::Map;
 use super::pool::{Block, Pool};
-use crate::hostile::{self, Slots};
+use crate::hostile::{self, SlotLayout};
 
 const LARGE: u64 = 1 << 3;
 const FREE: u64 = 1 << 4;
@@ -37,7 +37,7 @@ pub(super) fn mark(map: &mut Map<'_>, pool: &Pool) {
     }
 }
 
-fn slotted(map: &mut Map<'_>, block: &Block, at: u64, slots: &Slots) {
+fn slotted(map: &mut Map<'_>, block: &Block, at: u64, slots: &SlotLayout) {
     let first = at + slots.first_slot;
     map.mark("viper: bits of slots", &block.file, at + 8..first);
     for number in 0..slots.slots {
