@@ -25,7 +25,7 @@ const DEEDS: [(&str, fn(&Path)); 3] = [
 /// A store of two segments, whose `file` is gone.
 fn store_without(path: &Path, options: &Options, file: &str, deed: fn(&Path)) -> Db {
     let db = tools::open(path, options);
-    fill(&mut db.session(), 0..200, 1);
+    fill(&mut db.session(), 0..400, 1);
     assert_eq!(segments(path), 2);
     deed(&path.join(file));
     db
@@ -46,7 +46,7 @@ fn assert_noticed(path: &Path, options: &Options, file: &str) {
         assert_fails(db.put(b"12345678", &[0; 24]), &["refuses writes", file]);
         assert_removed(db.close().unwrap_err().into(), file);
         let db = store_without(&path("growth"), options, file, *deed);
-        assert_removed(put_until_refused(&db, 200).1, file);
+        assert_removed(put_until_refused(&db, 400).1, file);
         assert_removed(db.close().unwrap_err().into(), file);
         let db = store_without(&path("close"), options, file, *deed);
         assert_removed(db.close().unwrap_err().into(), file);
