@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, TryLockError};
 
 use chimera_pmem::environment::TaskStep;
-use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
+use chimera_pmem::{
+    Environment, FlushChoice, Hardware, HardwareOptions, Medium, Pmem, RealEnvironment,
+};
 
 use super::close::Lease;
 use super::publish::publisher;
@@ -17,6 +19,7 @@ use crate::ordered::RebuildStep;
 use crate::pool::{Closing, NewPool, Pool, Superblock, TOTALS_AT};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU32;
+use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 use crate::types::totals::Totals;
@@ -82,14 +85,7 @@ pub(super) fn on<P: Pmem>(
         losses: pool.losses(),
         ..recovered
     };
-    let medium = pool.pmem.medium();
-    log::info!(
-        "{}: engine {kind}, medium {medium}, durability {durability}, {recovery:?}",
-        path.display()
-    );
-    if !recovery.losses.is_empty() {
-        log::warn!(target: LOSSES_TARGET, "{}: {}", path.display(), recovery.losses);
-    }
+    say_opened(path, kind, (pool.pmem.medium(), durability), &recovery);
     let is_published = pool.directory().is_some() && !pool.read_only;
     let inner = Arc::new(Inner {
         kind,
@@ -142,6 +138,22 @@ fn compare_with_closing<P: Pmem>(
     // Else the next open would find a store that was not closed, and compare nothing.
     engine.core().pool.close_as_it_was()?;
     Err(difference)
+}
+
+/// Logs how a store was opened, and what salvage has left out.
+fn say_opened(
+    path: &Path,
+    kind: EngineKind,
+    (medium, durability): (Medium, Durability),
+    recovery: &RecoveryStats,
+) {
+    log::info!(
+        "{}: engine {kind}, medium {medium}, durability {durability}, {recovery:?}",
+        path.display()
+    );
+    if !recovery.losses.is_empty() {
+        log::warn!(target: LOSSES_TARGET, "{}: {}", path.display(), recovery.losses);
+    }
 }
 
 /// Starts the tasks that make the order of keys, if it is not made.

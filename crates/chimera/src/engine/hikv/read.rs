@@ -146,7 +146,9 @@ impl<P: Pmem> Hikv<P> {
                 Probe::<()>::NotThis
             });
             if looked.is_some() {
-                lost.iter().for_each(|at| self.note_loss(*at, DAMAGED_RECORD));
+                for at in &lost {
+                    self.note_loss(*at, DAMAGED_RECORD);
+                }
                 return;
             }
             self.core.environment().relax(attempt);
