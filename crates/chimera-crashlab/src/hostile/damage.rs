@@ -134,7 +134,8 @@ fn superblock_word(image: &mut Image, input: &mut Input<'_>) {
 fn used_blocks(image: &mut Image, input: &mut Input<'_>) {
     let number = input.number();
     let Some(bytes) = image.files.get_mut(SUPERBLOCK) else { return };
-    for at in USED_BLOCKS_AT.into_iter().filter(|at| at + 8 <= bytes.len()) {
+    let length = bytes.len();
+    for at in USED_BLOCKS_AT.into_iter().filter(|at| at + 8 <= length) {
         let is_whole = u32::try_from(number).is_ok();
         set_word(bytes, at, if is_whole { checked_word_at(number as u32, at) } else { number });
     }
