@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File};
+use chimera_pmem::journal::Damage;
 use chimera_pmem::{Environment, Medium, Pmem};
 
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
@@ -26,12 +27,14 @@ use crate::types::error::{Error, Result};
 const GROWTH_STEP_BYTES: u64 = 4 << 20;
 
 /// What opening found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     /// The pool is new.
     pub(crate) created: bool,
     /// It had been closed in order.
     pub(crate) clean: bool,
+    /// What is lost of its journal, where that was to be ignored.
+    pub(crate) journal_loss: Option<Damage>,
 }
 
 impl<P: Pmem> Pool<P> {
@@ -71,18 +74,23 @@ impl<P: Pmem> Pool<P> {
                 // A segment beside a superblock that is blank would be taken for damage.
                 journal.checkpoint().map_err(Error::io("create", path))?;
             }
+            JournalFile::keep_mark(&pmem, &files)?;
         }
         let clean = superblock.closing == Closing::Clean;
         let closed_words = superblock.closed_words();
         power_lost(&superblock, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
+        if pmem.journal().is_none() && !options.read_only {
+            journal.release_mark(&files)?;
+        }
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
         storage::ensure_used(&pmem, &files, &map, &segments, used)?;
         let parts =
             Parts { files, superblock, map, segments, used, was_clean: clean, closed_words };
-        Ok((Self::assemble(pmem, environment, options, parts), Opened { created, clean }))
+        let opened = Opened { created, clean, journal_loss: journal.loss().cloned() };
+        Ok((Self::assemble(pmem, environment, options, parts), opened))
     }
 
     /// The open pool, of what was found or made.
@@ -294,7 +302,11 @@ fn map_superblock<P: Pmem>(
     power_lost(&superblock, Medium::File, &*files.environment, options)?;
     journal.refuse_loss(&superblock, files, options)?;
     journal.take_into_use(pmem, files, options, superblock.pool_id)?;
-    file.sync().map_err(Error::io("sync", &path))?;
+    if created {
+        file.sync().map_err(Error::io("sync", &path))?;
+    } else {
+        JournalFile::keep_mark(pmem, files)?;
+    }
     map(&file)?;
     ensure()?;
     Ok((superblock, created))

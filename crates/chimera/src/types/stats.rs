@@ -32,6 +32,12 @@ pub struct RecoveryStats {
     pub duplicates_cleared: u64,
     /// Records that failed their checksum (salvage only).
     pub records_damaged: u64,
+    /// Changes in the journal of a plain file that are lost, as far as they can be counted (salvage only).
+    pub journal_entries_lost: u64,
+    /// Bytes of them, as far as that is known.
+    pub journal_bytes_lost: u64,
+    /// Byte of the file `journal` from which on they are lost; none when nothing is.
+    pub journal_lost_at: Option<u64>,
     /// Threads that scanned.
     pub threads: usize,
     /// Whether the store had been closed in order.
