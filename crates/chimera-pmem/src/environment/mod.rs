@@ -9,6 +9,7 @@ mod anonymous;
 mod device;
 mod files;
 mod memory_files;
+mod origin;
 mod random;
 mod real;
 mod real_file;
@@ -27,6 +28,9 @@ use std::time::Duration;
 pub use anonymous::AnonymousFile;
 pub use files::FileProvider;
 pub use memory_files::MemoryFiles;
+pub use origin::Origin;
+#[doc(hidden)]
+pub use origin::in_child;
 pub use real::RealEnvironment;
 pub use real_file::RealFiles;
 pub use stepped::SteppedEnvironment;
@@ -144,6 +148,10 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     fn boot_id(&self) -> u64;
     /// This process's id, for the message of a lock held.
     fn process_id(&self) -> u32;
+    /// What tells this process from children that are forked from it. By default there are none.
+    fn origin(&self) -> Origin {
+        Origin::without_forks(self.process_id())
+    }
     /// Threads worth using for parallel work.
     fn parallelism(&self) -> usize;
     /// Starts a background task.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::random::{SplitMix, mix};
 use super::real_file::RealFiles;
 use super::thread_task::ThreadTask;
-use super::{Environment, File, FileProvider, OpenMode, Task, TaskBody};
+use super::{Environment, File, FileProvider, OpenMode, Origin, Task, TaskBody};
 
 /// The machine as it is.
 #[derive(Debug)]
@@ -65,6 +65,10 @@ impl Environment for RealEnvironment {
 
     fn process_id(&self) -> u32 {
         std::process::id()
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::current()
     }
 
     fn parallelism(&self) -> usize {

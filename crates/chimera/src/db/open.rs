@@ -73,6 +73,9 @@ pub(super) fn on<P: Pmem>(
     let recovery = RecoveryStats {
         clean: opened.clean,
         duration_ns: environment.now_ns() - started_ns,
+        journal_entries_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.entries),
+        journal_bytes_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.bytes),
+        journal_lost_at: opened.journal_loss.map(|loss| loss.at),
         ..recovered
     };
     let medium = pool.pmem.medium();

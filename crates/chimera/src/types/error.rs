@@ -47,6 +47,17 @@ pub enum Error {
         /// Newest version this program reads.
         supported: u32,
     },
+    /// The store was written by an older version of this software.
+    #[error(
+        "the store has format version {found}, this program reads version {supported} alone: export it with \
+         a program that reads version {found}, and import that into a new store"
+    )]
+    OlderFormat {
+        /// Version on media.
+        found: u32,
+        /// The version that this program reads.
+        supported: u32,
+    },
     /// Another process holds the store.
     #[error(
         "the store is in use by {holder}: close it there first, or open read-only on both sides"
@@ -64,6 +75,15 @@ pub enum Error {
         found: String,
         /// As in the options.
         wanted: String,
+    },
+    /// The process was forked from the one that opened the store, after that. Nothing was done.
+    #[error(
+        "this handle belongs to process {process}, from which this one was forked: open the store after the fork, and \
+         in one process at a time"
+    )]
+    Forked {
+        /// The process that opened the store.
+        process: u32,
     },
     /// The options cannot be carried out.
     #[error("invalid options: {0}")]
@@ -286,7 +306,7 @@ pub enum ErrorKind {
     Full,
     /// Something on media, or in a stream, is not what it must be, or is missing.
     Damaged,
-    /// A newer program wrote it.
+    /// A newer or an older program wrote it.
     Unsupported,
     /// The store takes no writes, by choice or since an earlier failure.
     WritesRefused,
@@ -317,6 +337,7 @@ impl Error {
             | Self::ValueLength { .. }
             | Self::KeyCollisions
             | Self::NotOrdered
+            | Self::Forked { .. }
             | Self::FieldOutOfRange { .. } => ErrorKind::InvalidArgument,
             Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {
                 ErrorKind::Mismatch
@@ -327,7 +348,9 @@ impl Error {
             | Self::Incomplete { .. }
             | Self::StreamTruncated { .. }
             | Self::StreamDamaged { .. } => ErrorKind::Damaged,
-            Self::NewerFormat { .. } | Self::NewerStream { .. } => ErrorKind::Unsupported,
+            Self::NewerFormat { .. } | Self::OlderFormat { .. } | Self::NewerStream { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::ReadOnly | Self::Poisoned { .. } => ErrorKind::WritesRefused,
             Self::Io { .. } | Self::StreamIo { .. } => ErrorKind::Io,
             Self::OrderFailed => ErrorKind::Defect,
