@@ -163,6 +163,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::NewerFormat { .. } => "newer_format",
         Error::OlderFormat { .. } => "older_format",
         Error::Locked { .. } => "locked",
+        Error::Forked { .. } => "forked",
         Error::Mismatch { .. } => "mismatch",
         Error::InvalidOptions(_) => "invalid_options",
         Error::KeySize { .. } => "key_size",

@@ -40,6 +40,8 @@ pub(super) struct Snapshot {
     pub(super) promise: Promise,
     /// What was about to happen.
     pub(super) before: String,
+    /// The seed of the start of the machine that it is in.
+    pub(super) boot: u64,
 }
 
 /// Files that remember what of them is durable.
@@ -57,6 +59,7 @@ struct State {
     one_in: u64,
     chance: Chance,
     snapshots: Vec<Snapshot>,
+    boot: u64,
 }
 
 impl State {
@@ -67,6 +70,7 @@ impl State {
                 disk: self.disk.clone(),
                 promise: self.promise,
                 before: format!("{action} {}", path.display()),
+                boot: self.boot,
             });
         }
     }
@@ -81,6 +85,7 @@ impl PlainFiles {
             one_in,
             chance: Chance::new(seed),
             snapshots: Vec::new(),
+            boot: 0,
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -91,6 +96,11 @@ impl PlainFiles {
 
     pub(super) fn promise(&self, change: impl FnOnce(&mut Promise)) {
         change(&mut self.state().promise);
+    }
+
+    /// A new start of the machine.
+    pub(super) fn boot(&self, seed: u64) {
+        self.state().boot = seed;
     }
 
     pub(super) fn take_snapshots(&self) -> Vec<Snapshot> {

@@ -33,8 +33,9 @@ struct Store {
     environment: Arc<SteppedEnvironment>,
 }
 
-/// Opens a store on files, at a new start of the machine.
+/// Opens a store on files, at the start of the machine that `seed` stands for.
 fn open(files: &Arc<PlainFiles>, options: &Options, seed: u64) -> Result<Store, String> {
+    files.boot(seed);
     let environment = Arc::new(SteppedEnvironment::with_files(seed, files.clone()));
     environment.advance(1 + seed % 1000);
     let as_trait: Arc<dyn Environment> = environment.clone();
@@ -266,7 +267,8 @@ fn verify_killed(
     let options = plan.options();
     let killed = snapshot.disk.killed();
     let files = Arc::new(PlainFiles::new(killed, plan.lie, 1 + chance.below(3), chance.word()));
-    let store = open(&files, &options, chance.word())?;
+    // The machine goes on: everything that was written is there, and nothing else is an end of the journal.
+    let store = open(&files, &options, snapshot.boot)?;
     expect(&store.verified()?, history, allowed(plan, promise, End::Kill))?;
     drop(store);
     let mut moments = files.take_snapshots();

@@ -11,6 +11,7 @@ mod directory;
 mod files;
 mod limits;
 mod memory_files;
+mod origin;
 mod random;
 mod real;
 mod real_directory;
@@ -31,6 +32,9 @@ pub use anonymous::AnonymousFile;
 pub use directory::{Directory, FileIdentity};
 pub use files::FileProvider;
 pub use memory_files::MemoryFiles;
+pub use origin::Origin;
+#[doc(hidden)]
+pub use origin::in_child;
 pub use real::RealEnvironment;
 pub use real_file::RealFiles;
 pub use stepped::SteppedEnvironment;
@@ -157,6 +161,10 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     fn boot_id(&self) -> u64;
     /// This process's id, for the message of a lock held.
     fn process_id(&self) -> u32;
+    /// What tells this process from children that are forked from it. By default there are none.
+    fn origin(&self) -> Origin {
+        Origin::without_forks(self.process_id())
+    }
     /// Threads worth using for parallel work.
     fn parallelism(&self) -> usize;
     /// Starts a background task.

@@ -11,7 +11,7 @@ use super::random::{SplitMix, mix};
 use super::real_directory::RealDirectory;
 use super::real_file::RealFiles;
 use super::thread_task::ThreadTask;
-use super::{Directory, Environment, File, FileProvider, OpenMode, Task, TaskBody};
+use super::{Directory, Environment, File, FileProvider, OpenMode, Origin, Task, TaskBody};
 
 /// The machine as it is.
 #[derive(Debug)]
@@ -66,6 +66,10 @@ impl Environment for RealEnvironment {
 
     fn process_id(&self) -> u32 {
         std::process::id()
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::current()
     }
 
     fn parallelism(&self) -> usize {

@@ -15,7 +15,7 @@ use rustix::mm::{self, MapFlags, ProtFlags};
 use super::device::DaxDevice;
 use super::limits::check_file_length;
 use super::real_directory::RealDirectory;
-use super::{Directory, File, FileProvider, OpenMode};
+use super::{Directory, File, FileProvider, OpenMode, Origin};
 use crate::Medium;
 
 /// File-system types whose files are memory, by `statfs`: tmpfs, ramfs, hugetlbfs.
@@ -81,12 +81,15 @@ pub(super) struct RealFile {
     /// Held while the length changes, so that a failed `allocate` can take its growth back.
     growth: Mutex<()>,
     is_locked: AtomicBool,
+    origin: Origin,
 }
 
 impl Drop for RealFile {
     fn drop(&mut self) {
-        // Closing is not enough: a child between fork and exec has the same open file, and its lock.
+        // Closing is not enough: a child between fork and exec has the same open file, and its lock. And a child that
+        // lives on must not unlock what its parent holds.
         if *self.is_locked.get_mut()
+            && self.origin.is_here()
             && let Err(error) = rustix::fs::flock(&self.descriptor, FlockOperation::Unlock)
         {
             log::warn!("a lock ends only with all processes that inherited it: {error}");
@@ -123,6 +126,7 @@ impl RealFile {
             device,
             growth: Mutex::new(()),
             is_locked: AtomicBool::new(false),
+            origin: Origin::current(),
         })
     }
 

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::directory::ByPath;
 use super::random::{SplitMix, mix};
 use super::{
-    Directory, Environment, File, FileProvider, MemoryFiles, OpenMode, RealFiles, Task, TaskBody,
-    TaskStep,
+    Directory, Environment, File, FileProvider, MemoryFiles, OpenMode, Origin, RealFiles, Task,
+    TaskBody, TaskStep,
 };
 
 /// Attempts after which waiting for somebody else is taken to be for ever.
@@ -38,6 +38,8 @@ pub struct SteppedEnvironment {
     tasks: Mutex<Vec<Weak<SteppedTask>>>,
     files: Arc<dyn FileProvider>,
     relax_hook: Mutex<Option<RelaxHook>>,
+    /// For environments in which a fork is staged.
+    origin: OnceLock<&'static AtomicU32>,
 }
 
 impl SteppedEnvironment {
@@ -61,6 +63,7 @@ impl SteppedEnvironment {
             tasks: Mutex::new(Vec::new()),
             files,
             relax_hook: Mutex::new(None),
+            origin: OnceLock::new(),
         }
     }
 
@@ -93,6 +96,19 @@ impl SteppedEnvironment {
     /// Gives the machine a new boot id, as after a power loss.
     pub fn reboot(&self) {
         self.boot_id.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Lets [`fork`](Self::fork) be staged for what is made from now on. Some bytes stay for ever.
+    pub fn allow_fork(&self) {
+        self.origin.get_or_init(|| Box::leak(Box::new(AtomicU32::new(1))));
+    }
+
+    /// From now on the process is a child of the one in which everything so far was made, if that was
+    /// [allowed](Self::allow_fork).
+    pub fn fork(&self) {
+        if let Some(word) = self.origin.get() {
+            word.store(0, Ordering::Release);
+        }
     }
 
     /// Runs one step of each task that has something to do, in order of their start: new, woken, not
@@ -148,6 +164,11 @@ impl Environment for SteppedEnvironment {
     /// Always 1.
     fn process_id(&self) -> u32 {
         1
+    }
+
+    fn origin(&self) -> Origin {
+        let staged = self.origin.get().map(|word| Origin::staged(word, self.process_id()));
+        staged.unwrap_or_else(|| Origin::without_forks(self.process_id()))
     }
 
     /// Always 1.

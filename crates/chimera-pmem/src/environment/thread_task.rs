@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Task, TaskBody, TaskStep};
+use super::{Origin, Task, TaskBody, TaskStep};
 
 /// A task that a thread runs.
 ///
@@ -21,6 +21,7 @@ use super::{Task, TaskBody, TaskStep};
 pub(super) struct ThreadTask {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    origin: Origin,
 }
 
 #[derive(Debug, Default)]
@@ -39,18 +40,22 @@ impl ThreadTask {
         let its_own = Arc::clone(&shared);
         let thread =
             thread::Builder::new().name(name.to_owned()).spawn(move || its_own.run(body))?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Self { shared, thread: Mutex::new(Some(thread)), origin: Origin::current() })
     }
 }
 
 impl Task for ThreadTask {
     fn wake(&self) {
-        if !self.shared.woken.swap(true, Ordering::AcqRel) {
+        // A child that was forked has no threads of its parent.
+        if self.origin.is_here() && !self.shared.woken.swap(true, Ordering::AcqRel) {
             self.shared.notify();
         }
     }
 
     fn stop(&self) {
+        if !self.origin.is_here() {
+            return;
+        }
         self.shared.stopped.store(true, Ordering::Release);
         self.shared.notify();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

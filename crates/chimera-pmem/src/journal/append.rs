@@ -1,11 +1,11 @@
 //! From a fence to an entry.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
-use super::entry::{Place, Plan, bytes_max};
+use super::entry::{END_MARK_BYTES, Place, Plan, bytes_max};
 use super::header::DATA_AT;
-use super::{Journal, lock, marks};
+use super::{Journal, lock, marks, read};
 use crate::{CACHE_LINE, Extent};
 
 /// What the writer of entries uses again and again.
@@ -78,22 +78,38 @@ impl Journal {
     }
 
     /// Writes the entry that is planned behind the last one, for which there is room; where it ends.
+    ///
+    /// Word 0 goes last, over the end mark of the entry before. So a process that is killed here leaves a whole entry
+    /// or none, and an end mark behind the last one either way.
     fn write_entry(&self, tail: &mut Tail, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
         let Tail { plan, buffer } = tail;
         let position = self.tail_at.load(Ordering::Relaxed);
         let place = Place { journal_id: self.header.journal_id, position, synced: self.durable() };
         plan.encode(buffer, place, |line, into| read(line * CACHE_LINE, into));
-        let at = position % self.header.capacity;
-        let end = position + buffer.len() as u64;
-        let head = (self.header.capacity - at).min(buffer.len() as u64) as usize;
-        let (head, rest) = buffer.split_at(head);
-        self.write_ring(at, head)?;
-        self.write_ring(0, rest)?;
+        let end = position + (buffer.len() - END_MARK_BYTES) as u64;
+        let (first, rest) = buffer.split_at(8);
+        self.write_ring(position + 8, rest)?;
+        // The kernel has what a killed process stored, in the order in which it was stored.
+        fence(Ordering::Release);
+        self.write_ring(position, first)?;
+        if let Some(tail) = self.kept_tail.get() {
+            fence(Ordering::Release);
+            tail.keep(end)?;
+        }
         self.tail_at.store(end, Ordering::Release);
         Ok(end)
     }
 
-    fn write_ring(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+    /// Writes bytes at a position, around the end of the ring where they meet it.
+    fn write_ring(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = position % self.header.capacity;
+        let head = (self.header.capacity - at).min(bytes.len() as u64) as usize;
+        let (head, rest) = bytes.split_at(head);
+        self.write_at(at, head)?;
+        self.write_at(0, rest)
+    }
+
+    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         match &self.ring {
             _ if bytes.is_empty() => Ok(()),
             Some(ring) => {
@@ -104,8 +120,8 @@ impl Journal {
         }
     }
 
-    /// Room behind the last entry.
+    /// Room behind the last entry, and behind the end marks of this life and of the next.
     pub(super) fn free_bytes(&self) -> u64 {
-        self.header.capacity.saturating_sub(self.pending_bytes())
+        (self.header.capacity - read::SPARE_BYTES).saturating_sub(self.pending_bytes())
     }
 }

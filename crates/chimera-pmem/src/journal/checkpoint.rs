@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use super::read::Walk;
-use super::{Header, Journal, Lines, damaged, lock};
+use super::{Header, Journal, Kept, Lines, damaged, lock};
 use crate::environment::TaskStep;
 
 /// Bytes of lines to write back at a time.
@@ -41,8 +41,8 @@ impl Journal {
     pub fn close(&self) -> io::Result<()> {
         self.stop();
         self.checkpoint()?;
-        let done =
-            Header { start: self.start_at(), is_closed: true, ..self.header }.write(&*self.file);
+        let closed = Header { start: self.start_at(), is_closed: true, ..self.header };
+        let done = closed.write(&*self.file).and_then(|()| self.change_mark(Kept::Unused));
         done.inspect_err(|error| self.fail(error))
     }
 
@@ -111,6 +111,8 @@ impl Journal {
         let begun_ns = self.environment.now_ns();
         self.write_to_files(lines)?;
         let reached = walk.position();
+        // Before the start moves on, so that the mark is never behind it.
+        self.change_mark(self.kept(reached))?;
         Header { start: reached, ..self.header }.write(&*self.file)?;
         self.start.store(reached, Ordering::Release);
         let ns = self.environment.now_ns().saturating_sub(begun_ns);

@@ -8,6 +8,9 @@
 //!      4.. one word per run: first line << 16 | number of lines
 //!      ... the lines of all runs, 64 bytes each
 //! ```
+//!
+//! Behind the last entry is an *end mark*, in the place of the next entry's word 0. It is stored with the entry
+//! before it, and word 0 takes its place as the last store of an entry.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -24,6 +27,15 @@ const LINE: usize = CACHE_LINE as usize;
 pub(super) const BYTES_MIN: usize = HEADER_BYTES + RUN_BYTES + LINE;
 /// Most lines in a run: its low 16 bits.
 const RUN_LINES_MAX: u64 = 0xffff;
+
+/// Bytes of the end mark.
+pub(super) const END_MARK_BYTES: usize = 8;
+
+/// The word at `position` that says that no entry begins there yet. It is right at its own position of its own journal
+/// only, and never zero.
+pub(super) fn end_mark(position: u64, journal_id: u64) -> u64 {
+    xxh3_64_with_seed(&position.to_le_bytes(), journal_id).max(1)
+}
 
 /// Most bytes of an entry in a journal of this capacity. Larger fences make several entries.
 pub(super) fn bytes_max(capacity: u64) -> usize {
@@ -65,7 +77,8 @@ impl Plan {
         HEADER_BYTES + self.runs.len() * RUN_BYTES + self.lines * LINE
     }
 
-    /// Writes the entry into `buffer`; `read` copies the content of a line, given its number.
+    /// Writes the entry and the end mark behind it into `buffer`; `read` copies the content of a line, given its
+    /// number.
     pub(super) fn encode(
         &self,
         buffer: &mut Vec<u8>,
@@ -74,7 +87,7 @@ impl Plan {
     ) {
         let bytes = self.bytes();
         // Every byte is overwritten below: what an earlier entry left needs no clearing.
-        buffer.resize(bytes, 0);
+        buffer.resize(bytes + END_MARK_BYTES, 0);
         let counts = bytes as u64 | (self.runs.len() as u64) << 32;
         for (index, word) in [0, place.position, place.synced, counts].into_iter().enumerate() {
             put(buffer, 8 * index, word);
@@ -88,8 +101,9 @@ impl Plan {
             read(line, &mut buffer[at..at + LINE]);
             at += LINE;
         }
-        let checksum = xxh3_64_with_seed(&buffer[8..], place.journal_id);
+        let checksum = xxh3_64_with_seed(&buffer[8..bytes], place.journal_id);
         put(buffer, 0, checksum);
+        put(buffer, bytes, end_mark(place.position + bytes as u64, place.journal_id));
     }
 }
 
@@ -165,7 +179,7 @@ fn put(buffer: &mut [u8], at: usize, word: u64) {
 }
 
 /// The word at `at`, if it is there.
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let word = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_le_bytes(*word))
 }

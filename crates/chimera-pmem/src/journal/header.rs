@@ -1,19 +1,23 @@
 //! [`Header`]: what a journal is and where its first entry lies, in two copies.
 
+use std::fmt;
 use std::io;
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use super::damaged;
+use super::entry::end_mark;
 use crate::environment::File;
 
 /// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");
 /// Version of the journal's format.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Words of a copy.
-const WORDS: usize = 8;
+const WORDS: usize = 9;
+/// Where a copy of version 1 has its checksum, behind the words it is of.
+const CHECKSUM_AT_OF_VERSION_1: usize = 7;
 /// Bytes from one copy to the other.
 const COPY_STRIDE: u64 = 4096;
 /// Where the entries begin.
@@ -41,28 +45,46 @@ pub(super) struct Header {
     pub(super) start: u64,
     /// The store was closed in order: there is no entry, and there never was one from `start` on.
     pub(super) is_closed: bool,
+    /// The start of the machine in which all entries from `start` on were written; 0 when that is not known.
+    pub(super) boot_id: u64,
 }
 
 impl Header {
     pub(super) fn encode(&self) -> [u64; WORDS] {
         let state = if self.is_closed { CLOSED } else { OPEN };
-        let mut words =
-            [MAGIC, VERSION, self.pool_id, self.journal_id, self.capacity, self.start, state, 0];
-        words[WORDS - 1] = checksum(&words);
+        let mut words = [
+            MAGIC,
+            VERSION,
+            self.pool_id,
+            self.journal_id,
+            self.capacity,
+            self.start,
+            state,
+            self.boot_id,
+            0,
+        ];
+        words[WORDS - 1] = checksum(&words[..WORDS - 1]);
         words
     }
 
     /// `Ok(None)` when the copy is not valid.
     ///
     /// # Errors
-    /// `Unsupported` for a later version.
+    /// [`OtherVersion`] for an earlier or a later version.
     pub(super) fn decode(words: &[u64; WORDS]) -> io::Result<Option<Self>> {
-        if words[0] != MAGIC || words[WORDS - 1] != checksum(words) {
+        if words[0] != MAGIC {
+            return Ok(None);
+        }
+        let is_version_1 = words[1] == 1
+            && words[CHECKSUM_AT_OF_VERSION_1] == checksum(&words[..CHECKSUM_AT_OF_VERSION_1]);
+        if is_version_1 {
+            return Err(OtherVersion { found: 1 }.into());
+        }
+        if words[WORDS - 1] != checksum(&words[..WORDS - 1]) {
             return Ok(None);
         }
         if words[1] > VERSION {
-            let text = format!("the journal has format version {}: use a newer program", words[1]);
-            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+            return Err(OtherVersion { found: words[1] }.into());
         }
         let header = Self {
             pool_id: words[2],
@@ -70,6 +92,7 @@ impl Header {
             capacity: words[4],
             start: words[5],
             is_closed: words[6] == CLOSED,
+            boot_id: words[7],
         };
         let is_possible = words[1] == VERSION
             && is_capacity(header.capacity)
@@ -82,7 +105,7 @@ impl Header {
     /// The header of a file; `None` when the file never came into use: nothing is in it.
     ///
     /// # Errors
-    /// `InvalidData` when it is damaged; what the file says.
+    /// `InvalidData` when it is damaged; [`OtherVersion`]; what the file says.
     pub(super) fn read(file: &dyn File) -> io::Result<Option<Self>> {
         let length = file.length()?;
         if length < DATA_AT {
@@ -106,6 +129,16 @@ impl Header {
         Ok(Some(header))
     }
 
+    /// Puts a journal without entries in force: the end mark at its start, then the header.
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub(super) fn begin(&self, file: &dyn File) -> io::Result<()> {
+        let mark = end_mark(self.start, self.journal_id).to_le_bytes();
+        file.write_at(DATA_AT + self.start % self.capacity, &mark)?;
+        self.write(file)
+    }
+
     /// Writes both copies, one after the other, so that one of them is whole at any moment.
     ///
     /// # Durability
@@ -123,13 +156,47 @@ impl Header {
     }
 }
 
+/// A journal that another version of the format describes: inside an error of the kind `Unsupported`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherVersion {
+    /// The version it has.
+    pub found: u64,
+}
+
+impl OtherVersion {
+    /// The version that this program reads and writes.
+    pub const SUPPORTED: u64 = VERSION;
+}
+
+impl fmt::Display for OtherVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found } = self;
+        let todo = match *found < VERSION {
+            true => "open and close the store once with the program that wrote it",
+            false => "use a newer program",
+        };
+        write!(
+            f,
+            "the journal has format version {found}, and this program reads {VERSION}: {todo}"
+        )
+    }
+}
+
+impl std::error::Error for OtherVersion {}
+
+impl From<OtherVersion> for io::Error {
+    fn from(other: OtherVersion) -> Self {
+        Self::new(io::ErrorKind::Unsupported, other)
+    }
+}
+
 /// Whether a journal may have so many bytes for entries.
 pub(super) fn is_capacity(bytes: u64) -> bool {
     (CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) && bytes.is_multiple_of(4096)
 }
 
-fn checksum(words: &[u64; WORDS]) -> u64 {
-    xxh3_64(words[..WORDS - 1].as_bytes())
+fn checksum(words: &[u64]) -> u64 {
+    xxh3_64(words.as_bytes())
 }
 
 fn read_copy(file: &dyn File, at: u64) -> io::Result<Option<Header>> {

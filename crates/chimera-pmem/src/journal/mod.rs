@@ -7,8 +7,9 @@
 //! data files and frees the space. After a crash the longest prefix of entries without a gap is what happened.
 //!
 //! - `marks`: what a thread has flushed since its last fence.
-//! - `entry`: one fence as bytes; `header`: which journal, and where its first entry lies.
-//! - `read`, `lines`: reading entries back, and the newest content of each line.
+//! - `entry`: one fence as bytes; `header`: which journal, and where its first entry lies; `mark`: beside the journal,
+//!   which one is in use.
+//! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
 //! - `checkpoint`, `data_files`: writing lines back.
 //!
@@ -28,7 +29,9 @@
 //!    moves on only when the data files are synced. So replaying from `start` is exact at any moment.
 //! 3. The space of an entry is used again only when a `start` behind it is durable in both copies of
 //!    the header.
-//! 4. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
+//! 4. Behind the last entry lies an end mark, at any moment: see `entry`. So the end of a process leaves whole entries
+//!    and an end mark behind them, and anything else is damage.
+//! 5. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
 //!    kernel did with the pages is not known.
 //!
 //! # Thread safety
@@ -37,10 +40,12 @@
 
 mod append;
 mod checkpoint;
+mod damage;
 mod data_files;
 mod entry;
 mod header;
 mod lines;
+mod mark;
 mod marks;
 mod read;
 mod sync;
@@ -54,13 +59,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use zerocopy::IntoBytes;
+
 use crate::environment::{Environment, File, Task, TaskStep};
 use crate::mapping::Window;
 use append::Tail;
 use checkpoint::Scratch;
+pub use damage::Damage;
 use data_files::DataFile;
+pub use header::OtherVersion;
 use header::{DATA_AT, Header};
 pub use lines::Lines;
+pub use mark::{Kept, Mark};
 pub use read::Contents;
 use sync::Syncing;
 
@@ -119,13 +129,18 @@ pub struct Journal {
     /// Syncs of the file that succeeded, those of checkpoints not among them.
     syncs: AtomicU64,
     data_files: Mutex<Vec<DataFile>>,
+    /// Says beside the journal that it is in use.
+    mark: OnceLock<Mutex<Mark>>,
+    /// Says beside the journal where its last entry ended.
+    kept_tail: OnceLock<mark::Tail>,
     has_failed: AtomicBool,
     syncer: OnceLock<Box<dyn Task>>,
     checkpointer: OnceLock<Box<dyn Task>>,
 }
 
 impl Journal {
-    /// Makes `file`, which is empty, a journal of `capacity` bytes.
+    /// Makes `file`, which is empty, a journal of `capacity` bytes, for use at this start of the machine. The id of a
+    /// journal is random and not 0.
     ///
     /// # Errors
     /// `InvalidInput` for a capacity that is not a multiple of 4096 from 16 KiB to 1 GiB; what the
@@ -133,14 +148,23 @@ impl Journal {
     ///
     /// # Durability
     /// The file's content is durable on return; its name is the caller's to make so.
-    pub fn format(file: &dyn File, pool_id: u64, journal_id: u64, capacity: u64) -> io::Result<()> {
+    pub fn format(
+        file: &dyn File,
+        pool_id: u64,
+        journal_id: u64,
+        capacity: u64,
+        boot_id: u64,
+    ) -> io::Result<()> {
         if !header::is_capacity(capacity) {
             let text = "a journal has a multiple of 4096 bytes, from 16 KiB to 1 GiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         file.allocate(0, DATA_AT + capacity)?;
+        let header = Header { pool_id, journal_id, capacity, start: 0, is_closed: false, boot_id };
+        // There is a header before there is an end mark: else a file that was being made is not blank.
+        file.write_at(0, Header { is_closed: true, ..header }.encode().as_bytes())?;
         file.sync()?;
-        Header { pool_id, journal_id, capacity, start: 0, is_closed: false }.write(file)
+        header.begin(file)
     }
 
     /// Takes a journal into use that holds nothing: [formatted](Self::format) or
@@ -183,10 +207,36 @@ impl Journal {
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
+            mark: OnceLock::new(),
+            kept_tail: OnceLock::new(),
             has_failed: AtomicBool::new(false),
             syncer: OnceLock::new(),
             checkpointer: OnceLock::new(),
         }))
+    }
+
+    /// Says in `mark`, from now on, that this journal is in use, before anything is appended.
+    ///
+    /// # Errors
+    /// What the mark's file says.
+    ///
+    /// # Durability
+    /// When the mark's file is synced next, which has to be before anything appended is.
+    pub fn keep_mark(&self, mut mark: Mark) -> io::Result<()> {
+        let tail = mark.tail(self.header.journal_id)?;
+        tail.keep(self.tail_at())?;
+        self.kept_tail.get_or_init(|| tail);
+        mark.keep(self.kept(self.start_at()))?;
+        self.mark.get_or_init(|| Mutex::new(mark));
+        Ok(())
+    }
+
+    fn kept(&self, position: u64) -> Kept {
+        Kept::Used { journal_id: self.header.journal_id, position, tail: position }
+    }
+
+    fn change_mark(&self, kept: Kept) -> io::Result<()> {
+        self.mark.get().map_or(Ok(()), |mark| lock(mark).keep(kept))
     }
 
     /// Starts what runs in the background: syncs, where the policy has them there, and checkpoints.

@@ -2,11 +2,15 @@
 
 use std::io;
 
-use super::damaged;
-use super::entry::{BYTES_MIN, Entry, HEADER_BYTES, bytes_max, length};
+use super::damage::Damage;
+use super::entry::{END_MARK_BYTES, Entry, HEADER_BYTES, bytes_max, end_mark, length, word};
 use super::header::{DATA_AT, Header};
 use super::lines::Lines;
+use super::mark::Kept;
 use crate::environment::File;
+
+/// Bytes that entries never fill: the end mark behind them, and the one that the next life begins with.
+pub(super) const SPARE_BYTES: u64 = 2 * END_MARK_BYTES as u64;
 
 /// Bytes to read at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -18,23 +22,30 @@ pub struct Contents {
     lines: Lines,
     /// Where its entries end.
     end: u64,
+    damage: Option<Damage>,
+    /// Everything that was written is there.
+    is_all_there: bool,
 }
 
 impl Contents {
     /// Reads a journal: the longest prefix of its entries without a gap. `None` when the file never
-    /// came into use, so that nothing is in it.
+    /// came into use, so that nothing is in it. [`damage`](Self::damage) says whether more should be there.
+    ///
+    /// Entries that were written at this start of the machine, `boot_id`, are all there, in the order in which they
+    /// were written, up to an end mark. Of others a power loss may have taken those that were not durable.
     ///
     /// # Errors
-    /// `InvalidData` when the journal is damaged; `Unsupported` for a later version; what the file
-    /// says.
+    /// `InvalidData` when no header is whole; `Unsupported`, with an [`OtherVersion`](super::OtherVersion); what the
+    /// file says.
     ///
     /// # Cost
     /// Reads the journal; memory for what it holds.
-    pub fn read(file: &dyn File) -> io::Result<Option<Self>> {
+    pub fn read(file: &dyn File, boot_id: u64) -> io::Result<Option<Self>> {
         let Some(header) = Header::read(file)? else { return Ok(None) };
         let mut lines = Lines::default();
         if header.is_closed {
-            return Ok(Some(Self { header, lines, end: header.start }));
+            let (end, is_all_there) = (header.start, false);
+            return Ok(Some(Self { header, lines, end, damage: None, is_all_there }));
         }
         let mut walk = Walk::new(file, header, header.start, header.start + header.capacity);
         while let Some(entry) = walk.next()? {
@@ -43,9 +54,46 @@ impl Contents {
             }
         }
         let end = walk.position();
-        walk.refuse_damage()?;
+        let is_all_there = header.boot_id != 0 && header.boot_id == boot_id;
+        let damage = walk.damage(is_all_there)?;
         lines.fold();
-        Ok(Some(Self { header, lines, end }))
+        Ok(Some(Self { header, lines, end, damage, is_all_there }))
+    }
+
+    /// What is damaged, if anything is: entries are lost then.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    /// Whether it was in use with this mark as the pool kept it, and reaches as far. Where the data files may hold more
+    /// than it does, or have nothing to do with it, it holds nothing from now on.
+    ///
+    /// # Errors
+    /// What contradicts the mark.
+    pub fn compare(&mut self, kept: Kept) -> Result<(), Damage> {
+        let Self { header, end, .. } = self;
+        let at = DATA_AT + *end % header.capacity;
+        let (what, bytes, is_useless) = match kept {
+            Kept::Unused if *end > header.start => {
+                ("it holds changes of an earlier moment: none was in use", 0, true)
+            }
+            Kept::Used { journal_id, .. } if journal_id != header.journal_id => {
+                ("it belongs to another pool, or is not the one that was in use last", 0, true)
+            }
+            Kept::Used { position, .. } if *end < position => {
+                ("it is of an earlier moment than the other files", position - *end, true)
+            }
+            Kept::Used { tail, .. } if self.is_all_there && *end < tail => (
+                "it ends before entries that were written, and no power was lost",
+                tail - *end,
+                false,
+            ),
+            Kept::Unused | Kept::Used { .. } => return Ok(()),
+        };
+        if is_useless {
+            self.lines = Lines::default();
+        }
+        Err(Damage { what: what.to_owned(), at, entries: u64::from(bytes > 0), bytes })
     }
 
     /// The pool it belongs to.
@@ -61,6 +109,12 @@ impl Contents {
     /// Bytes it has for entries.
     pub fn capacity(&self) -> u64 {
         self.header.capacity
+    }
+
+    /// Where its entries end.
+    #[cfg(test)]
+    pub(super) fn end(&self) -> u64 {
+        self.end
     }
 
     /// What it holds.
@@ -94,18 +148,19 @@ impl Contents {
         file.sync()
     }
 
-    /// Empties the journal, once what it holds is durable in the data files. No entry that is in the
-    /// file now, read or not, is ever replayed again.
+    /// Empties the journal, once what it holds is durable in the data files, for use at this start of the machine. No
+    /// entry that is in the file now, read or not, is ever replayed again.
     ///
     /// # Errors
     /// What the file says.
     ///
     /// # Durability
     /// Durable on return.
-    pub fn empty(&self, file: &dyn File) -> io::Result<()> {
-        // Entries behind a gap may have survived: their positions are left behind too.
-        let start = self.header.start + self.header.capacity;
-        Header { start, is_closed: false, ..self.header }.write(file)
+    pub fn empty(&self, file: &dyn File, boot_id: u64) -> io::Result<()> {
+        // Entries behind a gap may have survived: their positions are left behind too. The new end mark lies behind the
+        // old one, so that the old header is right until the new one is in force.
+        let start = self.end + self.header.capacity + END_MARK_BYTES as u64;
+        Header { start, is_closed: false, boot_id, ..self.header }.begin(file)
     }
 }
 
@@ -179,23 +234,64 @@ impl<'a> Walk<'a> {
         Ok(entry)
     }
 
+    /// The word at `position`, where there is one.
+    fn word(&mut self, position: u64) -> io::Result<Option<u64>> {
+        let at = self.load(position, 8)?;
+        Ok(at.and_then(|at| word(&self.chunk, at)))
+    }
+
+    fn is_end_mark(&mut self, position: u64) -> io::Result<bool> {
+        Ok(self.word(position)? == Some(end_mark(position, self.header.journal_id)))
+    }
+
     /// Where the walk ended, a power loss may have left a gap; but not where a later entry says that
-    /// the journal had been synced beyond.
-    fn refuse_damage(mut self) -> io::Result<()> {
+    /// the journal had been synced beyond. Where all that was written is there, only an end mark is an end, and no
+    /// entry lies behind it.
+    fn damage(mut self, is_all_there: bool) -> io::Result<Option<Damage>> {
         let gap = self.position;
+        let is_end = is_all_there && self.is_end_mark(gap)?;
+        let (mut entries, mut end, mut was_durable) = (0, gap, false);
         let mut position = gap + 8;
-        while position + BYTES_MIN as u64 <= self.end {
-            if let Some(range) = self.find(position)? {
-                let entry = Entry::check(&self.chunk[range], self.header.journal_id);
-                if entry.is_some_and(|entry| entry.synced() > gap) {
-                    let at = DATA_AT + gap % self.header.capacity;
-                    return Err(damaged(format!(
-                        "its entry at byte {at} was durable and is not whole"
-                    )));
+        while position < self.end {
+            position += match self.find(position)? {
+                Some(range) => {
+                    let length = range.len() as u64;
+                    let entry = Entry::check(&self.chunk[range], self.header.journal_id);
+                    was_durable |= entry.is_some_and(|entry| entry.synced() > gap);
+                    entries += 1;
+                    end = position + length;
+                    length
                 }
+                None => 8,
+            };
+        }
+        let at = DATA_AT + gap % self.header.capacity;
+        let what = match is_all_there {
+            true if !is_end => {
+                format!("its entry at byte {at} is not whole, and no power was lost")
+            }
+            true if entries > 0 => format!("it ends at byte {at}, and has entries behind that"),
+            false if was_durable => format!("its entry at byte {at} was durable and is not whole"),
+            _ => return Ok(None),
+        };
+        let bytes = self.lost_bytes(gap, end)?;
+        // Those behind the gap, and the one at it, unless an end mark says that none is there.
+        let entries = entries + u64::from(!is_end);
+        Ok(Some(Damage { what, at, entries, bytes }))
+    }
+
+    /// Bytes of entries from `gap` on, the last whole one of which ends at `end`.
+    fn lost_bytes(&mut self, gap: u64, end: u64) -> io::Result<u64> {
+        let mut position = end.max(gap + 8);
+        while position < self.end {
+            if self.is_end_mark(position)? {
+                return Ok(position - gap);
             }
             position += 8;
         }
-        Ok(())
+        let header = self.load(gap, HEADER_BYTES)?.map(|at| &self.chunk[at..at + HEADER_BYTES]);
+        let most = bytes_max(self.header.capacity);
+        let first = header.and_then(|header| length(header, gap, most)).unwrap_or_default();
+        Ok((end - gap).max(first as u64))
     }
 }

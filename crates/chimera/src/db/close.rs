@@ -1,6 +1,7 @@
 //! Closing a store: explicitly, with the handle given back when it cannot be closed; or with its last handle.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use chimera_pmem::environment::Task;
@@ -26,7 +27,7 @@ impl<P: Pmem> Lease<P> {
 
     /// Ends everything in order, once: by `close` or by the drop of the last handle.
     fn close(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.is_closed, true) {
+        if mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
         let inner = &self.inner;
@@ -42,7 +43,7 @@ impl<P: Pmem> Lease<P> {
             publisher.stop();
             inner.withdraw();
         }
-        let clients = std::mem::take(&mut *lock(&inner.clients));
+        let clients = mem::take(&mut *lock(&inner.clients));
         for mut client in clients {
             client.end();
         }
@@ -53,6 +54,12 @@ impl<P: Pmem> Lease<P> {
 
 impl<P: Pmem> Drop for Lease<P> {
     fn drop(&mut self) {
+        if !self.inner.metrics.origin().is_here() {
+            // Forked: nothing is closed, unmapped, unlocked or waited for. So the rest is never dropped.
+            mem::forget(self.publisher.take());
+            mem::forget(self.inner.clone());
+            return;
+        }
         if let Err(error) = self.close() {
             log::error!("the store was not closed in order: {error}");
         }
@@ -107,10 +114,13 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open, and the
-    /// handle is [given back](CloseError::into_db). When the medium fails, and [`Error::Removed`] when a file of the
-    /// store was removed or replaced since it was opened; the store is closed then, and
+    /// handle is [given back](CloseError::into_db). So it is with [`Error::Forked`]. When the medium fails, and
+    /// [`Error::Removed`] when a file of the store was removed or replaced since it was opened; the store is closed then, and
     /// marked as not closed in order.
     pub fn close(self) -> Result<(), CloseError<P>> {
+        if let Err(error) = self.refuse_forked() {
+            return Err(CloseError { error, db: Some(Box::new(self)) });
+        }
         let Self { inner, lease } = self;
         match Arc::try_unwrap(lease) {
             Ok(mut lease) => {

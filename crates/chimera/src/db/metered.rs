@@ -2,7 +2,9 @@
 //! Here a call is matched to its engine, once.
 
 use chimera_pmem::Pmem;
+use chimera_pmem::environment::Origin;
 
+use super::forked::refuse;
 use crate::engine::shared::client::{Client, Written};
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::{order, puts, scan, settle};
@@ -21,11 +23,14 @@ const IN_PLACE_BYTES: u64 = 8;
 pub(super) struct Metered<P: Pmem> {
     session: AnySession<P>,
     meter: Meter,
+    /// The process that it may be used in.
+    origin: Origin,
 }
 
 impl<P: Pmem> Metered<P> {
     pub(super) fn new(session: AnySession<P>, meter: Meter) -> Self {
-        Self { session, meter }
+        let origin = *meter.origin();
+        Self { session, meter, origin }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -43,6 +48,7 @@ impl<P: Pmem> Metered<P> {
 
     #[inline]
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
             engine.core().settled(Engine::put(&**engine, client, key, value))
@@ -67,6 +73,7 @@ impl<P: Pmem> Metered<P> {
         &mut self,
         records: &[(K, V)],
     ) -> Result<u64> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let (mut inserted, mut overwritten, mut bytes) = (0, 0, 0);
         let done = |is_new: bool, value_bytes: usize| {
@@ -90,6 +97,7 @@ impl<P: Pmem> Metered<P> {
         key: &[u8],
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let mut bytes = 0;
         let counting = |value: &[u8]| {
@@ -121,6 +129,7 @@ impl<P: Pmem> Metered<P> {
         keys: &[K],
         mut take: impl FnMut(&[u8]),
     ) -> Result<usize> {
+        refuse(&self.origin)?;
         each_session!(&mut self.session, engine, client => {
             let mut found = 0;
             for key in keys {
@@ -136,6 +145,7 @@ impl<P: Pmem> Metered<P> {
         keys: &[K],
         mut take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let (mut hits, mut misses, mut bytes) = (0, 0, 0);
         let counting = |number: usize, value: Option<&[u8]>| {
@@ -160,6 +170,7 @@ impl<P: Pmem> Metered<P> {
         key: &[u8],
         mut change: impl FnMut(&mut Vec<u8>),
     ) -> Result<bool> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let mut bytes = 0;
         let counting = |value: &mut Vec<u8>| {
@@ -183,6 +194,7 @@ impl<P: Pmem> Metered<P> {
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
             engine.core().settled(engine.update_u64(client, key, at, change))
@@ -201,6 +213,7 @@ impl<P: Pmem> Metered<P> {
         expected: &[u8],
         new: &[u8],
     ) -> Result<Swap> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
             engine.core().settled(engine.compare_and_swap(client, key, expected, new))
@@ -216,6 +229,7 @@ impl<P: Pmem> Metered<P> {
 
     #[inline]
     pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
             engine.core().settled(Engine::delete(&**engine, client, key))
@@ -233,6 +247,7 @@ impl<P: Pmem> Metered<P> {
         from: u64,
         mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
+        refuse(&self.origin)?;
         let started = self.meter.begin();
         let (mut records, mut bytes) = (0, 0);
         let counting = |listed: &Listed<'_>| {
@@ -252,6 +267,7 @@ impl<P: Pmem> Metered<P> {
 
     /// Makes sure that a scan sees what was acknowledged before.
     pub(super) fn begin_scan(&mut self) -> Result<()> {
+        refuse(&self.origin)?;
         let outcome = each_session!(&mut self.session, engine, client => {
             order::begin_scan(&**engine, client.shared_ref().number)
         });
@@ -267,6 +283,7 @@ impl<P: Pmem> Metered<P> {
         most: usize,
         mut take: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<bool> {
+        refuse(&self.origin)?;
         let (mut records, mut bytes) = (0, 0);
         let counting = |key: &[u8], value: &[u8]| {
             records += 1;
@@ -285,9 +302,11 @@ impl<P: Pmem> Metered<P> {
         outcome
     }
 
-    /// Gives back what the session holds.
+    /// Gives back what the session holds, in the process that it may be used in.
     pub(super) fn end(&mut self) {
-        self.session.end();
+        if self.origin.is_here() {
+            self.session.end();
+        }
     }
 
     /// An update or swap has found what it looked for; a record written anew has `bytes` of value.

@@ -2,6 +2,7 @@
 
 mod close;
 mod destroy;
+mod forked;
 mod iter;
 mod metered;
 mod metrics_text;
@@ -57,6 +58,13 @@ const STEPS_PER_PROGRESS: u64 = 64;
 ///
 /// The store closes when the last clone and the last session are dropped, or explicitly, with errors
 /// reported, by [`close`](Self::close).
+///
+/// # Fork
+/// A handle is of use in the process that opened the store, and not in children that are forked from it: open the store
+/// after the fork, and in one process at a time. In a child every call is [`Error::Forked`], and one that returns no
+/// error panics; handles, sessions and iterators that are dropped there do nothing. The parent goes on undisturbed. A
+/// child that executes another program has nothing of the store. One that lives on shares the lock of the store, so
+/// nobody can open it before both have ended. Do not fork inside a closure that the store calls.
 ///
 /// ```
 /// use chimera::{Db, Options};
@@ -156,7 +164,12 @@ impl<P: Pmem> Db<P> {
     }
 
     /// A session: the way for a thread to read and write.
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork). There
+    /// [`try_session`](Self::try_session) is an error.
     pub fn session(&self) -> Session<P> {
+        self.assert_not_forked();
         Session::new(self.lease.clone(), self.inner.new_client())
     }
 
@@ -204,7 +217,11 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Cost
     /// Some microseconds per million records.
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork).
     pub fn len(&self) -> u64 {
+        self.assert_not_forked();
         self.inner.engine.records()
     }
 
@@ -222,6 +239,9 @@ impl<P: Pmem> Db<P> {
     }
 
     /// Whether there is no live record.
+    ///
+    /// # Panics
+    /// As [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -273,6 +293,7 @@ impl<P: Pmem> Db<P> {
     /// When the medium fails; [`Error::Removed`] when a file of the store was removed or replaced since it was opened.
     /// The store then refuses writes.
     pub fn sync(&self) -> Result<()> {
+        self.refuse_forked()?;
         let engine = &self.inner.engine;
         engine.sync();
         let pool = &engine.core().pool;
@@ -291,7 +312,11 @@ impl<P: Pmem> Db<P> {
     /// # Cost
     /// Some microseconds per million records and for each session; more where the kernel is asked for
     /// huge pages. Sessions are not disturbed.
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork).
     pub fn stats(&self) -> Stats {
+        self.assert_not_forked();
         self.inner.stats()
     }
 
@@ -300,7 +325,11 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Cost
     /// Some microseconds for each session. Sessions are not disturbed.
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork).
     pub fn session_stats(&self) -> Vec<SessionStats> {
+        self.assert_not_forked();
         self.inner.metrics.sessions()
     }
 
@@ -309,7 +338,11 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Cost
     /// As [`stats`](Self::stats), and some 40 KB of text.
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork).
     pub fn metrics_text(&self) -> String {
+        self.assert_not_forked();
         self.inner.metrics_text()
     }
 
@@ -318,7 +351,14 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Cost
     /// Reads the whole store, in one thread.
+    ///
+    /// In a process that was [forked](Self#fork) nothing is read, and the report says so, as one damage.
     pub fn check(&self, progress: Option<&Progress>) -> CheckReport {
+        if let Err(error) = self.refuse_forked() {
+            let mut report = CheckReport::default();
+            report.damage(0, error.to_string());
+            return report;
+        }
         self.inner.check(progress)
     }
 
@@ -327,7 +367,11 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Cost
     /// As [`check`](Self::check).
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork).
     pub fn scrub(&self, progress: Option<&Progress>) -> ScrubStats {
+        self.assert_not_forked();
         self.inner.check(progress);
         self.inner.scrub_stats()
     }
@@ -351,6 +395,7 @@ impl<P: Pmem> Db<P> {
     /// each block that becomes free, up to 4 for one that was one page; 1 for each that is given back. Where
     /// emptying blocks would not leave fewer of them, nothing is moved.
     pub fn compact(&self, free_percent: u32, progress: Option<&Progress>) -> Result<ReclaimStats> {
+        self.refuse_forked()?;
         let engine = &self.inner.engine;
         engine.core().poison.check()?;
         let free_percent = free_percent.min(100);
@@ -385,7 +430,11 @@ impl<P: Pmem> Db<P> {
     /// # Cost
     /// Reads the words that tell which records are live, of every page, in one thread. No checksum of a
     /// record is verified.
+    ///
+    /// # Panics
+    /// In a process that was [forked](Self#fork).
     pub fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
+        self.assert_not_forked();
         self.inner.engine.inspect(progress)
     }
 
@@ -419,6 +468,7 @@ impl<P: Pmem> Db<P> {
 
     /// Does `work` with a pooled session, which goes back to the pool also when `work` panics.
     fn with_client<T>(&self, work: impl FnOnce(&mut Metered<P>) -> Result<T>) -> Result<T> {
+        self.refuse_forked()?;
         let client = lock(&self.inner.clients).pop();
         let client = Some(client.unwrap_or_else(|| self.inner.new_client()));
         let mut borrowed = Borrowed { inner: &self.inner, client };

@@ -83,6 +83,9 @@ pub(super) fn on<P: Pmem>(
         differs_from_closing,
         duration_ns: environment.now_ns().saturating_sub(started_ns),
         losses: pool.losses(),
+        journal_entries_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.entries),
+        journal_bytes_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.bytes),
+        journal_lost_at: opened.journal_loss.map(|loss| loss.at),
         ..recovered
     };
     say_opened(path, kind, (pool.pmem.medium(), durability), &recovery);

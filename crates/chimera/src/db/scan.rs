@@ -214,6 +214,9 @@ impl<P: Pmem> Db<P> {
     /// # Cost
     /// A change of the tree for each.
     pub fn apply_changes(&self, number: usize, count: usize) -> u64 {
+        if self.refuse_forked().is_err() {
+            return 0;
+        }
         let order = self.inner.engine.core().changes.order();
         order.map_or(0, |order| order.apply_share(number, count))
     }

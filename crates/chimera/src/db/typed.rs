@@ -65,6 +65,9 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedDb<K, V, P> {
     }
 
     /// A session: the way for a thread to read and write.
+    ///
+    /// # Panics
+    /// As [`Db::session`].
     pub fn session(&self) -> TypedSession<K, V, P> {
         TypedSession { session: self.db.session(), types: PhantomData }
     }

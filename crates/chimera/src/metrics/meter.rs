@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use chimera_pmem::environment::Origin;
+
 use super::block::{Block, Totals};
 use super::histogram::{Histogram, add};
 use super::registry::Registry;
@@ -40,6 +42,11 @@ impl Meter {
         meter.registry.enter(meter.block.clone());
         meter.left = meter.draw();
         meter
+    }
+
+    /// The process that the store is open in.
+    pub(crate) fn origin(&self) -> &Origin {
+        self.registry.origin()
     }
 
     /// What it has counted.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chimera_pmem::Environment;
+use chimera_pmem::environment::Origin;
 
 use super::block::{Block, Totals};
 use crate::sync::{Mutex, lock};
@@ -14,6 +15,8 @@ pub(crate) struct Registry {
     pub(super) environment: Arc<dyn Environment>,
     /// One operation in so many is timed; 0 for none.
     pub(super) every: u32,
+    /// The process that the store is open in.
+    origin: Origin,
     meters: Mutex<Meters>,
 }
 
@@ -27,7 +30,13 @@ struct Meters {
 
 impl Registry {
     pub(crate) fn new(environment: Arc<dyn Environment>, every: u32) -> Arc<Self> {
-        Arc::new(Self { environment, every, meters: Mutex::default() })
+        let origin = environment.origin();
+        Arc::new(Self { environment, every, origin, meters: Mutex::default() })
+    }
+
+    /// The process that the store is open in.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// One operation in so many is timed; 0 for none.
@@ -72,6 +81,10 @@ impl Registry {
     }
 
     pub(super) fn leave(&self, block: &Arc<Block>) {
+        if !self.origin.is_here() {
+            // Forked: whoever held the lock then may hold it for ever.
+            return;
+        }
         let mut meters = lock(&self.meters);
         let found = meters.open.iter().position(|open| Arc::ptr_eq(open, block));
         if let Some(at) = found {

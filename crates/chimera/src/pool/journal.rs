@@ -8,20 +8,24 @@
 //! - Otherwise it is removed, but only after the superblock says durably that the pool is open without
 //!   one ([`Closing::Open`](super::Closing)).
 //! - **Close**: everything is written back to the pool's files, and the journal marked as closed.
+//! - While a journal is in use the superblock's file says so in a [`Mark`], which the journal's own file cannot undo: a
+//!   journal that is missing, blank, another one or of an earlier moment is damage.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use chimera_pmem::environment::{File, OpenMode};
-use chimera_pmem::journal::{Contents, Journal, Lines, SyncPolicy};
+use chimera_pmem::journal::{
+    Contents, Damage, Journal, Kept, Lines, Mark, OtherVersion, SyncPolicy,
+};
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;
 
 use super::copies::{find_superblock, read_words};
 use super::files::{JOURNAL, PoolFiles, full_or_io};
 use super::superblock::FILE_BYTES;
-use super::{BlockMap, Closing, Pool, PoolOptions, Superblock};
+use super::{BlockMap, Closing, JOURNAL_MARK_AT, Pool, PoolOptions, Superblock};
 use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
 
@@ -32,6 +36,7 @@ impl PoolFiles {
 }
 
 /// What was found in place of a journal.
+#[derive(Default)]
 pub(super) struct JournalFile {
     /// The file, if there is one.
     file: Option<Arc<dyn File>>,
@@ -39,37 +44,80 @@ pub(super) struct JournalFile {
     contents: Option<Contents>,
     /// The pool it belonged to when it was found.
     pool_id: Option<u64>,
+    /// What the pool says of the journal that was in use last.
+    kept: Option<Kept>,
+    /// What is lost of it, where that is to be ignored.
+    loss: Option<Damage>,
 }
 
 impl JournalFile {
     /// Looks for a journal and reads it.
     ///
     /// # Errors
-    /// `Corrupted` when it is damaged, unless the options say to salvage.
+    /// `Corrupted` when it is damaged, unless the options say to salvage; `OlderFormat`, `NewerFormat`.
     pub(super) fn find(files: &PoolFiles, options: &PoolOptions) -> Result<Self> {
-        let nothing = Self { file: None, contents: None, pool_id: None };
+        let mut found = Self::default();
         if options.anonymous_bytes.is_some() || files.device.is_some() {
-            return Ok(nothing);
+            return Ok(found);
+        }
+        match read_mark(files)? {
+            Some((_, Err(error))) => {
+                let at = JOURNAL_MARK_AT[0];
+                found.lose(options, damage_of_all("the file `superblock`", &error), at)?;
+            }
+            Some((_, Ok(kept))) => found.kept = kept,
+            None => {}
         }
         let path = files.journal_path();
         let mode = if options.read_only { OpenMode::Read } else { OpenMode::ReadWrite };
         let file = match files.open(&path, mode) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
             other => other.map_err(Error::io("open", &path))?,
         };
-        let contents = match Contents::read(&*file) {
+        match Contents::read(&*file, files.environment.boot_id()) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let damage = format!("the file `journal`: {error}");
-                if !options.salvage {
-                    return Err(Error::corrupted(damage, 0));
-                }
-                log::warn!("{damage}; what it held is lost");
-                None
+                found.lose(options, damage_of_all("the file `journal`", &error), 0)?;
             }
-            other => other.map_err(Error::io("read", &path))?,
-        };
-        let pool_id = contents.as_ref().map(Contents::pool_id);
-        Ok(Self { file: Some(file), contents, pool_id })
+            Err(error) => {
+                return Err(
+                    other_version(&error).unwrap_or_else(|| Error::io("read", &path)(error))
+                );
+            }
+            Ok(contents) => found.contents = contents,
+        }
+        found.file = Some(file);
+        found.pool_id = found.contents.as_ref().map(Contents::pool_id);
+        found.judge(options)?;
+        Ok(found)
+    }
+
+    /// Whether what was found is all that should be there.
+    fn judge(&mut self, options: &PoolOptions) -> Result<()> {
+        let Some(contents) = &mut self.contents else { return Ok(()) };
+        let mut loss = contents.damage().cloned();
+        if let Err(other) = self.kept.map_or(Ok(()), |kept| contents.compare(kept)) {
+            loss = Some(loss.unwrap_or(other));
+        }
+        loss.map_or(Ok(()), |mut loss| {
+            loss.what = format!("the file `journal`: {}", loss.what);
+            self.lose(options, loss, 0)
+        })
+    }
+
+    /// Something is damaged, as byte `at` of the pool shows: an error, or noted where that is to be ignored.
+    fn lose(&mut self, options: &PoolOptions, loss: Damage, at: u64) -> Result<()> {
+        if !options.salvage {
+            return Err(Error::corrupted(loss.what, at));
+        }
+        let Damage { what, entries, bytes, .. } = &loss;
+        log::warn!("{what}; of its changes {entries} or more are lost, in {bytes} bytes or more");
+        self.loss.get_or_insert(loss);
+        Ok(())
+    }
+
+    /// What is lost of the journal, where that was to be ignored.
+    pub(super) fn loss(&self) -> Option<&Damage> {
+        self.loss.as_ref()
     }
 
     /// Writes what the journal holds back to the files, or, for reading only, shows it over them.
@@ -90,13 +138,14 @@ impl JournalFile {
         let path = files.journal_path();
         if read_only {
             // Read again, because what is shown is given away.
-            let contents = Contents::read(&**file).map_err(Error::io("read", &path))?;
+            let contents = Contents::read(&**file, files.environment.boot_id());
+            let contents = contents.map_err(Error::io("read", &path))?;
             let lines = contents.map(Contents::into_lines).unwrap_or_default();
             return pmem.overlay(lines).map_err(Error::io("read", &path));
         }
         contents.make_durable(&**file).map_err(Error::io("sync", &path))?;
         targets.write(contents.lines()).map_err(Error::io("write back", &path))?;
-        contents.empty(&**file).map_err(Error::io("empty", &path))
+        contents.empty(&**file, files.environment.boot_id()).map_err(Error::io("empty", &path))
     }
 
     /// Whether a store on this file is to have a journal.
@@ -135,11 +184,13 @@ impl JournalFile {
         };
         let file = match (self.file.take(), self.contents.take().filter(is_usable)) {
             (Some(file), Some(contents)) => {
-                contents.empty(&*file).map_err(Error::io("empty", &path))?;
+                let emptied = contents.empty(&*file, files.environment.boot_id());
+                emptied.map_err(Error::io("empty", &path))?;
                 file
             }
             (old, _) => {
                 if old.is_some() {
+                    self.release_mark(files)?;
                     files.remove(&path).map_err(Error::io("remove", &path))?;
                 }
                 let bytes = asked.unwrap_or(PoolOptions::JOURNAL_BYTES_DEFAULT);
@@ -154,26 +205,109 @@ impl JournalFile {
         pmem.use_journal(journal).map_err(Error::io("use", &path))
     }
 
-    /// Refuses a store that needs a journal which is not there.
+    /// Says in the superblock's file that the journal of `pmem` is in use, if it has one.
+    ///
+    /// # Errors
+    /// What the file says.
+    ///
+    /// # Durability
+    /// Durable on return, and before anything that is appended from now on.
+    pub(super) fn keep_mark<P: Pmem>(pmem: &P, files: &PoolFiles) -> Result<()> {
+        let Some(journal) = pmem.journal() else { return Ok(()) };
+        let path = files.superblock_path();
+        let file = files.open_sized(&path, FILE_BYTES, false)?;
+        let kept = Mark::read(file.clone(), JOURNAL_MARK_AT);
+        let kept = kept.and_then(|(mark, _)| journal.keep_mark(mark)).and_then(|()| file.sync());
+        kept.map_err(Error::io("write", &path))
+    }
+
+    /// Says in the superblock's file, durably, that no journal is in use any more: before the journal goes. What it
+    /// held lies in the data files.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub(super) fn release_mark(&mut self, files: &PoolFiles) -> Result<()> {
+        if !matches!(self.kept, Some(Kept::Used { .. })) {
+            return Ok(());
+        }
+        let path = files.superblock_path();
+        let file = files.open_sized(&path, FILE_BYTES, false)?;
+        let mark = Mark::read(file.clone(), JOURNAL_MARK_AT);
+        let kept =
+            mark.and_then(|(mut mark, _)| mark.keep(Kept::Unused)).and_then(|()| file.sync());
+        self.kept = Some(Kept::Unused);
+        kept.map_err(Error::io("write", &path))
+    }
+
+    /// Refuses a store that needs a journal which is not there, or has nothing in it.
     ///
     /// # Errors
     /// `NotAStore`, unless the options say to salvage.
     pub(super) fn refuse_loss(
-        &self,
+        &mut self,
         superblock: &Superblock,
         files: &PoolFiles,
         options: &PoolOptions,
     ) -> Result<()> {
-        let is_needed = superblock.closing == Closing::OpenJournaled && !options.salvage;
-        if is_needed && self.pool_id != Some(superblock.pool_id) {
-            let reason =
-                "its file `journal` is missing, which holds the newest changes: put it back, \
-                          or open with salvage to read what is left"
-                    .to_owned();
-            return Err(Error::NotAStore { path: files.path.clone(), reason });
+        let is_marked = matches!(self.kept, Some(Kept::Used { .. }));
+        let is_needed = superblock.closing == Closing::OpenJournaled || is_marked;
+        if !is_needed || self.pool_id == Some(superblock.pool_id) || self.loss.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let what = match self.file {
+            Some(_) => "its file `journal` is blank",
+            None => "its file `journal` is missing",
+        };
+        if options.salvage {
+            return self.lose(
+                options,
+                Damage { what: what.to_owned(), at: 0, entries: 0, bytes: 0 },
+                0,
+            );
+        }
+        let reason = format!(
+            "{what}, which holds the newest changes: put it back, or open with salvage to read what is left"
+        );
+        Err(Error::NotAStore { path: files.path.clone(), reason })
     }
+}
+
+/// The mark in the superblock's file, and what it says; none where there is no store yet to be compared.
+///
+/// # Errors
+/// `OlderFormat` and `NewerFormat`: nothing else in the directory can be judged then.
+#[expect(clippy::type_complexity, reason = "as the mark says it")]
+fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>)>> {
+    let path = files.superblock_path();
+    let file = match files.environment.open(&path, OpenMode::Read) {
+        // Whoever maps it says what is wrong.
+        Err(_) => return Ok(None),
+        Ok(file) if file.length().ok() != Some(FILE_BYTES) => return Ok(None),
+        Ok(file) => file,
+    };
+    let words = read_words(&*file).map_err(Error::io("read", &path))?;
+    match find_superblock(&|_| false, &|at| words[(at / 8) as usize], true) {
+        Err(other @ (Error::OlderFormat { .. } | Error::NewerFormat { .. })) => Err(other),
+        Err(_) | Ok(None) => Ok(None),
+        Ok(Some(_)) => {
+            Mark::read(file, JOURNAL_MARK_AT).map(Some).map_err(Error::io("read", &path))
+        }
+    }
+}
+
+/// Nothing of the journal can be read.
+fn damage_of_all(file: &str, error: &io::Error) -> Damage {
+    Damage { what: format!("{file}: {error}"), at: 0, entries: 0, bytes: 0 }
+}
+
+/// The error for a journal of another version, if it is that.
+fn other_version(error: &io::Error) -> Option<Error> {
+    let OtherVersion { found } = error.get_ref()?.downcast_ref()?;
+    let (found, supported) = (*found as u32, OtherVersion::SUPPORTED as u32);
+    Some(match found < supported {
+        true => Error::OlderFormat { found, supported },
+        false => Error::NewerFormat { found, supported },
+    })
 }
 
 /// When a journal is synced, if there is to be one.
@@ -190,8 +324,9 @@ fn make_journal(files: &PoolFiles, pool_id: u64, bytes: u64) -> Result<Arc<dyn F
     let path = files.journal_path();
     let made = files.open(&path, OpenMode::CreateNew);
     let file = made.map_err(|source| full_or_io(source, "create", &path))?;
-    let id = files.environment.random_u64();
-    if let Err(source) = Journal::format(&*file, pool_id, id, bytes) {
+    let id = files.environment.random_u64().max(1);
+    let boot_id = files.environment.boot_id();
+    if let Err(source) = Journal::format(&*file, pool_id, id, bytes, boot_id) {
         let error = full_or_io(source, "allocate space in", &path);
         if let Err(error) = files.remove(&path) {
             log::warn!("cannot remove {}: {error}", path.display());

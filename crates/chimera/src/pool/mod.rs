@@ -115,6 +115,9 @@ pub(crate) mod steps {
 
 /// Where the used-blocks words lie: in the page of each superblock copy, apart from it.
 const USED_BLOCKS_AT: [u64; 2] = [1024, superblock::COPY_STRIDE + 1024];
+/// Where the two copies lie of the mark that says which journal is in use: in the pages of the superblock's copies,
+/// apart from these.
+const JOURNAL_MARK_AT: [u64; 2] = [2048, superblock::COPY_STRIDE + 2048];
 
 /// An open pool.
 pub(crate) struct Pool<P: Pmem> {

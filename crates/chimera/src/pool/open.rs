@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File};
+use chimera_pmem::journal::Damage;
 use chimera_pmem::{Environment, Medium, Pmem};
 
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
@@ -15,8 +16,8 @@ use super::segment::{self, Section};
 use super::storage::{self, Mapped};
 use super::superblock::{CLOSING_AT, FILE_BYTES};
 use super::{
-    BlockMap, CLOSED_WORDS, Closing, LossLog, Pool, PoolGeometry, PoolOptions, Superblock,
-    USED_BLOCKS_AT, checked_word, copy_of, sites, steps, store_new, store_used,
+    BlockMap, CLOSED_WORDS, Closing, JOURNAL_MARK_AT, LossLog, Pool, PoolGeometry, PoolOptions,
+    Superblock, USED_BLOCKS_AT, checked_word, copy_of, sites, steps, store_new, store_used,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,12 +28,14 @@ use crate::types::totals::Totals;
 const GROWTH_STEP_BYTES: u64 = 4 << 20;
 
 /// What opening found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     /// The pool is new.
     pub(crate) created: bool,
     /// It had been closed in order.
     pub(crate) clean: bool,
+    /// What is lost of its journal, where that was to be ignored.
+    pub(crate) journal_loss: Option<Damage>,
 }
 
 impl<P: Pmem> Pool<P> {
@@ -72,12 +75,16 @@ impl<P: Pmem> Pool<P> {
                 // A segment beside a superblock that is blank would be taken for damage.
                 journal.checkpoint().map_err(Error::io("create", path))?;
             }
+            JournalFile::keep_mark(&pmem, &files)?;
         }
         let clean = superblock.closing == Closing::Clean;
         let closed_words = superblock.closed_words();
         let closed_totals = superblock.closed_totals();
         let missing = missing(&superblock, created, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
+        if pmem.journal().is_none() && !options.read_only {
+            journal.release_mark(&files)?;
+        }
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
@@ -97,7 +104,11 @@ impl<P: Pmem> Pool<P> {
             let copy = copy_of(&pool.pmem, &pool.superblock());
             pool.note_loss(copy.offset() + CLOSING_AT, what);
         }
-        Ok((pool, Opened { created, clean }))
+        let journal_loss = journal.loss().cloned();
+        if let Some(loss) = &journal_loss {
+            pool.note_loss(JOURNAL_MARK_AT[0], &loss.what);
+        }
+        Ok((pool, Opened { created, clean, journal_loss }))
     }
 
     /// The open pool, of what was found or made.
@@ -338,7 +349,11 @@ fn map_superblock<P: Pmem>(
     power_lost(&superblock, Medium::File, &*files.environment, options)?;
     journal.refuse_loss(&superblock, files, options)?;
     journal.take_into_use(pmem, files, options, superblock.pool_id)?;
-    file.sync().map_err(Error::io("sync", &path))?;
+    if created {
+        file.sync().map_err(Error::io("sync", &path))?;
+    } else {
+        JournalFile::keep_mark(pmem, files)?;
+    }
     map(&file)?;
     ensure()?;
     Ok((superblock, created))

@@ -68,7 +68,7 @@ fn blocks_are_handed_out_across_segments_and_found_again() {
     pool.close().unwrap();
     drop(pool);
     let (pool, opened) = open(&path, &options()).unwrap();
-    assert_eq!(opened, Opened { created: false, clean: true });
+    assert_eq!(opened, Opened { created: false, clean: true, journal_loss: None });
     assert_eq!(pool.used_blocks(), 12);
     assert_eq!(take_block(&pool).unwrap(), 12);
 }

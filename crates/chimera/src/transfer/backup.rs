@@ -68,6 +68,7 @@ impl Db {
     /// # Cost
     /// Reads every record once and puts it once, in one thread; the index of the new store in DRAM.
     pub fn backup(&self, path: impl AsRef<Path>, options: &BackupOptions) -> Result<BackupReport> {
+        self.refuse_forked()?;
         let path = path.as_ref();
         let pmem = Hardware::new(Options::new().huge_pages(false).hardware_options())
             .map_err(Error::io("reserve address space for", path))?;
@@ -88,6 +89,7 @@ impl<P: Pmem> Db<P> {
         path: impl AsRef<Path>,
         options: &BackupOptions,
     ) -> Result<BackupReport> {
+        self.refuse_forked()?;
         let path = path.as_ref();
         refuse_what_is_there(&**environment, path)?;
         let copy = Db::open_on(pmem, environment, path, &self.options_of_a_copy())?;

@@ -109,6 +109,7 @@ impl<P: Pmem> Db<P> {
     /// Reads every record once, as [`get`](Self::get) does, and a checksum more; memory for a frame and
     /// the longest value. No lock is held while `to` is written.
     pub fn export(&self, to: &mut dyn Write, options: &ExportOptions) -> Result<ExportReport> {
+        self.refuse_forked()?;
         let frame_bytes = options.frame_bytes;
         let pool_id = self.pool().superblock().pool_id;
         let mut writer = match &options.resume {
@@ -150,6 +151,7 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// [`Error::StreamMismatch`] when the stream was begun from another store.
     pub fn check_resumable(&self, verified: &Verified) -> Result<()> {
+        self.refuse_forked()?;
         let pool_id = self.pool().superblock().pool_id;
         if verified.header.pool_id == pool_id && verified.kind() == self.kind() {
             return Ok(());

@@ -70,6 +70,7 @@ impl<P: Pmem> Db<P> {
         from: &mut StreamReader<R>,
         options: &ImportOptions,
     ) -> Result<ImportReport> {
+        self.refuse_forked()?;
         let (stream, store) = (from.kind(), self.kind());
         if stream.is_fixed() && store.is_fixed() && stream != store {
             return Err(Error::StreamMismatch(format!(
@@ -96,7 +97,7 @@ impl<P: Pmem> Db<P> {
         options: &ImportOptions,
         report: &mut ImportReport,
     ) -> Result<()> {
-        let mut session = self.session();
+        let mut session = self.try_session()?;
         loop {
             let (at, position) = (from.reached().bytes, from.position());
             let stored = from.next_frame().and_then(|frame| {

@@ -76,6 +76,15 @@ pub enum Error {
         /// As in the options.
         wanted: String,
     },
+    /// The process was forked from the one that opened the store, after that. Nothing was done.
+    #[error(
+        "this handle belongs to process {process}, from which this one was forked: open the store after the fork, and \
+         in one process at a time"
+    )]
+    Forked {
+        /// The process that opened the store.
+        process: u32,
+    },
     /// The options cannot be carried out.
     #[error("invalid options: {0}")]
     InvalidOptions(String),
@@ -350,6 +359,7 @@ impl Error {
             | Self::ValueLength { .. }
             | Self::KeyCollisions
             | Self::NotOrdered
+            | Self::Forked { .. }
             | Self::FieldOutOfRange { .. } => ErrorKind::InvalidArgument,
             Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {
                 ErrorKind::Mismatch

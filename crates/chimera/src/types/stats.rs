@@ -36,6 +36,12 @@ pub struct RecoveryStats {
     pub records_damaged: u64,
     /// What damage has kept out, records and other parts of the store (salvage only).
     pub losses: Losses,
+    /// Changes in the journal of a plain file that are lost, as far as they can be counted (salvage only).
+    pub journal_entries_lost: u64,
+    /// Bytes of them, as far as that is known.
+    pub journal_bytes_lost: u64,
+    /// Byte of the file `journal` from which on they are lost; none when nothing is.
+    pub journal_lost_at: Option<u64>,
     /// Threads that scanned.
     pub threads: usize,
     /// Whether what was found is not what the store held when it was closed in order (salvage only).

@@ -4,6 +4,7 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
+mod forks;
 mod short_lives;
 
 use std::process::{Child, Command, Stdio};

@@ -131,6 +131,10 @@ impl Environment for FaultyEnvironment {
         self.real.process_id()
     }
 
+    fn origin(&self) -> chimera::pmem::environment::Origin {
+        self.real.origin()
+    }
+
     fn parallelism(&self) -> usize {
         self.real.parallelism()
     }

@@ -9,6 +9,9 @@ use crate::{Hardware, HardwareOptions, Medium, Pmem, Site, SteppedEnvironment};
 
 const SITE: Site = Site::new("test");
 const CAPACITY: u64 = 16 << 10;
+/// The start of the machine that tests are in, and the next one.
+const BOOT: u64 = 5;
+const NEXT_BOOT: u64 = 6;
 const DATA_BYTES: u64 = 64 << 10;
 
 /// A pool of one data file with a journal, on files that are not mapped.
@@ -24,7 +27,7 @@ impl Pool {
         let data = files.open(Path::new("data"), OpenMode::CreateNew).unwrap();
         data.allocate(0, DATA_BYTES).unwrap();
         let journal = files.open(Path::new("journal"), OpenMode::CreateNew).unwrap();
-        Journal::format(&*journal, 7, 99, CAPACITY).unwrap();
+        Journal::format(&*journal, 7, 99, CAPACITY, BOOT).unwrap();
         Self::open(files, policy)
     }
 
@@ -32,9 +35,9 @@ impl Pool {
     fn open(files: Arc<dyn FileProvider>, policy: SyncPolicy) -> Self {
         let file = open(&files, "journal");
         let data = open(&files, "data");
-        let contents = Contents::read(&*file).unwrap().unwrap();
+        let contents = Contents::read(&*file, BOOT).unwrap().unwrap();
         contents.lines().for_each_run(|at, bytes| data.write_at(at, bytes)).unwrap();
-        contents.empty(&*file).unwrap();
+        contents.empty(&*file, BOOT).unwrap();
         let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
         let journal = Journal::open(file, policy, environment.clone()).unwrap();
         let memory = Hardware::new(HardwareOptions::default()).unwrap();
@@ -59,7 +62,8 @@ impl Pool {
         let file = open(&self.files, "journal");
         let mut bytes = vec![0; DATA_BYTES as usize];
         open(&self.files, "data").read_at(0, &mut bytes).unwrap();
-        if let Some(contents) = Contents::read(&*file).unwrap() {
+        if let Some(contents) = Contents::read(&*file, BOOT).unwrap() {
+            assert_eq!(contents.damage(), None);
             contents.lines().put_over(0..DATA_BYTES, &mut bytes);
         }
         bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
@@ -67,7 +71,11 @@ impl Pool {
 }
 
 fn open(files: &Arc<dyn FileProvider>, name: &str) -> Arc<dyn File> {
-    files.open(Path::new(name), OpenMode::ReadWrite).unwrap()
+    let path = Path::new(name);
+    files
+        .open(path, OpenMode::ReadWrite)
+        .or_else(|_| files.open(path, OpenMode::CreateNew))
+        .unwrap()
 }
 
 const GROUP: SyncPolicy = SyncPolicy::Group { max_delay: Duration::from_millis(50) };
@@ -150,7 +158,7 @@ fn laps_and_lives_follow_each_other() {
         assert_eq!(pool.memory.load_u64(0), words[0]);
     }
     pool.journal().close().unwrap();
-    let contents = Contents::read(&*open(&pool.files, "journal")).unwrap().unwrap();
+    let contents = Contents::read(&*open(&pool.files, "journal"), BOOT).unwrap().unwrap();
     assert!(contents.is_closed() && contents.lines().is_empty());
 }
 
@@ -175,7 +183,7 @@ fn a_mapped_journal_and_private_files_hold_the_same() {
     data.write_at(4096, b"before!!").unwrap();
     let path = directory.path().join("journal");
     let file = files.open(&path, OpenMode::CreateNew).unwrap();
-    Journal::format(&*file, 7, 99, CAPACITY).unwrap();
+    Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
     let journal = Journal::open(file, GROUP, Arc::new(SteppedEnvironment::new(1))).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
     memory.use_journal(journal.clone()).unwrap();
@@ -192,7 +200,7 @@ fn a_mapped_journal_and_private_files_hold_the_same() {
         u64::from_le_bytes(word)
     };
     let again = files.open(&path, OpenMode::Read).unwrap();
-    let contents = Contents::read(&*again).unwrap().unwrap();
+    let contents = Contents::read(&*again, BOOT).unwrap().unwrap();
     let mut bytes = vec![0; DATA_BYTES as usize];
     data.read_at(0, &mut bytes).unwrap();
     contents.lines().put_over(0..DATA_BYTES, &mut bytes);

@@ -93,12 +93,13 @@ fn immediate_waits_for_what_was_written_and_for_what_was_read() {
     assert_eq!(journal.durable(), journal.tail_at(), "nor does a write that changed nothing");
 }
 
-/// A file whose sync fails from some time on, and takes its time.
+/// A file whose sync fails from some time on, and takes its time; and that knows what was written, in order.
 #[derive(Debug)]
-struct Slow {
+pub(super) struct Slow {
     inner: Arc<dyn File>,
     syncs: AtomicUsize,
     fails: AtomicBool,
+    pub(super) writes: Mutex<Vec<(u64, Vec<u8>)>>,
 }
 
 impl File for Slow {
@@ -115,6 +116,7 @@ impl File for Slow {
         self.inner.read_at(offset, into)
     }
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        lock(&self.writes).push((offset, bytes.to_vec()));
         self.inner.write_at(offset, bytes)
     }
     fn set_length(&self, length: u64) -> io::Result<()> {
@@ -142,14 +144,18 @@ impl File for Slow {
     }
 }
 
-fn slow(policy: SyncPolicy) -> (Arc<Slow>, Pool) {
+pub(super) fn slow(policy: SyncPolicy) -> (Arc<Slow>, Pool) {
     let files: Arc<dyn FileProvider> = Arc::new(MemoryFiles::new().on(Medium::File));
     let data = files.open(Path::new("data"), OpenMode::CreateNew).unwrap();
     data.allocate(0, DATA_BYTES).unwrap();
     let inner = files.open(Path::new("journal"), OpenMode::CreateNew).unwrap();
-    Journal::format(&*inner, 7, 99, 1 << 20).unwrap();
-    let file = Slow { inner, syncs: AtomicUsize::new(0), fails: AtomicBool::new(false) };
-    let file = Arc::new(file);
+    Journal::format(&*inner, 7, 99, 1 << 20, BOOT).unwrap();
+    let file = Arc::new(Slow {
+        inner,
+        syncs: AtomicUsize::new(0),
+        fails: AtomicBool::new(false),
+        writes: Mutex::default(),
+    });
     let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
     let journal = Journal::open(file.clone(), policy, environment.clone()).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();

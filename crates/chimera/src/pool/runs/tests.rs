@@ -67,7 +67,7 @@ fn open_with(media: &Media, image: &[u8], options: &PoolOptions) -> Result<Pool<
     let environment = Arc::new(environment);
     let (pool, opened) =
         Pool::open(media.clone(), environment, directory, options, || Ok(new_pool_of_blocks()))?;
-    assert_eq!(opened, Opened { created: image.is_empty(), clean: false });
+    assert_eq!(opened, Opened { created: image.is_empty(), clean: false, journal_loss: None });
     assert_eq!(pool.map.blocks_per_segment, PER_SEGMENT);
     if opened.created {
         pool.mark_open()?;
