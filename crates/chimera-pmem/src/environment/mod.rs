@@ -6,6 +6,7 @@
 //! and files can be simulated. File operations are crash points too.
 
 mod anonymous;
+mod by_path;
 mod device;
 mod directory;
 mod files;
@@ -15,6 +16,7 @@ mod random;
 mod real;
 mod real_directory;
 mod real_file;
+mod real_files;
 mod stepped;
 mod thread_task;
 
@@ -32,7 +34,7 @@ pub use directory::{Directory, FileIdentity};
 pub use files::FileProvider;
 pub use memory_files::MemoryFiles;
 pub use real::RealEnvironment;
-pub use real_file::RealFiles;
+pub use real_files::RealFiles;
 pub use stepped::SteppedEnvironment;
 
 use crate::Medium;
