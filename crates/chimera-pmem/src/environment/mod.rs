@@ -6,6 +6,7 @@
 //! and files can be simulated. File operations are crash points too.
 
 mod anonymous;
+mod by_path;
 mod device;
 mod directory;
 mod files;
@@ -16,6 +17,7 @@ mod random;
 mod real;
 mod real_directory;
 mod real_file;
+mod real_files;
 mod stepped;
 mod thread_task;
 
@@ -36,7 +38,7 @@ pub use origin::Origin;
 #[doc(hidden)]
 pub use origin::in_child;
 pub use real::RealEnvironment;
-pub use real_file::RealFiles;
+pub use real_files::RealFiles;
 pub use stepped::SteppedEnvironment;
 
 use crate::Medium;

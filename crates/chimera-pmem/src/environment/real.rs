@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::random::{SplitMix, mix};
 use super::real_directory::RealDirectory;
-use super::real_file::RealFiles;
+use super::real_files::RealFiles;
 use super::thread_task::ThreadTask;
 use super::{Directory, Environment, File, FileProvider, OpenMode, Origin, Task, TaskBody};
 

@@ -1,12 +1,10 @@
-//! Files and directories of the operating system.
+//! [`RealFile`]: an open file of the operating system.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -14,63 +12,11 @@ use rustix::mm::{self, MapFlags, ProtFlags};
 
 use super::device::DaxDevice;
 use super::limits::check_file_length;
-use super::real_directory::RealDirectory;
-use super::{Directory, File, FileProvider, OpenMode, Origin};
+use super::{File, OpenMode, Origin};
 use crate::Medium;
 
 /// File-system types whose files are memory, by `statfs`: tmpfs, ramfs, hugetlbfs.
 const MEMORY_FILE_SYSTEMS: [u64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-
-/// The operating system's files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealFiles;
-
-impl FileProvider for RealFiles {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(RealFile::open_at(rustix::fs::CWD, path, mode)?))
-    }
-
-    fn open_directory(&self, path: &Path) -> io::Result<Option<Arc<dyn Directory>>> {
-        Ok(Some(Arc::new(RealDirectory::open(path)?)))
-    }
-
-    fn create_directory(&self, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        let names = fs::read_dir(path)?.map(|entry| Ok(PathBuf::from(entry?.file_name())));
-        let mut names = names.collect::<io::Result<Vec<_>>>()?;
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
-        match fs::metadata(path) {
-            Ok(metadata) => Ok(Some(metadata.is_dir())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-
-    fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(path)
-    }
-
-    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
-    }
-
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(rustix::fs::fsync(directory)?)
-    }
-}
 
 /// An open regular file or DAX device.
 #[derive(Debug)]

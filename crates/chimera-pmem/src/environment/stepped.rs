@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use super::directory::ByPath;
+use super::by_path::ByPath;
 use super::random::{SplitMix, mix};
 use super::{
     Directory, Environment, File, FileProvider, MemoryFiles, OpenMode, Origin, RealFiles, Task,

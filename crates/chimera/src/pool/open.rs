@@ -310,12 +310,7 @@ fn map_superblock<P: Pmem>(
             return Err(Error::NotFound { path: files.path.clone() });
         }
         let superblock = new()?;
-        if exists {
-            files.remove_orphan(&path, |file| Ok(file.length()? == 0))?;
-        }
-        let file = files.create_sized(&path, 0, FILE_BYTES)?;
-        files.hold(&path, &file);
-        files.sync_parents()?;
+        let file = make_superblock_file(files, &path, exists)?;
         if JournalFile::is_wanted(&*file, options)? {
             journal.take_into_use(pmem, files, options, superblock.pool_id)?;
         }
@@ -357,6 +352,18 @@ fn map_superblock<P: Pmem>(
     map(&file)?;
     ensure()?;
     Ok((superblock, created))
+}
+
+/// Makes the file of the superblock, in place of one without a byte where one `exists`, and all that leads to it
+/// durable.
+fn make_superblock_file(files: &PoolFiles, path: &Path, exists: bool) -> Result<Arc<dyn File>> {
+    if exists {
+        files.remove_orphan(path, |file| Ok(file.length()? == 0))?;
+    }
+    let file = files.create_sized(path, 0, FILE_BYTES)?;
+    files.hold(path, &file);
+    files.sync_parents()?;
+    Ok(file)
 }
 
 /// As [`map_superblock`], on a device: one that is all zeros, or was left so by an interrupted
