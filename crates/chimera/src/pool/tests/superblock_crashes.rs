@@ -151,7 +151,7 @@ fn a_crash_in_creation_leaves_nothing_or_the_superblock() {
 /// Whatever the engine of either is, and however often.
 #[test]
 fn a_crash_in_creation_is_in_the_way_of_no_other_creation() {
-    for [first, second, third] in [[3, 0, 2], [30, 2, 30], [0, 3, 1], [2, 30, 0]] {
+    for [first, second, third] in [[3, 0, 2], [30, 2, 30]] {
         for state in crash_in_creation(&[0; WORDS_MAPPED], first, 1).iter().step_by(97) {
             for state in crash_in_creation(state, second, 1).iter().step_by(197) {
                 crash_in_creation(state, third, 1);
