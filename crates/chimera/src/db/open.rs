@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, TryLockError};
 
 use chimera_pmem::environment::TaskStep;
+use chimera_pmem::journal::Damage;
 use chimera_pmem::{Environment, FlushChoice, Hardware, HardwareOptions, Pmem, RealEnvironment};
 
 use super::close::Lease;
@@ -73,10 +74,7 @@ pub(super) fn on<P: Pmem>(
     let recovery = RecoveryStats {
         clean: opened.clean,
         duration_ns: environment.now_ns() - started_ns,
-        journal_entries_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.entries),
-        journal_bytes_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.bytes),
-        journal_lost_at: opened.journal_loss.map(|loss| loss.at),
-        ..recovered
+        ..with_journal_loss(recovered, opened.journal_loss.as_ref())
     };
     let medium = pool.pmem.medium();
     log::info!(
@@ -117,6 +115,17 @@ pub(super) fn on<P: Pmem>(
         scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
     }
     Ok(Db { inner, lease: Arc::new(lease) })
+}
+
+/// What recovery has done, with what is lost of the journal.
+fn with_journal_loss(recovered: RecoveryStats, loss: Option<&Damage>) -> RecoveryStats {
+    let Some(loss) = loss else { return recovered };
+    RecoveryStats {
+        journal_entries_lost: loss.entries,
+        journal_bytes_lost: loss.bytes,
+        journal_lost_at: Some(loss.at),
+        ..recovered
+    }
 }
 
 /// Starts the tasks that make the order of keys, if it is not made.
