@@ -59,9 +59,8 @@ impl Origin {
 fn current_word() -> &'static AtomicU32 {
     let found = CURRENT.load(Ordering::Acquire);
     // SAFETY: it is null, or points to a word that is never unmapped and accessed atomically only.
-    if let Some(word) =
-        unsafe { found.as_ref() }.filter(|word| word.load(Ordering::Relaxed) == HERE)
-    {
+    let word = unsafe { found.as_ref() };
+    if let Some(word) = word.filter(|word| word.load(Ordering::Relaxed) == HERE) {
         return word;
     }
     let Some(made) = make_word() else { return &ALWAYS_HERE };

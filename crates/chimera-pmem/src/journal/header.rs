@@ -171,9 +171,10 @@ impl OtherVersion {
 impl fmt::Display for OtherVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found } = self;
-        let todo = match *found < VERSION {
-            true => "open and close the store once with the program that wrote it",
-            false => "use a newer program",
+        let todo = if *found < VERSION {
+            "open and close the store once with the program that wrote it"
+        } else {
+            "use a newer program"
         };
         write!(
             f,

@@ -1,7 +1,7 @@
 //! Closing a store: explicitly, with the handle given back when it cannot be closed; or with its last handle.
 
 use std::fmt;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::sync::Arc;
 
 use chimera_pmem::environment::Task;
@@ -56,8 +56,7 @@ impl<P: Pmem> Drop for Lease<P> {
     fn drop(&mut self) {
         if !self.inner.metrics.origin().is_here() {
             // Forked: nothing is closed, unmapped, unlocked or waited for. So the rest is never dropped.
-            mem::forget(self.publisher.take());
-            mem::forget(self.inner.clone());
+            let _kept = ManuallyDrop::new((self.publisher.take(), self.inner.clone()));
             return;
         }
         if let Err(error) = self.close() {

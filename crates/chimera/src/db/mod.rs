@@ -173,6 +173,31 @@ impl<P: Pmem> Db<P> {
         Session::new(self.lease.clone(), self.inner.new_client())
     }
 
+    /// As [`session`](Self::session), with an error in a process that was [forked](Self#fork).
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn try_session(&self) -> Result<Session<P>> {
+        self.refuse_forked()?;
+        Ok(self.session())
+    }
+
+    /// Refuses a process other than the one that opened the store.
+    pub(crate) fn refuse_forked(&self) -> Result<()> {
+        forked::refuse(self.inner.metrics.origin())
+    }
+
+    /// As [`refuse_forked`](Self::refuse_forked), for calls that return no error.
+    ///
+    /// # Panics
+    /// In such a process.
+    #[track_caller]
+    fn assert_not_forked(&self) {
+        if let Err(error) = self.refuse_forked() {
+            panic!("{error}");
+        }
+    }
+
     /// Stores `value` under `key`. See [`Session::put`].
     ///
     /// # Errors

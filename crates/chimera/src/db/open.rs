@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, TryLockError};
 
 use chimera_pmem::environment::TaskStep;
+use chimera_pmem::journal::Damage;
 use chimera_pmem::{
     Environment, FlushChoice, Hardware, HardwareOptions, Medium, Pmem, RealEnvironment,
 };
@@ -83,10 +84,7 @@ pub(super) fn on<P: Pmem>(
         differs_from_closing,
         duration_ns: environment.now_ns().saturating_sub(started_ns),
         losses: pool.losses(),
-        journal_entries_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.entries),
-        journal_bytes_lost: opened.journal_loss.as_ref().map_or(0, |loss| loss.bytes),
-        journal_lost_at: opened.journal_loss.map(|loss| loss.at),
-        ..recovered
+        ..with_journal_loss(recovered, opened.journal_loss.as_ref())
     };
     say_opened(path, kind, (pool.pmem.medium(), durability), &recovery);
     let is_published = pool.directory().is_some() && !pool.read_only;
@@ -156,6 +154,17 @@ fn say_opened(
     );
     if !recovery.losses.is_empty() {
         log::warn!(target: LOSSES_TARGET, "{}: {}", path.display(), recovery.losses);
+    }
+}
+
+/// What recovery has done, with what is lost of the journal.
+fn with_journal_loss(recovered: RecoveryStats, loss: Option<&Damage>) -> RecoveryStats {
+    let Some(loss) = loss else { return recovered };
+    RecoveryStats {
+        journal_entries_lost: loss.entries,
+        journal_bytes_lost: loss.bytes,
+        journal_lost_at: Some(loss.at),
+        ..recovered
     }
 }
 

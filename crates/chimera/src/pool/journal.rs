@@ -276,7 +276,6 @@ impl JournalFile {
 ///
 /// # Errors
 /// `OlderFormat` and `NewerFormat`: nothing else in the directory can be judged then.
-#[expect(clippy::type_complexity, reason = "as the mark says it")]
 fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>)>> {
     let path = files.superblock_path();
     let file = match files.environment.open(&path, OpenMode::Read) {
@@ -304,9 +303,10 @@ fn damage_of_all(file: &str, error: &io::Error) -> Damage {
 fn other_version(error: &io::Error) -> Option<Error> {
     let OtherVersion { found } = error.get_ref()?.downcast_ref()?;
     let (found, supported) = (*found as u32, OtherVersion::SUPPORTED as u32);
-    Some(match found < supported {
-        true => Error::OlderFormat { found, supported },
-        false => Error::NewerFormat { found, supported },
+    Some(if found < supported {
+        Error::OlderFormat { found, supported }
+    } else {
+        Error::NewerFormat { found, supported }
     })
 }
 

@@ -75,8 +75,9 @@ impl<P: Pmem> Pool<P> {
                 // A segment beside a superblock that is blank would be taken for damage.
                 journal.checkpoint().map_err(Error::io("create", path))?;
             }
-            JournalFile::keep_mark(&pmem, &files)?;
         }
+        // Not before the superblock is there: a mark would be in the way of making a pool anew.
+        JournalFile::keep_mark(&pmem, &files)?;
         let clean = superblock.closing == Closing::Clean;
         let closed_words = superblock.closed_words();
         let closed_totals = superblock.closed_totals();
@@ -344,11 +345,7 @@ fn map_superblock<P: Pmem>(
     power_lost(&superblock, Medium::File, &*files.environment, options)?;
     journal.refuse_loss(&superblock, files, options)?;
     journal.take_into_use(pmem, files, options, superblock.pool_id)?;
-    if created {
-        file.sync().map_err(Error::io("sync", &path))?;
-    } else {
-        JournalFile::keep_mark(pmem, files)?;
-    }
+    file.sync().map_err(Error::io("sync", &path))?;
     map(&file)?;
     ensure()?;
     Ok((superblock, created))

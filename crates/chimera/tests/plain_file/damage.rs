@@ -44,7 +44,7 @@ fn files_of(left: &Left) -> Arc<MemoryFiles> {
 }
 
 fn open_left(left: &Left, boot: u64, salvage: bool) -> Result<(Contents, RecoveryStats)> {
-    let options = options(GROUP).salvage(salvage).read_only(boot % 2 == 0);
+    let options = options(GROUP).salvage(salvage).read_only(boot.is_multiple_of(2));
     let (db, _environment) = open_at(boot, files_of(left), Path::new(STORE), &options)?;
     let found = contents(&db);
     Ok((found, db.stats().recovery))
@@ -161,7 +161,7 @@ fn no_damage_of_a_killed_stores_journal_goes_unnoticed() {
     check(None, "a missing journal");
     check(Some(&[]), "an empty journal");
     check(Some(&vec![0; length]), "a zeroed journal");
-    check(Some(&vec![0; 100]), "a short journal");
+    check(Some(&[0; 100]), "a short journal");
     // As long as the machine runs on, no newest entry is missing either.
     for (number, moment) in moments.iter().take(moments.len() - 1).enumerate() {
         let older = &moment["journal"];

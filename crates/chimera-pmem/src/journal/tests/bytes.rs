@@ -68,7 +68,7 @@ fn every_flipped_bit_of_an_entry_ends_the_prefix() {
 #[test]
 fn after_a_kill_the_last_entry_and_the_end_mark_are_missed_too() {
     for byte in 0..ENTRY + 8 {
-        for how in [|old: u8| old ^ 0x10, |old| if old == 0 { 1 } else { 0 }] {
+        for how in [|old: u8| old ^ 0x10, |old| u8::from(old == 0)] {
             let pool = filled(5, 0);
             assert_eq!(killed(&pool), (5, None));
             change(&pool, FIRST_AT + 4 * ENTRY + byte, how);
