@@ -9,6 +9,9 @@ use chimera::{Db, Error, ErrorKind};
 use crate::tools::{self, SMALL, assert_fails, assert_sound, contents, fill, scratch, small};
 use crate::{put_until_refused, segments};
 
+/// Makes something in the place of a segment, and what that is.
+type Maker<'a> = (&'static str, &'a dyn Fn(&Path));
+
 /// A store of one segment, and where the next one will be.
 fn store(path: &Path) -> (Db, PathBuf) {
     let db = tools::open(path, &small());
@@ -33,7 +36,7 @@ fn what_is_not_the_stores_is_never_removed() {
     let other = directory.path().join("other");
     tools::filled_store(&other, &small(), 10);
     let of_other = other.join("segment-000000");
-    let makers: [(&str, &dyn Fn(&Path)); 6] = [
+    let makers: [Maker<'_>; 6] = [
         ("text", &|next| fs::write(next, "notes of the user").expect("written")),
         ("long", &|next| fs::write(next, vec![7; 100_000]).expect("written")),
         ("segment", &|next| {

@@ -54,7 +54,7 @@ fn a_segment_beyond_the_limit_of_files_is_an_error() {
 #[test]
 fn a_superblock_and_a_lock_beyond_the_limit_of_files_are_errors() {
     if let Some(store) = store_of_child() {
-        let error = Db::open(&store, &small()).unwrap_err();
+        let error = Db::open(&store, &small()).expect_err("the limit is in the way");
         let is_lock = std::env::var_os("CHIMERA_TEST_OUTSIDE_LOCK").is_some();
         assert_limited(error, &[if is_lock { "lock" } else { "superblock" }]);
         return;
@@ -71,7 +71,10 @@ fn a_superblock_and_a_lock_beyond_the_limit_of_files_are_errors() {
 fn a_journal_beyond_the_limit_of_files_is_an_error() {
     let options = small().durability(Durability::Immediate).journal_bytes(1 << 20);
     if let Some(store) = store_of_child() {
-        assert_limited(Db::open(&store, &options).unwrap_err(), &["journal"]);
+        assert_limited(
+            Db::open(&store, &options).expect_err("the limit is in the way"),
+            &["journal"],
+        );
         return;
     }
     let directory = scratch_on_disk();
@@ -94,7 +97,7 @@ fn a_write_beyond_the_limit_of_files_is_an_error_also_where_the_file_is_long_eno
     if let Some(store) = store_of_child() {
         let db = tools::open(&store, &options);
         tools::fill(&mut db.session(), 0..100, 2);
-        let error: Error = db.close().unwrap_err().into();
+        let error: Error = db.close().expect_err("the limit is in the way").into();
         assert_fails(Err::<(), _>(error), &["RLIMIT_FSIZE", "ulimit -f"]);
         return;
     }

@@ -8,8 +8,11 @@ use chimera::{Db, Durability, Error, ErrorKind, Options};
 use crate::tools::{self, assert_fails, fill, scratch, scratch_on_disk, small};
 use crate::{put_until_refused, segments};
 
+/// Something done to a file, and its name.
+type Deed = (&'static str, fn(&Path));
+
 /// What is done to a file.
-const DEEDS: [(&str, fn(&Path)); 3] = [
+const DEEDS: [Deed; 3] = [
     ("removed", |path| fs::remove_file(path).expect("removed")),
     ("replaced by a copy", |path| {
         let copy = path.with_extension("copy");
@@ -42,14 +45,14 @@ fn assert_noticed(path: &Path, options: &Options, file: &str) {
         println!("{file} is {what}");
         let path = |case: &str| path.join(format!("{file}-{number}-{case}"));
         let db = store_without(&path("sync"), options, file, *deed);
-        assert_removed(db.sync().unwrap_err(), file);
+        assert_removed(db.sync().expect_err("it is gone"), file);
         assert_fails(db.put(b"12345678", &[0; 24]), &["refuses writes", file]);
-        assert_removed(db.close().unwrap_err().into(), file);
+        assert_removed(db.close().expect_err("it is gone").into(), file);
         let db = store_without(&path("growth"), options, file, *deed);
         assert_removed(put_until_refused(&db, 400).1, file);
-        assert_removed(db.close().unwrap_err().into(), file);
+        assert_removed(db.close().expect_err("it is gone").into(), file);
         let db = store_without(&path("close"), options, file, *deed);
-        assert_removed(db.close().unwrap_err().into(), file);
+        assert_removed(db.close().expect_err("it is gone").into(), file);
     }
 }
 
@@ -83,7 +86,7 @@ fn a_store_that_is_replaced_by_another_is_noticed() {
     let other = tools::open(&path, &small());
     fill(&mut other.session(), 0..500, 2);
     assert_removed(put_until_refused(&db, 10).1, "store");
-    assert_removed(db.close().unwrap_err().into(), "store");
+    assert_removed(db.close().expect_err("it is gone").into(), "store");
     other.close().expect("it is another one");
     let other = tools::open(&path, &small());
     assert_eq!(tools::contents(&other).len(), 500);
@@ -109,7 +112,7 @@ fn a_removed_store_can_be_backed_up() {
     let db = tools::open(&path, &small());
     fill(&mut db.session(), 0..100, 1);
     fs::remove_dir_all(&path).expect("removed");
-    assert_removed(db.sync().unwrap_err(), "store");
+    assert_removed(db.sync().expect_err("it is gone"), "store");
     db.backup(&backup, &chimera::BackupOptions::new()).expect("a backup");
     let db = tools::open(&backup, &small());
     assert_eq!(tools::contents(&db).len(), 100);
