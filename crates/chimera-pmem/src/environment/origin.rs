@@ -134,6 +134,7 @@ pub fn in_child(work: impl FnOnce() -> bool) -> std::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::{Environment, OpenMode, RealEnvironment, TaskStep};
 
     #[test]
     fn a_child_is_told_from_its_parent_and_has_an_origin_of_its_own() {
@@ -153,5 +154,25 @@ mod tests {
         assert!(parent.is_here(), "the parent goes on");
         assert!(!in_child(|| false).unwrap());
         assert!(Origin::without_forks(7).is_here());
+    }
+
+    #[test]
+    fn a_child_neither_unlocks_a_file_nor_waits_for_a_task() {
+        let environment = RealEnvironment::new();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let file = environment.open(&path, OpenMode::CreateNew).unwrap();
+        assert!(file.try_lock(true).unwrap());
+        let task = environment.spawn("idle", Box::new(|| TaskStep::Wait)).unwrap();
+        let mut held = Some((file, task));
+        let drops = || {
+            drop(held.take());
+            true
+        };
+        assert!(in_child(drops).unwrap());
+        let second = environment.open(&path, OpenMode::ReadWrite).unwrap();
+        assert!(!second.try_lock(true).unwrap(), "a child gave the lock away");
+        drop(held.take());
+        assert!(second.try_lock(true).unwrap());
     }
 }
