@@ -106,8 +106,8 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open, and the
-    /// handle is [given back](CloseError::into_db). When the medium fails; the store is closed then, and
-    /// marked as not closed in order.
+    /// handle is [given back](CloseError::into_db). When the medium fails, or a sync failed earlier; the store is
+    /// closed then, and marked as not closed in order.
     pub fn close(self) -> Result<(), CloseError<P>> {
         let Self { inner, lease } = self;
         match Arc::try_unwrap(lease) {
