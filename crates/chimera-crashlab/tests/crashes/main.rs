@@ -8,6 +8,7 @@
 mod tools;
 
 mod backup;
+mod closing;
 mod device;
 mod dump;
 mod growth;
