@@ -17,6 +17,7 @@
 //! - [`histories`]: what several threads did, and whether a store that keeps its promises can have
 //!   done it.
 //! - [`durability`]: which acknowledged writes may be missing after which end.
+//! - [`recoveries`]: which steps of recovery were interrupted.
 //! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod linter;
 mod media;
 mod mutate;
 pub mod plain_file;
+pub mod recoveries;
 pub mod report;
 pub mod rig;
 pub mod schedules;
