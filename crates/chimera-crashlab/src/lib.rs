@@ -19,6 +19,7 @@
 //!   done it.
 //! - [`durability`]: which acknowledged writes may be missing after which end.
 //! - `file_memory`: the persistence seam over files in memory.
+//! - [`recoveries`]: which steps of recovery were interrupted.
 //! - [`report`], `chance`: how a result is printed; numbers from a seed.
 #![forbid(unsafe_code)]
 
@@ -36,6 +37,7 @@ mod linter;
 mod media;
 mod mutate;
 pub mod plain_file;
+pub mod recoveries;
 pub mod report;
 pub mod rig;
 pub mod schedules;

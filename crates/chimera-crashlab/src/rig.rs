@@ -103,6 +103,15 @@ impl Rig {
         self.working.state().populated.clone()
     }
 
+    /// Changes a word of the memory and of what is durable of it: damage.
+    pub fn damage(&self, at: u64, change: impl FnOnce(u64) -> u64) {
+        let word = (at / 8) as u32;
+        let value = change(self.working.peek(word));
+        self.working.poke(word, value);
+        let media = self.media.lock().unwrap_or_else(PoisonError::into_inner);
+        media.durable.poke(word, value);
+    }
+
     /// Goes on without a look at the crashes of what was done so far.
     pub fn skip(&self) {
         self.advance(&mut |_, _, _| ());

@@ -1,7 +1,10 @@
 //! Stores on plain files keep their promise when the power fails; and the exploration notices when they
 //! cannot.
 
-use chimera_crashlab::plain_file::{Findings, Lie, Plan, explore};
+use chimera::EngineKind;
+use chimera_crashlab::plain_file::{
+    Beside, Failing, Findings, Lie, Plan, explore, explore_beside, explore_failing,
+};
 
 /// Seeds for each test, unless told otherwise.
 const SEEDS: u64 = 4;
@@ -45,5 +48,72 @@ fn a_device_that_ignores_syncs_is_noticed() {
             let found = all(|seed| Plan { lie: Some(lie), ..plan(seed) });
             assert!(!found.violations.is_empty(), "{lie:?} is not noticed");
         }
+    }
+}
+
+/// The engines whose stores on plain files are tested beside the default one.
+const ENGINES: [EngineKind; 3] = [EngineKind::Viper, EngineKind::Hikv, EngineKind::Chameleon];
+
+fn all_beside(plan: impl Fn(u64) -> Plan) -> Beside {
+    let mut sum = Beside::default();
+    for seed in 0..seeds() {
+        for engine in ENGINES {
+            let found = explore_beside(&Plan {
+                engine,
+                operations: 200,
+                journal_bytes: 64 << 10,
+                ..plan(seed)
+            });
+            sum.findings.add(found.findings);
+            sum.in_journal_syncs += found.in_journal_syncs;
+            sum.in_home_syncs += found.in_home_syncs;
+            sum.in_home_writes += found.in_home_writes;
+        }
+    }
+    let Beside { in_journal_syncs, in_home_syncs, in_home_writes, .. } = sum;
+    println!("{in_journal_syncs}, {in_home_syncs}, {in_home_writes} puts in the middle");
+    sum
+}
+
+/// Entries that are appended while a sync or a checkpoint goes on are none of theirs.
+#[test]
+fn what_is_appended_beside_syncs_and_checkpoints_is_not_counted_as_durable() {
+    for (plan, syncs_homes) in [(Plan::group as fn(u64) -> Plan, true), (Plan::immediate, false)] {
+        let found = all_beside(plan);
+        assert!(found.findings.violations.is_empty(), "{:#?}", found.findings.violations);
+        assert!(found.findings.states > 500, "{found:?}");
+        let counts = [found.in_journal_syncs, found.in_home_syncs, found.in_home_writes];
+        // With `Immediate` one put at a time waits, and the one in the middle of the writes is not done by the sync.
+        assert!(counts[0] > 4 && counts[1] + counts[2] > 4, "{counts:?}");
+        assert!(counts[1] > 4 || !syncs_homes, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_device_that_ignores_syncs_is_noticed_beside_them_too() {
+    let found = all_beside(|seed| Plan { lie: Some(Lie::Journal), ..Plan::immediate(seed) });
+    assert!(!found.findings.violations.is_empty());
+}
+
+/// After a sync that fails nothing is said to be durable that is not, and everything is there that was.
+#[test]
+fn a_sync_that_fails_once_takes_nothing_that_was_acknowledged() {
+    for plan in [Plan::group as fn(u64) -> Plan, Plan::immediate] {
+        let mut sum = Failing::default();
+        for engine in ENGINES {
+            let found = explore_failing(&Plan { engine, ..plan(7) });
+            sum.failures += found.failures;
+            sum.states += found.states;
+            sum.violations.extend(found.violations);
+            for (sum, refused) in sum.refused.iter_mut().zip(found.refused) {
+                *sum += refused;
+            }
+        }
+        println!(
+            "{} failures, {:?} calls refused, {} states",
+            sum.failures, sum.refused, sum.states
+        );
+        assert!(sum.violations.is_empty(), "{:#?}", sum.violations);
+        assert!(sum.failures > 60 && sum.refused.iter().all(|count| *count > 2), "{sum:?}");
     }
 }

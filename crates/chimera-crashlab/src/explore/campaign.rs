@@ -50,6 +50,8 @@ pub(crate) struct Summary {
     pub(crate) counts: Counts,
     /// Crash points by the stores that may be lost there.
     pub(crate) windows: Windows,
+    /// Those while a process opened a store, by the steps of that.
+    pub(crate) recovering: Windows,
     pub(crate) stores: u64,
     pub(crate) lints: BTreeSet<Lint>,
     /// Steps that were made: what, and its site.
@@ -141,6 +143,9 @@ impl SubjectVisitor for One<'_> {
         let mut summary = self.summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         summary.counts.add(lab.counts);
         summary.stores += 1;
+        for (name, points) in &lab.recovering {
+            *summary.recovering.entry(name).or_default() += points;
+        }
         summary.lints.extend(lab.lints.iter().cloned());
         summary.seen.extend(lab.working.state().seen.iter());
         if let Some(violation) = violation {

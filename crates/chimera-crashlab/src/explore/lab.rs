@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use chimera_pmem::{Environment, SteppedEnvironment};
+use chimera_pmem::{Environment, Site, SteppedEnvironment};
 
 use super::case::{Action, Crash};
 use super::damage::verify_damaged;
@@ -84,6 +84,8 @@ pub(crate) struct Counts {
     pub(crate) kills: u64,
     /// Stores verified with damaged media.
     pub(crate) damages: u64,
+    /// Most epochs in a row that were cut during recovery.
+    pub(crate) nested_deepest: u64,
 }
 
 impl Counts {
@@ -94,6 +96,7 @@ impl Counts {
         self.nested += other.nested;
         self.kills += other.kills;
         self.damages += other.damages;
+        self.nested_deepest = self.nested_deepest.max(other.nested_deepest);
     }
 }
 
@@ -121,6 +124,10 @@ pub(crate) struct Lab<'a, S: Subject> {
     seen: HashSet<u64>,
     pub(crate) counts: Counts,
     pub(crate) windows: Windows,
+    /// Crash points while a process opens the store, by the steps of that: a store may be lost, or a fence comes next.
+    pub(crate) recovering: Windows,
+    /// Epochs in a row so far that were cut during recovery.
+    nested_now: u64,
     pub(crate) lints: Vec<Lint>,
     /// Whether redundant flushes and fences are errors: not while a step is made wrong.
     counts_flushes: bool,
@@ -149,6 +156,8 @@ impl<'a, S: Subject> Lab<'a, S> {
             seen: HashSet::new(),
             counts: Counts::default(),
             windows: Windows::new(),
+            recovering: Windows::new(),
+            nested_now: 0,
             lints: Vec::new(),
             counts_flushes: mutation.is_none(),
         }
@@ -205,6 +214,7 @@ impl<'a, S: Subject> Lab<'a, S> {
         let mut linter = Linter::new(self.counts_flushes);
         let mut now = expectation.clone();
         let mut is_opening = true;
+        let mut made = BTreeSet::new();
         let mut snapshot = None;
         let mut violation = None;
         for (number, event) in trace.events.iter().enumerate() {
@@ -214,6 +224,9 @@ impl<'a, S: Subject> Lab<'a, S> {
                 now = after_mark(*mark, now, recording);
             } else if let Event::Decided = event {
                 now.decide();
+            }
+            if is_opening {
+                made.extend(event.site().map(Site::name));
             }
             let is_chosen = number == chosen;
             let is_point = event.is_crash_point();
@@ -225,6 +238,9 @@ impl<'a, S: Subject> Lab<'a, S> {
                 self.counts.points += 1;
                 for window in windows_of(&media, event, is_opening) {
                     *self.windows.entry(window).or_default() += 1;
+                    if is_opening && made.contains(window) {
+                        *self.recovering.entry(window).or_default() += 1;
+                    }
                 }
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
                 let states = self.point(&media, &now, event, &mut chance.clone());
@@ -234,6 +250,8 @@ impl<'a, S: Subject> Lab<'a, S> {
                 });
                 if is_chosen {
                     self.counts.nested += u64::from(is_opening);
+                    self.nested_now = if is_opening { self.nested_now + 1 } else { 0 };
+                    self.counts.nested_deepest = self.counts.nested_deepest.max(self.nested_now);
                     let wanted = u64::from(crash.state) % states.max(1);
                     snapshot = Some(Snapshot {
                         words: (0..self.durable.len() as u32)

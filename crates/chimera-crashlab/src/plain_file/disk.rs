@@ -3,6 +3,9 @@
 //! # Model
 //! - A page of 4 KiB that was written since its file was last synced is as it was then, or as it was after
 //!   any write since, each sector of 512 bytes by itself, independently of all other pages.
+//! - A sync makes durable what was written before it began. What is written meanwhile is for the next one.
+//! - After a sync that fails a page may be durable or not, and counts as written all the same: no later sync tries again.
+//!   What is read of it is what was written last.
 //! - The length of a file that changed since then is the old or the new one.
 //! - A name that was made or removed since its directory was last synced is there or not.
 
@@ -29,8 +32,16 @@ pub(super) enum Node {
 pub(super) struct Contents {
     pub(super) bytes: Vec<u8>,
     durable: Vec<u8>,
-    /// Of each page written since the last sync: what it was after each write.
-    versions: BTreeMap<usize, Vec<Vec<u8>>>,
+    /// Of each page written since the last sync: what it was after each write, with the number of the write.
+    versions: BTreeMap<usize, Vec<(u64, Vec<u8>)>>,
+    /// Writes so far.
+    writes: u64,
+}
+
+/// A file as it is when a sync begins.
+pub(super) struct Begun {
+    bytes: Vec<u8>,
+    writes: u64,
 }
 
 impl Contents {
@@ -40,19 +51,48 @@ impl Contents {
             self.bytes.resize(end, 0);
         }
         self.bytes[offset..end].copy_from_slice(bytes);
+        self.writes += 1;
         for page in offset / PAGE..end.div_ceil(PAGE) {
             let content = page_of(&self.bytes, page);
             let versions = self.versions.entry(page).or_default();
             if versions.len() == VERSIONS_MAX {
                 versions.remove(0);
             }
-            versions.push(content);
+            versions.push((self.writes, content));
         }
     }
 
-    pub(super) fn sync(&mut self) {
-        self.durable = self.bytes.clone();
-        self.versions.clear();
+    pub(super) fn begin_sync(&self) -> Begun {
+        Begun { bytes: self.bytes.clone(), writes: self.writes }
+    }
+
+    pub(super) fn end_sync(&mut self, begun: &Begun) {
+        self.durable.resize(begun.bytes.len(), 0);
+        let written: Vec<usize> = self.versions.keys().copied().collect();
+        written.into_iter().for_each(|page| self.durable_page(page, &begun.bytes));
+        self.keep_later_versions(begun);
+    }
+
+    /// The sync has failed.
+    pub(super) fn fail_sync(&mut self, begun: &Begun, chance: &mut Chance) {
+        let durable: Vec<_> = self.versions.keys().filter(|_| chance.one_in(2)).copied().collect();
+        for page in durable {
+            self.durable_page(page, &begun.bytes);
+        }
+        self.keep_later_versions(begun);
+    }
+
+    fn durable_page(&mut self, page: usize, bytes: &[u8]) {
+        let start = (page * PAGE).min(self.durable.len());
+        let end = (start + PAGE).min(self.durable.len());
+        self.durable[start..end].copy_from_slice(&page_of(bytes, page)[..end - start]);
+    }
+
+    fn keep_later_versions(&mut self, begun: &Begun) {
+        self.versions.retain(|_, versions| {
+            versions.retain(|(number, _)| *number > begun.writes);
+            !versions.is_empty()
+        });
     }
 
     /// What a power loss leaves.
@@ -66,11 +106,11 @@ impl Contents {
             let pick = |chance: &mut Chance| match chance.below(versions.len() as u64 + 1) as usize
             {
                 0 => &old,
-                version => &versions[version - 1],
+                version => &versions[version - 1].1,
             };
             let whole = match chance.below(4) {
                 0 => Some(&old),
-                1 => versions.last(),
+                1 => versions.last().map(|(_, content)| content),
                 2 => Some(pick(chance)),
                 _ => None,
             };
@@ -83,7 +123,7 @@ impl Contents {
                 }
             }
         }
-        Self { durable: bytes.clone(), bytes, versions: BTreeMap::new() }
+        Self { durable: bytes.clone(), bytes, versions: BTreeMap::new(), writes: 0 }
     }
 }
 

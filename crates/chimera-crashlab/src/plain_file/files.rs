@@ -33,11 +33,30 @@ pub(super) struct Promise {
     pub(super) synced: usize,
 }
 
+/// Who writes: the one who runs everything, and one who writes while files are synced and written.
+pub(super) const WRITERS: usize = 2;
+
+/// What a file is at when somebody else may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// The journal is synced.
+    SyncJournal,
+    /// Another file is synced.
+    SyncHome,
+    /// A file that is not the journal is written.
+    WriteHome,
+}
+
+/// Called in the middle, while nothing is locked.
+pub(super) type Hook = Arc<dyn Fn(Doing) + Send + Sync>;
+
 /// The disk just before a change.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     pub(super) disk: Disk,
     pub(super) promise: Promise,
+    /// The same of the other writer.
+    pub(super) beside: Promise,
     /// What was about to happen.
     pub(super) before: String,
     /// The seed of the start of the machine that it is in.
@@ -50,11 +69,17 @@ pub(super) struct PlainFiles {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
 struct State {
     disk: Disk,
-    promise: Promise,
+    /// Of each writer.
+    promises: [Promise; WRITERS],
     lie: Option<Lie>,
+    /// Syncs that succeed before one fails.
+    syncs_left: Option<u64>,
+    has_failed: bool,
+    /// A file was created since somebody asked.
+    has_created: bool,
+    hook: Option<Hook>,
     /// Take one snapshot in so many changes; none for 0.
     one_in: u64,
     chance: Chance,
@@ -62,13 +87,28 @@ struct State {
     boot: u64,
 }
 
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("promises", &self.promises).finish_non_exhaustive()
+    }
+}
+
 impl State {
+    /// Whether this is the sync that fails.
+    fn fails_now(&mut self) -> bool {
+        let fails = self.syncs_left == Some(0);
+        self.syncs_left = self.syncs_left.and_then(|left| left.checked_sub(1));
+        self.has_failed |= fails;
+        fails
+    }
+
     /// Called before each change.
     fn step(&mut self, action: &str, path: &Path) {
         if self.one_in > 0 && self.chance.one_in(self.one_in) {
             self.snapshots.push(Snapshot {
                 disk: self.disk.clone(),
-                promise: self.promise,
+                promise: self.promises[0],
+                beside: self.promises[1],
                 before: format!("{action} {}", path.display()),
                 boot: self.boot,
             });
@@ -80,8 +120,12 @@ impl PlainFiles {
     pub(super) fn new(disk: Disk, lie: Option<Lie>, one_in: u64, seed: u64) -> Self {
         let state = State {
             disk,
-            promise: Promise::default(),
+            promises: Default::default(),
             lie,
+            syncs_left: None,
+            has_failed: false,
+            has_created: false,
+            hook: None,
             one_in,
             chance: Chance::new(seed),
             snapshots: Vec::new(),
@@ -94,8 +138,36 @@ impl PlainFiles {
         lock(&self.state)
     }
 
+    /// Lets a sync fail, of a file or a directory, after so many that succeed. Those behind it succeed again.
+    pub(super) fn fail_after(&self, syncs: u64) {
+        self.state().syncs_left = Some(syncs);
+    }
+
+    /// Whether that sync has come.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().has_failed
+    }
+
+    /// Whether a file was created since it was [said](Self::nothing_is_created) that none was.
+    pub(super) fn has_created(&self) -> bool {
+        self.state().has_created
+    }
+
+    pub(super) fn nothing_is_created(&self) {
+        self.state().has_created = false;
+    }
+
+    /// Calls `hook` in the middle of syncs and writes from now on; nothing, if it is none.
+    pub(super) fn set_hook(&self, hook: Option<Hook>) {
+        self.state().hook = hook;
+    }
+
     pub(super) fn promise(&self, change: impl FnOnce(&mut Promise)) {
-        change(&mut self.state().promise);
+        self.promise_of(0, change);
+    }
+
+    pub(super) fn promise_of(&self, writer: usize, change: impl FnOnce(&mut Promise)) {
+        change(&mut self.state().promises[writer]);
     }
 
     /// A new start of the machine.
@@ -123,6 +195,7 @@ impl FileProvider for PlainFiles {
             (Some(Node::Directory), _) => return Err(io::ErrorKind::IsADirectory.into()),
             (None, OpenMode::CreateNew) => {
                 state.step("create", &path);
+                state.has_created = true;
                 state.disk.files.push(Contents::default());
                 let number = state.disk.files.len() - 1;
                 state.disk.names.insert(path.clone(), Node::File(number));
@@ -171,6 +244,9 @@ impl FileProvider for PlainFiles {
         let path = normal(path);
         let mut state = self.state();
         state.step("sync directory", &path);
+        if state.fails_now() {
+            return Err(broken());
+        }
         if state.lie != Some(Lie::Directories) {
             state.disk.sync_directory(&path);
         }
@@ -196,6 +272,14 @@ impl PlainFile {
         let mut state = lock(&self.state);
         state.step(action, &self.path);
         Ok(state)
+    }
+
+    /// Lets somebody else go on.
+    fn pause(&self, doing: Doing) {
+        let hook = lock(&self.state).hook.clone();
+        if let Some(hook) = hook {
+            hook(doing);
+        }
     }
 
     fn is_journal(&self) -> bool {
@@ -232,6 +316,9 @@ impl File for PlainFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if !self.is_journal() {
+            self.pause(Doing::WriteHome);
+        }
         self.change("write")?.disk.files[self.number].write(offset as usize, bytes);
         Ok(())
     }
@@ -242,13 +329,29 @@ impl File for PlainFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.change("sync")?;
-        let lie = if self.is_journal() { Lie::Journal } else { Lie::Homes };
-        if state.lie != Some(lie) {
-            state.disk.files[self.number].sync();
+        let (begun, acknowledged, fails) = {
+            let mut state = self.change("sync")?;
+            let fails = state.fails_now();
+            let acknowledged = state.promises.map(|promise| promise.acknowledged);
+            (state.disk.files[self.number].begin_sync(), acknowledged, fails)
+        };
+        let is_journal = self.is_journal();
+        self.pause(if is_journal { Doing::SyncJournal } else { Doing::SyncHome });
+        let mut guard = self.change("end the sync of")?;
+        let state = &mut *guard;
+        let file = &mut state.disk.files[self.number];
+        if fails {
+            file.fail_sync(&begun, &mut state.chance);
+            return Err(broken());
         }
-        if self.is_journal() {
-            state.promise.synced = state.promise.acknowledged;
+        let lie = if is_journal { Lie::Journal } else { Lie::Homes };
+        if state.lie != Some(lie) {
+            file.end_sync(&begun);
+        }
+        if is_journal {
+            for (promise, acknowledged) in state.promises.iter_mut().zip(acknowledged) {
+                promise.synced = promise.synced.max(acknowledged);
+            }
         }
         Ok(())
     }
@@ -268,6 +371,10 @@ impl File for PlainFile {
     fn is_read_only(&self) -> bool {
         self.is_read_only
     }
+}
+
+fn broken() -> io::Error {
+    io::Error::other("the device cannot write")
 }
 
 /// A path without its root; the empty path is the root.

@@ -25,16 +25,16 @@ const NESTED: usize = 3;
 const VIOLATIONS_MAX: usize = 10;
 
 /// What a store holds.
-type State = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(super) type State = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A store on simulated files.
-struct Store {
-    db: Db,
-    environment: Arc<SteppedEnvironment>,
+pub(super) struct Store {
+    pub(super) db: Db,
+    pub(super) environment: Arc<SteppedEnvironment>,
 }
 
 /// Opens a store on files, at the start of the machine that `seed` stands for.
-fn open(files: &Arc<PlainFiles>, options: &Options, seed: u64) -> Result<Store, String> {
+pub(super) fn open(files: &Arc<PlainFiles>, options: &Options, seed: u64) -> Result<Store, String> {
     files.boot(seed);
     let environment = Arc::new(SteppedEnvironment::with_files(seed, files.clone()));
     environment.advance(1 + seed % 1000);
@@ -45,7 +45,7 @@ fn open(files: &Arc<PlainFiles>, options: &Options, seed: u64) -> Result<Store, 
 }
 
 impl Store {
-    fn contents(&self) -> Result<State, String> {
+    pub(super) fn contents(&self) -> Result<State, String> {
         let mut state = State::new();
         let take = |key: &[u8], value: &[u8]| {
             state.insert(key.to_vec(), value.to_vec());
@@ -56,7 +56,7 @@ impl Store {
     }
 
     /// What is in the store, after checking it.
-    fn verified(&self) -> Result<State, String> {
+    pub(super) fn verified(&self) -> Result<State, String> {
         let report = self.db.check(None);
         if !report.is_sound() {
             return Err(format!("is not sound: {report:?}"));
@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Lets go of the store as the end of its process does.
-    fn kill(self, files: &PlainFiles) -> Disk {
+    pub(super) fn kill(self, files: &PlainFiles) -> Disk {
         let disk = files.disk().killed();
         drop(self.db);
         disk

@@ -8,14 +8,20 @@
 //! lives on, to crash again.
 //!
 //! - `disk`: the model; `files`: the disk as files; `life`: one life of a store, and its verification.
+//! - `beside`: operations in the middle of syncs and of writes to the data files.
+//! - `failing`: one sync that fails, each in turn, and what follows.
 
+mod beside;
 mod chance;
 mod disk;
+mod failing;
 mod files;
 mod life;
 mod plan;
 
+pub use beside::{Beside, explore_beside};
 pub use chance::Chance;
+pub use failing::{Failing, explore_failing};
 pub use files::Lie;
 pub use life::explore;
 pub use plan::{Findings, Plan};

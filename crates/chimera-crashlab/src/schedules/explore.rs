@@ -17,6 +17,8 @@ use crate::histories::History;
 const STACK_BYTES: usize = 512 << 10;
 /// Turns after which a run is taken to go on for ever.
 const TURNS_MAX: usize = 20_000_000;
+/// From the seed of one life to that of the next: more than the values that one writes.
+const LIFE_STEP: u64 = 1 << 20 | 257;
 
 /// Who decides which thread runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +70,20 @@ where
     P: Pmem,
     O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
 {
+    explore_lives(plan, 1, open, |_| ())
+}
+
+/// As [`explore`], in as many lives of each store: it is closed and opened again, and the threads do as much again. Before
+/// it is closed `see` looks at it.
+pub fn explore_lives<P, O, S>(plan: &Plan, lives: u32, open: O, see: S) -> Exploration
+where
+    P: Pmem,
+    O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
+    S: Fn(&Db<P>) + Send + Sync + 'static,
+{
     let found = Arc::new(Mutex::new(Exploration::default()));
     let into = found.clone();
-    let problem = run(plan, open, move |number, recorder| {
+    let problem = run(plan, lives, (open, see), move |number, recorder| {
         let history = recorder.history();
         let problem = match (recorder.problems().first(), history.check()) {
             (Some(problem), _) => Some(problem.clone()),
@@ -99,7 +112,8 @@ where
 {
     let history = Arc::new(Mutex::new(History::new()));
     let into = history.clone();
-    let problem = run(&Plan { histories: 1, ..*plan }, open, move |_, recorder| {
+    let see = |_: &Db<P>| ();
+    let problem = run(&Plan { histories: 1, ..*plan }, 1, (open, see), move |_, recorder| {
         *into.lock().unwrap_or_else(PoisonError::into_inner) = recorder.history();
         true
     });
@@ -108,16 +122,18 @@ where
 }
 
 /// Runs histories until `judge` says no. A panic of the store, or a run without an end, is a problem.
-fn run<P, O, J>(plan: &Plan, open: O, judge: J) -> Option<Problem>
+fn run<P, O, S, J>(plan: &Plan, lives: u32, (open, see): (O, S), judge: J) -> Option<Problem>
 where
     P: Pmem,
     O: Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error> + Send + Sync + 'static,
+    S: Fn(&Db<P>) + Send + Sync + 'static,
     J: Fn(u64, &Recorder) -> bool + Send + Sync + 'static,
 {
     let workload = plan.workload;
     execute(plan, move |number| {
         let recorder = Recorder::new();
-        one(&workload, number, &open, &recorder);
+        let seed = workload.seed.wrapping_add(number);
+        one(&Workload { seed, ..workload }, lives, &open, &see, &recorder);
         judge(number, &recorder)
     })
 }
@@ -168,20 +184,26 @@ pub(super) fn execute(
 /// One history: inside an execution.
 fn one<P: Pmem>(
     workload: &Workload,
-    number: u64,
+    lives: u32,
     open: &impl Fn(&Arc<ShuttleEnvironment>, u64) -> Result<Db<P>, Error>,
+    see: &impl Fn(&Db<P>),
     recorder: &Recorder,
 ) {
-    let workload = Workload { seed: workload.seed.wrapping_add(number), ..*workload };
     let stepped = Arc::new(SteppedEnvironment::in_memory(workload.seed));
     let environment = Arc::new(ShuttleEnvironment::new(stepped, 2));
-    let db = match open(&environment, workload.seed) {
-        Ok(db) => db,
-        Err(error) => return recorder.problem(format!("open: {error}")),
-    };
-    run_threads(&db, &environment, &workload, recorder);
-    read_all(&db, workload.keys, recorder);
-    if let Err(error) = db.close() {
-        recorder.problem(format!("close: {error}"));
+    for life in 0..lives {
+        let db = match open(&environment, workload.seed) {
+            Ok(db) => db,
+            Err(error) => return recorder.problem(format!("open: {error}")),
+        };
+        let seed = workload.seed.wrapping_add(u64::from(life) * LIFE_STEP);
+        run_threads(&db, &environment, &Workload { seed, ..*workload }, recorder);
+        if life + 1 == lives {
+            read_all(&db, workload.keys, recorder);
+        }
+        see(&db);
+        if let Err(error) = db.close() {
+            recorder.problem(format!("close: {error}"));
+        }
     }
 }

@@ -26,6 +26,6 @@ pub use crate::subject::Abilities;
 pub(crate) use campaign::CrashCampaign;
 pub(crate) use crashes::Crashes;
 pub use environment::ShuttleEnvironment;
-pub use explore::{Exploration, Plan, Problem, Scheduling, explore, run_history};
+pub use explore::{Exploration, Plan, Problem, Scheduling, explore, explore_lives, run_history};
 pub use recorder::Recorder;
 pub use worker::{Workload, read_all, run_threads};

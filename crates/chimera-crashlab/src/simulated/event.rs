@@ -62,6 +62,16 @@ pub(crate) enum Event {
 }
 
 impl Event {
+    /// The site of a step that stores, flushes or fences.
+    pub(crate) fn site(&self) -> Option<Site> {
+        match self {
+            Self::Store { site, .. } | Self::Flush { site, .. } | Self::Fence { site, .. } => {
+                Some(*site)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a crash just before this event is worth trying: whenever something is about to become
     /// durable, has been promised, or has changed outside of memory.
     pub(crate) fn is_crash_point(&self) -> bool {

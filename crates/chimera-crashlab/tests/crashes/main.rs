@@ -8,6 +8,7 @@
 mod tools;
 
 mod backup;
+mod closing;
 mod creation;
 mod device;
 mod dump;

@@ -1,15 +1,18 @@
 //! Sessions on shared keys of a store in anonymous memory, under schedules that follow from seeds:
 //! every history must be linearizable.
 
-mod engines;
+mod chameleon;
+mod hikv;
+mod pmem_hash;
 mod yielding;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use chimera::pmem::Environment;
 use chimera::{Db, Error, Geometry, Options, RecordLayout};
 use chimera_crashlab::schedules::{
-    Abilities, Plan, Scheduling, ShuttleEnvironment, Workload, explore, run_history,
+    Abilities, Plan, Scheduling, ShuttleEnvironment, Workload, explore, explore_lives, run_history,
 };
 
 use yielding::Yielding;
@@ -54,6 +57,47 @@ fn all_are_linearizable(workload: Workload, scheduling: Scheduling, options: &Op
     }
     assert_eq!(found.histories, plan.histories);
     assert!(found.operations > plan.histories * 50, "only {} operations", found.operations);
+}
+
+/// What happened in all histories of a plan, by name.
+type Seen = Arc<Mutex<BTreeMap<&'static str, u64>>>;
+
+fn count(seen: &Seen, counts: &[(&'static str, u64)]) {
+    let mut seen = seen.lock().expect("nobody panics with it");
+    for (name, count) in counts {
+        *seen.entry(*name).or_default() += count;
+    }
+}
+
+/// Plans of an engine whose histories are longer and whose stores live several times: so fewer histories.
+const ENGINE_PLANS_HISTORIES_PERCENT: u64 = 12;
+
+/// As [`all_are_linearizable`], in stores of other engines, which are opened again between two lives. `see` says what has
+/// happened in a life, and each of it must have happened in some.
+#[track_caller]
+fn all_lives_are_linearizable(
+    lives: u32,
+    workload: Workload,
+    scheduling: Scheduling,
+    options: &Options,
+    see: impl Fn(&Db<Yielding>) -> Vec<(&'static str, u64)> + Send + Sync + 'static,
+) -> BTreeMap<&'static str, u64> {
+    let histories = (histories() * ENGINE_PLANS_HISTORIES_PERCENT / 100).max(1);
+    let plan = Plan { workload, scheduling, histories };
+    let seen = Seen::default();
+    let into = seen.clone();
+    let see = move |db: &Db<Yielding>| count(&into, &see(db));
+    let found = explore_lives(&plan, lives, open(options.clone()), see);
+    if let Some(problem) = found.problem {
+        panic!("{plan:?}, history {}: {}", problem.number, problem.text);
+    }
+    assert_eq!(found.histories, plan.histories);
+    let seen = seen.lock().expect("nobody panics with it").clone();
+    println!("{scheduling:?}: {} operations, {seen:?}", found.operations);
+    for (name, count) in &seen {
+        assert!(*count > 0, "{name} has never happened: {plan:?}");
+    }
+    seen
 }
 
 fn workload(threads: u32, keys: u64, seed: u64) -> Workload {

@@ -69,6 +69,8 @@ pub struct Hardware {
     journal: OnceLock<Arc<Journal>>,
     /// What is shown over the files' content.
     overlay: OnceLock<Lines>,
+    /// Files could not be synced.
+    sync_failure: OnceLock<String>,
 }
 
 // SAFETY: `base` is the address of `reservation`, which may be sent.
@@ -108,6 +110,7 @@ impl Hardware {
             regions: Mutex::new(Vec::new()),
             journal: OnceLock::new(),
             overlay: OnceLock::new(),
+            sync_failure: OnceLock::new(),
         })
     }
 
@@ -510,7 +513,13 @@ impl Pmem for Hardware {
         if let Some(journal) = self.journal() {
             return journal.sync();
         }
+        if let Some(failure) = self.sync_failure.get() {
+            return Err(io::Error::other(failure.clone()));
+        }
         let files = region::files_to_sync(&self.regions());
-        files.iter().try_for_each(|file| file.sync())
+        files.iter().try_for_each(|file| file.sync()).inspect_err(|error| {
+            // The kernel does not try again to write what it could not: a later sync would only seem to.
+            self.sync_failure.get_or_init(|| format!("cannot sync, since earlier: {error}"));
+        })
     }
 }

@@ -113,9 +113,9 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open, and the
-    /// handle is [given back](CloseError::into_db). So it is with [`Error::Forked`]. When the medium fails, and
-    /// [`Error::Removed`] when a file of the store was removed or replaced since it was opened; the store is closed then, and
-    /// marked as not closed in order.
+    /// handle is [given back](CloseError::into_db). So it is with [`Error::Forked`]. When the medium fails, or a sync failed
+    /// earlier, and [`Error::Removed`] when a file of the store was removed or replaced since it was opened; the store is
+    /// closed then, and marked as not closed in order.
     pub fn close(self) -> Result<(), CloseError<P>> {
         if let Err(error) = self.refuse_forked() {
             return Err(CloseError { error, db: Some(Box::new(self)) });

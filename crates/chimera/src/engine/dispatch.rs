@@ -164,12 +164,13 @@ impl<P: Pmem> AnyEngine<P> {
         closed.difference(found).map_or(Ok(()), |what| Err(Error::corrupted(what, TOTALS_AT)))
     }
 
-    /// Closes the pool in order. A poisoned store stays marked as open.
+    /// Closes the pool in order. A poisoned store stays marked as open; what was acknowledged before is made durable all
+    /// the same, and where that fails, now or earlier, this fails.
     pub(crate) fn close(&self) -> Result<()> {
         let core = self.core();
         core.pool.stop_background();
         if core.poison.failure().is_some() {
-            return Ok(());
+            return core.pool.sync();
         }
         let saved = each_engine!(self, engine => Engine::save_order(&**engine));
         let totals = each_engine!(self, engine => Engine::totals(&**engine));

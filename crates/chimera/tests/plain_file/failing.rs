@@ -9,6 +9,7 @@ use chimera::Error;
 use chimera::pmem::environment::{File, MemoryFiles, OpenMode};
 
 use super::*;
+use crate::tools::faults::{self, Faults};
 use crate::tools::{assert_fails, contents, fill, key, value};
 
 /// Files whose syncs can be made to fail.
@@ -111,10 +112,57 @@ fn a_failed_sync_ends_writing_and_not_reading() {
         let refused = db.put(&key(22), &value(22, 1));
         assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
         assert_eq!(db.get(&key(3)).expect("reads go on"), Some(value(3, 1)));
-        db.close().expect("nothing is written");
+        // Writes that were acknowledged were never made durable.
+        assert_fails(db.close().map_err(Error::from), &["the device is gone"]);
 
         let (db, _) = open_at(1, files, path, &options(durability)).expect("opens");
         let found = contents(&db).len();
         assert!((20..=22).contains(&found), "{found} records");
+    }
+}
+
+/// Without a journal, too: the kernel does not write again what it could not write, so a later sync says nothing.
+#[test]
+fn a_failed_sync_without_a_journal_is_not_forgotten() {
+    let directory = scratch_on_disk();
+    let faults = Arc::new(Faults::default());
+    let options = options(Durability::Process);
+    let db = faults::open(&faults, directory.path(), &options).expect("opens");
+    if !is_plain(&db) {
+        return;
+    }
+    fill(&mut db.session(), 0..20, 1);
+    db.sync().expect("a disk that works");
+    fill(&mut db.session(), 20..30, 1);
+    faults.sync_fails.store(true, Ordering::Relaxed);
+    assert_fails(db.sync(), &["sync", "the disk is broken"]);
+    faults.sync_fails.store(false, Ordering::Relaxed);
+    assert_fails(db.sync(), &["sync", "the disk is broken"]);
+    assert!(matches!(db.put(&key(30), &value(30, 1)), Err(Error::Poisoned { .. })));
+    assert_eq!(db.get(&key(25)).expect("reads go on"), Some(value(25, 1)));
+    assert_fails(db.close().map_err(Error::from), &["the disk is broken"]);
+    let db = faults::open(&faults, directory.path(), &options).expect("the machine went on");
+    assert_eq!(contents(&db).len(), 30);
+    assert!(!db.stats().recovery.clean, "it was not closed in order");
+}
+
+/// A sync that fails when the store is closed, and not before.
+#[test]
+fn a_sync_that_fails_at_close_is_told_and_nothing_is_lost() {
+    for durability in [Durability::Immediate, GROUP, Durability::Process] {
+        let directory = scratch_on_disk();
+        let faults = Arc::new(Faults::default());
+        let options = options(durability);
+        let db = faults::open(&faults, directory.path(), &options).expect("opens");
+        if !is_plain(&db) {
+            return;
+        }
+        fill(&mut db.session(), 0..20, 1);
+        faults.sync_fails.store(true, Ordering::Relaxed);
+        assert_fails(db.close().map_err(Error::from), &["the disk is broken"]);
+        faults.sync_fails.store(false, Ordering::Relaxed);
+        let db = faults::open(&faults, directory.path(), &options).expect("the machine went on");
+        assert_eq!(contents(&db).len(), 20, "{durability}");
+        db.close().expect("a disk that works");
     }
 }

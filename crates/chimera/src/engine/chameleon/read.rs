@@ -206,17 +206,27 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Whether the record of an entry is there, and sound but for its value.
     fn is_whole(&self, found: Found, hash: u64) -> bool {
+        self.key_of_whole(found, hash).is_some()
+    }
+
+    /// The key of the record of an entry, if that is there, and sound but for its value.
+    fn key_of_whole(&self, found: Found, hash: u64) -> Option<Vec<u8>> {
         let mut key = Vec::new();
-        self.log.decode(found.offset).is_some_and(|record| {
-            self.log.read_key(&record, &mut key);
-            self.core.hash.of(&key) == hash && self.log.is_sound(&record, hash, None)
-        })
+        let record = self.log.decode(found.offset)?;
+        self.log.read_key(&record, &mut key);
+        let is_whole = self.core.hash.of(&key) == hash && self.log.is_sound(&record, hash, None);
+        is_whole.then_some(key)
     }
 
     /// Whether an older slot of the same hash as a newer one was superseded: its record is of the same key, or not there
-    /// any more. Records that are superseded by one in the levels above the last one may be gone.
+    /// any more. Records that are superseded by one in the levels above the last one may be gone. Their room may be written
+    /// again at any time, so the older record is read once: what it is, and then whether it is of the same key, would be
+    /// asked of two records.
     pub(super) fn is_superseded(&self, newer: Slot, older: Slot) -> bool {
-        let Some(found) = older.found() else { return true };
-        !self.is_whole(found, older.hash) || self.is_same_key(newer, older)
+        let (Some(older_found), Some(newer_found)) = (older.found(), newer.found()) else {
+            return older.found().is_none();
+        };
+        let Some(key) = self.key_of_whole(older_found, older.hash) else { return true };
+        matches!(self.log.find(newer_found.offset, newer.hash, &key), Ok(Some(_)))
     }
 }

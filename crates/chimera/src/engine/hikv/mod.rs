@@ -39,6 +39,8 @@ mod read;
 mod rebuild;
 mod recovery;
 mod report;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use chimera_pmem::Pmem;
