@@ -152,8 +152,8 @@ fn a_crash_in_creation_leaves_nothing_or_the_superblock() {
 #[test]
 fn a_crash_in_creation_is_in_the_way_of_no_other_creation() {
     for [first, second, third] in [[3, 0, 2], [30, 2, 30]] {
-        for state in crash_in_creation(&[0; WORDS_MAPPED], first, 1).iter().step_by(97) {
-            for state in crash_in_creation(state, second, 1).iter().step_by(197) {
+        for state in crash_in_creation(&[0; WORDS_MAPPED], first, 1).iter().step_by(389) {
+            for state in crash_in_creation(state, second, 1).iter().step_by(797) {
                 crash_in_creation(state, third, 1);
             }
         }
