@@ -197,6 +197,31 @@ impl<'a, S: Subject> Lab<'a, S> {
         }
     }
 
+    /// Keeps what the linter found, each rule at each site once.
+    fn note_lints(&mut self, linter: Linter) {
+        for lint in linter.into_found() {
+            if !self.lints.iter().any(|known| (known.rule, known.site) == (lint.rule, lint.site)) {
+                self.lints.push(lint);
+            }
+        }
+    }
+
+    /// Counts a crash point, in the windows that it lies in, and in those of recovery that `made` steps.
+    fn note_point(
+        &mut self,
+        windows: impl IntoIterator<Item = &'static str>,
+        is_opening: bool,
+        made: &BTreeSet<&'static str>,
+    ) {
+        self.counts.points += 1;
+        for window in windows {
+            *self.windows.entry(window).or_default() += 1;
+            if is_opening && made.contains(window) {
+                *self.recovering.entry(window).or_default() += 1;
+            }
+        }
+    }
+
     /// Goes through a trace.
     fn crashes(
         &mut self,
@@ -235,13 +260,7 @@ impl<'a, S: Subject> Lab<'a, S> {
                     && sampler.is_tried(|rare| self.is_rare(&media, event, is_opening, rare));
             // After a violation only the linter goes on.
             if violation.is_none() && is_tried {
-                self.counts.points += 1;
-                for window in windows_of(&media, event, is_opening) {
-                    *self.windows.entry(window).or_default() += 1;
-                    if is_opening && made.contains(window) {
-                        *self.recovering.entry(window).or_default() += 1;
-                    }
-                }
+                self.note_point(windows_of(&media, event, is_opening), is_opening, &made);
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
                 let states = self.point(&media, &now, event, &mut chance.clone());
                 let states = states.unwrap_or_else(|found| {
@@ -266,11 +285,7 @@ impl<'a, S: Subject> Lab<'a, S> {
             media.apply(event, &trace.changes);
         }
         linter.compare(&media, &self.working);
-        for lint in linter.into_found() {
-            if !self.lints.iter().any(|known| (known.rule, known.site) == (lint.rule, lint.site)) {
-                self.lints.push(lint);
-            }
-        }
+        self.note_lints(linter);
         match violation {
             Some(violation) => Err(violation),
             None => Ok(snapshot.expect("the chosen point is one of the trace")),

@@ -133,7 +133,11 @@ fn compare_with_closing<P: Pmem>(
     let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
     if options.pool.salvage {
         log::error!("{}: {difference}", path.display());
-        engine.core().pool.note_lost(&difference, TOTALS_AT);
+        let pool = &engine.core().pool;
+        if pool.losses().is_empty() {
+            // Else what is missing was counted where it lay.
+            pool.note_lost(&difference, TOTALS_AT);
+        }
         return Ok(true);
     }
     // Else the next open would find a store that was not closed, and compare nothing.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chimera::{Db, EngineKind, Options};
 
-use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK, change, checked_word, find};
+use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK, SUPERBLOCK_BYTES, change, checked_word_at};
 use crate::tools::{
     assert_fails, assert_sound, bytes_of, contents, fill, filled_store, key, open, restore,
     scratch, small,
@@ -94,16 +94,22 @@ fn a_store_whose_records_are_older_than_its_closing_is_refused() {
     }
 }
 
+/// As bytes.
+fn word_at(number: u32, place: u64) -> [u8; 8] {
+    checked_word_at(number, place).to_le_bytes()
+}
+
 /// The bits of a page that say that no slot is live are right by themselves.
 #[test]
 fn records_whose_bits_were_cleared_are_missed() {
     let directory = scratch();
     let path = directory.path();
     filled_store(path, &small(), 3);
-    let bits = checked_word(0b111).to_le_bytes();
-    let at = find(path, FIRST_SEGMENT, &bits);
     change(path, FIRST_SEGMENT, |bytes| {
-        bytes[at..at + 8].copy_from_slice(&checked_word(0b101).to_le_bytes());
+        let place = |at: usize| SUPERBLOCK_BYTES + at as u64;
+        let is_bits = |at: &usize| bytes[*at..at + 8] == word_at(0b111, place(*at));
+        let at = (0..bytes.len()).step_by(8).find(is_bits).expect("a page with three records");
+        bytes[at..at + 8].copy_from_slice(&word_at(0b101, place(at)));
     });
     assert_noticed(path, &small(), &["closed with 3 records, and 2 were found"]);
     // What is left is closed in order, and is what the store holds from then on.

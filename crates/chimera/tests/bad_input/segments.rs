@@ -94,7 +94,7 @@ fn an_orphan_segment_is_replaced() {
     let directory = scratch();
     let path = directory.path();
     store(path);
-    fs::write(path.join("segment-000003"), b"left over").expect("written");
+    fs::write(path.join("segment-000003"), [0; 9]).expect("written");
     let db = open(path, &small());
     crate::tools::fill(&mut db.session(), RECORDS..2 * RECORDS, 1);
     db.close().expect("nobody else has it");

@@ -5,7 +5,8 @@ use std::path::Path;
 use chimera::{Geometry, Options};
 
 use crate::tools::media::{
-    FIRST_SEGMENT, SUPERBLOCK, SUPERBLOCK_BYTES, change, key_check, value_check, word,
+    FIRST_SEGMENT, SUPERBLOCK, SUPERBLOCK_BYTES, change, forge_superblock, key_check, value_check,
+    word,
 };
 use crate::tools::{
     SMALL, assert_sound, bytes_of, contents, copy_store, fill, key, open, restore, scratch,
@@ -73,6 +74,8 @@ fn store(path: &Path, kind: &Kind) {
             }
         }
     });
+    // As if the process had been killed: a store that was closed in order has no copies.
+    forge_superblock(path, &[(8, 2)]);
 }
 
 /// Where the records of the first blocks are.

@@ -149,7 +149,7 @@ fn files_say_what_they_are(options: &Options) {
     filled_store(path, options, 25);
     let ascii = |name: &str, at: usize| word(path, name, at).to_le_bytes();
     assert_eq!(&ascii("superblock", 0), b"CHIMERA1");
-    assert_eq!(word(path, "superblock", 8) as u32, 3, "the format version");
+    assert_eq!(word(path, "superblock", 8) as u32, 4, "the format version");
     assert_eq!(&ascii(FIRST_SEGMENT, SEGMENT_HEADER_AT), b"CHIMSEG1");
     assert_eq!(word(path, FIRST_SEGMENT, SEGMENT_HEADER_AT + 8), word(path, "superblock", 16));
     let slot = find(path, FIRST_SEGMENT, &[key(7), value(7, 1)].concat()) - 16;

@@ -93,10 +93,10 @@ fn a_journal_beyond_the_limit_of_files_is_an_error() {
 #[test]
 fn a_write_beyond_the_limit_of_files_is_an_error_also_where_the_file_is_long_enough() {
     let geometry = Geometry { segment_bytes: 1 << 20, ..SMALL };
-    let options = small_with(geometry).durability(Durability::Immediate).journal_bytes(1 << 20);
+    let options = small_with(geometry).durability(Durability::Immediate).journal_bytes(16 << 10);
     if let Some(store) = store_of_child() {
         let db = tools::open(&store, &options);
-        tools::fill(&mut db.session(), 0..100, 2);
+        tools::fill(&mut db.session(), 0..10, 2);
         let error: Error = db.close().expect_err("the limit is in the way").into();
         assert_fails(Err::<(), _>(error), &["RLIMIT_FSIZE", "ulimit -f"]);
         return;
@@ -114,7 +114,7 @@ fn a_write_beyond_the_limit_of_files_is_an_error_also_where_the_file_is_long_eno
     let db = tools::open(&store, &options);
     for number in 0..3000 {
         let found = db.get(&tools::key(number)).expect("get").expect("it is there");
-        assert_eq!(tools::version_of(number, &found), if number < 100 { 2 } else { 1 });
+        assert_eq!(tools::version_of(number, &found), if number < 10 { 2 } else { 1 });
     }
 }
 

@@ -10,7 +10,7 @@ use chimera::pmem::environment::{File, MemoryFiles, OpenMode};
 
 use super::*;
 use crate::tools::faults::{self, Faults};
-use crate::tools::{assert_fails, contents, fill, key, value};
+use crate::tools::{assert_fails, contents, fill, key, scratch_on_disk, value};
 
 /// Files whose syncs can be made to fail.
 #[derive(Debug)]

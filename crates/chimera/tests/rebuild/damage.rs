@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use chimera::{Db, Error};
 
-use crate::tools::media::change;
+use crate::tools::media::{SUPERBLOCK_BYTES, change};
 use crate::tools::{bytes_of, restore, scratch};
 use crate::{Stepped, fill, options, put, sizes};
 
@@ -154,9 +154,16 @@ fn a_damaged_entry_is_refused_when_the_store_is_opened() {
     assert!(refused > 3, "{refused} refused");
 }
 
-/// The position of a slot, as docs/FORMAT.md has it.
-fn position(signature: u64, at: u64) -> u64 {
+/// Where byte `at` of a file lies in the pool.
+fn place(name: &Path, at: usize) -> u64 {
+    let number = name.to_string_lossy().strip_prefix("segment-").and_then(|it| it.parse().ok());
+    number.map_or(0, |number: u64| SUPERBLOCK_BYTES + (number << 16)) + at as u64
+}
+
+/// The position of the slot at `slot_at`, as docs/FORMAT.md has it.
+fn position(slot_at: u64, signature: u64, at: u64) -> u64 {
     let mixed = signature
+        .wrapping_add(slot_at)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(at.wrapping_mul(0xd6e8_feb8_6659_fd93));
     at | mixed >> 49 << 48 | 1 << 63
@@ -171,15 +178,21 @@ fn two_entries_of_one_item_are_found_by_a_reader_that_checks() {
     let files = bytes_of(path);
     let mut found = 0;
     for (name, bytes) in &files {
-        for (at, ..) in entries(bytes).into_iter().step_by(40) {
+        for (at, signature, leads_to) in entries(name, bytes).into_iter().step_by(40) {
             // A slot of the same bucket that is empty.
             let bucket = at / 64 * 64;
             let mut slots = (bucket..bucket + 64).step_by(16);
-            let Some(empty) = slots.find(|slot| bytes[*slot..slot + 16] == [0; 16]) else {
-                continue;
+            let is_empty = |slot: &usize| {
+                let word = (place(name, *slot) | 0x2b5d << 48).to_le_bytes();
+                bytes[slot + 8..slot + 16] == word
             };
+            let Some(empty) = slots.find(is_empty) else { continue };
             restore(path, &files);
-            change(path, &name.to_string_lossy(), |bytes| bytes.copy_within(at..at + 16, empty));
+            change(path, &name.to_string_lossy(), |bytes| {
+                let forged = position(place(name, empty), signature, leads_to);
+                bytes.copy_within(at..at + 8, empty);
+                bytes[empty + 8..empty + 16].copy_from_slice(&forged.to_le_bytes());
+            });
             let db = Db::open(path, &options().read_only(true)).expect("a store");
             let report = db.check(None);
             assert!(report.damages > 0 && report.first_damage.is_some(), "{report:?}");
@@ -191,12 +204,12 @@ fn two_entries_of_one_item_are_found_by_a_reader_that_checks() {
 }
 
 /// Offsets in `bytes` of the slots with an entry, its signature and where it leads to.
-fn entries(bytes: &[u8]) -> Vec<(usize, u64, u64)> {
+fn entries(name: &Path, bytes: &[u8]) -> Vec<(usize, u64, u64)> {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     let entry = |at: usize| {
         let (signature, found) = (word(at), word(at + 8));
         let leads_to = found & ((1 << 48) - 1);
-        (leads_to > 0 && found == position(signature, leads_to))
+        (leads_to > 0 && found == position(place(name, at), signature, leads_to))
             .then_some((at, signature, leads_to))
     };
     (0..bytes.len() / 16).filter_map(|slot| entry(16 * slot)).collect()
@@ -210,7 +223,7 @@ fn an_entry_that_leads_to_no_place_of_an_item_is_refused_when_the_store_is_opene
     let files = bytes_of(path);
     let (name, all) = files
         .iter()
-        .map(|(name, bytes)| (name, entries(bytes)))
+        .map(|(name, bytes)| (name, entries(name, bytes)))
         .max_by_key(|(_, all)| all.len())
         .expect("a file");
     assert!(all.len() > 100, "{} entries", all.len());
@@ -219,7 +232,7 @@ fn an_entry_that_leads_to_no_place_of_an_item_is_refused_when_the_store_is_opene
         // Between two units, before the first run of items, behind the last one.
         for forged in [leads_to + 8, 4096, 1 << 30] {
             restore(path, &files);
-            let word = position(*signature, forged).to_le_bytes();
+            let word = position(place(name, *at), *signature, forged).to_le_bytes();
             change(path, &name.to_string_lossy(), |bytes| {
                 bytes[at + 8..at + 16].copy_from_slice(&word);
             });

@@ -2,6 +2,7 @@
 //!
 //! Names are for the reader of a table, and for choosing a structure: they need not be right to a word for the oracle to be.
 
+mod blocks;
 mod pages;
 mod pool;
 mod runs;

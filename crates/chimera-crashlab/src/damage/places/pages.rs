@@ -1,7 +1,7 @@
 //! Viper's blocks and pages.
 
 use super::Map;
-use super::pool::{Block, Pool};
+use super::blocks::{Block, Pool};
 use crate::hostile::{self, SlotLayout};
 
 const LARGE: u64 = 1 << 3;

@@ -1,6 +1,6 @@
 //! Runs of blocks, and what lies in those of each engine.
 
-use super::pool::{Block, Pool};
+use super::blocks::{Pool, Run};
 use super::{Map, tables};
 
 const FREE: u64 = 15;
@@ -10,13 +10,6 @@ const HIKV: u64 = 2;
 const CHAMELEON: u64 = 3;
 const PMEM_HASH: u64 = 4;
 const DRAM_HASH: u64 = 5;
-
-/// A run: where its bytes behind the pool's line lie in its file.
-pub(super) struct Run {
-    pub(super) block: Block,
-    pub(super) at: u64,
-    pub(super) end: u64,
-}
 
 pub(super) fn mark(map: &mut Map<'_>, pool: &Pool) {
     let mut number = 0;

@@ -1,7 +1,7 @@
 //! ChameleonDB's manifest and tables.
 
 use super::Map;
-use super::runs::Run;
+use super::blocks::Run;
 
 const ALIGN: u64 = 256;
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMTBL2");

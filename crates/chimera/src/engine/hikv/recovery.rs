@@ -140,7 +140,9 @@ impl<P: Pmem> Hikv<P> {
     fn recover_segment(&self, segment: u64, verify_values: bool, findings: &Mutex<Findings>) {
         let (mut value, mut totals) = (Vec::new(), Totals::default());
         self.index.recover_segment(segment, |slot_at, entry| {
-            entry.iter().for_each(|&(hash, at)| totals.add(hash, at));
+            if let Some((hash, at)) = entry {
+                totals.add(hash, at);
+            }
             let Some((hash, at)) = entry else {
                 self.note_damage(slot_at, "an entry of the index is damaged", findings);
                 // Its item may be anywhere.
@@ -161,7 +163,9 @@ impl<P: Pmem> Hikv<P> {
     fn count_segment(&self, segment: u64, places: &Places, findings: &Mutex<Findings>) {
         let mut totals = Totals::default();
         self.index.recover_segment(segment, |slot_at, entry| {
-            entry.iter().for_each(|&(hash, at)| totals.add(hash, at));
+            if let Some((hash, at)) = entry {
+                totals.add(hash, at);
+            }
             let is_placed = entry.is_some_and(|(_, at)| places.has(at));
             if !is_placed {
                 self.note_damage(slot_at, "an entry of the index is damaged", findings);

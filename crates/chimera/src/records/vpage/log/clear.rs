@@ -2,7 +2,7 @@
 
 use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
-use super::walk::Part;
+use super::part::Part;
 use super::{LogPages, sites, steps};
 use crate::pool::Pool;
 use crate::records::lengths::Entry;

@@ -2,8 +2,8 @@
 
 use chimera_pmem::Pmem;
 
+use super::part::Part;
 use super::seal::Head;
-use super::walk::Part;
 use super::{LOG_AT, LogPages, span};
 use crate::pool::Pool;
 use crate::records::block_flags;

@@ -26,6 +26,7 @@ mod clear;
 mod codec;
 mod commit;
 mod cursor;
+mod part;
 mod scan;
 mod seal;
 mod view;

@@ -2,8 +2,9 @@
 
 use chimera_pmem::Pmem;
 
+use super::part::Part;
 use super::seal::Head;
-use super::walk::{Part, Walked};
+use super::walk::Walked;
 use super::{KEY_AT, LOG_AT, LogPages, steps};
 use crate::pool::Pool;
 use crate::records::block_flags;

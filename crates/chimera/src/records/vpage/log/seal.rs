@@ -5,7 +5,7 @@
 
 use chimera_pmem::{Pmem, Site};
 
-use super::walk::Part;
+use super::part::Part;
 use super::{LOG_AT, LogPages, sites, steps};
 use crate::pool::Pool;
 use crate::records::block_flags;

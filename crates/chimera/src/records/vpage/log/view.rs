@@ -2,8 +2,9 @@
 
 use chimera_pmem::Pmem;
 
+use super::part::Part;
 use super::seal::Head;
-use super::walk::{Part, Walked};
+use super::walk::Walked;
 use super::{FULL_PART, LOG_AT, LogPages, sites, span, steps};
 use crate::pool::Pool;
 use crate::records::block_flags;

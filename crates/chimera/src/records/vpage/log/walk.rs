@@ -2,33 +2,12 @@
 
 use chimera_pmem::Pmem;
 
+use super::part::Part;
 use super::seal::Head;
 use super::{LOG_AT, LogPages, chunk_span};
 use crate::pool::Pool;
 use crate::records::block_flags;
 use crate::records::lengths::Entry;
-use crate::records::vpage::Place;
-
-/// A page, or a block that is one page.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) number: u64,
-    pub(super) at: u64,
-    pub(super) length: u64,
-}
-
-impl Part {
-    /// The place of what begins at `at`.
-    pub(super) fn place(self, block: u64, at: u64) -> Place {
-        Place {
-            block,
-            page: self.number,
-            slot: (at / 8) as u32,
-            page_at: self.at,
-            record_at: self.at + at,
-        }
-    }
-}
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default)]
