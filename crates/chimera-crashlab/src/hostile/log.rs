@@ -160,11 +160,11 @@ impl Image {
                 return Some((*page, tail));
             }
         }
-        let blank = pages.iter().find(|page| {
+        let blank = pages.iter().filter(|page| page.page == 0).find(|page| {
             let block = &self.files[&segment_name(page.segment)][page.at..];
             let mut pages = block[..shape.block_bytes()].chunks(shape.page_bytes);
             // But for the first words of its pages.
-            page.page == 0 && pages.all(|page| page[LOG_AT..].iter().all(|byte| *byte == 0))
+            pages.all(|page| page[LOG_AT..].iter().all(|byte| *byte == 0))
         })?;
         let page = if is_large {
             let file = self.files.get_mut(&segment_name(blank.segment)).expect("it was found");
