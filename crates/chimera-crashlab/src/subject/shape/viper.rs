@@ -77,9 +77,9 @@ impl StoreShape for ViperShape {
             (MutationKind::Skip, "pool.step.superblock_newer") => Some(
                 "both copies say what records rely on before anything relies on it: see mark_open and add_segment",
             ),
-            (MutationKind::Skip, "block.step.flags_check") => Some(
-                "the walk of a page checks the same word, as the first word of the page",
-            ),
+            (MutationKind::Skip, "block.step.flags_check") => {
+                Some("the walk of a page checks the same word, as the first word of the page")
+            }
             (MutationKind::Skip, "vpage.step.seal_check") => Some(
                 "no crash ends a log before its seal: only damage does, which tests/bad_input tries",
             ),
