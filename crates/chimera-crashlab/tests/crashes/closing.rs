@@ -132,7 +132,8 @@ fn segments_given_back_at_close_are_missed_by_nobody() {
             *steps.entry(crash.before()).or_default() += 1;
             // All damage where few states are left of a point, else some.
             for (number, damage) in Damage::all().into_iter().enumerate() {
-                if damage != Damage::None && (number as u64 + steps[crash.before()]) % 4 != 0 {
+                let is_chosen = (number as u64 + steps[crash.before()]).is_multiple_of(4);
+                if damage != Damage::None && !is_chosen {
                     continue;
                 }
                 let rig = crash.rig();

@@ -42,9 +42,6 @@ impl StoreShape for TeachingShape {
             "pool.run.found" => Some(
                 "a run whose word a killed process had not fenced has no live record: it is freed again",
             ),
-            "pool.step.superblock_newer" => Some(
-                "both copies say what records rely on before anything relies on it: see mark_open and add_segment",
-            ),
             _ => None,
         }
     }
