@@ -49,9 +49,10 @@ impl Context {
     /// That there is no such key, in a store with these losses.
     pub(crate) fn key_not_found(&self, key: &[u8], losses: Losses) -> Failure {
         let key = self.form.show_in_line(key);
-        match losses.is_empty() {
-            true => Failure::KeyNotFound(key),
-            false => Failure::NotInWhatIsLeft { key, losses },
+        if losses.is_empty() {
+            Failure::KeyNotFound(key)
+        } else {
+            Failure::NotInWhatIsLeft { key, losses }
         }
     }
 }

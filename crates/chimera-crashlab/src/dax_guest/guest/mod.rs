@@ -81,9 +81,10 @@ fn doing(port: &Port, what: String) -> Outcome<()> {
 /// hundreds of operations.
 fn options(engine: EngineKind) -> Options {
     let options = Options::new().engine(engine);
-    let options = match engine.capabilities().fixed_size {
-        true => options.fixed_size(KEY_BYTES, VALUE_BYTES),
-        false => options,
+    let options = if engine.capabilities().fixed_size {
+        options.fixed_size(KEY_BYTES, VALUE_BYTES)
+    } else {
+        options
     };
     options
         .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(16 << 10))
