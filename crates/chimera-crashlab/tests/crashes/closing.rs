@@ -161,7 +161,7 @@ fn a_segment_that_is_missing_is_damage() {
         rig.skip();
         let segments = db.stats().segments;
         // The end of the process.
-        std::mem::forget(db);
+        let _never_closed = std::mem::ManuallyDrop::new(db);
         let path = std::path::Path::new(chimera_crashlab::rig::STORE);
         let last = path.join(format!("segment-{:06}", segments - 1));
         let environment = rig.environment();
