@@ -258,12 +258,11 @@ fn move_some(subject: &Subject, about: &str) {
             let one = &parts[chance.below(parts.len() as u64) as usize];
             // Most words have their like near by.
             let near = chance.below(2) == 0;
-            let two = match near {
-                true => {
-                    let at = parts.iter().position(|part| part.bytes == one.bytes).unwrap_or(0);
-                    &parts[(at + 1 + chance.below(24) as usize) % parts.len()]
-                }
-                false => &parts[chance.below(parts.len() as u64) as usize],
+            let two = if near {
+                let at = parts.iter().position(|part| part.bytes == one.bytes).unwrap_or(0);
+                &parts[(at + 1 + chance.below(24) as usize) % parts.len()]
+            } else {
+                &parts[chance.below(parts.len() as u64) as usize]
             };
             let (first, second) = (subject.bytes(one), subject.bytes(two));
             if first == second {

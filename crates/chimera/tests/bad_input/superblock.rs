@@ -166,9 +166,9 @@ fn a_number_of_used_blocks_that_is_gone_elsewhere_or_too_high_does_not_count() {
     let too_high = USED_BLOCKS_AT.map(|at| checked_word_at(1000, at as u64));
     // Zeros, which is what lost storage reads as, and the word of another place.
     for wrong in [[0, 0], [used[1], used[0]], too_high] {
-        for copy in 0..2 {
+        for (copy, word) in wrong.into_iter().enumerate() {
             restore(path, &files);
-            set_used(path, copy, wrong[copy]);
+            set_used(path, copy, word);
             assert_whole(path);
         }
         restore(path, &files);
@@ -188,9 +188,9 @@ fn of_two_numbers_of_used_blocks_the_higher_one_counts() {
     filled_store(path, &small(), RECORDS);
     let used = word(path, SUPERBLOCK, USED_BLOCKS_AT[0]) as u32;
     let files = bytes_of(path);
-    for copy in 0..2 {
+    for (copy, at) in USED_BLOCKS_AT.into_iter().enumerate() {
         restore(path, &files);
-        set_used(path, copy, checked_word_at(used - 1, USED_BLOCKS_AT[copy] as u64));
+        set_used(path, copy, checked_word_at(used - 1, at as u64));
         assert_eq!(check(path), (0, None), "an interrupted change is no damage");
         assert_whole(path);
         let both = USED_BLOCKS_AT.map(|at| word(path, SUPERBLOCK, at));
@@ -239,7 +239,7 @@ fn exchanged_pages_of_the_superblock_are_damage() {
     for copy in [0, COPY_STRIDE] {
         restore(path, &files);
         change(path, SUPERBLOCK, |bytes| {
-            bytes.copy_within(copy..copy + COPY_STRIDE, COPY_STRIDE - copy)
+            bytes.copy_within(copy..copy + COPY_STRIDE, COPY_STRIDE - copy);
         });
         assert_eq!(check(path), (2, Some((COPY_STRIDE - copy) as u64)));
         assert_whole(path);
