@@ -290,9 +290,13 @@ impl Model {
         let known = match after {
             Ok(after) => after,
             // What was only read is no promise of a store that was salvaged.
-            Err(Error::PoolFull { .. } | Error::KeyCollisions | Error::FieldOutOfRange { .. }) => {
-                before.filter(|_| self.strict || self.known.contains_key(&key))
-            }
+            // A file in the place of the next segment is a full pool, until somebody moves it.
+            Err(
+                Error::PoolFull { .. }
+                | Error::InTheWay { .. }
+                | Error::KeyCollisions
+                | Error::FieldOutOfRange { .. },
+            ) => before.filter(|_| self.strict || self.known.contains_key(&key)),
             // Of too many keys with one hash some are left out, at each open others.
             Err(Error::Poisoned { .. }) if !self.strict => None,
             // A record has the highest version there is: nothing is written any more.

@@ -132,7 +132,7 @@ fn compare_with_closing<P: Pmem>(
 ) -> Result<bool> {
     let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
     if options.pool.salvage {
-        log::error!("{}: {difference}", path.display());
+        log::warn!(target: LOSSES_TARGET, "{}: {difference}", path.display());
         let pool = &engine.core().pool;
         if pool.losses().is_empty() {
             // Else what is missing was counted where it lay.
