@@ -69,7 +69,9 @@ impl Contents {
     pub(super) fn end_sync(&mut self, begun: &Begun) {
         self.durable.resize(begun.bytes.len(), 0);
         let written: Vec<usize> = self.versions.keys().copied().collect();
-        written.into_iter().for_each(|page| self.durable_page(page, &begun.bytes));
+        for page in written {
+            self.durable_page(page, &begun.bytes);
+        }
         self.keep_later_versions(begun);
     }
 

@@ -18,7 +18,7 @@ const STACK_BYTES: usize = 512 << 10;
 /// Turns after which a run is taken to go on for ever.
 const TURNS_MAX: usize = 20_000_000;
 /// From the seed of one life to that of the next: more than the values that one writes.
-const LIFE_STEP: u64 = 1 << 20 | 257;
+const LIFE_STEP: u64 = (1 << 20) + 257;
 
 /// Who decides which thread runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

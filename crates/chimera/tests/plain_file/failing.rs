@@ -10,7 +10,7 @@ use chimera::pmem::environment::{File, MemoryFiles, OpenMode};
 
 use super::*;
 use crate::tools::faults::{self, Faults};
-use crate::tools::{assert_fails, contents, fill, key, value};
+use crate::tools::{assert_fails, contents, fill, key, scratch_on_disk, value};
 
 /// Files whose syncs can be made to fail.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ fn a_failed_sync_ends_writing_and_not_reading() {
 /// Without a journal, too: the kernel does not write again what it could not write, so a later sync says nothing.
 #[test]
 fn a_failed_sync_without_a_journal_is_not_forgotten() {
-    let directory = crate::tools::scratch_on_disk();
+    let directory = scratch_on_disk();
     let faults = Arc::new(Faults::default());
     let options = options(Durability::Process);
     let db = faults::open(&faults, directory.path(), &options).expect("opens");
@@ -150,7 +150,7 @@ fn a_failed_sync_without_a_journal_is_not_forgotten() {
 #[test]
 fn a_sync_that_fails_at_close_is_told_and_nothing_is_lost() {
     for durability in [Durability::Immediate, GROUP, Durability::Process] {
-        let directory = crate::tools::scratch_on_disk();
+        let directory = scratch_on_disk();
         let faults = Arc::new(Faults::default());
         let options = options(durability);
         let db = faults::open(&faults, directory.path(), &options).expect("opens");
