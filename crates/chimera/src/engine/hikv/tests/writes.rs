@@ -107,7 +107,7 @@ fn an_insert_that_fails_is_told_and_taken_back() {
         let sum = take().iter().fold(0, |sum, change| match change {
             KeyChange::Inserted => sum + 1,
             KeyChange::Removed => sum - 1,
-            _ => sum,
+            KeyChange::Replaced => sum,
         });
         assert_eq!(sum, i64::from(done.is_ok()), "key {key}");
     }
