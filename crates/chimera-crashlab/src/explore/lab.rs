@@ -197,31 +197,6 @@ impl<'a, S: Subject> Lab<'a, S> {
         }
     }
 
-    /// Keeps what the linter found, each rule at each site once.
-    fn note_lints(&mut self, linter: Linter) {
-        for lint in linter.into_found() {
-            if !self.lints.iter().any(|known| (known.rule, known.site) == (lint.rule, lint.site)) {
-                self.lints.push(lint);
-            }
-        }
-    }
-
-    /// Counts a crash point, in the windows that it lies in, and in those of recovery that `made` steps.
-    fn note_point(
-        &mut self,
-        windows: impl IntoIterator<Item = &'static str>,
-        is_opening: bool,
-        made: &BTreeSet<&'static str>,
-    ) {
-        self.counts.points += 1;
-        for window in windows {
-            *self.windows.entry(window).or_default() += 1;
-            if is_opening && made.contains(window) {
-                *self.recovering.entry(window).or_default() += 1;
-            }
-        }
-    }
-
     /// Goes through a trace.
     fn crashes(
         &mut self,
@@ -260,7 +235,8 @@ impl<'a, S: Subject> Lab<'a, S> {
                     && sampler.is_tried(|rare| self.is_rare(&media, event, is_opening, rare));
             // After a violation only the linter goes on.
             if violation.is_none() && is_tried {
-                self.note_point(windows_of(&media, event, is_opening), is_opening, &made);
+                self.counts.points += 1;
+                self.count_windows(&media, event, is_opening, &made);
                 let mut chance = Chance::new(seed ^ (number as u64) << 32);
                 let states = self.point(&media, &now, event, &mut chance.clone());
                 let states = states.unwrap_or_else(|found| {
@@ -268,9 +244,7 @@ impl<'a, S: Subject> Lab<'a, S> {
                     1
                 });
                 if is_chosen {
-                    self.counts.nested += u64::from(is_opening);
-                    self.nested_now = if is_opening { self.nested_now + 1 } else { 0 };
-                    self.counts.nested_deepest = self.counts.nested_deepest.max(self.nested_now);
+                    self.count_cut(is_opening);
                     let wanted = u64::from(crash.state) % states.max(1);
                     snapshot = Some(Snapshot {
                         words: (0..self.durable.len() as u32)
@@ -285,10 +259,41 @@ impl<'a, S: Subject> Lab<'a, S> {
             media.apply(event, &trace.changes);
         }
         linter.compare(&media, &self.working);
-        self.note_lints(linter);
+        self.keep_lints(linter.into_found());
         match violation {
             Some(violation) => Err(violation),
             None => Ok(snapshot.expect("the chosen point is one of the trace")),
+        }
+    }
+
+    /// Counts a point that is tried by its windows. `made` are the steps of this opening so far, if it is one.
+    fn count_windows(
+        &mut self,
+        media: &Media,
+        event: &Event,
+        is_opening: bool,
+        made: &BTreeSet<&'static str>,
+    ) {
+        for window in windows_of(media, event, is_opening) {
+            *self.windows.entry(window).or_default() += 1;
+            if is_opening && made.contains(window) {
+                *self.recovering.entry(window).or_default() += 1;
+            }
+        }
+    }
+
+    /// Counts an epoch that was cut, perhaps during recovery.
+    fn count_cut(&mut self, is_opening: bool) {
+        self.counts.nested += u64::from(is_opening);
+        self.nested_now = if is_opening { self.nested_now + 1 } else { 0 };
+        self.counts.nested_deepest = self.counts.nested_deepest.max(self.nested_now);
+    }
+
+    fn keep_lints(&mut self, found: Vec<Lint>) {
+        for lint in found {
+            if !self.lints.iter().any(|known| (known.rule, known.site) == (lint.rule, lint.site)) {
+                self.lints.push(lint);
+            }
         }
     }
 

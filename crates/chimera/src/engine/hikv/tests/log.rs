@@ -1,4 +1,4 @@
-//! Changes that are made again, or withdrawn.
+//! Changes that are made again. Such as are withdrawn are the crash lab's: `tests/crashes/hikv_log.rs`.
 
 use std::panic::AssertUnwindSafe;
 
@@ -36,25 +36,6 @@ fn a_change_in_the_log_is_made_again() {
     for what in [Put(9, 40), Put(2, 40), Delete(2)] {
         cut_off(what, None);
     }
-}
-
-/// A put that fails for want of room is not made again, though its record was durable.
-#[test]
-fn a_change_that_failed_is_withdrawn() {
-    let (mut store, mut model) = (Store::new(LOGGED), Model::new());
-    let mut key = 0;
-    let refused = loop {
-        let before = model.clone();
-        if let Err(error) = store.act(Put(key, 120), &mut model) {
-            model = before;
-            break error;
-        }
-        key += 1;
-    };
-    assert!(matches!(refused, Error::PoolFull { .. }), "{refused:?}");
-    let mut reopened = store.reopen(&looking());
-    assert_eq!(reopened.contents().expect("sound"), model);
-    reopened.check_space(&model);
 }
 
 #[test]
