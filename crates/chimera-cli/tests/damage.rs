@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use chimera::{Db, Options};
-use common::{Place, close};
+use common::{Place, close, seal_superblock};
 
 /// Header, key and value of a record of 16 + 200 bytes.
 const RECORD_BYTES: u64 = 16 + 16 + 200;
@@ -158,10 +158,9 @@ fn store_after_power_loss(place: &Place) {
     let path = place.store().join("superblock");
     let mut bytes = fs::read(&path).expect("a superblock");
     for copy in bytes.chunks_mut(4096) {
-        // Word 11 is the boot; word 15 the checksum of those before it.
-        copy[88] ^= 1;
-        let checksum = xxhash_rust::xxh3::xxh3_64(&copy[..120]);
-        copy[120..128].copy_from_slice(&checksum.to_le_bytes());
+        // Word 9 is the boot.
+        copy[72] ^= 1;
+        seal_superblock(copy);
     }
     fs::write(&path, bytes).expect("writable");
 }

@@ -14,6 +14,16 @@ use tempfile::TempDir;
 /// and exec a child has all files of this process, and so holds the locks of its stores.
 static SPAWNING: Mutex<()> = Mutex::new(());
 
+/// Makes the checksums of a copy of the superblock right, as docs/FORMAT.md has them.
+pub(crate) fn seal_superblock(copy: &mut [u8]) {
+    let common = xxhash_rust::xxh3::xxh3_64(&copy[..8 * 15]);
+    copy[8 * 15..8 * 16].copy_from_slice(&common.to_le_bytes());
+    let length = u64::from_le_bytes(copy[8 * 16..8 * 17].try_into().expect("8 bytes"));
+    let area = &copy[8 * 18..8 * (21 + length as usize)];
+    let area = xxhash_rust::xxh3::xxh3_64_with_seed(area, common ^ length);
+    copy[8 * 17..8 * 18].copy_from_slice(&area.to_le_bytes());
+}
+
 /// Starts a command.
 pub(crate) fn spawn(command: &mut Command) -> Child {
     let _alone = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -55,9 +55,10 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The checksum of these totals and the words of an engine's area, whose length is this.
-pub(super) fn area_checksum(bytes: &[u8], sequence: u64, length: u64) -> u64 {
-    xxh3_64_with_seed(bytes, sequence ^ length)
+/// The checksum of these totals and the words of an engine's area, whose length is this, beside common words with this
+/// checksum.
+pub(super) fn area_checksum(bytes: &[u8], common: u64, length: u64) -> u64 {
+    xxh3_64_with_seed(bytes, common ^ length)
 }
 
 /// The 64-bit hash of a key.

@@ -234,9 +234,8 @@ impl Image {
             set_word(bytes, end, sum);
             let length = word(bytes, copy + 8 * AREA_LENGTH_AT);
             let words = length.min((SUPERBLOCK_WORDS - AREA_AT) as u64) as usize;
-            let sequence = word(bytes, copy + 8 * SEQUENCE_AT);
             let covered = copy + 8 * TOTALS_AT..copy + 8 * (AREA_AT + words);
-            let sum = area_checksum(&bytes[covered], sequence, words as u64);
+            let sum = area_checksum(&bytes[covered], sum, words as u64);
             set_word(bytes, copy + 8 * (AREA_LENGTH_AT + 1), sum);
         }
     }

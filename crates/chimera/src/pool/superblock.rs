@@ -129,9 +129,11 @@ pub(super) fn seal(words: &mut [u64; WORDS]) {
     words[AREA_CHECKSUM_AT] = area_checksum(words);
 }
 
+/// Depends on the common words: an update that a crash tore, and the one behind it, have the same sequence number, so that
+/// the common words of one may lie beside the area of the other.
 fn area_checksum(words: &[u64; WORDS]) -> u64 {
     let length = (words[AREA_LENGTH_AT] as usize).min(AREA_WORDS_MAX);
-    checksum(&words[TOTALS_AT..AREA_AT + length], words[SEQUENCE_AT] ^ words[AREA_LENGTH_AT])
+    checksum(&words[TOTALS_AT..AREA_AT + length], words[CHECKSUM_AT] ^ words[AREA_LENGTH_AT])
 }
 
 pub(super) const SEQUENCE_AT: usize = 6;
@@ -328,6 +330,23 @@ mod tests {
         torn[COMMON_WORDS..].copy_from_slice(&old.encode()[COMMON_WORDS..]);
         let error = Superblock::decode(&torn, 0).unwrap_err();
         assert!(error.to_string().contains("area of its engine"), "{error}");
+    }
+
+    /// An update that a crash tore, and the one that recovery makes next, have one sequence number.
+    #[test]
+    fn an_area_does_not_go_with_another_update_of_the_same_number() {
+        let closed = Superblock {
+            closing: Closing::Clean,
+            totals: Totals { records: 2, key_sum: 3, state_sum: 4 },
+            ..example()
+        };
+        let open = Superblock { closing: Closing::Open, totals: Totals::default(), ..example() };
+        for (common, area) in [(&closed, &open), (&open, &closed)] {
+            let mut torn = common.encode();
+            torn[COMMON_WORDS..].copy_from_slice(&area.encode()[COMMON_WORDS..]);
+            let error = Superblock::decode(&torn, 0).unwrap_err();
+            assert!(error.to_string().contains("area of its engine"), "{error}");
+        }
     }
 
     /// What a crash can leave of a new copy that was stored over `old`: of each line the words up to some one.

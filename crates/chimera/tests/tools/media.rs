@@ -67,8 +67,7 @@ pub(crate) fn forge_superblock(path: &Path, words: &[(usize, u64)]) {
             let length = word(bytes, AREA_CHECKSUM_AT - 1);
             let area = copy + 8 * (AREA_CHECKSUM_AT + 1);
             let area = &bytes[area..area + 8 * (3 + length.min(30)) as usize];
-            let seed = word(bytes, SEQUENCE_AT) ^ length;
-            let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(area, seed);
+            let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(area, checksum ^ length);
             let at = copy + 8 * AREA_CHECKSUM_AT;
             bytes[at..at + 8].copy_from_slice(&checksum.to_le_bytes());
         }
