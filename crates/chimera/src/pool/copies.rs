@@ -31,7 +31,7 @@ pub(super) fn find_superblock(
     if may_be_half_made && is_half_made(&copies) && is_blank(word) {
         return Ok(None);
     }
-    newest(skips, copies).map(Some)
+    newest(copies).map(Some)
 }
 
 /// Whether these can be the copies of a pool that was being made: the second one is stored when the first one is
@@ -97,9 +97,8 @@ fn read_copy(skips: Skips<'_>, word: &dyn Fn(u64) -> u64, at: u64) -> Result<Sup
 }
 
 /// The valid copy with the higher sequence number.
-fn newest(skips: Skips<'_>, copies: [Result<Superblock>; 2]) -> Result<Superblock> {
+fn newest(copies: [Result<Superblock>; 2]) -> Result<Superblock> {
     match copies {
-        [Ok(first), Ok(_)] if skips(steps::SUPERBLOCK_NEWER) => Ok(first),
         [Ok(first), Ok(second)] if first.is_newer_than(&second) => Ok(first),
         [Ok(_), Ok(second)] => Ok(second),
         [Err(newer @ Error::NewerFormat { .. }), _]

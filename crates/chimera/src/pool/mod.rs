@@ -101,13 +101,11 @@ pub(crate) mod block_sites {
     }
 }
 
-/// Checks and comparisons that a tool can leave out.
+/// Checks that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::steps! {
         /// The checksum of a superblock's copy.
         SUPERBLOCK_CHECK = "pool.step.superblock_check";
-        /// That the copy with the higher sequence number is in force.
-        SUPERBLOCK_NEWER = "pool.step.superblock_newer";
         /// The check of the number of used blocks.
         USED_BLOCKS_CHECK = "pool.step.used_blocks_check";
     }

@@ -24,20 +24,11 @@ pub(crate) mod sites {
     }
 }
 
-/// Checks that a tool can leave out.
-pub(crate) mod steps {
-    chimera_pmem::steps! {
-        /// The check of a block's flags.
-        FLAGS_CHECK = "block.step.flags_check";
-    }
-}
-
 /// The first word of a block, which holds `found`.
 fn decode<P: Pmem>(pool: &Pool<P>, block: u64, found: u64) -> Result<PageWord> {
     let at = pool.map.block_at(block);
-    PageWord::decode(found, at)
+    PageWord::check(pool, found, at)
         .filter(|word| word.flags & !KNOWN == 0)
-        .or_else(|| pool.pmem.skips(steps::FLAGS_CHECK).then(|| PageWord::decode_unchecked(found)))
         .ok_or_else(|| Error::corrupted(format!("the flags of block {block} are damaged"), at))
 }
 

@@ -16,6 +16,14 @@ use chimera_pmem::{Pmem, Site};
 
 use crate::pool::{BlockWord, Pool};
 
+/// Checks that a tool can leave out.
+pub(crate) mod steps {
+    chimera_pmem::steps! {
+        /// The check of a page's first word.
+        WORD_CHECK = "page.step.word_check";
+    }
+}
+
 /// What the first word of a page says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageWord {
@@ -31,15 +39,16 @@ impl PageWord {
         Self { flags, end: 0 }
     }
 
-    /// From offset `at` of the pool, unless the word is damaged.
     #[inline]
-    pub(crate) fn decode(word: u64, at: u64) -> Option<Self> {
+    fn decode(word: u64, at: u64) -> Option<Self> {
         BlockWord::decode(word, at).filter(|word| word.is_single()).map(Self::of)
     }
 
-    /// What the lower half of a word says, whatever its check.
-    pub(crate) fn decode_unchecked(word: u64) -> Self {
-        Self::of(BlockWord::decode_unchecked(word))
+    /// What the word `found` at offset `at` of the pool says, unless it is damaged.
+    #[inline]
+    pub(crate) fn check<P: Pmem>(pool: &Pool<P>, found: u64, at: u64) -> Option<Self> {
+        let unchecked = || Self::of(BlockWord::decode_unchecked(found));
+        Self::decode(found, at).or_else(|| pool.pmem.skips(steps::WORD_CHECK).then(unchecked))
     }
 
     fn of(word: BlockWord) -> Self {
@@ -55,7 +64,7 @@ impl PageWord {
     /// The word at offset `at`, unless it is damaged.
     #[inline]
     pub(crate) fn load<P: Pmem>(pool: &Pool<P>, at: u64) -> Option<Self> {
-        Self::decode(pool.pmem.load_u64(at), at)
+        Self::check(pool, pool.pmem.load_u64(at), at)
     }
 
     /// Stores the word at offset `at`. The caller flushes.
@@ -75,7 +84,7 @@ impl PageWord {
     pub(crate) fn set_end<P: Pmem>(pool: &Pool<P>, at: u64, end: u64, site: Site) -> bool {
         let mut found = pool.pmem.load_u64(at);
         loop {
-            let Some(word) = Self::decode(found, at).filter(|word| word.end != end) else {
+            let Some(word) = Self::check(pool, found, at).filter(|word| word.end != end) else {
                 return false;
             };
             let new = Self { end, ..word }.encode(at);

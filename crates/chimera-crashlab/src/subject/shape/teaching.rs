@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};
 use crate::chance::Chance;
-use crate::simulated::Mutation;
+use crate::simulated::{Mutation, MutationKind};
 
 /// Bytes after the words of a value: so few that a run has many records, and so many that it has one.
 const EXTRA_BYTES: [usize; 8] = [0, 0, 1, 13, 40, 150, 450, 900];
@@ -35,12 +35,13 @@ impl StoreShape for TeachingShape {
 
     fn equivalent(mutation: Mutation) -> Option<&'static str> {
         // The pool's own crash tests notice each of them.
-        match mutation.site {
-            "pool.run.free" => Some(
+        match (mutation.kind, mutation.site) {
+            (_, "pool.run.free") => Some(
                 "recovery frees a run in which nothing is live, and never looks at dead records",
             ),
-            "pool.run.found" => Some(
-                "a run whose word a killed process had not fenced has no live record: it is freed again",
+            // What is delayed is done with the fence of the first record, before that is live.
+            (_, "pool.run.found") | (MutationKind::DelayFence, "pool.run.take") => Some(
+                "a run whose word a crash finds not yet fenced has no live record: it is freed again",
             ),
             _ => None,
         }

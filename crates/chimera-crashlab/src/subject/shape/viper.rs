@@ -35,14 +35,21 @@ pub(crate) struct ViperShape {
 impl StoreShape for ViperShape {
     fn random(chance: &mut Chance) -> Self {
         let variable = chance.below(2) == 0;
+        // Of blocks of 8 pages a segment has two, so that the pool grows again and again.
+        let are_large = chance.below(4) == 0;
+        let (pages, blocks_more) = match (are_large, variable) {
+            (true, _) => (8, 5),
+            (false, true) => (2, 19),
+            (false, false) => (1 + chance.below(2) as u32, 11),
+        };
         Self {
             variable,
             published_layout: !variable && chance.below(8) == 0,
             key_bytes: if chance.below(4) == 0 { 16 } else { 8 },
             keys: 2 + chance.below(7),
             // A large value takes up to three.
-            blocks: Some(2 + chance.below(if variable { 19 } else { 11 })),
-            pages_per_block: if variable { 2 } else { 1 + chance.below(2) as u32 },
+            blocks: Some(2 + chance.below(blocks_more)),
+            pages_per_block: pages,
             segment_bytes: 8192,
             index_segment_slots: 8 << chance.below(2),
             ordered: chance.below(4) == 0,

@@ -10,8 +10,8 @@ use crate::engine::shared::creation::{self, same};
 use crate::engine::{Capabilities, Demand, EngineType, Options, Plan};
 use crate::index::volatile::extendible_hash::HashGeometry;
 use crate::pool::{AREA_AT, PoolGeometry, Superblock, block_sites};
-use crate::records::block_flags;
 use crate::records::vpage::{self, LogPages, PageLayout, PageParameters};
+use crate::records::{block_flags, page_word};
 use crate::types::error::{Error, Result};
 use crate::types::layout::{Geometry, RecordLayout};
 use crate::types::stream::StreamKind;
@@ -69,7 +69,7 @@ impl EngineType for Type {
             block_flags::sites::ALL,
             vpage::sites::ALL,
             sites::ALL,
-            block_flags::steps::ALL,
+            page_word::steps::ALL,
             vpage::steps::ALL,
             steps::ALL,
         ];

@@ -168,9 +168,8 @@ fn a_crash_leaves_old_roots_or_new_ones() {
 #[test]
 fn what_is_left_out_of_a_change_is_noticed() {
     let site = sites::SUPERBLOCK;
-    let steps = [steps::SUPERBLOCK_CHECK, steps::SUPERBLOCK_NEWER].map(LeftOut::Step);
-    let all = [LeftOut::Store(site), LeftOut::Flush(site), LeftOut::Fence(site)];
-    for what in all.into_iter().chain(steps) {
+    let check = LeftOut::Step(steps::SUPERBLOCK_CHECK);
+    for what in [LeftOut::Store(site), LeftOut::Flush(site), LeftOut::Fence(site), check] {
         assert!(play(Some(what)).is_err(), "{what:?}");
     }
 }

@@ -33,7 +33,7 @@ impl Head {
     pub(super) fn of<P: Pmem>(pool: &Pool<P>, part: Part) -> Self {
         let word = pool.pmem.load_u64(part.at);
         let known = if part.number == 0 { block_flags::KNOWN } else { 0 };
-        let state = match PageWord::decode(word, part.at) {
+        let state = match PageWord::check(pool, word, part.at) {
             Some(PageWord { flags, end: 0 }) if flags & !known == 0 => State::Open,
             Some(PageWord { flags, end })
                 if flags & !known == 0 && end > LOG_AT && end <= part.length =>
