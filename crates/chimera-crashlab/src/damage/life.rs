@@ -92,6 +92,11 @@ impl Subject {
         self.shape.kind() != EngineKind::Viper || write.new.is_some() && !write.is_of_word
     }
 
+    /// Whether a record may lie where one of the same key lay before. The runs of a log are numbered anew at each use.
+    pub(super) fn overwrites_places(&self) -> bool {
+        !matches!(self.shape.kind(), EngineKind::Chameleon | EngineKind::DramHash)
+    }
+
     /// How many of a session's last writes, of those that are large or of the others, lie where a crash may have cut a
     /// record off.
     pub(super) fn tail(&self, is_large: bool) -> usize {

@@ -48,6 +48,8 @@ impl View {
 pub(super) struct Seen {
     /// The first step that said something was wrong, and what it said.
     pub(super) noticed: Option<(Step, String)>,
+    /// Of a salvaged store: whether its report says that something is left out.
+    pub(super) has_losses: bool,
     pub(super) views: Vec<View>,
 }
 
@@ -93,6 +95,7 @@ pub(super) fn look<B: Backend>(
     };
     let Some(db) = opened::<B>(machine, &options, &mut seen) else { return seen };
     read(&db, &mut seen, keys);
+    seen.has_losses = !db.losses().is_empty();
     if way == Way::Used {
         match db.compact(1, None) {
             Ok(_) | Err(Error::PoolFull { .. }) => {}

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::harm::{Act, Harm};
+use super::harm::{Act, Harm, Unit};
 use super::history::{Contents, Write};
-use super::image::{JOURNAL, SEGMENT};
+use super::image::{JOURNAL, SEGMENT, SUPERBLOCK};
 use super::life::Subject;
 use super::look::{Seen, Step, View, Way};
 
@@ -23,6 +23,12 @@ pub(crate) enum Allowance {
     /// A part of a killed store that is as it was at an earlier moment of the same store is right by all of its own checks. A
     /// store that is open has no sum over all parts, which would change with each write. A value is one that the key had.
     OlderPart,
+    /// A record of a closed store that lies where an older one of the same key lay, and is as it was then. What is kept of
+    /// a closed store sums up keys and places: a sum over versions would have to know what each overwrite replaces.
+    OlderValue,
+    /// Both copies of the superblock are as they were at an earlier moment of the same store. They alone say that the store was
+    /// closed, and what it held then.
+    OlderSuperblock,
     /// The end of the journal of a killed store looks as if a crash had cut it off: the store as a whole is as it was behind
     /// an earlier write that was not known to be durable.
     JournalEnd,
@@ -67,10 +73,10 @@ pub(super) fn judge(subject: &Subject, harm: &Harm, way: Way, seen: &Seen) -> Ve
 }
 
 /// Whether a difference that nothing allows is no violation. An export that succeeds has everything, whatever else was said.
-/// What is salvaged is something that the store once held.
+/// What is salvaged is something that the store once held, and the report says that more is left out.
 fn is_told(subject: &Subject, way: Way, seen: &Seen, view: &View, key: &[u8]) -> bool {
     if way == Way::Salvage {
-        return subject.history.had(key, view.found.get(key));
+        return seen.has_losses && subject.history.had(key, view.found.get(key));
     }
     seen.noticed.is_some() && view.step != Step::Export
 }
@@ -87,8 +93,17 @@ fn allowance(subject: &Subject, harm: &Harm, view: &View, key: &[u8]) -> Option<
     if is_in_segment && !subject.shape.abilities().finds_damage {
         return Some(Allowance::PublishedLayout);
     }
-    if subject.is_closed || !history.had(key, found) {
+    if !history.had(key, found) {
         return None;
+    }
+    let is_older = harm.kind.act == Act::Older;
+    if is_older && harm.kind.unit == Unit::File && harm.touches(subject, SUPERBLOCK) {
+        return Some(Allowance::OlderSuperblock);
+    }
+    if subject.is_closed {
+        let has_value = found.is_some() && history.now.contains_key(key);
+        let is_allowed = is_older && has_value && subject.overwrites_places();
+        return is_allowed.then_some(Allowance::OlderValue);
     }
     if is_in_segment && is_in_tail(subject, key) {
         return Some(Allowance::OpenTail);
@@ -96,7 +111,7 @@ fn allowance(subject: &Subject, harm: &Harm, view: &View, key: &[u8]) -> Option<
     if harm.touches(subject, JOURNAL) && is_cut_off(subject, &view.found) {
         return Some(Allowance::JournalEnd);
     }
-    (harm.kind.act == Act::Older).then_some(Allowance::OlderPart)
+    is_older.then_some(Allowance::OlderPart)
 }
 
 /// Whether values of one length are the same but for one word.

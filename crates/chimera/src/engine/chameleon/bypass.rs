@@ -5,8 +5,8 @@
 use chimera_pmem::Pmem;
 
 use super::Chameleon;
-use super::flush::owner;
 use super::shard::{Locked, Work};
+use super::shards::owner;
 use crate::engine::shared::maintenance::Step;
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::LevelAt;

@@ -4,7 +4,6 @@ use chimera_pmem::Pmem;
 
 use super::Chameleon;
 use super::alike::DAMAGED_RECORD;
-use super::flush::owner;
 use super::list::{DAMAGED_SLOT, Part};
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::index::probing_table::PersistentTable;
@@ -62,16 +61,8 @@ impl<P: Pmem> Chameleon<P> {
     /// Verifies the tables of a shard, each as a whole.
     fn check_tables(&self, number: u32, report: &mut CheckReport) {
         let work = self.lock_work(number);
-        let (tables, upper) = (work.current.tables, self.index.shape.upper_levels());
-        for (level, place) in tables.levels.iter().enumerate().take(upper) {
-            for table in 0..place.tables {
-                let place = self.index.table_at(level, place.at, table);
-                self.check_table(self.index.extent(place), owner(number, level), report);
-            }
-        }
-        let dumps = tables.dumps.into_iter().flatten().map(|dump| (dump, upper + 1));
-        for (place, level) in dumps.chain(tables.last.map(|last| (last, upper))) {
-            self.check_table(self.index.extent(place), owner(number, level), report);
+        for (place, owner) in self.index.tables_of(number, &work.current.tables) {
+            self.check_table(self.index.extent(place), owner, report);
         }
     }
 

@@ -5,10 +5,10 @@ use chimera_pmem::Pmem;
 
 use super::Chameleon;
 use super::counts::Cause;
-use super::flush::owner;
 use super::options::Compaction;
 use super::shape::LAST_LOAD_PERCENT;
 use super::shard::{Locked, Shard, Work, Writing};
+use super::shards::owner;
 use super::space::{LastRoom, Spend};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, ShardTables, TableAt};

@@ -4,9 +4,9 @@
 use chimera_pmem::Pmem;
 
 use super::counts::Cause;
-use super::flush::owner;
 use super::shape::LAST_LOAD_PERCENT;
 use super::shard::{Locked, Work};
+use super::shards::owner;
 use super::space::Spend;
 use super::{Chameleon, TABLE, blocks_for};
 use crate::index::persistent::shard_manifest::TableAt;

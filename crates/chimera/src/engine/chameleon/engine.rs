@@ -202,7 +202,9 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     /// Keys are counted and not summed up: nobody reads all tables to close or to open a store.
     fn totals(&self) -> Totals {
-        Totals { records: self.count_records(), ..self.manifest_totals() }
+        let mut totals = self.manifest_totals();
+        totals.merge(self.log.totals());
+        Totals { records: self.count_records(), ..totals }
     }
 
     fn found_totals(&self) -> Totals {

@@ -6,6 +6,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::aids::Upper;
 use super::counts::Cause;
 use super::shard::{Locked, Work, Writing};
+use super::shards::owner;
 use super::space::Spend;
 use super::{Chameleon, LEVEL, blocks_for, sites};
 use crate::index::Resolve;
@@ -234,9 +235,4 @@ impl<P: Pmem> Chameleon<P> {
         self.core.pool.pmem.fence(sites::TABLES);
         self.publish_manifest(shard, work, staged);
     }
-}
-
-/// What tables say of themselves: shard and level. The last level is the number of levels above it, and a dump one more.
-pub(super) fn owner(shard: u32, level: usize) -> u64 {
-    u64::from(shard) << 8 | level as u64
 }

@@ -6,9 +6,9 @@ use chimera_pmem::Pmem;
 
 use super::Chameleon;
 use super::aids::{Making, Upper};
-use super::flush::owner;
 use super::shape::Shape;
 use super::shard::Work;
+use super::shards::owner;
 use crate::index::persistent::shard_manifest::{LevelAt, TableAt};
 use crate::index::probing_table::{Image, PersistentTable, Source};
 use crate::types::error::Result;

@@ -70,6 +70,7 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 
 use crate::engine::Core;
 use crate::engine::shared::client::{Client, SharedClient};
+use crate::index::probing_table::PersistentTable;
 use crate::pool::runs::Run;
 use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
@@ -154,7 +155,7 @@ pub(crate) struct Chameleon<P: Pmem> {
     salvages: bool,
     /// Bytes of the log that opening has replayed.
     replayed_bytes: u64,
-    /// What opening has found in the manifest, before it changed any table.
+    /// What opening has found in the manifest and in the headers of the log, before it changed any of them.
     found: Totals,
 }
 
@@ -227,13 +228,20 @@ impl<P: Pmem> Chameleon<P> {
         self.index.shard(shard).lock_work(&self.core.poison, environment)
     }
 
-    /// Which tables are in force.
+    /// Which tables are in force, and what they have.
     fn manifest_totals(&self) -> Totals {
         let mut totals = Totals::default();
         for shard in 0..self.index.shape.shards() {
             let current = self.lock_work(shard).current;
             totals.add_state(shard.into(), current.epoch().into());
             totals.add_state(current.tables.flushed_version, current.tables.records);
+            for (place, owner) in self.index.tables_of(shard, &current.tables) {
+                let pmem = &self.core.pool.pmem;
+                let table = PersistentTable::open(pmem, self.index.extent(place), owner);
+                let checksum = table.and_then(|table| table.checksum(pmem));
+                // Of a damaged one the error is said where it is found.
+                totals.add_state(place.at, checksum.unwrap_or_default());
+            }
         }
         totals
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use chimera_pmem::{Operation, Pmem};
 
 use super::creation::Parameters;
-use super::flush::owner;
+use super::shards::owner;
 use super::space::Spend;
 use super::{Chameleon, LEVEL, LOG, MANIFEST, TABLE, blocks_for, steps};
 use crate::engine::{Core, Options};
@@ -134,6 +134,7 @@ impl<P: Pmem> Chameleon<P> {
         }
         let log = std::mem::take(&mut found.log);
         let (replayed, records_damaged) = self.replay(log, salvage, lost > 0)?;
+        self.found.merge(replayed.totals);
         self.replayed_bytes = replayed.bytes;
         self.hold();
         let verifies = options.verify_at_open.unwrap_or(salvage);

@@ -8,7 +8,7 @@ use super::aids::{Aids, Look, Upper};
 use super::shape::Shape;
 use super::shard::Shard;
 use crate::index::Probe;
-use crate::index::persistent::shard_manifest::{ShardManifest, TableAt};
+use crate::index::persistent::shard_manifest::{ShardManifest, ShardTables, TableAt};
 use crate::index::probing_table::{
     Found, Image, PersistentTable, SLOTS_UNIT, Tables, VolatileTable, slots_for,
 };
@@ -372,6 +372,24 @@ impl<P: Pmem> Shards<P> {
         TableAt { at: at + u64::from(table) * bytes, bytes }
     }
 
+    /// Every table of a shard, and the word of its owner.
+    pub(super) fn tables_of(
+        &self,
+        number: u32,
+        tables: &ShardTables,
+    ) -> impl Iterator<Item = (TableAt, u64)> {
+        let upper = self.shape.upper_levels();
+        let levels = tables.levels.into_iter().enumerate().take(upper);
+        let uppers = levels.flat_map(move |(level, place)| {
+            let at = move |table| (self.table_at(level, place.at, table), owner(number, level));
+            (0..place.tables).map(at)
+        });
+        let dumps = tables.dumps.into_iter().flatten();
+        let dumps = dumps.map(move |dump| (dump, owner(number, upper + 1)));
+        let last = tables.last.map(|last| (last, owner(number, upper)));
+        uppers.chain(dumps).chain(last)
+    }
+
     pub(super) fn extent(&self, table: TableAt) -> Extent {
         self.pool.extent(table.at, table.bytes)
     }
@@ -389,4 +407,9 @@ impl<P: Pmem> Shards<P> {
     pub(super) fn bytes(&self) -> (u64, u64) {
         (self.memtables.bytes(), self.bypasses.bytes() + self.aids.bytes())
     }
+}
+
+/// What tables say of themselves: shard and level. The last level is the number of levels above it, and a dump one more.
+pub(super) fn owner(shard: u32, level: usize) -> u64 {
+    u64::from(shard) << 8 | level as u64
 }

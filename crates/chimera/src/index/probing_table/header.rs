@@ -52,6 +52,10 @@ impl Checksum {
         let mixed = u128::from(self.0 ^ chunk_sum) * u128::from(FACTOR);
         Self((mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(FACTOR))
     }
+
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
 }
 
 /// Odd, with well-mixed bits.

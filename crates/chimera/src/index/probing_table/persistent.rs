@@ -86,6 +86,17 @@ impl PersistentTable {
         Ok(self.header(pmem)?.entries)
     }
 
+    /// The checksum of all slots, as the header says: two tables with different entries differ in it.
+    ///
+    /// # Errors
+    /// `Corrupted` when the header is damaged.
+    ///
+    /// # Cost
+    /// 1 line.
+    pub(crate) fn checksum<P: Pmem>(self, pmem: &P) -> Result<u64> {
+        Ok(self.header(pmem)?.checksum.word())
+    }
+
     /// Starts loading the slots where the entries of a hash are.
     #[inline(always)]
     pub(crate) fn prefetch<P: Pmem>(self, pmem: &P, hash: u64) {

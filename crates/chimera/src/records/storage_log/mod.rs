@@ -60,6 +60,7 @@ use super::key_hash::KeyHash;
 use super::limits::Limits;
 use crate::pool::{BlockKind, Pool};
 use crate::sync::atomic::AtomicBool;
+use crate::types::totals::Totals;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use append::{Appended, Appender, NewRecord};
 #[allow(unused_imports, reason = "the engine that names them is being made")]
@@ -174,6 +175,14 @@ impl<P: Pmem> StorageLog<P> {
         let key_bytes = layout::KEY_BYTES_MAX.min(room as usize / 4);
         let left = room.saturating_sub(layout::span(key_bytes, 0)) as usize & !7;
         Limits { key_bytes, value_bytes: left.min(layout::VALUE_BYTES_MAX) }
+    }
+
+    /// Which runs there are, and where their records end: what an older header would tell otherwise.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        let table = self.runs.lock(&*self.pool.environment);
+        table.iter().for_each(|(_, entry)| entry.add_to(&mut totals));
+        totals
     }
 
     /// Bytes for records in a run of so many blocks; none where its header does not fit.

@@ -9,6 +9,7 @@ use super::walk::Walk;
 use super::{StorageLog, sites};
 use crate::pool::runs::Run;
 use crate::types::error::{Error, Result};
+use crate::types::totals::Totals;
 
 /// Bytes of keys that are looked at behind the end of a run, for each byte there: what looks like a record and is none is
 /// hardly ever there, so more than this was put there on purpose.
@@ -42,6 +43,8 @@ pub(crate) struct Recovered {
     pub(crate) damaged: u64,
     /// Of these, runs whose header is damaged.
     pub(crate) damaged_headers: u64,
+    /// As [`StorageLog::totals`], of what was found.
+    pub(crate) totals: Totals,
 }
 
 /// A run that was found, and up to where its records are sound.
@@ -97,6 +100,7 @@ impl<P: Pmem> StorageLog<P> {
         let mut recovered = Recovered { runs: runs.len() as u64, ..Recovered::default() };
         let found = runs.into_iter().map(|run| self.find_run(run, salvage, &mut recovered));
         let mut found: Vec<_> = found.collect::<Result<_>>()?;
+        found.iter().for_each(|found| found.entry.add_to(&mut recovered.totals));
         if tells_all {
             let first = |header: HeaderAt| header.0 + HEADER_BYTES;
             for found in &mut found {

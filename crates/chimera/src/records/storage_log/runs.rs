@@ -14,6 +14,7 @@ use crate::pool::runs::Run;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::sync::{Arena, Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
+use crate::types::totals::Totals;
 
 /// Elements of tables on the heap.
 const FIRST: usize = 64;
@@ -165,6 +166,11 @@ impl Entry {
     /// Where a restart begins to replay.
     pub(super) fn replay_from(&self) -> u64 {
         self.flushed.max(self.header.0 + HEADER_BYTES)
+    }
+
+    /// Adds which use of which run it is, and where its records end.
+    pub(super) fn add_to(&self, totals: &mut Totals) {
+        totals.add_state(self.sequence, self.tail);
     }
 }
 
