@@ -100,7 +100,9 @@ impl<P: Pmem> StorageLog<P> {
         let mut recovered = Recovered { runs: runs.len() as u64, ..Recovered::default() };
         let found = runs.into_iter().map(|run| self.find_run(run, salvage, &mut recovered));
         let mut found: Vec<_> = found.collect::<Result<_>>()?;
-        found.iter().for_each(|found| found.entry.add_to(&mut recovered.totals));
+        for found in &found {
+            found.entry.add_to(&mut recovered.totals);
+        }
         if tells_all {
             let first = |header: HeaderAt| header.0 + HEADER_BYTES;
             for found in &mut found {
