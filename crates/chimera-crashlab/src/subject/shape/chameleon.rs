@@ -166,6 +166,10 @@ impl StoreShape for ChameleonShape {
             (_, site) if SAME_RECORDS.contains(&site) => Some(same),
             (MutationKind::Skip, site) if DONE_TWICE.contains(&site) => Some(twice),
             (kind, "pool.run.found") if kind != MutationKind::DropFlush => Some(twice),
+            // Left out, the fence is missed.
+            (MutationKind::DelayFence, "storage_log.highest") => Some(
+                "it comes with the flush of the freed run's word, and no crash is tried between the two",
+            ),
             _ => None,
         }
     }
