@@ -65,6 +65,21 @@ fn nothing_is_missing_in_the_teaching_engine() {
     assert_nothing_is_missing(EngineKind::Teaching);
 }
 
+/// Cases that were violations once: a slot that led to a tombstone in place of its record, and a line of slots that an
+/// export took from a table which did not match its checksum.
+#[test]
+fn what_long_campaigns_found_is_noticed() {
+    for case in [58_330, 52_489] {
+        let engine = EngineKind::Chameleon;
+        let cases = case..case + 1;
+        let campaign =
+            Campaign { engine, seed: 1, cases, threads: 1, skipped: None, progress: &|_| {} };
+        let tally = campaign.run();
+        assert!(tally.violations.is_empty(), "{:#?}", tally.violations);
+        assert_eq!(tally.sum().cases, 1);
+    }
+}
+
 /// A campaign finds a check that is left out.
 #[test]
 fn a_planted_fault_is_found() {

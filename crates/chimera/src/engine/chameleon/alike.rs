@@ -3,6 +3,7 @@
 use chimera_pmem::Pmem;
 
 use super::Chameleon;
+use super::read::agreeing;
 use crate::index::Probe;
 use crate::index::probing_table::Found;
 use crate::types::error::{Error, Result};
@@ -54,7 +55,7 @@ impl<P: Pmem> Chameleon<P> {
     /// Reads and verifies the value of a record that the caller knows to be the right one.
     pub(super) fn read_found(&self, found: Found, hash: u64, value: &mut Vec<u8>) -> Result<()> {
         let damaged = || Error::corrupted("a record of the log is damaged", found.offset);
-        let record = self.log.decode(found.offset).ok_or_else(damaged)?;
+        let record = agreeing(self.log.decode(found.offset), found)?.ok_or_else(damaged)?;
         let summed = self.log.read_summed(&record, value);
         if self.log.is_sound(&record, hash, Some(summed)) { Ok(()) } else { Err(damaged()) }
     }

@@ -6,6 +6,7 @@ use super::Chameleon;
 use super::alike::DAMAGED_RECORD;
 use super::list::{DAMAGED_SLOT, Part};
 use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::index::persistent::shard_manifest::TableAt;
 use crate::index::probing_table::PersistentTable;
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
@@ -15,7 +16,7 @@ impl<P: Pmem> Chameleon<P> {
     pub(super) fn check_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         let (shape, mut part) = (&self.index.shape, Part::default());
         let number = shape.shard_of(from.next);
-        if from.next == u64::from(number).checked_shl(u64::BITS - shape.shard_bits).unwrap_or(0) {
+        if let Some(number) = self.shard_at(from.next) {
             self.check_tables(number, report);
         }
         if let Err(error) = self.gather_part(from.next, &mut part) {
@@ -62,16 +63,44 @@ impl<P: Pmem> Chameleon<P> {
     fn check_tables(&self, number: u32, report: &mut CheckReport) {
         let work = self.lock_work(number);
         for (place, owner) in self.index.tables_of(number, &work.current.tables) {
-            self.check_table(self.index.extent(place), owner, report);
+            if let Err(error) = self.verify_table(place, owner) {
+                self.say(report, &error);
+            }
         }
     }
 
-    fn check_table(&self, place: chimera_pmem::Extent, owner: u64, report: &mut CheckReport) {
+    /// Verifies a table as a whole: its slots are those that it was written with.
+    ///
+    /// # Errors
+    /// `Corrupted`.
+    fn verify_table(&self, place: TableAt, owner: u64) -> Result<()> {
         let pmem = &self.core.pool.pmem;
-        let table = PersistentTable::open(pmem, place, owner);
-        if let Err(error) = table.and_then(|table| table.verify(pmem)) {
-            self.say(report, &error);
+        PersistentTable::open(pmem, self.index.extent(place), owner)?.verify(pmem)
+    }
+
+    /// Verifies the tables of the shard that begins with this position, if one does: for a listing, which sees slots one by
+    /// one and would not miss one.
+    ///
+    /// # Errors
+    /// `Corrupted` for damage, unless the store salvages.
+    pub(super) fn verify_tables_from(&self, position: u64) -> Result<()> {
+        let Some(number) = self.shard_at(position) else { return Ok(()) };
+        let work = self.lock_work(number);
+        for (place, owner) in self.index.tables_of(number, &work.current.tables) {
+            match self.verify_table(place, owner) {
+                Err(error) if self.salvages => self.core.pool.note_lost(&error, place.at),
+                verified => verified?,
+            }
         }
+        Ok(())
+    }
+
+    /// The shard that begins with this position.
+    fn shard_at(&self, position: u64) -> Option<u32> {
+        let shape = &self.index.shape;
+        let number = shape.shard_of(position);
+        let first = u64::from(number).checked_shl(u64::BITS - shape.shard_bits).unwrap_or(0);
+        (position == first).then_some(number)
     }
 
     /// Adds damage to a report. A salvaged store leaves it out.

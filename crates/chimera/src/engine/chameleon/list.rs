@@ -39,6 +39,7 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<()> {
         let (mut part, mut next) = (Part::default(), Some(from));
         while let Some(from) = next {
+            self.verify_tables_from(from)?;
             self.gather_part(from, &mut part)?;
             next = part.next;
             for at in &part.damages {

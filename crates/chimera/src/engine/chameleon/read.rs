@@ -11,12 +11,28 @@ use chimera_pmem::{Operation, Pmem};
 use super::{Chameleon, ChameleonClient};
 use crate::index::Probe;
 use crate::index::probing_table::{Found, Slot};
+use crate::records::storage_log::Record;
 use crate::types::error::{Error, Result};
 
 /// Attempts without a lock.
 const ATTEMPTS: u32 = 8;
 /// Keys of a `multi_get` whose misses overlap.
 const GROUP: usize = 16;
+
+/// The record that an entry leads to: both must say whether the key was deleted. A record of an earlier moment, which lay there
+/// before, is right by its own check.
+///
+/// # Errors
+/// `Corrupted` when they do not agree.
+#[inline(always)]
+pub(super) fn agreeing(record: Option<Record>, found: Found) -> Result<Option<Record>> {
+    match record {
+        Some(record) if record.is_tombstone() != found.is_tombstone => {
+            Err(Error::corrupted("a record of the log is another one than was meant", found.offset))
+        }
+        record => Ok(record),
+    }
+}
 
 impl<P: Pmem> Chameleon<P> {
     /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys overlap.
@@ -133,7 +149,8 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<Option<bool>> {
         let value = &mut client.shared.value;
         let probed = self.index.probe(number, hash, |found| {
-            match self.log.read(found.offset, (hash, key), value, sum) {
+            let read = self.log.read(found.offset, (hash, key), value, sum);
+            match read.and_then(|record| agreeing(record, found)) {
                 Ok(Some(_)) => Probe::Found(Ok(!found.is_tombstone)),
                 Ok(None) => Probe::NotThis,
                 // A key whose value is damaged is absent, where damage is passed over: what it had before is not its value.
@@ -151,7 +168,8 @@ impl<P: Pmem> Chameleon<P> {
     /// What a writer makes of an entry of its key's hash.
     #[inline(always)]
     pub(super) fn probe_key(&self, found: Found, hash: u64, key: &[u8]) -> Probe<Result<Found>> {
-        match self.log.find(found.offset, hash, key) {
+        let record = self.log.find(found.offset, hash, key);
+        match record.and_then(|record| agreeing(record, found)) {
             Ok(Some(_)) => Probe::Found(Ok(found)),
             Ok(None) => Probe::NotThis,
             Err(error) => self.judge(Err(error)),

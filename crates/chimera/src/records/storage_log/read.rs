@@ -23,7 +23,7 @@ impl Record {
     }
 
     /// It says that its key was deleted.
-    #[cfg(test)]
+    #[inline(always)]
     pub(crate) fn is_tombstone(&self) -> bool {
         self.head.is_tombstone
     }
