@@ -1,18 +1,61 @@
-//! The `chimera-mutants` command.
+//! The `chimera-mutants` command: mutants of the source, all in one build, and which tests notice each.
+//!
+//! `find` says what can be mutated in a file, `splice` writes all of it at once, behind switches of the run-time module
+//! `runtime/mutant.rs`. `matrix` numbers the mutants of a room, `build` compiles them, `coverage` says which tests reach which,
+//! `trial` runs these in processes, `campaign` does all of it, `outcome` and `report` keep and tell what was found.
 #![forbid(unsafe_code)]
 
+mod build;
+mod campaign;
+mod cli;
+mod coverage;
 mod find;
+mod matrix;
+mod outcome;
+mod process;
+mod report;
+mod room;
 mod site;
 mod splice;
+mod trial;
+mod workers;
 
-fn main() {
-    let text = std::fs::read_to_string(std::env::args().nth(1).unwrap()).unwrap();
-    let found = find::find(&text).unwrap();
-    let mut first = 1;
-    let mut placed = Vec::new();
-    for (id, site) in found.sites.iter().enumerate() {
-        placed.push(splice::Placed { site, form: 0, first, id });
-        first += site.mutants.len() as u32;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
     }
-    println!("{}", splice::Spliced::new(&text, &placed).text);
+}
+
+fn run(cli: &Cli) -> io::Result<()> {
+    let root =
+        PathBuf::from(build::git(&std::env::current_dir()?, &["rev-parse", "--show-toplevel"])?);
+    let campaign = campaign::Campaign::new(&cli.options, &root)?;
+    if let Some(Command::Run { mutant }) = &cli.command {
+        return campaign.show(mutant);
+    }
+    if cli.list {
+        for number in campaign.selected() {
+            println!("{number} {}", campaign.matrix.name(number));
+        }
+        return Ok(());
+    }
+    let outcomes = campaign.run()?;
+    if cli.json {
+        println!("{}", report::json(&outcomes));
+    } else {
+        print!("{}", report::text(&outcomes));
+    }
+    Ok(())
 }

@@ -36,7 +36,9 @@ impl Spliced {
     /// before it.
     pub(crate) fn new(original: &str, sites: &[Placed<'_>]) -> Self {
         let edits = |placed: &'_ Placed<'_>| placed.site.forms[placed.form].edits.clone();
-        let all = sites.iter().flat_map(|placed| edits(placed).into_iter().map(move |edit| (placed, edit)));
+        let all = sites
+            .iter()
+            .flat_map(|placed| edits(placed).into_iter().map(move |edit| (placed, edit)));
         let mut edits: Vec<(usize, (&Placed<'_>, Edit))> = all.enumerate().collect();
         // What began first ends last.
         let inner = |order: usize, edit: &Edit| match edit.place {
@@ -45,7 +47,8 @@ impl Spliced {
         };
         edits.sort_by_key(|(order, (_, edit))| (edit.range.start, edit.place, inner(*order, edit)));
 
-        let mut spliced = Self { text: String::with_capacity(original.len() * 3), parts: Vec::new() };
+        let mut spliced =
+            Self { text: String::with_capacity(original.len() * 3), parts: Vec::new() };
         let mut at = 0;
         for (_, (placed, edit)) in edits {
             spliced.push(&original[at..edit.range.start], From::Original(at));

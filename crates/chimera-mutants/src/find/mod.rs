@@ -112,7 +112,7 @@ impl Finder<'_> {
 
     /// A statement whose value nobody uses is deleted.
     fn statement(&mut self, statement: &syn::Stmt, expr: &syn::Expr) {
-        if !is_call(expr) {
+        if !is_call(expr) || is_fence(expr) {
             return;
         }
         let range = bytes(statement);
@@ -148,15 +148,21 @@ impl Finder<'_> {
     fn binary(&mut self, binary: &syn::ExprBinary) {
         let operator = operators::operator(&binary.op);
         if operator.others.is_empty()
-            || operator.kind == operators::Kind::Logic && (has_let(&binary.left) || has_let(&binary.right))
+            || operator.kind == operators::Kind::Logic
+                && (has_let(&binary.left) || has_let(&binary.right))
         {
             return;
         }
         let op = bytes(&binary.op);
         let sign = &self.text[op.clone()];
-        let change = |to: &&str| (format!("replace {sign} with {to}"), op.clone(), (*to).to_owned());
+        let change =
+            |to: &&str| (format!("replace {sign} with {to}"), op.clone(), (*to).to_owned());
         let changes = operator.others.iter().map(change).collect();
-        let parts = forms::Binary { left: bytes(&binary.left), op: op.clone(), right: bytes(&binary.right) };
+        let parts = forms::Binary {
+            left: bytes(&binary.left),
+            op: op.clone(),
+            right: bytes(&binary.right),
+        };
         let text = self.text;
         let has_call = has_call(&binary.left);
         self.add(&binary.op, changes, |site| {
@@ -199,6 +205,12 @@ fn is_call(expr: &syn::Expr) -> bool {
     }
 }
 
+/// Whether an expression is a fence between threads, of which only models can tell.
+fn is_fence(expr: &syn::Expr) -> bool {
+    let syn::Expr::Call(call) = expr else { return false };
+    matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident("fence"))
+}
+
 /// Whether a condition binds names.
 fn has_let(expr: &syn::Expr) -> bool {
     match expr {
@@ -230,7 +242,8 @@ impl<'ast> Visit<'ast> for Calls {
 /// Whether an arm takes everything.
 fn takes_all(arm: &syn::Arm) -> bool {
     let is_name = |pat: &syn::PatIdent| {
-        pat.subpat.is_none() && pat.ident.to_string().starts_with(|first: char| first.is_lowercase())
+        pat.subpat.is_none()
+            && pat.ident.to_string().starts_with(|first: char| first.is_lowercase())
     };
     arm.guard.is_none()
         && match &arm.pat {

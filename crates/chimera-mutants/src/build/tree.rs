@@ -1,0 +1,69 @@
+//! A tree of the repository's last commit, in which the mutants are written.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use crate::room::Room;
+
+/// The run-time module, as it is written into the crate that is mutated.
+const MODULE: &str = include_str!("../runtime/mutant.rs");
+
+/// A work tree.
+pub(crate) struct Tree {
+    path: PathBuf,
+    commit: String,
+}
+
+/// The output of a git command.
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> io::Result<String> {
+    let output = Command::new("git").arg("-C").arg(directory).args(arguments).output()?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("git {}: {reason}", arguments.join(" "))));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+impl Tree {
+    /// Where the tree of the repository at `root` is, and of what commit it is to be.
+    pub(crate) fn new(root: &Path, directory: &Path) -> io::Result<Self> {
+        let commit = git(root, &["rev-parse", "HEAD"])?;
+        Ok(Self { path: directory.join("tree"), commit })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// Makes the tree what the commit is, with the run-time module in the crate of the room.
+    pub(crate) fn make(&self, root: &Path, room: &Room) -> io::Result<()> {
+        if self.path.join(".git").exists() {
+            git(&self.path, &["reset", "--quiet", "--hard"])?;
+            git(&self.path, &["checkout", "--quiet", "--detach", &self.commit])?;
+        } else {
+            git(root, &["worktree", "prune"])?;
+            let path = self.path.to_string_lossy();
+            git(root, &["worktree", "add", "--quiet", "--detach", &path, &self.commit])?;
+        }
+        let root = room.crate_root(&self.path);
+        let text = fs::read_to_string(&root)?;
+        // At the end, so that all lines stay what they are.
+        fs::write(&root, format!("{text}mod mutant;\n"))?;
+        fs::write(root.with_file_name("mutant.rs"), MODULE)
+    }
+
+    /// Writes a file of the tree, unless it is so already: what is not touched is not built again.
+    pub(crate) fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let path = self.path.join(path);
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            Ok(())
+        } else {
+            fs::write(path, text)
+        }
+    }
+}
