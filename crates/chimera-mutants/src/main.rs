@@ -10,6 +10,7 @@ mod campaign;
 mod cli;
 mod coverage;
 mod find;
+mod git;
 mod matrix;
 mod outcome;
 mod process;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> io::Result<()> {
     let root =
-        PathBuf::from(build::git(&std::env::current_dir()?, &["rev-parse", "--show-toplevel"])?);
+        PathBuf::from(git::git(&std::env::current_dir()?, &["rev-parse", "--show-toplevel"])?);
     let campaign = campaign::Campaign::new(&cli.options, &root)?;
     if let Some(Command::Run { mutant }) = &cli.command {
         return campaign.show(mutant);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::build::git;
 use crate::find;
+use crate::git::git;
 use crate::room::Room;
 use crate::site::{Mutant, Site};
 

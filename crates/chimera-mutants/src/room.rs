@@ -59,7 +59,7 @@ const WHOLE_STORES: Tests = Tests {
 };
 
 const fn of_chimera(name: &'static str, source: &'static str) -> Room {
-    Room { name, package: "chimera", home: CHIMERA, source, narrow: UNIT_TESTS, wide: WHOLE_STORES }
+    Room { name, home: CHIMERA, source, narrow: UNIT_TESTS, wide: WHOLE_STORES }
 }
 
 /// All rooms.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::cargo::Binary;
 use self::cargo::{Cargo, Failure};
-pub(crate) use self::tree::{Tree, git};
+pub(crate) use self::tree::Tree;
 use crate::matrix::Matrix;
 use crate::room::{Room, Tests};
 use crate::splice::{Placed, Spliced};

@@ -1,9 +1,9 @@
 //! A tree of the repository's last commit, in which the mutants are written.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{fs, io};
 
+use crate::git::git;
 use crate::room::Room;
 
 /// The run-time module, as it is written into the crate that is mutated.
@@ -13,16 +13,6 @@ const MODULE: &str = include_str!("../runtime/mutant.rs");
 pub(crate) struct Tree {
     path: PathBuf,
     commit: String,
-}
-
-/// The output of a git command.
-pub(crate) fn git(directory: &Path, arguments: &[&str]) -> io::Result<String> {
-    let output = Command::new("git").arg("-C").arg(directory).args(arguments).output()?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr);
-        return Err(io::Error::other(format!("git {}: {reason}", arguments.join(" "))));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 impl Tree {
