@@ -35,15 +35,15 @@ impl<'a> Campaign<'a> {
         let usual = || root.join("target/mutants").join(options.room.name);
         let directory = std::path::absolute(options.directory.clone().unwrap_or_else(usual))?;
         fs::create_dir_all(&directory)?;
-        let tree = Tree::new(root, &directory)?;
-        let path = directory.join("commit");
+        let tree = Tree::new(root, &directory, &options.room)?;
+        let path = directory.join("version");
         let known = fs::read_to_string(&path).unwrap_or_default();
-        if known != tree.commit() {
+        if known != tree.version() {
             let keeps = directory.join("outcomes.jsonl").exists() && !options.fresh;
             if keeps {
                 let of = directory.display();
                 return Err(io::Error::other(format!(
-                    "{of} is of commit {known}: --fresh begins anew"
+                    "{of} is of other source than the last commit: --fresh begins anew"
                 )));
             }
             for name in ["outcomes.jsonl", "build.json", "narrow.json", "wide.json"] {
@@ -51,7 +51,7 @@ impl<'a> Campaign<'a> {
             }
         }
         let matrix = Matrix::read(&options.room, root)?;
-        fs::write(path, tree.commit())?;
+        fs::write(path, tree.version())?;
         Ok(Self { options, root, directory, tree, matrix })
     }
 

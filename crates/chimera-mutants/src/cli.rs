@@ -63,7 +63,7 @@ pub(crate) struct Options {
     /// Where tests keep temporary files, instead of a directory there
     #[arg(long, global = true)]
     pub(crate) scratch: Option<PathBuf>,
-    /// Forget what is known of another commit
+    /// Forget what is known of older source
     #[arg(long, global = true)]
     pub(crate) fresh: bool,
 }

@@ -47,7 +47,10 @@ impl Matrix {
             let found =
                 find::find(&text).map_err(|error| io::Error::other(format!("{path}: {error}")))?;
             let path = Path::new(path);
-            gated.extend(found.gated_modules.iter().map(|name| children(path).join(name)));
+            // A module may have one file in models and another one besides.
+            let is_only = |name: &&String| !found.modules.contains(name);
+            let only = found.gated_modules.iter().filter(is_only);
+            gated.extend(only.map(|name| children(path).join(name)));
             read.push((path, text, found));
         }
         let mut matrix = Self { files: Vec::new(), sites: Vec::new(), count: 0 };

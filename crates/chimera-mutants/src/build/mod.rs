@@ -19,8 +19,8 @@ use crate::splice::{Placed, Spliced};
 /// What is known of a build. Kept, so that a run that goes on need not build again.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// The commit that the tree is made of.
-    pub(crate) commit: String,
+    /// What the tree is made of.
+    version: String,
     /// How many mutants were found.
     count: u32,
     /// The form of each site in force. Behind the last one: it does not compile.
@@ -38,15 +38,15 @@ impl State {
         form.is_some_and(|form| number - numbered.first < form.mutants)
     }
 
-    fn read(path: &Path, commit: &str, matrix: &Matrix) -> Self {
+    fn read(path: &Path, version: &str, matrix: &Matrix) -> Self {
         let known = fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok());
         let fits = |state: &Self| {
-            state.commit == commit
+            state.version == version
                 && state.count == matrix.count
                 && state.forms.len() == matrix.sites.len()
         };
         known.filter(fits).unwrap_or_else(|| Self {
-            commit: commit.to_owned(),
+            version: version.to_owned(),
             count: matrix.count,
             forms: vec![0; matrix.sites.len()],
             ..Self::default()
@@ -77,7 +77,7 @@ impl Builder<'_> {
 
     /// What is known already.
     pub(crate) fn known(&self) -> State {
-        State::read(&self.path(), self.tree.commit(), self.matrix)
+        State::read(&self.path(), self.tree.version(), self.matrix)
     }
 
     /// Builds tests with all mutants. Those that do not compile are left out.

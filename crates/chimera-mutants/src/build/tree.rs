@@ -1,5 +1,6 @@
 //! A tree of the repository's last commit, in which the mutants are written.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -13,21 +14,28 @@ const MODULE: &str = include_str!("../runtime/mutant.rs");
 pub(crate) struct Tree {
     path: PathBuf,
     commit: String,
+    version: String,
 }
 
 impl Tree {
     /// Where the tree of the repository at `root` is, and of what commit it is to be.
-    pub(crate) fn new(root: &Path, directory: &Path) -> io::Result<Self> {
+    pub(crate) fn new(root: &Path, directory: &Path, room: &Room) -> io::Result<Self> {
         let commit = git(root, &["rev-parse", "HEAD"])?;
-        Ok(Self { path: directory.join("tree"), commit })
+        // Other parts of the repository make no difference.
+        let homes = [room.home, room.narrow.home, room.wide.home];
+        let parts: BTreeSet<_> = homes.iter().map(|home| format!("HEAD:{home}")).collect();
+        let parts = std::iter::once("rev-parse").chain(parts.iter().map(|part| &**part));
+        let version = git(root, &parts.collect::<Vec<_>>())?.replace('\n', " ");
+        Ok(Self { path: directory.join("tree"), commit, version })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn commit(&self) -> &str {
-        &self.commit
+    /// What the mutants are mutants of: the same whatever else a commit changes.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
     }
 
     /// Makes the tree what the commit is, with the run-time module in the crate of the room.

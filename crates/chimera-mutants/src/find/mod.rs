@@ -19,6 +19,8 @@ pub(crate) struct Found {
     pub(crate) sites: Vec<Site>,
     /// Modules of other files that only tests or models have.
     pub(crate) gated_modules: Vec<String>,
+    /// Other modules of other files.
+    pub(crate) modules: Vec<String>,
 }
 
 /// Finds the sites of a file.
@@ -293,10 +295,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        if !gates::is_gated(&item.attrs) {
-            visit::visit_item_mod(self, item);
-        } else if item.content.is_none() {
-            self.found.gated_modules.push(item.ident.to_string());
+        let is_gated = gates::is_gated(&item.attrs);
+        match &item.content {
+            None if is_gated => self.found.gated_modules.push(item.ident.to_string()),
+            None => self.found.modules.push(item.ident.to_string()),
+            Some(_) if is_gated => {}
+            Some(_) => visit::visit_item_mod(self, item),
         }
     }
 

@@ -87,7 +87,7 @@ pub(crate) fn neg<T: ops::Neg<Output = T>>(number: u32, value: T) -> T {
 }
 
 macro_rules! comparisons {
-    ($($name:ident $two:ident: $op:tt, $($other:tt)+;)+) => {$(
+    ($($name:ident $two:ident: $op:tt, [$($other:tt)+];)+) => {$(
         #[inline]
         pub(crate) fn $name<T: PartialOrd + ?Sized>(first: u32, a: &T, b: &T) -> bool {
             $two(first, a, b)
@@ -105,10 +105,10 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    less less_two: <, <= == >;
-    at_most at_most_two: <=, < >;
-    more more_two: >, >= == <;
-    at_least at_least_two: >=, > <;
+    less less_two: <, [<= == >];
+    at_most at_most_two: <=, [< >];
+    more more_two: >, [>= == <];
+    at_least at_least_two: >=, [> <];
 }
 
 pub(crate) trait Number: Copy {
