@@ -11,5 +11,5 @@ pub(crate) fn git(directory: &Path, arguments: &[&str]) -> io::Result<String> {
         let reason = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(format!("git {}: {reason}", arguments.join(" "))));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }

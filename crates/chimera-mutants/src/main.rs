@@ -18,6 +18,8 @@ mod report;
 mod room;
 mod site;
 mod splice;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod workers;
 

@@ -64,8 +64,10 @@ impl Call<'_> {
 
     fn command(&self) -> Command {
         let seconds = self.limits.processor.as_secs().max(1);
+        // Where it can be said, the process does not outlive this one.
         let limits = format!(
-            "ulimit -c 0; ulimit -t {seconds}; ulimit -d {DATA_KIB_MAX}; exec \"$0\" \"$@\""
+            "ulimit -c 0; ulimit -S -t {seconds}; ulimit -d {DATA_KIB_MAX}; with=; \
+             command -v setpriv >/dev/null && with='setpriv --pdeathsig KILL'; exec $with \"$0\" \"$@\""
         );
         let mut command = Command::new("sh");
         command.arg("-c").arg(limits).arg(&self.binary.path).arg("--exact").args(self.tests);
@@ -154,7 +156,8 @@ impl Watch {
     }
 
     fn line(&mut self, line: &str, deadline: &mut Instant) -> Option<End> {
-        let (name, fate) = line.strip_prefix("test ")?.split_once(" ... ").unwrap_or((line, ""));
+        let line = line.strip_prefix("test ")?;
+        let (name, fate) = line.split_once(" ...").unwrap_or((line, ""));
         name.trim().clone_into(&mut self.current);
         if fate.trim().ends_with("FAILED") {
             return Some(End::Failed(self.current.clone()));

@@ -88,7 +88,7 @@ impl Trial<'_> {
     fn limits(&self, batch: &[&Test]) -> Limits {
         let longest = batch.iter().map(|test| test.seconds).fold(0.0, f64::max);
         let all: f64 = batch.iter().map(|test| test.seconds).sum();
-        let processor = self.patience / 4 + Duration::from_secs_f64(3.0 * all + 7.0 * longest);
+        let processor = self.patience / 10 + Duration::from_secs_f64(3.0 * all + 7.0 * longest);
         Limits { wall: self.patience.max(Duration::from_secs_f64(10.0 * longest)), processor }
     }
 }
