@@ -1,0 +1,94 @@
+//! Rooms: which files are mutated, and which tests may notice.
+
+use std::path::{Path, PathBuf};
+
+/// A part of the source whose mutants are in one build.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) name: &'static str,
+    /// The directory of its package, in the repository.
+    pub(crate) home: &'static str,
+    /// Its directory in the package.
+    pub(crate) source: &'static str,
+    /// Arguments of cargo for its own tests.
+    pub(crate) narrow: Tests,
+    /// Arguments of cargo for tests of whole stores.
+    pub(crate) wide: Tests,
+}
+
+/// Tests that are built at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tests {
+    /// The package that they are tests of, and its directory in the repository.
+    pub(crate) package: &'static str,
+    pub(crate) home: &'static str,
+    pub(crate) arguments: &'static [&'static str],
+}
+
+/// Targets whose harness takes a single filter: `libtest-mimic`.
+pub(crate) const ONE_FILTER: [&str; 1] = ["conformance"];
+
+const CHIMERA: &str = "crates/chimera";
+const PMEM: &str = "crates/chimera-pmem";
+
+const UNIT_TESTS: Tests = Tests {
+    package: "chimera",
+    home: CHIMERA,
+    arguments: &["--features", "teaching-engine", "--lib"],
+};
+
+const WHOLE_STORES: Tests = Tests {
+    package: "chimera",
+    home: CHIMERA,
+    arguments: &[
+        "--features",
+        "teaching-engine",
+        "--test",
+        "conformance",
+        "--test",
+        "bad_input",
+        "--test",
+        "model",
+        "--test",
+        "counters",
+        "--test",
+        "plain_file",
+        "--test",
+        "variable",
+    ],
+};
+
+const fn of_chimera(name: &'static str, source: &'static str) -> Room {
+    Room { name, home: CHIMERA, source, narrow: UNIT_TESTS, wide: WHOLE_STORES }
+}
+
+/// All rooms.
+pub(crate) const ROOMS: [Room; 6] = [
+    Room {
+        name: "journal",
+        home: PMEM,
+        source: "src/journal",
+        narrow: Tests { package: "chimera-pmem", home: PMEM, arguments: &["--lib"] },
+        wide: WHOLE_STORES,
+    },
+    of_chimera("pool", "src/pool"),
+    of_chimera("records", "src/records"),
+    of_chimera("index", "src/index"),
+    of_chimera("engine", "src/engine"),
+    of_chimera("ordered", "src/ordered"),
+];
+
+impl Room {
+    /// The room of this name.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        ROOMS.into_iter().find(|room| room.name == name).ok_or_else(|| {
+            let names: Vec<_> = ROOMS.iter().map(|room| room.name).collect();
+            format!("one of {}", names.join(", "))
+        })
+    }
+
+    /// The root of the crate that it is a part of.
+    pub(crate) fn crate_root(&self, tree: &Path) -> PathBuf {
+        tree.join(self.home).join("src/lib.rs")
+    }
+}
