@@ -75,7 +75,7 @@ impl<'a> Campaign<'a> {
         let known = outcome::read(&path)?;
         let is_due = |number: &u32| match known.get(number) {
             None => !self.options.wide,
-            Some(known) => self.options.wide && known.outcome.survives() && !known.wide,
+            Some(known) => self.options.wide && known.fate.survives() && !known.wide,
         };
         let due: Vec<u32> = self.selected().into_iter().filter(is_due).collect();
         if !due.is_empty() {
@@ -145,7 +145,7 @@ impl<'a> Campaign<'a> {
             line: mutant.line,
             column: mutant.column,
             what: mutant.what.clone(),
-            outcome,
+            fate: outcome,
             by,
             seconds: took.as_secs_f64(),
             wide: self.options.wide,

@@ -98,7 +98,8 @@ impl Matrix {
         let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
         let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at);
         let marked = |sign: &str, lines: &str| -> String {
-            lines.lines().map(|line| format!("{sign} {line}\n")).collect()
+            let signed: Vec<_> = lines.lines().map(|line| format!("{sign} {line}")).collect();
+            signed.join("\n") + "\n"
         };
         let after = format!("{}{new}{}", &text[start..range.start], &text[range.end..end]);
         marked("-", &text[start..end]) + &marked("+", &after)
@@ -117,5 +118,5 @@ fn is_source(path: &str) -> bool {
         let stem = part.strip_suffix(".rs").unwrap_or(part);
         matches!(stem, "tests" | "models") || stem.starts_with("under_loom")
     };
-    path.ends_with(".rs") && !path.split('/').any(is_test)
+    Path::new(path).extension().is_some_and(|it| it == "rs") && !path.split('/').any(is_test)
 }

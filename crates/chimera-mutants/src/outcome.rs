@@ -51,7 +51,7 @@ pub(crate) struct Outcome {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) what: String,
-    pub(crate) outcome: Fate,
+    pub(crate) fate: Fate,
     /// The test that noticed.
     pub(crate) by: Option<String>,
     pub(crate) seconds: f64,

@@ -9,7 +9,7 @@ type Counts = BTreeMap<Fate, usize>;
 
 fn counts<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Counts {
     let mut counts = Counts::new();
-    outcomes.for_each(|outcome| *counts.entry(outcome.outcome).or_default() += 1);
+    outcomes.for_each(|outcome| *counts.entry(outcome.fate).or_default() += 1);
     counts
 }
 
@@ -29,9 +29,9 @@ pub(crate) fn text(outcomes: &BTreeMap<u32, Outcome>) -> String {
     }
     let width = files.keys().map(|file| file.len()).max().unwrap_or(4).max(5);
     let mut text = String::new();
-    for outcome in outcomes.values().filter(|outcome| outcome.outcome.survives()) {
+    for outcome in outcomes.values().filter(|outcome| outcome.fate.survives()) {
         let Outcome { file, line, column, what, .. } = outcome;
-        let note = if outcome.outcome == Fate::Unreached { " (unreached)" } else { "" };
+        let note = if outcome.fate == Fate::Unreached { " (unreached)" } else { "" };
         let _ = writeln!(text, "{file}:{line}:{column}: {what}{note}");
     }
     let _ = write!(text, "\n{:width$}", "file");
@@ -49,7 +49,6 @@ pub(crate) fn text(outcomes: &BTreeMap<u32, Outcome>) -> String {
 pub(crate) fn json(outcomes: &BTreeMap<u32, Outcome>) -> serde_json::Value {
     let counts: BTreeMap<_, _> =
         counts(outcomes.values()).into_iter().map(|(fate, count)| (fate.name(), count)).collect();
-    let survivors: Vec<_> =
-        outcomes.values().filter(|outcome| outcome.outcome.survives()).collect();
+    let survivors: Vec<_> = outcomes.values().filter(|outcome| outcome.fate.survives()).collect();
     serde_json::json!({ "mutants": outcomes.len(), "outcomes": counts, "survivors": survivors })
 }

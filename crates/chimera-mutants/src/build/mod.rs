@@ -86,7 +86,7 @@ impl Builder<'_> {
         let cargo = Cargo { tree: self.tree.path(), target: &self.target };
         for round in 1..=ROUNDS_MAX {
             let files = self.write(state)?;
-            let failures = match self.round(&cargo, &tests)? {
+            let failures = match build_or_blame(&cargo, &tests)? {
                 Ok(binaries) => {
                     *(if is_wide { &mut state.wide } else { &mut state.narrow }) = binaries;
                     return fs::write(self.path(), serde_json::to_string(state)?);
@@ -103,21 +103,11 @@ impl Builder<'_> {
                 let texts: Vec<_> = failures.iter().map(|failure| &*failure.rendered).collect();
                 return Err(io::Error::other(texts.join("\n")));
             }
-            blamed.into_iter().for_each(|site| state.forms[site] += 1);
+            for site in blamed {
+                state.forms[site] += 1;
+            }
         }
         Err(io::Error::other("some mutants still do not compile"))
-    }
-
-    /// Checks, which is quick, and builds if nothing is wrong.
-    fn round(
-        &self,
-        cargo: &Cargo<'_>,
-        tests: &Tests,
-    ) -> io::Result<Result<Vec<Binary>, Vec<Failure>>> {
-        match cargo.check(tests)? {
-            Ok(()) => cargo.build(tests),
-            Err(failures) => Ok(Err(failures)),
-        }
     }
 
     /// Writes all files with the forms in force.
@@ -190,5 +180,16 @@ impl Builder<'_> {
                 && range.end <= site.function.end
         });
         sites.map(|(id, _)| id).collect()
+    }
+}
+
+/// Checks, which is quick, and builds if nothing is wrong.
+fn build_or_blame(
+    cargo: &Cargo<'_>,
+    tests: &Tests,
+) -> io::Result<Result<Vec<Binary>, Vec<Failure>>> {
+    match cargo.check(tests)? {
+        Ok(()) => cargo.build(tests),
+        Err(failures) => Ok(Err(failures)),
     }
 }

@@ -11,7 +11,7 @@ const TESTS: Tests = Tests { package: "fixture", home: "fixture", arguments: &["
 const ROOM: Room =
     Room { name: "room", home: "fixture", source: "src/room", narrow: TESTS, wide: TESTS };
 
-const SOURCE: &str = r#"
+const SOURCE: &str = r"
 #[derive(Debug)]
 pub struct Plain(pub u8);
 
@@ -43,7 +43,7 @@ mod tests {
         plain();
     }
 }
-"#;
+";
 
 /// A repository with one crate that has one room.
 fn repository(root: &Path) {
@@ -90,7 +90,7 @@ fn mutants_of_a_small_crate() {
     assert_eq!(outcomes.len(), campaign.matrix.count as usize);
     let fate = |what: &str| {
         let found = outcomes.values().find(|outcome| outcome.what == what);
-        found.map(|outcome| outcome.outcome)
+        found.map(|outcome| outcome.fate)
     };
     assert_eq!(fate("replace < with > in larger"), Some(Fate::Noticed));
     assert_eq!(fate("replace < with <= in larger"), Some(Fate::Missed));
