@@ -9,6 +9,7 @@ use std::{fs, io};
 use crate::build::{Builder, State, Tree};
 use crate::cli::Options;
 use crate::coverage::{self, Test};
+use crate::known::Known;
 use crate::matrix::Matrix;
 use crate::outcome::{self, Fate, Outcome};
 use crate::trial::Trial;
@@ -36,22 +37,9 @@ impl<'a> Campaign<'a> {
         let directory = std::path::absolute(options.directory.clone().unwrap_or_else(usual))?;
         fs::create_dir_all(&directory)?;
         let tree = Tree::new(root, &directory, &options.room)?;
-        let path = directory.join("version");
-        let known = fs::read_to_string(&path).unwrap_or_default();
-        if known != tree.version() {
-            let keeps = directory.join("outcomes.jsonl").exists() && !options.fresh;
-            if keeps {
-                let of = directory.display();
-                return Err(io::Error::other(format!(
-                    "{of} is of other source than the last commit: --fresh begins anew"
-                )));
-            }
-            for name in ["outcomes.jsonl", "build.json", "narrow.json", "wide.json"] {
-                let _ = fs::remove_file(directory.join(name));
-            }
-        }
         let matrix = Matrix::read(&options.room, root)?;
-        fs::write(path, tree.version())?;
+        let known = Known { directory: &directory, root, tree: &tree, matrix: &matrix };
+        known.bring_up_to_date(options)?;
         Ok(Self { options, root, directory, tree, matrix })
     }
 

@@ -66,6 +66,9 @@ pub(crate) struct Options {
     /// Forget what is known of older source
     #[arg(long, global = true)]
     pub(crate) fresh: bool,
+    /// Try survivors again, and all mutants of files that have changed
+    #[arg(long, global = true, conflicts_with = "fresh")]
+    pub(crate) again: bool,
 }
 
 fn shard(text: &str) -> Result<(u32, u32), String> {

@@ -1,3 +1,4 @@
+mod argued;
 mod fixture;
 
 use crate::find;

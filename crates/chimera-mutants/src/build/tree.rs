@@ -33,6 +33,11 @@ impl Tree {
         &self.path
     }
 
+    /// The commit that it is of.
+    pub(crate) fn commit(&self) -> &str {
+        &self.commit
+    }
+
     /// What the mutants are mutants of: the same whatever else a commit changes.
     pub(crate) fn version(&self) -> &str {
         &self.version

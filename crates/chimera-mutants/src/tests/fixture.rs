@@ -55,8 +55,13 @@ fn repository(root: &Path) {
     fs::write(root.join("fixture/Cargo.toml"), package).expect("a package");
     fs::write(root.join("fixture/src/lib.rs"), "pub mod room;\n").expect("a root");
     fs::write(source.join("mod.rs"), SOURCE).expect("a room");
-    let name = ["-c", "user.name=fixture", "-c", "user.email=fixture@example.org"];
     git(root, &["init", "--quiet"]).expect("a repository");
+    commit(root);
+}
+
+/// Commits all there is.
+fn commit(root: &Path) {
+    let name = ["-c", "user.name=fixture", "-c", "user.email=fixture@example.org"];
     git(root, &["add", "."]).expect("files");
     let commit = ["commit", "--quiet", "--message=Fixture", "--no-gpg-sign"];
     git(root, &[&name[..], &commit[..]].concat()).expect("a commit");
@@ -75,6 +80,7 @@ fn options(directory: &Path) -> Options {
         directory: Some(directory.to_owned()),
         scratch: None,
         fresh: false,
+        again: false,
     }
 }
 
@@ -109,4 +115,22 @@ fn mutants_of_a_small_crate() {
     assert_eq!(again.len(), outcomes.len());
     let after = fs::read_to_string(&file).expect("outcomes");
     assert_eq!(after.lines().count(), before.lines().count());
+
+    // Another test: what tests noticed stays, survivors are tried again.
+    let more = SOURCE.replace("plain();\n", "plain();\n        assert!(unused());\n");
+    fs::write(root.join("fixture/src/room/mod.rs"), &more).expect("a room");
+    commit(&root);
+    assert!(Campaign::new(&options, &root).is_err(), "older outcomes are not mixed with new ones");
+    let options = Options { again: true, ..options };
+    let campaign = Campaign::new(&options, &root).expect("a campaign");
+    assert_eq!(fs::read_to_string(&file).expect("outcomes"), "", "the file has changed");
+    let outcomes = campaign.run().expect("a run");
+    let unused = outcomes.values().find(|outcome| outcome.what == "return false in unused");
+    assert_eq!(unused.map(|outcome| outcome.fate), Some(Fate::Noticed));
+    Campaign::new(&options, &root).expect("a campaign");
+    let kept = fs::read_to_string(&file).expect("outcomes");
+    let is_noticed = |line: &str| !line.contains("missed") && !line.contains("unreached");
+    assert!(kept.lines().all(is_noticed));
+    let noticed = outcomes.values().filter(|outcome| !outcome.fate.survives()).count();
+    assert_eq!(kept.lines().count(), noticed);
 }
