@@ -97,6 +97,7 @@ impl<'a> Campaign<'a> {
             filter: self.options.tests.as_deref(),
             patience: Duration::from_secs(self.options.timeout),
             slowest: Duration::from_secs(self.options.slowest),
+            most: self.options.most,
         }
     }
 

@@ -57,6 +57,9 @@ pub(crate) struct Options {
     /// Tests that take more seconds than this are not asked
     #[arg(long, global = true, default_value_t = 600)]
     pub(crate) slowest: u64,
+    /// Tests of each binary that are asked at most, from fast to slow ones
+    #[arg(long, global = true, default_value_t = usize::MAX, hide_default_value = true)]
+    pub(crate) most: usize,
     /// Where everything is kept, instead of `target/mutants/ROOM`
     #[arg(long, global = true)]
     pub(crate) directory: Option<PathBuf>,

@@ -26,7 +26,7 @@ impl Known<'_> {
         let is_current = read("version") == self.tree.version();
         let outcomes = self.directory.join("outcomes.jsonl");
         if options.again {
-            self.keep_noticed(&read("commit"), &outcomes)?;
+            self.keep_noticed(options.wide, &read("commit"), &outcomes)?;
         } else if !is_current && !options.fresh && outcomes.exists() {
             let of = self.directory.display();
             return Err(io::Error::other(format!(
@@ -50,8 +50,9 @@ impl Known<'_> {
         }
     }
 
-    /// Forgets survivors, and all outcomes of files that are not what they were in the older commit.
-    fn keep_noticed(&self, commit: &str, path: &Path) -> io::Result<()> {
+    /// Forgets survivors, and all outcomes of files that are not what they were in the older commit. Where whole stores are
+    /// asked, survivors stay survivors, to be tried again.
+    fn keep_noticed(&self, is_wide: bool, commit: &str, path: &Path) -> io::Result<()> {
         let numbers: BTreeMap<String, u32> =
             (1..=self.matrix.count).map(|number| (self.matrix.name(number), number)).collect();
         let mut is_same = BTreeMap::new();
@@ -62,10 +63,15 @@ impl Known<'_> {
         let mut kept = String::new();
         for outcome in outcome::read(path)?.into_values() {
             let Outcome { file, line, column, what, .. } = &outcome;
-            let stays = is_same.get(&**file) == Some(&true) && !outcome.fate.survives();
+            let stays =
+                is_same.get(&**file) == Some(&true) && (is_wide || !outcome.fate.survives());
             let number = numbers.get(&format!("{file}:{line}:{column} {what}"));
             if let Some(&id) = number.filter(|_| stays) {
-                kept += &(serde_json::to_string(&Outcome { id, ..outcome })? + "\n");
+                kept += &(serde_json::to_string(&Outcome {
+                    id,
+                    wide: outcome.wide && !is_wide,
+                    ..outcome
+                })? + "\n");
             }
         }
         // A run that is cut off here has either the one or the other.

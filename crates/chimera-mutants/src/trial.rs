@@ -23,10 +23,12 @@ pub(crate) struct Trial<'a> {
     pub(crate) patience: Duration,
     /// Tests that take longer are not asked.
     pub(crate) slowest: Duration,
+    /// Tests of each binary that are asked at most.
+    pub(crate) most: usize,
 }
 
 impl Trial<'_> {
-    /// The tests that reach a mutant.
+    /// The tests that are asked about a mutant: those that reach it, or a part of them from fast to slow ones.
     pub(crate) fn reaching(&self, number: u32) -> Vec<&Test> {
         let is_asked = |test: &&Test| {
             test.passes
@@ -34,7 +36,16 @@ impl Trial<'_> {
                 && self.filter.is_none_or(|filter| test.name.contains(filter))
                 && test.reaches.binary_search(&number).is_ok()
         };
-        self.tests.iter().filter(is_asked).collect()
+        let reaching: Vec<&Test> = self.tests.iter().filter(is_asked).collect();
+        let mut asked = Vec::new();
+        for at in 0..self.binaries.len() {
+            let mine: Vec<&Test> =
+                reaching.iter().copied().filter(|test| test.binary == at).collect();
+            let count = mine.len().min(self.most);
+            asked.extend((0..count).map(|part| mine[part * mine.len() / count]));
+        }
+        asked.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        asked
     }
 
     /// What the tests say about a mutant, and which one said it.

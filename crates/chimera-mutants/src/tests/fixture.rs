@@ -77,6 +77,7 @@ fn options(directory: &Path) -> Options {
         tests: None,
         timeout: 4,
         slowest: 60,
+        most: 1,
         directory: Some(directory.to_owned()),
         scratch: None,
         fresh: false,
