@@ -4,7 +4,8 @@
 //! ```text
 //! word 0   number of the change, which only grows
 //!      1   journal id; 0 = no journal is in use
-//!      2   position that the journal has reached: everything before it is durable in the data files
+//!      2   position that the journal has reached: everything before it is durable in the data files; bit 63 is set while a
+//!          loss of changes is not accepted
 //!      3   XXH3 of words 0..2
 //! ```
 //!
@@ -22,6 +23,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
+#[cfg(doc)]
+use super::Journal;
 use super::damaged;
 use super::entry::end_mark;
 use crate::environment::File;
@@ -29,6 +32,8 @@ use crate::mapping::Window;
 
 /// Words of a copy.
 const WORDS: usize = 4;
+/// In the word of the position: changes of a journal were lost, and nobody has accepted that.
+const LOST: u64 = 1 << 63;
 /// Bytes from the first copy to the tail.
 const TAIL_FROM_COPY: u64 = 64;
 /// What is mapped for the tail.
@@ -57,6 +62,7 @@ pub struct Mark {
     file: Arc<dyn File>,
     copies: [u64; 2],
     number: u64,
+    is_lost: bool,
 }
 
 impl Mark {
@@ -80,16 +86,28 @@ impl Mark {
             }
         }
         let number = newest.map_or(0, |words| words[0]);
+        let is_lost = newest.is_some_and(|words| words[2] & LOST != 0);
         let kept = match newest {
             Some([_, 0, ..]) => Ok(Some(Kept::Unused)),
             Some([_, journal_id, position, _]) => {
+                let position = position & !LOST;
                 let tail = read_tail(&*file, copies[0], journal_id)?.unwrap_or_default();
                 Ok(Some(Kept::Used { journal_id, position, tail: tail.max(position) }))
             }
             None if is_blank => Ok(None),
             None => Err(damaged("what says which journal is in use is damaged".to_owned())),
         };
-        Ok((Self { file, copies, number }, kept))
+        Ok((Self { file, copies, number, is_lost }, kept))
+    }
+
+    /// Whether changes of a journal were lost, and nobody has [accepted](Journal::accept_loss) that.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Whatever is kept from now on says so, too: changes of a journal were lost, or that is accepted.
+    pub fn set_lost(&mut self, is_lost: bool) {
+        self.is_lost = is_lost;
     }
 
     /// Says something else from now on.
@@ -105,9 +123,15 @@ impl Mark {
             Kept::Unused => (0, 0),
             Kept::Used { journal_id, position, .. } => (journal_id, position),
         };
-        let mut words = [self.number, id, position, 0];
+        let lost = if self.is_lost { LOST } else { 0 };
+        let mut words = [self.number, id, position | lost, 0];
         words[3] = xxh3_64(words[..3].as_bytes());
         self.copies.iter().try_for_each(|at| self.file.write_at(*at, words.as_bytes()))
+    }
+
+    /// Makes durable what it says.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync()
     }
 
     /// Where the tail of a journal is kept.

@@ -231,6 +231,21 @@ impl Journal {
         Ok(())
     }
 
+    /// The mark says no more that changes were lost.
+    ///
+    /// # Errors
+    /// What the file of the mark says.
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn accept_loss(&self) -> io::Result<()> {
+        let Some(mark) = self.mark.get() else { return Ok(()) };
+        let mut mark = lock(mark);
+        mark.set_lost(false);
+        mark.keep(self.kept(self.start_at()))?;
+        mark.sync()
+    }
+
     fn kept(&self, position: u64) -> Kept {
         Kept::Used { journal_id: self.header.journal_id, position, tail: position }
     }

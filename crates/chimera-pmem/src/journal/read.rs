@@ -96,6 +96,12 @@ impl Contents {
         Err(Damage { what: what.to_owned(), at, entries: u64::from(bytes > 0), bytes })
     }
 
+    /// What a mark would say of it.
+    pub fn as_kept(&self) -> Kept {
+        let Header { journal_id, start, .. } = self.header;
+        Kept::Used { journal_id, position: start, tail: start }
+    }
+
     /// The pool it belongs to.
     pub fn pool_id(&self) -> u64 {
         self.header.pool_id

@@ -70,14 +70,14 @@ pub(super) fn on<P: Pmem>(
     check_engine(kind, options)?;
     kind.check(&superblock, options)?;
     let pool = Arc::new(pool);
+    pool.mark_open()?;
     if options.pool.populate_at_open {
         pool.grow_to_capacity()?;
     }
-    pool.mark_open()?;
     let (engine, recovered) = kind.open(Core::new(pool.clone(), options), options)?;
     let differs_from_closing = compare_with_closing(&engine, options, path)?;
     engine.begin_order(options.recovery_threads)?;
-    pool.mark_recovered();
+    pool.mark_recovered()?;
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
@@ -133,14 +133,11 @@ fn compare_with_closing<P: Pmem>(
     let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
     if options.pool.salvage {
         log::warn!(target: LOSSES_TARGET, "{}: {difference}", path.display());
-        let pool = &engine.core().pool;
-        if pool.losses().is_empty() {
-            // Else what is missing was counted where it lay.
-            pool.note_lost(&difference, TOTALS_AT);
-        }
+        // Whatever else was left out: the difference may be more than that.
+        engine.core().pool.note_lost(&difference, TOTALS_AT);
         return Ok(true);
     }
-    // Else the next open would find a store that was not closed, and compare nothing.
+    // Else the next open would find a store that was not closed, and compare less.
     engine.core().pool.close_as_it_was()?;
     Err(difference)
 }

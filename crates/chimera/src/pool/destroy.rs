@@ -23,7 +23,8 @@ use zerocopy::IntoBytes;
 use super::copies::{is_blank, magic_at};
 use super::device::Device;
 use super::files::{
-    JOURNAL, LOCK, LOCK_BYTES, SUPERBLOCK, is_segment, lock_in, sync_entry_of, writer_of,
+    JOURNAL, LOCK, LOCK_BYTES, SUPERBLOCK, is_segment, lock_in, lock_superblock_in, sync_entry_of,
+    writer_of,
 };
 use super::sites;
 use super::superblock::{COPY_STRIDE, FILE_BYTES, WORDS};
@@ -49,6 +50,7 @@ pub(crate) fn destroy<P: Pmem>(
 fn destroy_directory(environment: &dyn Environment, path: &Path, others: &[&str]) -> Result<()> {
     let directory = environment.open_directory(path).map_err(Error::io("open", path))?;
     let lock = lock_in(&*directory, path, OpenMode::ReadWrite, false)?;
+    let _superblock = lock_superblock_in(&*directory, path, OpenMode::ReadWrite)?;
     let mut names = directory.list().map_err(Error::io("list", path))?;
     check_directory(&*directory, path, &*lock, &names)?;
     let is_of_pool = |name: &Path| is_segment(name) || name == Path::new(JOURNAL);

@@ -27,6 +27,8 @@ pub(super) struct PoolFiles {
     directory: Option<Arc<dyn Directory>>,
     /// Held for its lock; none for a pool without files, in anonymous memory.
     lock: Option<Arc<dyn File>>,
+    /// Held for its lock as well, because people remove files that are called `lock`; none where there is no superblock yet.
+    _superblock: Option<Arc<dyn File>>,
     /// The files that an open pool consists of, by their names.
     held: Mutex<Vec<(PathBuf, Arc<dyn File>)>>,
     /// Where the pool lies on a device instead of in files.
@@ -88,13 +90,15 @@ impl PoolFiles {
         let mode = if read_only { OpenMode::Read } else { OpenMode::ReadWrite };
         let directory = environment.open_directory(path).map_err(Error::io("open", path))?;
         let file = lock_in(&*directory, path, mode, create)?;
+        let superblock = lock_superblock_in(&*directory, path, mode)?;
         if !read_only {
             let text = format!("{:<LOCK_BYTES$}", environment.process_id());
             file.write_at(0, text.as_bytes())
                 .map_err(|source| full_or_io(source, "write", &path.join(LOCK)))?;
         }
         let (directory, lock) = (Some(directory), Some(file.clone()));
-        let files = Self { directory, lock, ..Self::without(path, environment) };
+        let without = Self::without(path, environment);
+        let files = Self { directory, lock, _superblock: superblock, ..without };
         files.hold(&path.join(LOCK), &file);
         Ok(files)
     }
@@ -111,6 +115,7 @@ impl PoolFiles {
             environment,
             directory: None,
             lock: None,
+            _superblock: None,
             held: Mutex::default(),
             device: None,
         }
@@ -424,6 +429,37 @@ pub(super) fn lock_in(
     }
 }
 
+/// Locks the superblock of a locked `directory` as well, if it is there. Whoever has a pool open holds both, so a lock that
+/// was removed and made again does not let a second one in.
+///
+/// # Errors
+/// `Locked`, or what the system says.
+pub(super) fn lock_superblock_in(
+    directory: &dyn Directory,
+    path: &Path,
+    mode: OpenMode,
+) -> Result<Option<Arc<dyn File>>> {
+    let name = path.join(SUPERBLOCK);
+    let file = match directory.open(Path::new(SUPERBLOCK), mode) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(Error::io("open", &name))?,
+    };
+    lock_superblock(&*file, &name, mode)?;
+    Ok(Some(file))
+}
+
+/// Locks the file of a superblock.
+///
+/// # Errors
+/// As [`lock_superblock_in`].
+pub(super) fn lock_superblock(file: &dyn File, path: &Path, mode: OpenMode) -> Result<()> {
+    if file.try_lock(mode != OpenMode::Read).map_err(Error::io("lock", path))? {
+        return Ok(());
+    }
+    let holder = "another process, although its file `lock` was removed or replaced".to_owned();
+    Err(Error::Locked { holder })
+}
+
 fn open_lock(
     directory: &dyn Directory,
     path: &Path,
@@ -433,7 +469,14 @@ fn open_lock(
     let name = Path::new(LOCK);
     let opened = match directory.open(name, mode) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if mode == OpenMode::Read || !create {
+            let superblock = directory.has(Path::new(SUPERBLOCK));
+            let is_store = superblock.map_err(Error::io("look at", path))?;
+            if is_store && mode == OpenMode::Read {
+                let reason = "its file `lock` is missing: open the store for writing once, which makes it again, or make \
+                              an empty file of that name";
+                return Err(Error::NotAStore { path: path.to_owned(), reason: reason.to_owned() });
+            }
+            if !is_store && (mode == OpenMode::Read || !create) {
                 return Err(Error::NotFound { path: path.to_owned() });
             }
             match directory.open(name, OpenMode::CreateNew) {

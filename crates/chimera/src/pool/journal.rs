@@ -48,6 +48,8 @@ pub(super) struct JournalFile {
     kept: Option<Kept>,
     /// What is lost of it, where that is to be ignored.
     loss: Option<Damage>,
+    /// The pool says that changes were lost.
+    is_kept_as_lost: bool,
 }
 
 impl JournalFile {
@@ -65,7 +67,14 @@ impl JournalFile {
                 let at = JOURNAL_MARK_AT[0];
                 found.lose(options, damage_of_all("the file `superblock`", &error), at)?;
             }
-            Some((_, Ok(kept))) => found.kept = kept,
+            Some((mark, Ok(kept))) => {
+                found.kept = kept;
+                if mark.is_lost() {
+                    found.is_kept_as_lost = true;
+                    let what = "changes of the file `journal` were lost, and no opening with salvage has ended since";
+                    found.lose(options, loss_of(what), JOURNAL_MARK_AT[0])?;
+                }
+            }
             None => {}
         }
         let path = files.journal_path();
@@ -175,6 +184,7 @@ impl JournalFile {
         options: &PoolOptions,
         pool_id: u64,
     ) -> Result<()> {
+        self.keep_loss(files)?;
         let path = files.journal_path();
         let asked = options.journal_bytes;
         let is_usable = |contents: &Contents| {
@@ -221,6 +231,24 @@ impl JournalFile {
         kept.map_err(Error::io("write", &path))
     }
 
+    /// Says in the superblock's file, durably, that the journal had lost changes, if it had: before what is left of it is
+    /// emptied, removed or replaced. The pool is not opened without salvage until
+    /// [`end_journal_loss`](Pool::end_journal_loss).
+    ///
+    /// # Errors
+    /// What the file says.
+    pub(super) fn keep_loss(&mut self, files: &PoolFiles) -> Result<()> {
+        if self.loss.is_none() || self.is_kept_as_lost {
+            return Ok(());
+        }
+        // Where the mark itself is damaged, the journal that is there may be what was in use.
+        let found = self.contents.as_ref().map(Contents::as_kept);
+        let kept = self.kept.or(found).unwrap_or(Kept::Unused);
+        write_mark(files, kept, Some(true))?;
+        self.is_kept_as_lost = true;
+        Ok(())
+    }
+
     /// Says in the superblock's file, durably, that no journal is in use any more: before the journal goes. What it
     /// held lies in the data files.
     ///
@@ -230,13 +258,19 @@ impl JournalFile {
         if !matches!(self.kept, Some(Kept::Used { .. })) {
             return Ok(());
         }
-        let path = files.superblock_path();
-        let file = files.open_sized(&path, FILE_BYTES, false)?;
-        let mark = Mark::read(file.clone(), JOURNAL_MARK_AT);
-        let kept =
-            mark.and_then(|(mut mark, _)| mark.keep(Kept::Unused)).and_then(|()| file.sync());
         self.kept = Some(Kept::Unused);
-        kept.map_err(Error::io("write", &path))
+        write_mark(files, Kept::Unused, None)
+    }
+
+    /// Whether nothing ever said which journal is in use. It is said before the superblock says that one is.
+    fn is_unmarked(&mut self, files: &PoolFiles) -> Result<bool> {
+        if self.kept.is_none() {
+            // A superblock that a power loss tore apart had to be written again first.
+            if let Some((_, Ok(kept))) = read_mark(files)? {
+                self.kept = kept;
+            }
+        }
+        Ok(self.kept.is_none())
     }
 
     /// Refuses a store that needs a journal which is not there, or has nothing in it.
@@ -249,8 +283,13 @@ impl JournalFile {
         files: &PoolFiles,
         options: &PoolOptions,
     ) -> Result<()> {
+        let is_journaled = superblock.closing == Closing::OpenJournaled;
+        if is_journaled && self.is_unmarked(files)? && self.loss.is_none() {
+            let what = "what says which journal is in use is missing";
+            return self.lose(options, loss_of(what), JOURNAL_MARK_AT[0]);
+        }
         let is_marked = matches!(self.kept, Some(Kept::Used { .. }));
-        let is_needed = superblock.closing == Closing::OpenJournaled || is_marked;
+        let is_needed = is_journaled || is_marked;
         if !is_needed || self.pool_id == Some(superblock.pool_id) || self.loss.is_some() {
             return Ok(());
         }
@@ -259,11 +298,7 @@ impl JournalFile {
             None => "its file `journal` is missing",
         };
         if options.salvage {
-            return self.lose(
-                options,
-                Damage { what: what.to_owned(), at: 0, entries: 0, bytes: 0 },
-                0,
-            );
+            return self.lose(options, loss_of(what), 0);
         }
         let reason = format!(
             "{what}, which holds the newest changes: put it back, or open with salvage to read what is left"
@@ -278,9 +313,12 @@ impl JournalFile {
 /// `OlderFormat` and `NewerFormat`: nothing else in the directory can be judged then.
 fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>)>> {
     let path = files.superblock_path();
-    let file = match files.environment.open(&path, OpenMode::Read) {
+    let file = match files.open(&path, OpenMode::Read).map_err(Error::io("open", &path)) {
         // Whoever maps it says what is wrong.
-        Err(_) => return Ok(None),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
         Ok(file) if file.length().ok() != Some(FILE_BYTES) => return Ok(None),
         Ok(file) => file,
     };
@@ -292,6 +330,24 @@ fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>
             Mark::read(file, JOURNAL_MARK_AT).map(Some).map_err(Error::io("read", &path))
         }
     }
+}
+
+/// Writes the mark in the superblock's file, durably; also whether changes were lost, where that is to be changed.
+fn write_mark(files: &PoolFiles, kept: Kept, is_lost: Option<bool>) -> Result<()> {
+    let path = files.superblock_path();
+    let file = files.open_sized(&path, FILE_BYTES, false)?;
+    let mark = Mark::read(file.clone(), JOURNAL_MARK_AT);
+    let kept = mark.and_then(|(mut mark, _)| {
+        mark.set_lost(is_lost.unwrap_or(mark.is_lost()));
+        mark.keep(kept)?;
+        file.sync()
+    });
+    kept.map_err(Error::io("write", &path))
+}
+
+/// What is lost is not known.
+fn loss_of(what: &str) -> Damage {
+    Damage { what: what.to_owned(), at: 0, entries: 0, bytes: 0 }
 }
 
 /// Nothing of the journal can be read.
@@ -430,6 +486,23 @@ impl<P: Pmem> Pool<P> {
     pub(super) fn close_journal(&self) -> Result<()> {
         let Some(journal) = self.pmem.journal() else { return Ok(()) };
         journal.close().map_err(Error::io("empty the journal of", &self.files.path))
+    }
+
+    /// The pool was salvaged: says in the superblock's file which journal is in use, in place of that it had lost changes.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub(super) fn end_journal_loss(&self) -> Result<()> {
+        if self.read_only || !self.has_lost_journal {
+            return Ok(());
+        }
+        match self.pmem.journal() {
+            Some(journal) => {
+                let path = self.files.superblock_path();
+                journal.accept_loss().map_err(Error::io("write", &path))
+            }
+            None => write_mark(&self.files, Kept::Unused, Some(false)),
+        }
     }
 
     /// Removes the journal of an earlier opening, which is empty, when this one has none. The superblock

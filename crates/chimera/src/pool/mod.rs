@@ -144,6 +144,8 @@ pub(crate) struct Pool<P: Pmem> {
     /// What it said of itself then.
     closed_words: [u64; CLOSED_WORDS],
     closed_totals: Option<Totals>,
+    /// Its journal had lost changes, and it is salvaged.
+    has_lost_journal: bool,
     /// What salvage has left out.
     losses: LossLog,
     background: OnceLock<Box<dyn Task>>,
@@ -296,7 +298,7 @@ impl<P: Pmem> Pool<P> {
         self.closed_words
     }
 
-    /// What the store held when it was closed in order, if it was.
+    /// What the store held when it was closed in order, if it was, and no opening for writing has ended since.
     pub(crate) fn closed_totals(&self) -> Option<Totals> {
         self.closed_totals
     }
@@ -368,13 +370,14 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Opening has found something else than the pool held when it was closed in order, and has changed nothing that
-    /// matters: marks it as it was, so that it is compared again.
+    /// matters: marks it as it was, so that all of it is compared again. One that was not closed in order is left with the
+    /// totals that it has.
     ///
     /// # Errors
     /// As [`close`](Self::close).
     pub(crate) fn close_as_it_was(&self) -> Result<()> {
         match self.closed_totals {
-            Some(totals) if !self.read_only => {
+            Some(totals) if !self.read_only && self.was_clean => {
                 self.sync()?;
                 self.mark_closed(self.superblock().segments, self.closed_words, totals)
             }

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use chimera_pmem::environment::{AnonymousFile, File};
+use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 use chimera_pmem::journal::Damage;
 use chimera_pmem::{Environment, Medium, Pmem};
 
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
 use super::device::Device;
-use super::files::{PoolFiles, cannot_map};
+use super::files::{PoolFiles, cannot_map, lock_superblock};
 use super::growth::{Growth, HandOut};
 use super::journal::JournalFile;
 use super::segment::{self, Section};
@@ -55,6 +55,9 @@ impl<P: Pmem> Pool<P> {
             None => PoolFiles::lock(environment.clone(), path, options.create, options.read_only)?,
         };
         let mut journal = JournalFile::find(&files, options)?;
+        if !options.read_only {
+            journal.keep_loss(&files)?;
+        }
         journal.replay(&pmem, &files, options.read_only)?;
         let new = || Ok(new()?.fitted(&files));
         let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, new)?;
@@ -84,6 +87,7 @@ impl<P: Pmem> Pool<P> {
         let missing = missing(&superblock, created, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
         if pmem.journal().is_none() && !options.read_only {
+            journal.keep_loss(&files)?;
             journal.release_mark(&files)?;
         }
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
@@ -99,6 +103,7 @@ impl<P: Pmem> Pool<P> {
             was_clean: clean,
             closed_words,
             closed_totals,
+            has_lost_journal: journal.loss().is_some(),
         };
         let pool = Self::assemble(pmem, environment, options, parts);
         if let Some(what) = missing {
@@ -128,6 +133,7 @@ impl<P: Pmem> Pool<P> {
             was_clean,
             closed_words,
             closed_totals,
+            has_lost_journal,
         } = parts;
         let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
         let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
@@ -154,6 +160,7 @@ impl<P: Pmem> Pool<P> {
             was_clean,
             closed_words,
             closed_totals,
+            has_lost_journal,
             losses: LossLog::default(),
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
@@ -164,7 +171,8 @@ impl<P: Pmem> Pool<P> {
 
     /// Marks the pool as not closed in order, before the first change and after the last reason to
     /// refuse it that has nothing to do with its records. One that was not closed in order keeps its
-    /// boot id, and so the mark of a power loss, until [`mark_recovered`](Self::mark_recovered).
+    /// boot id, and so the mark of a power loss, until [`mark_recovered`](Self::mark_recovered). Until then the totals of
+    /// closing stay as well: an opening that fails or is interrupted must not end the comparison with them.
     ///
     /// # Errors
     /// When a plain file cannot be synced, or the journal of an earlier opening not removed.
@@ -176,7 +184,6 @@ impl<P: Pmem> Pool<P> {
         let boot_id = self.environment.boot_id();
         self.change_superblock(|superblock| {
             superblock.set_closed_words([0; CLOSED_WORDS]);
-            superblock.totals = Totals::default();
             if superblock.closing != Closing::Open {
                 superblock.boot_id = boot_id;
                 superblock.closing = self.open_state();
@@ -221,20 +228,33 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
-    /// Ties the pool to this start of the machine: its records are in order.
-    pub(crate) fn mark_recovered(&self) {
+    /// Ties the pool to this start of the machine: its records are in order, and were compared with what it held when it
+    /// was closed, if it was.
+    ///
+    /// # Errors
+    /// When the mark of a journal that had lost changes cannot be written.
+    pub(crate) fn mark_recovered(&self) -> Result<()> {
         let boot_id = self.environment.boot_id();
         let superblock = self.superblock();
+        let has_totals = superblock.totals != Totals::default();
         let is_marked = superblock.boot_id == boot_id && superblock.closing == self.open_state();
-        if !self.read_only && !is_marked {
-            self.change_superblock(|superblock| {
+        if !self.read_only && (!is_marked || has_totals) {
+            let mark = |superblock: &mut Superblock| {
                 superblock.boot_id = boot_id;
                 superblock.closing = self.open_state();
-            });
+                superblock.totals = Totals::default();
+            };
+            self.change_superblock(mark);
+            if has_totals {
+                // In both copies: records are about to change.
+                self.change_superblock(mark);
+            }
         }
+        self.end_journal_loss()?;
         if let Some(journal) = self.pmem.journal() {
             journal.forget();
         }
+        Ok(())
     }
 }
 
@@ -249,6 +269,7 @@ struct Parts {
     was_clean: bool,
     closed_words: [u64; CLOSED_WORDS],
     closed_totals: Option<Totals>,
+    has_lost_journal: bool,
 }
 
 /// Where blocks lie in a pool of these sizes; what is wrong with them, where there can be no such pool.
@@ -358,6 +379,7 @@ fn make_superblock_file(files: &PoolFiles, path: &Path, exists: bool) -> Result<
         files.remove_orphan(path, |file| Ok(file.length()? == 0))?;
     }
     let file = files.create_sized(path, 0, FILE_BYTES)?;
+    lock_superblock(&*file, path, OpenMode::ReadWrite)?;
     files.hold(path, &file);
     files.sync_parents()?;
     Ok(file)

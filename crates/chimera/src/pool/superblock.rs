@@ -204,7 +204,8 @@ impl Superblock {
 
     /// Of a store that was closed in order, what it held.
     pub(crate) fn closed_totals(&self) -> Option<Totals> {
-        (self.closing == Closing::Clean).then_some(self.totals)
+        let is_to_be_compared = self.closing == Closing::Clean || self.totals != Totals::default();
+        is_to_be_compared.then_some(self.totals)
     }
 
     /// From the words of a copy at byte `at` of the pool.
@@ -309,7 +310,10 @@ mod tests {
             let expected = if closing == Closing::Clean { [3, 4] } else { [0, 0] };
             let superblock = Superblock { closing, ..example() };
             assert_eq!(superblock.closed_words(), expected);
-            assert_eq!(superblock.closed_totals().is_some(), closing == Closing::Clean);
+            // Of one that is open it had them when it was closed, and no opening has ended since.
+            assert_eq!(superblock.closed_totals(), Some(superblock.totals));
+            let without = Superblock { totals: Totals::default(), ..superblock };
+            assert_eq!(without.closed_totals().is_some(), closing == Closing::Clean);
         }
     }
 

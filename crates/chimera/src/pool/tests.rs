@@ -74,7 +74,8 @@ fn blocks_are_handed_out_across_segments_and_found_again() {
 }
 
 #[test]
-fn the_words_of_closing_are_taken_back_when_the_pool_is_opened() {
+fn the_words_of_closing_are_taken_back_when_the_pool_is_opened_and_the_totals_when_it_is_recovered()
+{
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
     let (pool, _) = open(&path, &options()).unwrap();
@@ -86,12 +87,19 @@ fn the_words_of_closing_are_taken_back_when_the_pool_is_opened() {
     assert!(opened.clean && pool.closed_words() == [5, 6]);
     assert_eq!(pool.closed_totals(), Some(totals));
     pool.mark_open().unwrap();
-    assert_eq!(pool.superblock().totals, Totals::default());
     assert_eq!(pool.superblock().roots[2..], [0, 0]);
+    drop(pool);
+    let (pool, opened) = open(&path, &options()).unwrap();
+    assert!(!opened.clean);
+    assert_eq!((pool.closed_words(), &pool.superblock().roots[2..]), ([0, 0], &[0, 0][..]));
+    assert_eq!(pool.closed_totals(), Some(totals), "the opening before did not get to its end");
+    pool.mark_open().unwrap();
+    pool.close_as_it_was().unwrap();
+    assert_eq!(pool.superblock().closing, Closing::Open, "what it held in order is not known");
+    pool.mark_recovered().unwrap();
     drop(pool);
     let (pool, _) = open(&path, &options()).unwrap();
     assert_eq!(pool.closed_totals(), None);
-    assert_eq!((pool.closed_words(), &pool.superblock().roots[2..]), ([0, 0], &[0, 0][..]));
 }
 
 #[test]

@@ -94,6 +94,38 @@ fn a_store_whose_records_are_older_than_its_closing_is_refused() {
     }
 }
 
+/// An opening that fails for another reason than the comparison ends nothing: the next one compares as well.
+#[test]
+fn a_failed_opening_does_not_end_the_comparison() {
+    for (kind, options) in engines().into_iter().filter(|(kind, _)| *kind != EngineKind::Chameleon)
+    {
+        let directory = scratch();
+        let path = directory.path();
+        filled_store(path, &options, RECORDS);
+        let old = bytes_of(path);
+        let db = open(path, &options);
+        fill(&mut db.session(), 3..4, 2);
+        db.close().expect("nobody else has it");
+        put_old_segments_back(path, &old);
+        let mixed = bytes_of(path);
+        // One byte after another is flipped, until opening says that it is damaged there.
+        let segment = Path::new(FIRST_SEGMENT);
+        let flipped = (0..mixed[segment].len()).filter(|at| mixed[segment][*at] != 0).find(|at| {
+            restore(path, &mixed);
+            change(path, FIRST_SEGMENT, |bytes| bytes[*at] ^= 1);
+            let said = Db::open(path, &options).err().map(|error| error.to_string());
+            said.is_some_and(|said| !said.contains("damaged at byte 144"))
+        });
+        let flipped = flipped.unwrap_or_else(|| panic!("{kind}: no byte is in the way of opening"));
+        let db = open(path, &options.clone().read_only(true).salvage(true));
+        let recovery = db.stats().recovery;
+        assert!(recovery.differs_from_closing && recovery.losses.count > 1, "{kind}: {recovery:?}");
+        drop(db);
+        change(path, FIRST_SEGMENT, |bytes| bytes[flipped] ^= 1);
+        assert_noticed(path, &options, &["older than its closing"]);
+    }
+}
+
 /// As bytes.
 fn word_at(number: u32, place: u64) -> [u8; 8] {
     checked_word_at(number, place).to_le_bytes()

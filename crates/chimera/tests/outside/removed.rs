@@ -77,6 +77,40 @@ fn a_journal_that_is_gone_is_noticed() {
 }
 
 #[test]
+fn a_lock_that_was_removed_lets_no_second_one_in() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let db = tools::open(&path, &small());
+    fill(&mut db.session(), 0..20, 1);
+    fs::remove_file(path.join("lock")).expect("removed");
+    for options in [small(), small().read_only(true), small().salvage(true)] {
+        let error = Db::open(&path, &options).expect_err("it is open");
+        assert!(
+            matches!(error, Error::Locked { .. }) || error.to_string().contains("lock"),
+            "{error}"
+        );
+        fs::remove_file(path.join("lock")).ok();
+    }
+    assert_fails(Db::destroy(&path), &["lock"]);
+    fill(&mut db.session(), 20..30, 1);
+    assert_eq!(db.stats().records, 30);
+}
+
+#[test]
+fn a_lock_that_is_missing_is_made_again() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    tools::filled_store(&path, &small(), 20);
+    fs::remove_file(path.join("lock")).expect("removed");
+    // Who only reads makes nothing.
+    assert_fails(Db::open(&path, &small().read_only(true)), &["`lock` is missing"]);
+    let db = tools::open(&path, &small().create(false));
+    assert_eq!(db.stats().records, 20);
+    db.close().expect("nobody else has it");
+    assert_eq!(tools::open(&path, &small().read_only(true)).stats().records, 20);
+}
+
+#[test]
 fn a_store_that_is_replaced_by_another_is_noticed() {
     let directory = scratch();
     let path = directory.path().join("store");

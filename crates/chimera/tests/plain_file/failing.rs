@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use chimera::Error;
 use chimera::pmem::environment::{File, MemoryFiles, OpenMode};
@@ -83,6 +83,64 @@ impl File for FailingFile {
     }
     fn is_read_only(&self) -> bool {
         self.inner.is_read_only()
+    }
+}
+
+/// Files of which one cannot be opened for reading, as where a process has too many files open.
+#[derive(Debug)]
+struct Unopened {
+    inner: Arc<MemoryFiles>,
+    left: AtomicUsize,
+}
+
+impl FileProvider for Unopened {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.wrapping_sub(1), Ordering::Relaxed);
+        if left == 0 {
+            return Err(io::Error::other("too many open files"));
+        }
+        self.inner.open(path, mode)
+    }
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.inner.create_directory(path)
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        self.inner.list(path)
+    }
+    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
+        self.inner.is_directory(path)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove(path)
+    }
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.inner.sync_directory(path)
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_never_taken_for_one_that_is_missing() {
+    let path = Path::new("store");
+    let inner = Arc::new(MemoryFiles::new().on(Medium::File));
+    let (db, _environment) = open_at(1, inner.clone(), path, &options(GROUP)).expect("opens");
+    fill(&mut db.session(), 0..20, 1);
+    let expected = contents(&db);
+    db.close().expect("nobody else has it");
+    for number in 0.. {
+        let files = Arc::new(Unopened { inner: inner.clone(), left: AtomicUsize::new(number) });
+        match open_at(1, files.clone(), path, &options(GROUP)) {
+            Err(error) => assert_fails(Err::<(), _>(error), &["too many open files"]),
+            Ok((db, _environment)) => {
+                assert!(
+                    files.left.load(Ordering::Relaxed) < usize::MAX / 2,
+                    "opened without a file"
+                );
+                assert!(number > 4);
+                assert_eq!(contents(&db), expected);
+                break;
+            }
+        }
     }
 }
 

@@ -208,7 +208,13 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     }
 
     fn found_totals(&self) -> Totals {
-        Totals { records: self.count_records(), ..self.found }
+        let pool = &self.core.pool;
+        let mut found = Totals { records: self.count_records(), ..self.found };
+        if let Some(closed) = pool.closed_totals().filter(|_| !pool.was_clean()) {
+            // An opening that was interrupted may have flushed, and what it made is no older than the closing.
+            found.state_sum = closed.state_sum;
+        }
+        found
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
