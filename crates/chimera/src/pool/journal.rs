@@ -284,8 +284,8 @@ impl JournalFile {
         options: &PoolOptions,
     ) -> Result<()> {
         let is_journaled = superblock.closing == Closing::OpenJournaled;
-        if is_journaled && self.is_unmarked(files)? && self.loss.is_none() {
-            let what = "what says which journal is in use is missing";
+        if is_journaled && self.file.is_some() && self.loss.is_none() && self.is_unmarked(files)? {
+            let what = "the file `superblock`: what says which journal is in use is missing";
             return self.lose(options, loss_of(what), JOURNAL_MARK_AT[0]);
         }
         let is_marked = matches!(self.kept, Some(Kept::Used { .. }));

@@ -92,8 +92,7 @@ fn a_lock_that_was_removed_lets_no_second_one_in() {
         fs::remove_file(path.join("lock")).ok();
     }
     assert_fails(Db::destroy(&path), &["lock"]);
-    fill(&mut db.session(), 20..30, 1);
-    assert_eq!(db.stats().records, 30);
+    assert_eq!(db.stats().records, 20);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 use chimera::{Error, RecoveryStats};
 
 use super::*;
-use crate::tools::{contents, fill, key, value};
+use crate::tools::{contents, copy_store, fill, key, open, scratch_on_disk, value};
 
 const STORE: &str = "store";
 const PAGE: usize = 4096;
@@ -320,18 +320,39 @@ fn a_salvage_that_fails_accepts_no_loss() {
         let reader = open(&salvage.clone().read_only(true)).expect("readable");
         assert!(reader.stats().recovery.journal_lost_at.is_some(), "{what}");
         drop(reader);
-        // With another durability there is no journal.
-        let process = salvage.clone().durability(Durability::Process);
-        for salvage in [&process, &salvage] {
-            let before = files_of(&left_of(&files));
-            let (db, _) = open_at(BOOT, before.clone(), Path::new(STORE), salvage).expect(what);
-            assert!(db.stats().recovery.journal_lost_at.is_some(), "{what}");
-            let found = contents(&db);
-            assert!(found.keys().all(|key| expected.contains_key(key) || what != "flipped"));
-            db.close().expect("nobody else has it");
-            let (db, _) = open_at(BOOT, before, Path::new(STORE), &plain).expect(what);
-            assert_eq!(contents(&db), found, "{what}");
-        }
+        let db = open(&salvage).expect(what);
+        assert!(db.stats().recovery.journal_lost_at.is_some(), "{what}");
+        let found = contents(&db);
+        assert!(found.keys().all(|key| expected.contains_key(key)) || what != "flipped");
+        db.close().expect("nobody else has it");
+        assert_eq!(contents(&open(&plain).expect(what)), found, "{what}");
+    }
+}
+
+#[test]
+fn a_salvage_without_a_journal_accepts_a_loss_when_it_has_ended() {
+    let (directory, copy) = (scratch_on_disk(), scratch_on_disk());
+    let db = open(directory.path(), &options(GROUP));
+    if !is_plain(&db) {
+        return;
+    }
+    fill(&mut db.session(), 0..60, 1);
+    copy_store(directory.path(), copy.path());
+    std::fs::remove_file(copy.path().join("journal")).expect("removed");
+    let process = options(Durability::Process);
+    for options in [&process, &options(GROUP)] {
+        let salvage = options.clone().salvage(true);
+        let refused = Db::open(copy.path(), &salvage.clone().engine(chimera::EngineKind::Hikv));
+        assert!(matches!(refused, Err(Error::Mismatch { .. })));
+        let refused = Db::open(copy.path(), options).expect_err("the journal is lost").to_string();
+        assert!(refused.contains("no opening with salvage has ended"), "{refused}");
+    }
+    let db = open(copy.path(), &process.clone().salvage(true));
+    assert!(db.stats().recovery.journal_lost_at.is_some());
+    let found = contents(&db);
+    db.close().expect("nobody else has it");
+    for options in [&process, &options(GROUP)] {
+        assert_eq!(contents(&open(copy.path(), options)), found);
     }
 }
 
