@@ -469,8 +469,9 @@ fn open_lock(
     let name = Path::new(LOCK);
     let opened = match directory.open(name, mode) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let superblock = directory.has(Path::new(SUPERBLOCK));
-            let is_store = superblock.map_err(Error::io("look at", path))?;
+            // A creation that was interrupted may have left a superblock without it, but no segment.
+            let names = directory.list().map_err(Error::io("list", path))?;
+            let is_store = names.iter().any(|name| is_segment(name));
             if is_store && mode == OpenMode::Read {
                 let reason = "its file `lock` is missing: open the store for writing once, which makes it again, or make \
                               an empty file of that name";
