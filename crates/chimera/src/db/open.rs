@@ -74,7 +74,8 @@ pub(super) fn on<P: Pmem>(
     if options.pool.populate_at_open {
         pool.grow_to_capacity()?;
     }
-    let (engine, recovered) = kind.open(Core::new(pool.clone(), options), options)?;
+    let opened_engine = kind.open(Core::new(pool.clone(), options), options);
+    let (engine, recovered) = opened_engine.or_else(|error| refuse(&pool, error))?;
     let differs_from_closing = compare_with_closing(&engine, options, path)?;
     engine.begin_order(options.recovery_threads)?;
     pool.mark_recovered()?;
@@ -137,9 +138,18 @@ fn compare_with_closing<P: Pmem>(
         engine.core().pool.note_lost(&difference, TOTALS_AT);
         return Ok(true);
     }
-    // Else the next open would find a store that was not closed, and compare less.
-    engine.core().pool.close_as_it_was()?;
-    Err(difference)
+    refuse(&engine.core().pool, difference)
+}
+
+/// Opening ends with this error. A store that is not what it was when it was closed stays closed: the next open would compare
+/// less with one that was not.
+fn refuse<P: Pmem, T>(pool: &Pool<P>, error: Error) -> Result<T> {
+    if matches!(error, Error::Corrupted { at: TOTALS_AT, .. })
+        && let Err(failed) = pool.close_as_it_was()
+    {
+        log::warn!("the store is not marked as it was: {failed}");
+    }
+    Err(error)
 }
 
 /// Logs how a store was opened, and what salvage has left out.

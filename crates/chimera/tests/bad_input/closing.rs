@@ -66,7 +66,10 @@ fn a_store_that_lost_its_newest_records_is_refused() {
         fill(&mut db.session(), RECORDS..=RECORDS, 1);
         db.close().expect("nobody else has it");
         put_old_segments_back(path, &old);
-        assert_noticed(path, &options, &["closed with 13 records, and 12 were found"]);
+        // ChameleonDB looks at its tables and its log before it counts.
+        let is_counted = kind != EngineKind::Chameleon;
+        let words = ["older than its closing", "closed with 13 records, and 12 were found"];
+        assert_noticed(path, &options, &[words[usize::from(is_counted)]]);
         println!("{kind}");
     }
 }
@@ -123,6 +126,44 @@ fn a_failed_opening_does_not_end_the_comparison() {
         drop(db);
         change(path, FIRST_SEGMENT, |bytes| bytes[flipped] ^= 1);
         assert_noticed(path, &options, &["older than its closing"]);
+    }
+}
+
+/// What can be repaired is not changed by an opening that refuses it: lines of an earlier moment that come back find the rest
+/// of the store as it was.
+#[test]
+fn a_refused_opening_changes_nothing_that_a_repair_needs() {
+    for (kind, options) in engines() {
+        let directory = scratch();
+        let path = directory.path();
+        filled_store(path, &options, 300);
+        let old = bytes_of(path);
+        let db = open(path, &options);
+        fill(&mut db.session(), 100..400, 2);
+        let expected = contents(&db);
+        db.close().expect("nobody else has it");
+        let newest = bytes_of(path);
+        let segment = Path::new(FIRST_SEGMENT);
+        let (older, newer) = (&old[segment], &newest[segment]);
+        let pages = (0..newer.len().min(older.len())).step_by(4096);
+        let mut refused = 0;
+        for page in pages.filter(|page| older[*page..page + 4096] != newer[*page..page + 4096]) {
+            restore(path, &newest);
+            change(path, FIRST_SEGMENT, |bytes| {
+                bytes[page..page + 4096].copy_from_slice(&older[page..page + 4096]);
+            });
+            if Db::open(path, &options).is_ok() {
+                continue;
+            }
+            refused += 1;
+            change(path, FIRST_SEGMENT, |bytes| {
+                bytes[page..page + 4096].copy_from_slice(&newer[page..page + 4096]);
+            });
+            let db = open(path, &options);
+            assert!(contents(&db) == expected, "{kind}: page {page}");
+            assert_sound(&db);
+        }
+        assert!(refused > 1, "{kind}");
     }
 }
 

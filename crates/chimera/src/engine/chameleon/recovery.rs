@@ -13,11 +13,12 @@ use crate::engine::{Core, Options};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{self, Current, LevelAt, ShardManifest, TableAt};
 use crate::index::probing_table::{PersistentTable, Slot, TABLE_ALIGN};
-use crate::pool::Pool;
 use crate::pool::runs::{FoundRun, Run};
+use crate::pool::{Pool, TOTALS_AT};
 use crate::records::storage_log::Recovered;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
+use crate::types::totals::Totals;
 
 /// How many writes before its own turn what a write looks at is being loaded: it looks at every table of its shard.
 const PREFETCHED: usize = 8;
@@ -134,6 +135,9 @@ impl<P: Pmem> Chameleon<P> {
         }
         let log = std::mem::take(&mut found.log);
         let (replayed, records_damaged) = self.replay(log, salvage, lost > 0)?;
+        if pool.was_clean() {
+            self.free_orphans(&mut found, lost)?;
+        }
         self.found.merge(replayed.totals);
         self.replayed_bytes = replayed.bytes;
         self.hold();
@@ -180,10 +184,35 @@ impl<P: Pmem> Chameleon<P> {
         for last in self.index.all().filter_map(super::shard::Shard::last) {
             self.note_last(last.bytes);
         }
-        if !pool.read_only && lost + found.lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {
-            found.tables.drain().try_for_each(|(_, run)| pool.free_run(run))?;
+        if !pool.was_clean() {
+            self.free_orphans(found, lost + found.lost)?;
         }
         Ok(lost)
+    }
+
+    /// Frees runs of tables that nothing names, where no part of the store was lost. In a store that was closed in order
+    /// only after the [comparison](Self::compare_state): they may belong to a part that is older.
+    fn free_orphans(&self, found: &mut Found, lost: u64) -> Result<()> {
+        let pool = &self.core.pool;
+        if pool.read_only || lost > 0 || pool.pmem.skips(steps::FREE_ORPHANS) {
+            return Ok(());
+        }
+        found.tables.drain().try_for_each(|(_, run)| pool.free_run(run))
+    }
+
+    /// Compares the tables and the log with what they were when the store was closed in order, before anything is changed:
+    /// what is older may be put right by hand.
+    ///
+    /// # Errors
+    /// `Corrupted` where a part is older, unless the store is salvaged.
+    fn compare_state(&self, found: Totals, salvage: bool) -> Result<()> {
+        let pool = &self.core.pool;
+        let Some(closed) = pool.closed_totals().filter(|_| pool.was_clean() && !salvage) else {
+            return Ok(());
+        };
+        let state = |totals: Totals| Totals { state_sum: totals.state_sum, ..Totals::default() };
+        let difference = state(closed).difference(state(found));
+        difference.map_or(Ok(()), |what| Err(Error::corrupted(what, TOTALS_AT)))
     }
 
     fn recover_shard(&self, number: u32, found: &Found, used: &mut Vec<u64>) -> Result<()> {
@@ -260,6 +289,9 @@ impl<P: Pmem> Chameleon<P> {
                 Ok(is_unflushed)
             })?
         };
+        let mut found = self.found;
+        found.merge(recovered.totals);
+        self.compare_state(found, salvage)?;
         unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
         if self.core.pool.read_only || is_lost {
             self.make_room_for(&unflushed)?;

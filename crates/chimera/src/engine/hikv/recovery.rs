@@ -130,7 +130,9 @@ impl<P: Pmem> Hikv<P> {
         *lock(&self.dumped) = dumped;
         let arranged = self.index.arrange()?;
         lost += arranged.damages;
-        if !pool.read_only && lost == 0 && !pool.pmem.skips(steps::FREE_ORPHANS) {
+        // A store that was closed in order has none, unless another part of it is older: then they may be needed yet.
+        let frees = !pool.read_only && lost == 0 && !pool.was_clean();
+        if frees && !pool.pmem.skips(steps::FREE_ORPHANS) {
             arranged.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
         }
         Ok((lost, log))

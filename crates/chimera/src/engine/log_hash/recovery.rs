@@ -57,7 +57,8 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         })?;
         let found = self.index.arrange()?;
         damages.lost += found.damages;
-        if !pool.read_only && damages.lost == 0 {
+        // A store that was closed in order has none, unless another part of it is older: then they may be needed yet.
+        if !pool.read_only && damages.lost == 0 && !pool.was_clean() {
             found.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
         }
         let recovered = self.log.recover(log, salvage, |replayed| {
