@@ -89,6 +89,7 @@ impl File for Watched {
         self.inner.read_at(offset, into)
     }
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        assert!(!bytes.is_empty(), "a write of nothing, perhaps again and again");
         let range = offset..offset + bytes.len() as u64;
         lock(&self.log).push(Step::Write(self.name, range.clone()));
         lock(&self.unsynced).push(range);
