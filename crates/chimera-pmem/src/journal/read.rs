@@ -176,7 +176,7 @@ fn read_ring(file: &dyn File, capacity: u64, position: u64, into: &mut [u8]) -> 
     let head = (capacity - at).min(into.len() as u64) as usize;
     let (head, rest) = into.split_at_mut(head);
     file.read_at(DATA_AT + at, head)?;
-    if rest.is_empty() { Ok(()) } else { file.read_at(DATA_AT, rest) }
+    file.read_at(DATA_AT, rest)
 }
 
 /// A walk over entries, one after the other.
@@ -288,7 +288,7 @@ impl<'a> Walk<'a> {
 
     /// Bytes of entries from `gap` on, the last whole one of which ends at `end`.
     fn lost_bytes(&mut self, gap: u64, end: u64) -> io::Result<u64> {
-        let mut position = end.max(gap + 8);
+        let mut position = end;
         while position < self.end {
             if self.is_end_mark(position)? {
                 return Ok(position - gap);

@@ -1,5 +1,11 @@
 mod bytes;
+mod checkpoint;
+mod headers;
+mod lines;
+mod loss;
 mod pace;
+mod recovery;
+mod watched;
 
 use std::path::Path;
 
