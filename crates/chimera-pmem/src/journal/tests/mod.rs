@@ -1,5 +1,10 @@
 mod bytes;
+mod failures;
+mod files;
 mod pace;
+mod room;
+mod sharing;
+mod staged;
 
 use std::path::Path;
 
