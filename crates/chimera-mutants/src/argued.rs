@@ -79,10 +79,12 @@ impl Argued {
     }
 }
 
-/// A name in backticks, and how often.
+/// A name in backticks, and how often. Where the name has backticks itself there are two on each side.
 fn item_of(item: &str) -> Option<(String, usize)> {
-    // A name may have backticks itself: it ends at the last one.
-    let (name, rest) = item.trim().strip_prefix('`')?.rsplit_once('`')?;
+    let item = item.trim();
+    let ticks = &item[..item.len() - item.trim_start_matches('`').len()];
+    let (name, rest) =
+        item.strip_prefix(ticks).filter(|_| !ticks.is_empty())?.rsplit_once(ticks)?;
     let rest = rest.trim();
     let count = if rest.is_empty() {
         1

@@ -11,7 +11,7 @@ const LIST: &str = "# Survivors
 Why it makes no difference.
 
 - `replace < with <= in f`
-- `delete `x();` in f` (2)
+- ``delete `x();` in f`` (2)
 
 ## deep/b.rs
 
