@@ -272,6 +272,9 @@ impl Superblock {
 
 #[cfg(test)]
 mod tests {
+    mod forms;
+    mod hostile;
+
     use super::*;
 
     fn example() -> Superblock {
