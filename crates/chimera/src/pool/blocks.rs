@@ -128,6 +128,21 @@ mod tests {
     }
 
     #[test]
+    fn a_block_lies_in_its_segment_where_it_lies_in_the_pool() {
+        for block_shift_bytes in [0, 2048] {
+            let geometry = PoolGeometry { block_shift_bytes, segment_bytes: 1 << 20, ..USUAL };
+            let map = BlockMap::new(8192, &geometry).unwrap();
+            for inside in 0..map.blocks_per_segment {
+                assert_eq!(map.block_in_segment(inside), map.block_at(inside) - 8192);
+                let behind = map.block_at(map.blocks_per_segment + inside) - 8192 - (1 << 20);
+                assert_eq!(map.block_in_segment(inside), behind);
+            }
+            let last = map.block_at(map.blocks_per_segment - 1) - 8192;
+            assert_eq!(map.block_in_segment(map.blocks_per_segment), last + map.block_bytes);
+        }
+    }
+
+    #[test]
     fn a_segment_too_small_for_a_block_is_refused() {
         let geometry = PoolGeometry { segment_bytes: 8192, ..USUAL };
         assert!(BlockMap::new(0, &geometry).is_none());

@@ -51,6 +51,29 @@ mod tests {
         }
     }
 
+    /// The checks of these have ones wherever that of a place could have some.
+    #[test]
+    fn exchanged_words_are_noticed_whatever_the_number() {
+        for number in [2_971_215_073, 1_836_311_903, 701_408_733] {
+            assert!((encode(number) >> 32).count_ones() >= 31);
+            for at in (0..1 << 16).step_by(8) {
+                for other in [at ^ 8, at + 4096, at + (24 << 10)] {
+                    let word = encode_at(number, at);
+                    assert_eq!(decode_at(word, other), None, "{number} from {at} at {other}");
+                }
+            }
+        }
+    }
+
+    /// What these places are mixed to is zero, or one, in the bits that a check has.
+    #[test]
+    fn no_place_takes_lost_storage_for_a_number() {
+        for at in [0, 69_502_380_992, 19_808_775_080, 36_373_310_384] {
+            assert_eq!(decode_at(0, at), None, "{at}");
+            assert_eq!(decode_at(encode_at(0, at), at), Some(0));
+        }
+    }
+
     #[test]
     fn one_or_two_flipped_bits_of_the_word_of_a_place_are_noticed() {
         let (number, at) = (123_456_789, 4096);

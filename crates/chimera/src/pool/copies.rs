@@ -10,6 +10,9 @@ use super::{Closing, Superblock, USED_BLOCKS_AT, checked_word, steps};
 use crate::types::check::Damage;
 use crate::types::error::{Error, Result};
 
+#[cfg(test)]
+mod tests;
+
 /// Which checks a tool leaves out.
 type Skips<'a> = &'a dyn Fn(Site) -> bool;
 

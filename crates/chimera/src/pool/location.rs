@@ -19,3 +19,16 @@ impl Location {
         self.0.get()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_but_zero_comes_back() {
+        for raw in [1, 2, 1 << 40, u64::MAX] {
+            assert_eq!(Location::from_raw(raw).map(Location::raw), Some(raw));
+        }
+        assert_eq!(Location::from_raw(0), None);
+    }
+}

@@ -77,6 +77,16 @@ mod tests {
     }
 
     #[test]
+    fn of_one_place_it_is_named_what_was_found_there_first() {
+        let (log, environment) = (LossLog::default(), RealEnvironment::new());
+        log.note(&environment, 500, "its word");
+        log.note(&environment, 500, "what follows from that");
+        log.note(&environment, 600, "another place");
+        let Losses { count, first } = log.report(&environment);
+        assert_eq!((count, first), (2, Some(Damage { at: 500, what: "its word".to_owned() })));
+    }
+
+    #[test]
     fn the_count_ends_somewhere() {
         let (log, environment) = (LossLog::default(), RealEnvironment::new());
         for at in (0..=Losses::COUNT_MAX).rev() {

@@ -7,6 +7,9 @@ use chimera_pmem::Medium;
 use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
 
+#[cfg(test)]
+mod tests;
+
 /// What of a store's options the pool carries out. [`Options`](crate::Options) documents each.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolOptions {

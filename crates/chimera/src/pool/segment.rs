@@ -43,10 +43,12 @@ pub(super) fn check(words: &[u64; WORDS], pool_id: u64, index: u64, at: u64) -> 
     }
     let what = if words[WORDS - 1] != checksum(words) {
         format!("the header of segment {index} does not match its checksum")
-    } else if words[1] == pool_id {
+    } else if words[1] != pool_id {
+        format!("segment {index} belongs to another pool")
+    } else if words[2] != index {
         format!("segment {index} holds segment {}", words[2])
     } else {
-        format!("segment {index} belongs to another pool")
+        format!("the header of segment {index} has words that no such header has")
     };
     Err(Error::corrupted(what, at))
 }
@@ -63,6 +65,33 @@ mod tests {
             let mut damaged = words;
             damaged[bit / 64] ^= 1 << (bit % 64);
             assert!(check(&damaged, 5, 3, 0).is_err(), "bit {bit}");
+        }
+    }
+
+    fn text(words: &[u64; WORDS]) -> String {
+        let error = check(words, 5, 3, 8192).unwrap_err();
+        assert!(matches!(error, Error::Corrupted { at: 8192, .. }), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_damaged_header_is_never_taken_for_that_of_another_segment() {
+        for bit in 0..WORDS * 64 {
+            let mut damaged = encode(5, 3);
+            damaged[bit / 64] ^= 1 << (bit % 64);
+            assert!(text(&damaged).contains("does not match its checksum"), "bit {bit}");
+        }
+        assert!(text(&[0; WORDS]).contains("does not match its checksum"));
+    }
+
+    #[test]
+    fn a_header_that_no_program_wrote_is_refused_though_its_checksum_is_right() {
+        for (number, word) in [(0, 0), (0, MAGIC + 1), (3, 1), (4, 1), (5, 1), (6, u64::MAX)] {
+            let mut forged = encode(5, 3);
+            forged[number] = word;
+            forged[WORDS - 1] = checksum(&forged);
+            let text = text(&forged);
+            assert!(text.contains("the header of segment 3 has words"), "word {number}: {text}");
         }
     }
 

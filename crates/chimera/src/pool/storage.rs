@@ -18,6 +18,9 @@ use super::files::{PoolFiles, full_or_io};
 use super::segment::Section;
 use crate::types::error::{Error, Result};
 
+#[cfg(test)]
+mod tests;
+
 /// A file of the pool, where it is mapped.
 pub(super) struct Mapped<'a> {
     pub(super) file: &'a Arc<dyn File>,

@@ -273,6 +273,9 @@ impl Superblock {
 
 #[cfg(test)]
 mod tests {
+    mod forms;
+    mod hostile;
+
     use super::*;
 
     fn example() -> Superblock {

@@ -45,6 +45,8 @@ struct State {
     left_out: Option<LeftOut>,
     lines_flushed: u64,
     fences: u64,
+    /// On tmpfs: offset and length of what was populated.
+    populated: Option<Vec<(u64, u64)>>,
 }
 
 /// See the module. Clones are the same memory.
@@ -100,6 +102,18 @@ pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
 }
 
 impl Media {
+    /// Memory that says it is a file system's.
+    pub(crate) fn on_tmpfs() -> Self {
+        let media = Self::default();
+        media.state().populated = Some(Vec::new());
+        media
+    }
+
+    /// Offset and length of what was populated on tmpfs since the last call.
+    pub(crate) fn take_populated(&self) -> Vec<(u64, u64)> {
+        self.state().populated.as_mut().map(std::mem::take).expect("on tmpfs")
+    }
+
     pub(crate) fn leave_out(&self, what: Option<LeftOut>) {
         self.state().left_out = what;
     }
@@ -186,12 +200,13 @@ impl Pmem for Media {
         8 * self.state().words.len() as u64
     }
 
-    fn populate(&self, _at: u64, _length: u64) -> io::Result<()> {
+    fn populate(&self, at: u64, length: u64) -> io::Result<()> {
+        self.state().populated.iter_mut().for_each(|populated| populated.push((at, length)));
         Ok(())
     }
 
     fn medium(&self) -> Medium {
-        Medium::Simulated
+        if self.state().populated.is_some() { Medium::Tmpfs } else { Medium::Simulated }
     }
 
     fn load_u64(&self, at: u64) -> u64 {
