@@ -76,6 +76,19 @@ mod tests {
         }
     }
 
+    /// Computed from docs/FORMAT.md by other means.
+    #[test]
+    fn stores_of_this_format_have_these_checksums() {
+        assert_eq!(key_checksum(4096, 7, 0x0123_4567_89ab_cdef), 0x4c29_6776);
+        assert_eq!(
+            key_checksum((1 << 40) | 256, 0xffff << 48 | 1, 0xfedc_ba98_7654_3210),
+            0xcc43_ccf7
+        );
+        let checksum = |at, bytes, sum| value_checksum(at, Summed { bytes, sum });
+        assert_eq!(checksum(4096, b"abc", 0x0123_4567_89ab_cdef), 0x28d2_2eb2);
+        assert_eq!(checksum((1 << 40) | 256, b"abcde", 0xfedc_ba98_7654_3210), 0x218b_5ab6);
+    }
+
     #[test]
     fn every_flipped_bit_beside_the_word_is_noticed_and_none_in_it() {
         let mut value = [0x5a; 43];

@@ -54,4 +54,14 @@ mod tests {
         assert_ne!(hash.of(b"key"), KeyHash::new(8).of(b"key"));
         assert_ne!(hash.of(b"a long key indeed"), KeyHash::new(8).of(b"a long key indeed"));
     }
+
+    /// Computed from docs/FORMAT.md by other means.
+    #[test]
+    fn stores_of_this_format_have_these_hashes() {
+        assert_eq!(KeyHash::new(7).of(b"key"), 0xf391_55a4_1524_5a07);
+        assert_eq!(KeyHash::new(7).of(b""), KeyHash::new(7).of(&[0; 8]), "padded with zeros");
+        assert_eq!(KeyHash::new(0x0123_4567_89ab_cdef).of(b"12345678"), 0x969a_4598_abf6_64a3);
+        // A key of nine bytes has another hash than its first eight.
+        assert_ne!(KeyHash::new(7).of(b"12345678"), KeyHash::new(7).of(b"123456789"));
+    }
 }

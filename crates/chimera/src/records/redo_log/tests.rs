@@ -67,6 +67,33 @@ fn an_area_has_its_last_change_whatever_its_length() {
 }
 
 #[test]
+fn areas_lie_behind_each_other_from_the_first_byte_of_the_run() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    let start = pool.run_bytes(&log.run).offset();
+    for area in 0..3 {
+        write(&log, area, &change(b"key", Some(b"value")));
+        let at = start + 320 * area as u64;
+        assert_eq!(pool.pmem.load_u64(at), Entry::record(at, 3, 5));
+    }
+}
+
+#[test]
+fn emptying_an_area_changes_the_checksums_of_its_record_and_no_other_word() {
+    let pool = new_pool();
+    let log = new_log(&pool);
+    write(&log, 0, &change(b"key", Some(b"value")));
+    let words = || -> Vec<u64> {
+        (0..8).map(|word| pool.pmem.load_u64(log.area_at(0) + 8 * word)).collect()
+    };
+    let before = words();
+    log.clear_all([0].into_iter());
+    let after = words();
+    let changed: Vec<_> = (0..8).filter(|word| before[*word] != after[*word]).collect();
+    assert_eq!(changed, [HEADER_AT as usize / 8]);
+}
+
+#[test]
 fn a_change_that_was_withdrawn_is_gone() {
     let pool = new_pool();
     let log = new_log(&pool);

@@ -19,6 +19,35 @@ fn checked_pages_hold_seventeen() {
     assert!(f64::from(lines) / 17.0 + 1.0 <= 5.6, "{lines} lines");
 }
 
+/// Found by trying all numbers of slots, from many to few, and all places for the first one, by other means.
+#[test]
+fn pages_of_this_format_have_these_layouts() {
+    use RecordLayout::{Checked, Published};
+    for (kind, page_bytes, [key, value], [slots, words, first, slot_bytes], lines) in [
+        (Checked, 4096, [16, 200], [17, 1, 16, 232], 76),
+        (Published, 4096, [16, 200], [18, 1, 16, 216], 76),
+        (Checked, 4096, [8, 8], [126, 4, 64, 32], 126),
+        (Published, 4096, [8, 8], [253, 4, 48, 16], 253),
+        (Checked, 4096, [1, 0], [168, 6, 56, 24], 210),
+        (Checked, 4096, [100, 900], [3, 1, 64, 1024], 48),
+        (Published, 4096, [8, 1336], [3, 1, 64, 1344], 63),
+        (Published, 4096, [8, 4072], [1, 1, 16, 4080], 64),
+        (Checked, 4096, [24, 456], [8, 1, 16, 496], 68),
+        (Checked, 256, [8, 8], [7, 1, 32, 32], 7),
+    ] {
+        let geometry = Geometry { page_bytes, ..Geometry::default() };
+        let layout = PageLayout::new(&geometry, kind, key, value).unwrap();
+        let found = [layout.slots, layout.bitset_words, layout.first_slot, layout.slot_bytes];
+        assert_eq!(found, [slots, words, first, slot_bytes], "{kind:?}, {key} and {value} bytes");
+        assert_eq!(lines_touched(first, slot_bytes, slots), lines);
+        let last = first + (slots - 1) * slot_bytes;
+        assert_eq!(layout.slot_at(slots - 1), u64::from(last));
+    }
+    // A byte more, and not even one record fits.
+    let geometry = Geometry::default();
+    assert_eq!(PageLayout::new(&geometry, Published, 8, 4073), None);
+}
+
 #[test]
 fn slots_lie_inside_the_page_and_apart() {
     for (key, value) in [(1, 0), (8, 8), (16, 100), (16, 200), (32, 500), (100, 900), (5, 3)] {
