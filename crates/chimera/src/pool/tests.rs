@@ -1,6 +1,7 @@
 //! Pools in files; in `superblock_crashes`, their superblock through every crash, on the memory in [`media`].
 
 pub(crate) mod media;
+mod opening;
 mod superblock_crashes;
 
 use std::io;
