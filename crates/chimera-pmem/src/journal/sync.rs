@@ -16,7 +16,7 @@ const GATHER_ATTEMPTS: std::ops::Range<u32> = 6..18;
 pub(super) struct Syncing {
     is_running: bool,
     /// Threads that wait for it to end.
-    pub(super) waiting: usize,
+    waiting: usize,
     /// Threads that waited for the last one, with the one that made it.
     batch: usize,
     failure: Option<String>,

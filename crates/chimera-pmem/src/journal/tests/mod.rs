@@ -1,15 +1,10 @@
 mod bytes;
 mod checkpoint;
-mod failures;
-mod files;
 mod headers;
 mod lines;
 mod loss;
 mod pace;
 mod recovery;
-mod room;
-mod sharing;
-mod staged;
 mod watched;
 
 use std::path::Path;
