@@ -26,6 +26,8 @@ impl Journal {
     /// The data files alone hold everything that was fenced before the call.
     pub fn checkpoint(&self) -> io::Result<()> {
         let mut scratch = lock(&self.checkpoint);
+        // What was fenced may be missing, also where nothing is left to write back.
+        self.refuse_failure()?;
         let target = self.tail_at();
         while self.start_at() < target {
             self.write_back(&mut scratch)?;

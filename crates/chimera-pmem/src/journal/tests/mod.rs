@@ -1,5 +1,12 @@
 mod bytes;
+mod failing;
+mod flushed;
+mod making;
 mod pace;
+mod room;
+mod shared;
+mod staged;
+mod windows;
 
 use std::path::Path;
 
