@@ -20,7 +20,7 @@ impl Journal {
     /// Writes everything back that was fenced before the call.
     ///
     /// # Errors
-    /// When the journal or a data file cannot be read, written or synced.
+    /// When the journal or a data file cannot be read, written or synced, now or earlier.
     ///
     /// # Durability
     /// The data files alone hold everything that was fenced before the call.

@@ -57,16 +57,9 @@ fn those_who_were_there_together_share_the_next_sync() {
         }
     });
     put(&pool, 0).unwrap();
-    for thread in [second, third] {
-        let thread = loop {
-            // The third is there once the second syncs.
-            if let Some(thread) = lock(&thread).take() {
-                break thread;
-            }
-            std::thread::yield_now();
-        };
-        thread.join().unwrap().unwrap();
-    }
+    lock(&second).take().unwrap().join().unwrap().unwrap();
+    let third = lock(&third).take().expect("the first one was given a moment");
+    third.join().unwrap().unwrap();
     assert_eq!(pool.journal().figures().syncs, 2, "one for the first, one for the others");
     assert_eq!(moments.load(Ordering::Relaxed), 1, "no longer than until the other one was there");
     assert_eq!(pool.journal().durable(), pool.journal().tail_at());
