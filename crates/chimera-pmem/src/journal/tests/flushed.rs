@@ -79,7 +79,9 @@ fn a_thread_keeps_nothing_of_journals_that_are_gone() {
             assert_eq!(marks::known(), 1);
         }
         let pools = [Pool::create(GROUP), Pool::create(GROUP)];
-        pools.iter().for_each(|pool| pool.put(0, 1));
+        for pool in &pools {
+            pool.put(0, 1);
+        }
         assert_eq!(marks::known(), 2);
     });
 }
