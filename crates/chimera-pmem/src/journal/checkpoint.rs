@@ -20,12 +20,14 @@ impl Journal {
     /// Writes everything back that was fenced before the call.
     ///
     /// # Errors
-    /// When the journal or a data file cannot be read, written or synced.
+    /// When the journal or a data file cannot be read, written or synced, now or earlier.
     ///
     /// # Durability
     /// The data files alone hold everything that was fenced before the call.
     pub fn checkpoint(&self) -> io::Result<()> {
         let mut scratch = lock(&self.checkpoint);
+        // What was fenced may be missing, also where nothing is left to write back.
+        self.refuse_failure()?;
         let target = self.tail_at();
         while self.start_at() < target {
             self.write_back(&mut scratch)?;

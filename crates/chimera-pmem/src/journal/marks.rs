@@ -44,6 +44,12 @@ pub(super) fn with<T>(journal: &Weak<Journal>, work: impl FnOnce(&mut Marks) -> 
     })
 }
 
+/// How many journals the calling thread has marks of.
+#[cfg(test)]
+pub(super) fn known() -> usize {
+    MARKS.with_borrow(Vec::len)
+}
+
 /// Sorts runs and joins those that overlap or touch.
 pub(super) fn join(runs: &mut Vec<Run>) {
     if runs.len() < 2 {

@@ -191,18 +191,22 @@ impl Journal {
         }
         if let Err(error) = self.sync_to(self.tail_at()) {
             log::error!("the journal: {error}");
-        } else if self.tail_at() == self.covered.load(Ordering::SeqCst) {
-            // Another sync has covered the operations of the window.
-            let closed =
-                self.window.compare_exchange(opened, 0, Ordering::SeqCst, Ordering::SeqCst);
-            // As in `sync_to`: a thread that saw the window open before, and has appended, gets another one.
-            fence(Ordering::SeqCst);
-            if closed.is_ok() && self.tail_at() != self.covered.load(Ordering::SeqCst) {
-                let now = self.environment.now_ns().max(1);
-                let _ = self.window.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
-            }
+        } else {
+            self.close_window(opened);
         }
         TaskStep::Again
+    }
+
+    /// Closes the window that began at `opened`, where no sync has done so: another one had covered its operations
+    /// before they opened it. What no sync has covered gets a window of its own.
+    fn close_window(&self, opened: u64) {
+        let closed = self.window.compare_exchange(opened, 0, Ordering::SeqCst, Ordering::SeqCst);
+        // As in `sync_to`: a thread that saw the window open before, and has appended, gets another one.
+        fence(Ordering::SeqCst);
+        if closed.is_ok() && self.tail_at() != self.covered.load(Ordering::SeqCst) {
+            let now = self.environment.now_ns().max(1);
+            let _ = self.window.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst);
+        }
     }
 
     fn wake_syncer(&self) {
@@ -225,5 +229,11 @@ impl Journal {
         }
         let reason = lock(&self.syncing).failure.clone();
         Err(io::Error::other(reason.unwrap_or_default()))
+    }
+
+    /// How many threads wait for a sync to end.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.syncing).waiting
     }
 }

@@ -1,11 +1,18 @@
 mod bytes;
 mod checkpoint;
+mod failing;
+mod flushed;
 mod headers;
 mod lines;
 mod loss;
+mod making;
 mod pace;
 mod recovery;
+mod room;
+mod shared;
+mod staged;
 mod watched;
+mod windows;
 
 use std::path::Path;
 

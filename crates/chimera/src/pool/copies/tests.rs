@@ -114,7 +114,9 @@ fn what_lies_behind_the_copies_is_no_creation_unless_it_is_the_number_of_no_bloc
     let blank = file_with(None, None);
     let found_with = |set: &[(u64, u64)]| {
         let mut words = blank.clone();
-        set.iter().for_each(|&(at, word)| words[(at / 8) as usize] = word);
+        for &(at, word) in set {
+            words[(at / 8) as usize] = word;
+        }
         find(&words, true)
     };
     let none = |at| (at, checked_word::encode_at(0, at));

@@ -128,7 +128,7 @@ fn a_machine_that_went_down_under_an_open_pool_is_told_of_until_it_is_recovered(
     }
     let (pool, _) = open(&salvaging()).unwrap();
     pool.mark_open().unwrap();
-    pool.mark_recovered();
+    pool.mark_recovered().unwrap();
     drop(pool);
     assert!(open(&options()).unwrap().0.losses().is_empty());
 }
@@ -173,7 +173,7 @@ fn a_part_of_a_pool_is_refused_until_it_is_complete() {
     let part = PoolOptions { incomplete: true, ..options() };
     let (pool, _) = open(directory.path(), &part).unwrap();
     pool.mark_open().unwrap();
-    pool.mark_recovered();
+    pool.mark_recovered().unwrap();
     pool.close().unwrap();
     drop(pool);
     for options in [options(), reading(), salvaging()] {

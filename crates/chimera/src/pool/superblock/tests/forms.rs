@@ -47,7 +47,9 @@ fn sizes_are_multiples_of_lines_and_pages_or_are_refused() {
 /// Words in which these are not zero.
 fn with(set: &[(usize, u64)]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
-    set.iter().for_each(|&(number, word)| words[number] = word);
+    for &(number, word) in set {
+        words[number] = word;
+    }
     words
 }
 

@@ -5,7 +5,9 @@ use super::*;
 /// A copy for byte `at` in which words are replaced, and its checksums are right again.
 fn forged(at: u64, replaced: &[(usize, u64)]) -> [u64; WORDS] {
     let mut words = Superblock { sequence: 8 + at / COPY_STRIDE, ..example() }.encode();
-    replaced.iter().for_each(|&(number, word)| words[number] = word);
+    for &(number, word) in replaced {
+        words[number] = word;
+    }
     seal(&mut words);
     words
 }

@@ -1,0 +1,134 @@
+//! Making a journal, taking it into use, and what is kept beside it.
+
+use super::staged::{Did, Staged};
+use super::*;
+use crate::Extent;
+
+fn file() -> (Arc<dyn FileProvider>, Arc<Staged>) {
+    let files: Arc<dyn FileProvider> = Arc::new(MemoryFiles::new().on(Medium::File));
+    let file = Staged::new(open(&files, "file"));
+    (files, file)
+}
+
+#[test]
+fn a_capacity_that_no_journal_has_is_refused_before_anything_is_done() {
+    for capacity in [0, 4096, CAPACITY - 4096, CAPACITY + 8, (1 << 30) + 4096] {
+        let (_, file) = file();
+        let error = Journal::format(&*file, 7, 99, capacity, BOOT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{capacity}: {error}");
+        assert_eq!((file.length().unwrap(), file.take_done()), (0, vec![]), "{capacity}");
+    }
+}
+
+/// Of what was written since the last sync a power loss leaves any part.
+#[test]
+fn a_power_loss_while_a_journal_is_made_leaves_one_that_holds_nothing() {
+    let (files, file) = file();
+    Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
+    let mut durable = vec![0; file.length().unwrap() as usize];
+    let left = open(&files, "left");
+    let put = |into: &mut [u8], (at, bytes): &(u64, Vec<u8>)| {
+        into[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+    };
+    let mut unsynced: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut syncs = 0;
+    for did in file.take_done() {
+        if let Did::Wrote { at, bytes } = did {
+            unsynced.push((at, bytes));
+            continue;
+        }
+        syncs += 1;
+        for part in 0..1_u32 << unsynced.len() {
+            let mut content = durable.clone();
+            let survivors = unsynced.iter().enumerate().filter(|(bit, _)| part >> bit & 1 == 1);
+            survivors.for_each(|(_, write)| put(&mut content, write));
+            left.write_at(0, &content).unwrap();
+            let contents = Contents::read(&*left, NEXT_BOOT);
+            let contents = contents.unwrap_or_else(|error| panic!("{syncs}, {part:b}: {error}"));
+            let is_blank =
+                |contents: &Contents| contents.damage().is_none() && contents.lines().is_empty();
+            assert!(contents.as_ref().is_none_or(is_blank), "{syncs}, {part:b}: {contents:?}");
+        }
+        unsynced.drain(..).for_each(|write| put(&mut durable, &write));
+    }
+    assert!(unsynced.is_empty() && syncs > 1, "all of it is durable");
+}
+
+/// A store through a mapping to a hole of the file, on a full device, is a signal, and not an error.
+#[test]
+fn entries_go_through_a_mapping_only_where_the_file_has_its_storage() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, has_storage) in [("whole", true), ("holes", false)] {
+        let path = directory.path().join(name);
+        let file = crate::environment::RealFiles.open(&path, OpenMode::CreateNew).unwrap();
+        let file = Staged::new(file);
+        Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
+        file.refuses_storage.store(!has_storage, Ordering::Relaxed);
+        let environment = Arc::new(SteppedEnvironment::in_memory(1));
+        let journal = Journal::open(file.clone(), GROUP, environment).unwrap();
+        file.take_done();
+        journal.mark(Extent::new_checked(128, 64));
+        journal.append(|_, into| into.fill(3));
+        assert_eq!(file.take_done().is_empty(), has_storage, "{name}");
+        let mut line = [0; 64];
+        let contents = Contents::read(&*file, BOOT).unwrap().unwrap();
+        contents.lines().put_over(128..192, &mut line);
+        assert_eq!(line, [3; 64], "{name}");
+    }
+}
+
+const COPIES: [u64; 2] = [3 * 4096 + 128, 3 * 4096 + 2048];
+
+fn kept(file: &Arc<dyn File>) -> Option<Kept> {
+    Mark::read(file.clone(), COPIES).unwrap().1.unwrap()
+}
+
+#[test]
+fn of_two_copies_of_a_mark_the_later_one_is_believed() {
+    let (_, file) = file();
+    file.allocate(0, 4 * 4096).unwrap();
+    let file: Arc<dyn File> = file;
+    let mut mark = Mark::read(file.clone(), COPIES).unwrap().0;
+    let used = |journal_id, position| Kept::Used { journal_id, position, tail: position };
+    let mut before = None;
+    for now in [used(9, 800), Kept::Unused, used(3, 80), used(3, 160), Kept::Unused] {
+        let read = |at| {
+            let mut bytes = [0; 32];
+            file.read_at(at, &mut bytes).unwrap();
+            bytes
+        };
+        let old = COPIES.map(read);
+        mark.keep(now).unwrap();
+        let new = COPIES.map(read);
+        for (copy, at) in COPIES.into_iter().enumerate() {
+            // As a crash between the copies leaves it.
+            file.write_at(at, &old[copy]).unwrap();
+            assert_eq!(kept(&file), Some(now), "after {before:?}, copy {copy} is old");
+            file.write_at(at, &new[copy]).unwrap();
+        }
+        before = Some(now);
+    }
+}
+
+#[test]
+fn the_tail_beside_a_mark_is_kept_through_a_mapping_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    let file = crate::environment::RealFiles.open(&path, OpenMode::CreateNew).unwrap();
+    file.allocate(0, 8 * 4096).unwrap();
+    assert!(file.descriptor().is_some());
+    let pool = Pool::create(GROUP);
+    let journal = pool.journal();
+    journal.keep_mark(Mark::read(file.clone(), COPIES).unwrap().0).unwrap();
+    for number in 0..3 {
+        pool.put(number * 64, 1);
+        let (position, tail) = (journal.start_at(), journal.tail_at());
+        assert_eq!(kept(&file), Some(Kept::Used { journal_id: 99, position, tail }));
+    }
+    let mut bytes = vec![0; 8 * 4096];
+    file.read_at(0, &mut bytes).unwrap();
+    for (at, length) in [(COPIES[0], 32), (COPIES[1], 32), (COPIES[0] + 64, 16)] {
+        bytes[at as usize..at as usize + length].fill(0);
+    }
+    assert!(bytes.iter().all(|byte| *byte == 0), "something else of the file was changed");
+}
