@@ -60,14 +60,22 @@ fn either_copy_alone_says_that_a_pool_was_closed_and_with_what() {
 }
 
 #[test]
-fn either_copy_alone_says_that_a_pool_is_open_and_has_no_totals() {
-    let directory = tempfile::tempdir().unwrap();
-    closed_pool(directory.path());
-    open(directory.path(), &options()).unwrap().0.mark_open().unwrap();
-    each_copy_alone(directory.path(), |pool, opened| {
-        assert!(!opened.clean && !pool.was_clean());
-        assert_eq!((pool.closed_words(), pool.closed_totals()), ([0, 0], None));
-    });
+fn either_copy_alone_says_that_a_pool_is_open_and_with_what_until_opening_has_ended() {
+    for has_ended in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        closed_pool(directory.path());
+        let (pool, _) = open(directory.path(), &options()).unwrap();
+        pool.mark_open().unwrap();
+        if has_ended {
+            pool.mark_recovered().unwrap();
+        }
+        drop(pool);
+        let totals = (!has_ended).then_some(TOTALS);
+        each_copy_alone(directory.path(), |pool, opened| {
+            assert!(!opened.clean && !pool.was_clean());
+            assert_eq!((pool.closed_words(), pool.closed_totals()), ([0, 0], totals));
+        });
+    }
 }
 
 #[test]
@@ -150,6 +158,10 @@ fn a_pool_that_needs_a_journal_says_what_is_there_instead() {
         let (pool, opened) = open(directory.path(), &salvaging()).unwrap();
         assert!(opened.journal_loss.expect("a loss").what.contains(words));
         assert_eq!((pool.losses().count, pool.used_blocks()), (1, 1));
+        pool.mark_recovered().unwrap();
+        // As it was before, but for the loss that is accepted now.
+        pool.change_superblock(|superblock| superblock.closing = Closing::OpenJournaled);
+        drop(pool);
         std::fs::write(&journal, []).unwrap();
     }
 }
