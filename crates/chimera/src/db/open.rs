@@ -134,8 +134,11 @@ fn compare_with_closing<P: Pmem>(
     let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
     if options.pool.salvage {
         log::warn!(target: LOSSES_TARGET, "{}: {difference}", path.display());
-        // Whatever else was left out: the difference may be more than that.
-        engine.core().pool.note_lost(&difference, TOTALS_AT);
+        let pool = &engine.core().pool;
+        if pool.losses().is_empty() {
+            // Else what is missing was counted where it lay.
+            pool.note_lost(&difference, TOTALS_AT);
+        }
         return Ok(true);
     }
     refuse(&engine.core().pool, difference)
