@@ -151,7 +151,8 @@ impl<'a> Campaign<'a> {
             matrix: &self.matrix,
             tree: &self.tree,
             directory: &self.directory,
-            target: self.directory.join("../target"),
+            // Of its own: packages of other rooms have the same names and would take the place of these binaries.
+            target: self.directory.join("target"),
             note: &|text| eprintln!("{text}"),
         };
         let mut state = builder.known();
