@@ -25,10 +25,9 @@ pub(super) struct PoolFiles {
     pub(super) environment: Arc<dyn Environment>,
     /// None on a device and in anonymous memory.
     directory: Option<Arc<dyn Directory>>,
-    /// Held for its lock; none for a pool without files, in anonymous memory.
-    lock: Option<Arc<dyn File>>,
-    /// Held for its lock as well, because people remove files that are called `lock`; none where there is no superblock yet.
-    _superblock: Option<Arc<dyn File>>,
+    /// Held for their locks: the file `lock`, and the superblock if it was there, because people remove files that are called
+    /// `lock`; or the device. None for a pool in anonymous memory.
+    locks: Vec<Arc<dyn File>>,
     /// The files that an open pool consists of, by their names.
     held: Mutex<Vec<(PathBuf, Arc<dyn File>)>>,
     /// Where the pool lies on a device instead of in files.
@@ -71,9 +70,9 @@ impl PoolFiles {
             Some(true) => {}
             Some(false) => {
                 let device = Device::lock(&*environment, path, read_only)?;
-                let lock = Some(device.file.clone());
+                let locks = vec![device.file.clone()];
                 let device = Some(device);
-                return Ok(Self { lock, device, ..Self::without(path, environment) });
+                return Ok(Self { locks, device, ..Self::without(path, environment) });
             }
             // A device that is not there, most likely: a directory in its place would be memory.
             None if path.parent() == Some(Path::new("/dev")) => {
@@ -96,9 +95,9 @@ impl PoolFiles {
             file.write_at(0, text.as_bytes())
                 .map_err(|source| full_or_io(source, "write", &path.join(LOCK)))?;
         }
-        let (directory, lock) = (Some(directory), Some(file.clone()));
-        let without = Self::without(path, environment);
-        let files = Self { directory, lock, _superblock: superblock, ..without };
+        let locks = std::iter::once(file.clone()).chain(superblock).collect();
+        let directory = Some(directory);
+        let files = Self { directory, locks, ..Self::without(path, environment) };
         files.hold(&path.join(LOCK), &file);
         Ok(files)
     }
@@ -114,8 +113,7 @@ impl PoolFiles {
             path,
             environment,
             directory: None,
-            lock: None,
-            _superblock: None,
+            locks: Vec::new(),
             held: Mutex::default(),
             device: None,
         }
@@ -209,7 +207,7 @@ impl PoolFiles {
 
     /// Whether the pool is in anonymous memory.
     pub(super) fn is_without_files(&self) -> bool {
-        self.lock.is_none()
+        self.locks.is_empty()
     }
 
     /// Whether the pool is a directory of files.
@@ -294,7 +292,7 @@ impl PoolFiles {
         if let Some(device) = &self.device {
             return device.segment(index, bytes);
         }
-        let file = if self.lock.is_none() {
+        let file = if self.is_without_files() {
             Arc::new(AnonymousFile::new(bytes))
         } else {
             let path = self.segment_path(index);

@@ -313,15 +313,14 @@ impl JournalFile {
 /// `OlderFormat` and `NewerFormat`: nothing else in the directory can be judged then.
 fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>)>> {
     let path = files.superblock_path();
-    let file = match files.open(&path, OpenMode::Read).map_err(Error::io("open", &path)) {
-        // Whoever maps it says what is wrong.
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-        Ok(file) if file.length().ok() != Some(FILE_BYTES) => return Ok(None),
-        Ok(file) => file,
+    let file = match files.open(&path, OpenMode::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(Error::io("open", &path))?,
     };
+    if file.length().map_err(Error::io("measure", &path))? != FILE_BYTES {
+        // Whoever maps it says what is wrong.
+        return Ok(None);
+    }
     let words = read_words(&*file).map_err(Error::io("read", &path))?;
     match find_superblock(&|_| false, &|at| words[(at / 8) as usize], true) {
         Err(other @ (Error::OlderFormat { .. } | Error::NewerFormat { .. })) => Err(other),

@@ -233,6 +233,12 @@ impl<P: Pmem> Pool<P> {
     ///
     /// # Errors
     /// When the mark of a journal that had lost changes cannot be written.
+    ///
+    /// # Durability
+    /// Durable on return, but where the medium needs a sync. A crash before leaves the totals to be compared.
+    ///
+    /// # Cost
+    /// Up to 2 changes of the superblock, of a pool that was closed in order; none where it says so already.
     pub(crate) fn mark_recovered(&self) -> Result<()> {
         let boot_id = self.environment.boot_id();
         let superblock = self.superblock();

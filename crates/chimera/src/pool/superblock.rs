@@ -202,7 +202,7 @@ impl Superblock {
         words
     }
 
-    /// Of a store that was closed in order, what it held.
+    /// Of a store that was closed in order, what it held, until an opening for writing has ended.
     pub(crate) fn closed_totals(&self) -> Option<Totals> {
         let is_to_be_compared = self.closing == Closing::Clean || self.totals != Totals::default();
         is_to_be_compared.then_some(self.totals)

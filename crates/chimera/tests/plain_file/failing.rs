@@ -3,14 +3,14 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use chimera::Error;
 use chimera::pmem::environment::{File, MemoryFiles, OpenMode};
 
 use super::*;
 use crate::tools::faults::{self, Faults};
-use crate::tools::{assert_fails, contents, fill, key, scratch_on_disk, value};
+use crate::tools::{assert_fails, contents, fill, key, open, scratch_on_disk, value};
 
 /// Files whose syncs can be made to fail.
 #[derive(Debug)]
@@ -86,65 +86,48 @@ impl File for FailingFile {
     }
 }
 
-/// Files of which one but the lock cannot be opened, as where a process has too many files open.
-#[derive(Debug)]
-struct Unopened {
-    inner: Arc<MemoryFiles>,
-    left: AtomicUsize,
-}
-
-impl FileProvider for Unopened {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        if path.ends_with("lock") {
-            return self.inner.open(path, mode);
-        }
-        let left = self.left.load(Ordering::Relaxed);
-        self.left.store(left.wrapping_sub(1), Ordering::Relaxed);
-        if left == 0 {
-            return Err(io::Error::other("too many open files"));
-        }
-        self.inner.open(path, mode)
-    }
-    fn create_directory(&self, path: &Path) -> io::Result<()> {
-        self.inner.create_directory(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.list(path)
-    }
-    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
-        self.inner.is_directory(path)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.inner.sync_directory(path)
-    }
-}
-
 #[test]
 fn a_file_that_cannot_be_opened_is_never_taken_for_one_that_is_missing() {
-    let path = Path::new("store");
-    let inner = Arc::new(MemoryFiles::new().on(Medium::File));
-    let (db, _environment) = open_at(1, inner.clone(), path, &options(GROUP)).expect("opens");
+    let directory = scratch_on_disk();
+    let db = open(directory.path(), &options(GROUP));
     fill(&mut db.session(), 0..20, 1);
     let expected = contents(&db);
     db.close().expect("nobody else has it");
     for number in 0.. {
-        let files = Arc::new(Unopened { inner: inner.clone(), left: AtomicUsize::new(number) });
-        match open_at(1, files.clone(), path, &options(GROUP)) {
+        let faults = Arc::new(Faults { opens: AtomicI64::new(number), ..Faults::default() });
+        match faults::open(&faults, directory.path(), &options(GROUP)) {
             Err(error) => assert_fails(Err::<(), _>(error), &["too many open files"]),
-            Ok((db, _environment)) => {
-                assert!(
-                    files.left.load(Ordering::Relaxed) < usize::MAX / 2,
-                    "opened without a file"
-                );
+            Ok(db) => {
+                assert!(faults.opens.load(Ordering::Relaxed) >= 0, "opened without file {number}");
                 assert!(number > 4);
                 assert_eq!(contents(&db), expected);
                 break;
             }
         }
     }
+}
+
+/// Nothing is made in a store before it says that it is open.
+#[test]
+fn a_store_that_cannot_grow_when_it_is_opened_was_marked_as_open_before() {
+    let directory = scratch_on_disk();
+    let process = options(Durability::Process);
+    let db = open(directory.path(), &process);
+    fill(&mut db.session(), 0..20, 1);
+    db.close().expect("nobody else has it");
+    // In either copy word 8 says 1 while the store is closed.
+    let closings = || {
+        let bytes = std::fs::read(directory.path().join("superblock")).expect("a superblock");
+        [64, 4096 + 64].map(|at| bytes[at])
+    };
+    assert_eq!(closings(), [1, 1]);
+    let faults = Arc::new(Faults::default());
+    let populating = process.clone().populate_at_open(true).capacity_bytes(1 << 20);
+    faults.space.store(16 << 10, Ordering::Relaxed);
+    let refused = faults::open(&faults, directory.path(), &populating).expect_err("no space");
+    assert!(matches!(refused, Error::PoolFull { .. }), "{refused}");
+    assert_eq!(closings(), [2, 2]);
+    assert_eq!(contents(&open(directory.path(), &process)).len(), 20);
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Faults {
     pub(crate) sync_fails: AtomicBool,
     /// Files and directories that can still be removed.
     pub(crate) removals: AtomicI64,
+    /// Opened files that the process can still have more of: one fails, and later ones do not.
+    pub(crate) opens: AtomicI64,
     /// The boot id, where it is not the machine's.
     pub(crate) boot_id: Option<u64>,
 }
@@ -36,6 +38,7 @@ impl Default for Faults {
             read_only: AtomicBool::new(false),
             sync_fails: AtomicBool::new(false),
             removals: AtomicI64::new(i64::MAX),
+            opens: AtomicI64::new(i64::MAX),
             boot_id: None,
         }
     }
@@ -54,6 +57,9 @@ impl Faults {
         let writes = mode == OpenMode::CreateNew || (mode == OpenMode::ReadWrite && exists);
         if writes && self.read_only.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        if self.opens.fetch_sub(1, Ordering::Relaxed) == 0 {
+            return Err(io::Error::other("too many open files"));
         }
         Ok(())
     }

@@ -1,3 +1,4 @@
+mod altered;
 mod bytes;
 mod checkpoint;
 mod failing;

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicUsize;
 
+use super::altered::Altered;
 use super::*;
 
 #[test]
@@ -102,25 +103,13 @@ pub(super) struct Slow {
     pub(super) writes: Mutex<Vec<(u64, Vec<u8>)>>,
 }
 
-impl File for Slow {
-    fn length(&self) -> io::Result<u64> {
-        self.inner.length()
-    }
-    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.allocate(offset, length)
-    }
-    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.punch(offset, length)
-    }
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, into)
+impl Altered for Slow {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         lock(&self.writes).push((offset, bytes.to_vec()));
         self.inner.write_at(offset, bytes)
-    }
-    fn set_length(&self, length: u64) -> io::Result<()> {
-        self.inner.set_length(length)
     }
     fn sync(&self) -> io::Result<()> {
         if self.fails.load(Ordering::Relaxed) {
@@ -130,17 +119,8 @@ impl File for Slow {
         std::thread::sleep(Duration::from_millis(2));
         self.inner.sync()
     }
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        self.inner.try_lock(exclusive)
-    }
-    fn medium(&self) -> io::Result<Medium> {
-        self.inner.medium()
-    }
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
-    }
-    fn is_read_only(&self) -> bool {
-        false
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::thread::JoinHandle;
 
+use super::altered::Altered;
 use super::*;
 
 /// What was done to a file.
@@ -52,21 +53,15 @@ impl fmt::Debug for Staged {
     }
 }
 
-impl File for Staged {
-    fn length(&self) -> io::Result<u64> {
-        self.inner.length()
+impl Altered for Staged {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         if self.refuses_storage.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.inner.allocate(offset, length)
-    }
-    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.punch(offset, length)
-    }
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, into)
     }
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if self.refuses_writes.load(Ordering::Relaxed) {
@@ -75,9 +70,6 @@ impl File for Staged {
         lock(&self.done).push(Did::Wrote { at: offset, bytes: bytes.to_vec() });
         self.inner.write_at(offset, bytes)
     }
-    fn set_length(&self, length: u64) -> io::Result<()> {
-        self.inner.set_length(length)
-    }
     fn sync(&self) -> io::Result<()> {
         let work = lock(&self.in_next_sync).take();
         if let Some(work) = work {
@@ -85,18 +77,6 @@ impl File for Staged {
         }
         lock(&self.done).push(Did::Synced);
         self.inner.sync()
-    }
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        self.inner.try_lock(exclusive)
-    }
-    fn medium(&self) -> io::Result<Medium> {
-        self.inner.medium()
-    }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.descriptor()
-    }
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
     }
 }
 

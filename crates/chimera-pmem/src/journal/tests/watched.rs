@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
+use super::altered::Altered;
 use super::*;
 
 /// Something that was done to a file.
@@ -75,18 +76,9 @@ impl fmt::Debug for Watched {
     }
 }
 
-impl File for Watched {
-    fn length(&self) -> io::Result<u64> {
-        self.inner.length()
-    }
-    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.allocate(offset, length)
-    }
-    fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.punch(offset, length)
-    }
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, into)
+impl Altered for Watched {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(!bytes.is_empty(), "a write of nothing, perhaps again and again");
@@ -94,9 +86,6 @@ impl File for Watched {
         lock(&self.log).push(Step::Write(self.name, range.clone()));
         lock(&self.unsynced).push(range);
         self.inner.write_at(offset, bytes)
-    }
-    fn set_length(&self, length: u64) -> io::Result<()> {
-        self.inner.set_length(length)
     }
     fn sync(&self) -> io::Result<()> {
         if self.fails.load(Ordering::Relaxed) {
@@ -114,17 +103,8 @@ impl File for Watched {
         lock(&self.log).push(Step::Sync(self.name));
         Ok(())
     }
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        self.inner.try_lock(exclusive)
-    }
-    fn medium(&self) -> io::Result<Medium> {
-        self.inner.medium()
-    }
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
-    }
-    fn is_read_only(&self) -> bool {
-        false
     }
 }
 
