@@ -2,6 +2,7 @@
 
 pub(crate) mod media;
 mod superblock_crashes;
+pub(crate) mod watched;
 
 use std::io;
 use std::path::{Path, PathBuf};

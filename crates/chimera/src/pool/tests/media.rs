@@ -38,6 +38,8 @@ pub(crate) struct Photo {
 struct State {
     /// What the processors see.
     words: Vec<u64>,
+    /// Offset and length of what means nothing any more.
+    withdrawn: Vec<(u64, u64)>,
     photo: Photo,
     /// Lines flushed since the last fence, and how many of their stores that covers.
     flushed: BTreeMap<usize, usize>,
@@ -45,6 +47,8 @@ struct State {
     left_out: Option<LeftOut>,
     lines_flushed: u64,
     fences: u64,
+    /// On tmpfs: offset and length of what was populated.
+    populated: Option<Vec<(u64, u64)>>,
 }
 
 /// See the module. Clones are the same memory.
@@ -100,8 +104,25 @@ pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
 }
 
 impl Media {
+    /// Memory that says it is a file system's.
+    pub(crate) fn on_tmpfs() -> Self {
+        let media = Self::default();
+        media.state().populated = Some(Vec::new());
+        media
+    }
+
+    /// Offset and length of what was populated on tmpfs since the last call.
+    pub(crate) fn take_populated(&self) -> Vec<(u64, u64)> {
+        self.state().populated.as_mut().map(std::mem::take).expect("on tmpfs")
+    }
+
     pub(crate) fn leave_out(&self, what: Option<LeftOut>) {
         self.state().left_out = what;
+    }
+
+    /// Offset and length of what was said to mean nothing any more.
+    pub(crate) fn withdrawn_ranges(&self) -> Vec<(u64, u64)> {
+        self.state().withdrawn.clone()
     }
 
     pub(crate) fn left_out(&self) -> Option<LeftOut> {
@@ -186,12 +207,13 @@ impl Pmem for Media {
         8 * self.state().words.len() as u64
     }
 
-    fn populate(&self, _at: u64, _length: u64) -> io::Result<()> {
+    fn populate(&self, at: u64, length: u64) -> io::Result<()> {
+        self.state().populated.iter_mut().for_each(|populated| populated.push((at, length)));
         Ok(())
     }
 
     fn medium(&self) -> Medium {
-        Medium::Simulated
+        if self.state().populated.is_some() { Medium::Tmpfs } else { Medium::Simulated }
     }
 
     fn load_u64(&self, at: u64) -> u64 {
@@ -283,6 +305,10 @@ impl Pmem for Media {
 
     fn sync(&self, _: Site) -> io::Result<()> {
         Ok(())
+    }
+
+    fn withdrawn(&self, range: Extent) {
+        self.state().withdrawn.push((range.offset(), range.length()));
     }
 
     fn skips(&self, step: Site) -> bool {
