@@ -80,7 +80,8 @@ fn growth_of(files: &Watched) -> Vec<Deed> {
 fn storage_is_there_and_touched_before_blocks_are_ready() {
     let (files, media) = (Watched::default(), Media::on_tmpfs());
     let pool = open_at("/pool", environment(&files), &media, &options(6));
-    (files.take(|_| false), media.take_populated());
+    files.take(|_| false);
+    media.take_populated();
     pool.grow_beyond(0).unwrap();
     assert_eq!(pool.ready_blocks(), 6);
     // The header of the segment, which is durable with its length; then the blocks.

@@ -23,11 +23,11 @@ fn a_part_of_a_free_run_is_not_taken_before_the_rest_is_known_as_free() {
         let at = pool.map.block_at(block);
         BlockWord::decode(state[(at / 8) as usize], at)
     };
-    let (run, photos) = pool.pmem.photograph(|| pool.take_bare_run(TABLE, 4));
+    let (run, mut photos) = pool.pmem.photograph(|| pool.take_bare_run(TABLE, 4));
+    photos.push(pool.pmem.photo());
     let taken = Some(BlockWord::run(TABLE.code(), 4));
-    let all = photos.iter().chain([&pool.pmem.photo()]).flat_map(|photo| photo.some_states(8, 1));
     let mut seen = 0;
-    for state in all.collect::<Vec<_>>() {
+    for state in photos.iter().flat_map(|photo| photo.some_states(8, 1)) {
         if word(&state, 0) == taken {
             assert_eq!(word(&state, 4), Some(free_word(5)));
             seen += 1;
