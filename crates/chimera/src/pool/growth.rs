@@ -357,5 +357,5 @@ impl<P: Pmem> Pool<P> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
