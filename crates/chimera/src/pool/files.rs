@@ -531,3 +531,6 @@ pub(super) fn full_or_io(source: io::Error, action: &'static str, path: &Path) -
 pub(super) fn cannot_map(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| full_or_io(source, "map", path)
 }
+
+#[cfg(test)]
+mod tests;

@@ -356,3 +356,6 @@ impl<P: Pmem> Pool<P> {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -3,6 +3,7 @@
 pub(crate) mod media;
 mod opening;
 mod superblock_crashes;
+pub(crate) mod watched;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ mod costs;
 mod crashes;
 mod damage;
 mod model;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -38,6 +38,8 @@ pub(crate) struct Photo {
 struct State {
     /// What the processors see.
     words: Vec<u64>,
+    /// Offset and length of what means nothing any more.
+    withdrawn: Vec<(u64, u64)>,
     photo: Photo,
     /// Lines flushed since the last fence, and how many of their stores that covers.
     flushed: BTreeMap<usize, usize>,
@@ -116,6 +118,11 @@ impl Media {
 
     pub(crate) fn leave_out(&self, what: Option<LeftOut>) {
         self.state().left_out = what;
+    }
+
+    /// Offset and length of what was said to mean nothing any more.
+    pub(crate) fn withdrawn_ranges(&self) -> Vec<(u64, u64)> {
+        self.state().withdrawn.clone()
     }
 
     pub(crate) fn left_out(&self) -> Option<LeftOut> {
@@ -298,6 +305,10 @@ impl Pmem for Media {
 
     fn sync(&self, _: Site) -> io::Result<()> {
         Ok(())
+    }
+
+    fn withdrawn(&self, range: Extent) {
+        self.state().withdrawn.push((range.offset(), range.length()));
     }
 
     fn skips(&self, step: Site) -> bool {

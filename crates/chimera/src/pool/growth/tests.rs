@@ -1,0 +1,198 @@
+//! Blocks that are handed out, and the storage behind them: on files that are watched, and memory that loses what was not
+//! written back.
+
+mod crashes;
+mod release;
+
+use std::path::Path;
+
+use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
+use chimera_pmem::{Environment, SteppedEnvironment};
+
+use super::*;
+use crate::pool::tests::media::Media;
+use crate::pool::tests::watched::{Deed, Watched};
+use crate::pool::{PoolOptions, small};
+use crate::types::durability::Durability;
+
+const BLOCK_BYTES: u64 = 256;
+const SEGMENT_BYTES: u64 = 8192;
+/// Blocks of a segment: the rest is its header.
+const PER_SEGMENT: u64 = 16;
+
+/// So many blocks are kept ready ahead of use, and allocated at a time.
+fn options(ahead_blocks: u64) -> PoolOptions {
+    PoolOptions {
+        durability: Durability::Process,
+        populate_ahead_bytes: ahead_blocks * BLOCK_BYTES,
+        ..PoolOptions::default()
+    }
+}
+
+fn limited(ahead_blocks: u64, blocks: u64) -> PoolOptions {
+    PoolOptions { capacity_bytes: Some(blocks * BLOCK_BYTES), ..options(ahead_blocks) }
+}
+
+fn environment(files: &Watched) -> Arc<SteppedEnvironment> {
+    Arc::new(SteppedEnvironment::with_files(1, Arc::new(files.clone())))
+}
+
+fn open_at(
+    path: &str,
+    environment: Arc<dyn Environment>,
+    media: &Media,
+    options: &PoolOptions,
+) -> Arc<Pool<Media>> {
+    let new = || Ok(small::new_pool(SEGMENT_BYTES, BLOCK_BYTES as u32));
+    let opened = Pool::open(media.clone(), environment, Path::new(path), options, new);
+    let (pool, opened) = opened.unwrap();
+    assert!(opened.created);
+    pool.mark_open().unwrap();
+    Arc::new(pool)
+}
+
+fn open(files: &Watched, options: &PoolOptions) -> Arc<Pool<Media>> {
+    open_at("/pool", environment(files), &Media::default(), options)
+}
+
+fn take(pool: &Pool<Media>) -> u64 {
+    pool.take_block(|_| ()).unwrap()
+}
+
+fn assert_full<T>(done: Result<T>) {
+    match done {
+        Err(Error::PoolFull { .. }) => {}
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("the pool has more than it may have"),
+    }
+}
+
+fn allocated(segment: u64, bytes: std::ops::Range<u64>) -> Deed {
+    Deed::Allocated(format!("segment-{segment:06}"), bytes)
+}
+
+/// The storage that was asked for since the last call, and what was synced.
+fn growth_of(files: &Watched) -> Vec<Deed> {
+    files.take(|deed| matches!(deed, Deed::Allocated(..) | Deed::Synced(_)))
+}
+
+#[test]
+fn storage_is_there_and_touched_before_blocks_are_ready() {
+    let (files, media) = (Watched::default(), Media::on_tmpfs());
+    let pool = open_at("/pool", environment(&files), &media, &options(6));
+    files.take(|_| false);
+    media.take_populated();
+    pool.grow_beyond(0).unwrap();
+    assert_eq!(pool.ready_blocks(), 6);
+    // The header of the segment, which is durable with its length; then the blocks.
+    let header = allocated(0, 4096..8192);
+    let synced = Deed::Synced("segment-000000".to_owned());
+    assert_eq!(growth_of(&files), [header, synced, allocated(0, 0..1536)]);
+    assert_eq!(media.take_populated(), [(8192, 4096)]);
+    // There are more already.
+    pool.grow_beyond(5).unwrap();
+    assert_eq!((pool.ready_blocks(), growth_of(&files)), (6, vec![]));
+    // From within a page to within a page.
+    pool.grow_beyond(6).unwrap();
+    assert_eq!(pool.ready_blocks(), 12);
+    assert_eq!(growth_of(&files), [allocated(0, 1536..3072)]);
+    assert_eq!(media.take_populated(), [(8192, 4096)]);
+    // What is left of the segment.
+    pool.grow_beyond(12).unwrap();
+    assert_eq!((pool.ready_blocks(), growth_of(&files)), (16, vec![allocated(0, 3072..4096)]));
+    pool.grow_beyond(16).unwrap();
+    assert_eq!(pool.ready_blocks(), 22);
+    assert_eq!(growth_of(&files).last(), Some(&allocated(1, 0..1536)));
+    media.take_populated();
+    pool.grow_beyond(22).unwrap();
+    assert_eq!(growth_of(&files), [allocated(1, 1536..3072)]);
+    assert_eq!(media.take_populated(), [(16384, 4096)]);
+    assert_eq!((pool.pmem.mapped(), pool.superblock().segments), (24576, 2));
+}
+
+#[test]
+fn a_pool_does_not_grow_beyond_its_capacity() {
+    for (blocks, last) in [(20, 256..1024), (PER_SEGMENT, 3072..4096)] {
+        let files = Watched::default();
+        let pool = open(&files, &limited(6, blocks));
+        pool.grow_to_capacity().unwrap();
+        let segment = (blocks - 1) / PER_SEGMENT;
+        let last = if segment == 1 { 0..1024 } else { last };
+        assert_eq!(growth_of(&files).last(), Some(&allocated(segment, last)));
+        assert_full(pool.grow_beyond(blocks));
+        assert_eq!((pool.ready_blocks(), growth_of(&files)), (blocks, vec![]));
+        assert_eq!(pool.superblock().segments, segment + 1);
+        (0..blocks).for_each(|block| assert_eq!(take(&pool), block));
+        assert_full(pool.take_block(|_| ()));
+        assert_full(pool.take_reserved_block(|_| ()));
+        assert_eq!(pool.used_blocks(), blocks);
+    }
+}
+
+#[test]
+fn blocks_for_making_room_are_handed_out_for_that_alone() {
+    let pool = open(&Watched::default(), &limited(16, 64));
+    // One in 64 at most.
+    pool.reserve_blocks(3);
+    pool.grow_to_capacity().unwrap();
+    (0..63).for_each(|block| assert_eq!(take(&pool), block));
+    assert_full(pool.take_block(|_| ()));
+    assert_eq!((pool.used_blocks(), pool.fresh_blocks()), (63, 0));
+    assert_eq!(pool.take_reserved_block(|_| ()).unwrap(), 63);
+    assert_full(pool.take_reserved_block(|_| ()));
+    assert_eq!(pool.used_blocks(), 64);
+}
+
+#[test]
+fn the_background_task_is_woken_when_fewer_than_half_are_left() {
+    let environment = environment(&Watched::default());
+    let pool = open_at("/pool", environment.clone(), &Media::default(), &options(8));
+    pool.start_background().unwrap();
+    while environment.step_tasks() {}
+    assert_eq!(pool.ready_blocks(), 8);
+    for block in 0..5 {
+        assert_eq!(take(&pool), block);
+        assert!(!environment.step_tasks(), "it is woken by block {block}");
+    }
+    assert_eq!(take(&pool), 5);
+    while environment.step_tasks() {}
+    assert_eq!(pool.ready_blocks(), 16);
+    pool.stop_background();
+    (6..16).for_each(|block| assert_eq!(take(&pool), block));
+    assert!(!environment.step_tasks(), "it goes on after it was stopped");
+}
+
+/// Whoever allocates storage may take long, and whoever gives storage back locks growth and then handing out.
+#[test]
+fn handing_out_is_not_locked_while_storage_is_allocated_or_given_back() {
+    let files = Watched::default();
+    let pool = open(&files, &options(1));
+    let watched = Arc::downgrade(&pool);
+    files.set_hook(move |_| {
+        let Some(pool) = watched.upgrade() else { return };
+        assert!(pool.hand_out.try_lock().is_ok(), "nobody is handed a block meanwhile");
+    });
+    (0..8).for_each(|block| assert_eq!(take(&pool), block));
+    (2..8).rev().for_each(|block| assert!(pool.give_back(block, || Ok(()))));
+    assert!(growth_of(&files).len() >= 8);
+    pool.release_storage();
+    assert_eq!(files.take(|deed| matches!(deed, Deed::Punched(..))).len(), 1);
+}
+
+#[test]
+fn all_pages_of_blocks_in_use_are_touched_and_no_others() {
+    let media = Media::on_tmpfs();
+    let pool = open_at("/pool", environment(&Watched::default()), &media, &options(16));
+    (0..33).for_each(|block| assert_eq!(take(&pool), block));
+    media.take_populated();
+    // The last one is the first of its segment, and of its page.
+    pool.populate_blocks(2..17);
+    assert_eq!(media.take_populated(), [(8192, 12288)]);
+    pool.populate_blocks(5..5);
+    assert_eq!(media.take_populated(), []);
+    let (image, media) = (media.image(), Media::on_tmpfs());
+    let reader = small::media_pool_opened(&media, &image, SEGMENT_BYTES, 64 * BLOCK_BYTES, true);
+    media.take_populated();
+    reader.populate_blocks(2..17);
+    assert_eq!(media.take_populated(), []);
+}
