@@ -357,5 +357,6 @@ impl<P: Pmem> Pool<P> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

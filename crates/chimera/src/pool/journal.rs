@@ -134,11 +134,14 @@ impl JournalFile {
     /// # Errors
     /// `Corrupted` when it does not belong to this pool; when a file is missing or cannot be written.
     pub(super) fn replay<P: Pmem>(
-        &self,
+        &mut self,
         pmem: &P,
         files: &PoolFiles,
         read_only: bool,
     ) -> Result<()> {
+        if !read_only {
+            self.keep_loss(files)?;
+        }
         let (Some(file), Some(contents)) = (&self.file, &self.contents) else { return Ok(()) };
         if contents.lines().is_empty() {
             return Ok(());
@@ -237,7 +240,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// What the file says.
-    pub(super) fn keep_loss(&mut self, files: &PoolFiles) -> Result<()> {
+    fn keep_loss(&mut self, files: &PoolFiles) -> Result<()> {
         if self.loss.is_none() || self.is_kept_as_lost {
             return Ok(());
         }
@@ -255,6 +258,7 @@ impl JournalFile {
     /// # Errors
     /// What the file says.
     pub(super) fn release_mark(&mut self, files: &PoolFiles) -> Result<()> {
+        self.keep_loss(files)?;
         if !matches!(self.kept, Some(Kept::Used { .. })) {
             return Ok(());
         }

@@ -55,9 +55,6 @@ impl<P: Pmem> Pool<P> {
             None => PoolFiles::lock(environment.clone(), path, options.create, options.read_only)?,
         };
         let mut journal = JournalFile::find(&files, options)?;
-        if !options.read_only {
-            journal.keep_loss(&files)?;
-        }
         journal.replay(&pmem, &files, options.read_only)?;
         let new = || Ok(new()?.fitted(&files));
         let (superblock, created) = map_superblock(&pmem, &files, options, &mut journal, new)?;
@@ -87,7 +84,6 @@ impl<P: Pmem> Pool<P> {
         let missing = missing(&superblock, created, pmem.medium(), &*environment, options)?;
         journal.refuse_loss(&superblock, &files, options)?;
         if pmem.journal().is_none() && !options.read_only {
-            journal.keep_loss(&files)?;
             journal.release_mark(&files)?;
         }
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;

@@ -75,7 +75,7 @@ fn store(path: &Path, kind: &Kind) {
         }
     });
     // As if the process had been killed: a store that was closed in order has no copies.
-    forge_superblock(path, &[(8, 2)]);
+    forge_superblock(path, &[(8, 2), (18, 0), (19, 0), (20, 0)]);
 }
 
 /// Where the records of the first blocks are.

@@ -194,7 +194,7 @@ fn two_entries_of_one_item_are_found_by_a_reader_that_checks() {
                 bytes[empty + 8..empty + 16].copy_from_slice(&forged.to_le_bytes());
             });
             // As if the process had been killed: of a store that was closed in order opening counts the entries.
-            forge_superblock(path, &[(8, 2), (9, 0)]);
+            forge_superblock(path, &[(8, 2), (9, 0), (18, 0), (19, 0), (20, 0)]);
             let db = Db::open(path, &options().read_only(true)).expect("a store");
             let report = db.check(None);
             assert!(report.damages > 0 && report.first_damage.is_some(), "{report:?}");
