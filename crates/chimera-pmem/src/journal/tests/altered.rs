@@ -8,16 +8,16 @@ use super::*;
 /// A [`File`] that does what `inner` does, but for what is written otherwise.
 pub(super) trait Altered: Debug + Send + Sync {
     fn inner(&self) -> &dyn File;
-    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+    fn on_allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         self.inner().allocate(offset, length)
     }
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn on_write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.inner().write_at(offset, bytes)
     }
-    fn sync(&self) -> io::Result<()> {
+    fn on_sync(&self) -> io::Result<()> {
         self.inner().sync()
     }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn on_descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.inner().descriptor()
     }
 }
@@ -27,7 +27,7 @@ impl<T: Altered> File for T {
         self.inner().length()
     }
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        Altered::allocate(self, offset, length)
+        self.on_allocate(offset, length)
     }
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.inner().punch(offset, length)
@@ -36,13 +36,13 @@ impl<T: Altered> File for T {
         self.inner().read_at(offset, into)
     }
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        Altered::write_at(self, offset, bytes)
+        self.on_write_at(offset, bytes)
     }
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.inner().set_length(length)
     }
     fn sync(&self) -> io::Result<()> {
-        Altered::sync(self)
+        self.on_sync()
     }
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
         self.inner().try_lock(exclusive)
@@ -51,7 +51,7 @@ impl<T: Altered> File for T {
         self.inner().medium()
     }
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Altered::descriptor(self)
+        self.on_descriptor()
     }
     fn is_read_only(&self) -> bool {
         self.inner().is_read_only()

@@ -107,11 +107,11 @@ impl Altered for Slow {
     fn inner(&self) -> &dyn File {
         &*self.inner
     }
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn on_write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         lock(&self.writes).push((offset, bytes.to_vec()));
         self.inner.write_at(offset, bytes)
     }
-    fn sync(&self) -> io::Result<()> {
+    fn on_sync(&self) -> io::Result<()> {
         if self.fails.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -119,7 +119,7 @@ impl Altered for Slow {
         std::thread::sleep(Duration::from_millis(2));
         self.inner.sync()
     }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn on_descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

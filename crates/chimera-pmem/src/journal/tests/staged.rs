@@ -1,7 +1,6 @@
 //! A file that a test stops in the middle of a sync, that refuses what it is told to, and that knows what was done.
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
 use std::thread::JoinHandle;
 
 use super::altered::Altered;
@@ -57,20 +56,20 @@ impl Altered for Staged {
     fn inner(&self) -> &dyn File {
         &*self.inner
     }
-    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+    fn on_allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         if self.refuses_storage.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.inner.allocate(offset, length)
     }
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn on_write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if self.refuses_writes.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         lock(&self.done).push(Did::Wrote { at: offset, bytes: bytes.to_vec() });
         self.inner.write_at(offset, bytes)
     }
-    fn sync(&self) -> io::Result<()> {
+    fn on_sync(&self) -> io::Result<()> {
         let work = lock(&self.in_next_sync).take();
         if let Some(work) = work {
             work()?;

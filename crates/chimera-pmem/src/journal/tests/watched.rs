@@ -80,14 +80,14 @@ impl Altered for Watched {
     fn inner(&self) -> &dyn File {
         &*self.inner
     }
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn on_write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(!bytes.is_empty(), "a write of nothing, perhaps again and again");
         let range = offset..offset + bytes.len() as u64;
         lock(&self.log).push(Step::Write(self.name, range.clone()));
         lock(&self.unsynced).push(range);
         self.inner.write_at(offset, bytes)
     }
-    fn sync(&self) -> io::Result<()> {
+    fn on_sync(&self) -> io::Result<()> {
         if self.fails.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -103,7 +103,7 @@ impl Altered for Watched {
         lock(&self.log).push(Step::Sync(self.name));
         Ok(())
     }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    fn on_descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
