@@ -6,6 +6,7 @@
 //! - [`report`]: results as JSON, as a table, as figures.
 //! - `driver`: stores, threads, clocks, counters.
 //! - `results`: what was measured, as plain data: the driver fills in what the report prints.
+//! - `simulation`: simulated threads on a modelled device; knows no store.
 //! - `workload`: keys, values, distributions, mixes; pure arithmetic.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod error;
 mod floor;
 pub mod report;
 mod results;
+mod simulation;
 pub mod workload;
 
 pub use error::{BenchError, Result};

@@ -258,7 +258,7 @@ fn count_floors(setup: &Setup, pairs: &[Pair]) -> Result<Vec<(String, Counted)>>
     let operations = setup.operations.min(records);
     let memory = |source| BenchError::Memory { what: "counting", source };
     let hardware = Hardware::new(setup.options_to_open().hardware_options()).map_err(memory)?;
-    let pmem = Instrumented::new(hardware, InstrumentedOptions::default());
+    let pmem = Instrumented::new(hardware, InstrumentedOptions::counting(setup.profile));
     let bytes = region_bytes(&data, records, operations, 1);
     let file: Arc<dyn File> = Arc::new(AnonymousFile::new(bytes));
     // The size of the table does not matter to counters of persistent memory.

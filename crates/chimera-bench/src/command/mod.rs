@@ -6,6 +6,7 @@ mod beside_scans;
 mod chameleon;
 mod common;
 pub(crate) mod core;
+mod device;
 mod floor;
 mod growth;
 mod indexes;
@@ -28,6 +29,7 @@ pub use chameleon::{
 };
 pub use common::Common;
 pub use core::CoreArguments;
+pub use device::DeviceArguments;
 pub use floor::FloorArguments;
 pub use growth::GrowthArguments;
 pub use indexes::IndexesArguments;
@@ -64,6 +66,8 @@ pub enum BenchCommand {
     BesideScans(BesideScansArguments),
     /// Kinds of indexes in DRAM (hash table, B-tree, skip list), and stores of hikv without and with order
     Indexes(IndexesArguments),
+    /// The model of persistent memory alone, in simulated time, beside what was published of the real one
+    Device(DeviceArguments),
     /// ChameleonDB and the stores that it is compared with
     #[command(subcommand)]
     Chameleon(Box<ChameleonCommand>),
@@ -87,6 +91,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Adaption(arguments) => measure(arguments)?,
         BenchCommand::BesideScans(arguments) => measure(arguments)?,
         BenchCommand::Indexes(arguments) => measure(arguments)?,
+        BenchCommand::Device(arguments) => return arguments.run(json),
         BenchCommand::Chameleon(command) => command.measure()?,
     };
     if let Some(path) = &common.plot {

@@ -398,7 +398,8 @@ fn a_latency_profile_is_named_and_labelled() {
     assert_eq!(report.profile, "hikv-nvm:1400");
     let BenchCommand::Core(arguments) = parse(&line) else { panic!() };
     let timed = arguments.setups().expect("valid").remove(0).timed();
-    assert_eq!(timed.profile.to_string(), "hikv-nvm:1400");
+    let timing = timed.device.and_then(|device| device.timing).expect("it takes time");
+    assert_eq!(timing.persist_ns, 1400);
     assert!(!timed.counters, "counting would slow down what is timed");
 }
 

@@ -111,8 +111,8 @@ fn means(counters: &OperationCounters, operations: u64) -> Counters {
         lines_flushed: mean(counters.lines_flushed),
         lines_reflushed: mean(counters.lines_reflushed),
         lines_read: mean(counters.lines_read()),
-        media_writes_lazy: mean(counters.media_writes_lazy()),
-        media_writes_eager: mean(counters.media_writes_eager()),
+        media_writes: mean(counters.media_writes()),
+        media_writes_partial: mean(counters.media_writes_partial()),
         media_reads: mean(counters.media_reads),
     }
 }

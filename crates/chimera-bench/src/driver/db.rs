@@ -102,7 +102,7 @@ impl<B: Backend> Reopen for Db<B> {
 impl Instrument for Db<Instrumented<Hardware>> {
     fn create_counting(setup: &Setup, demand: &Demand) -> Result<Self> {
         let options = setup.options(demand)?.populate_ahead_bytes(0);
-        open(Path::new(""), &options, InstrumentedOptions::default(), setup.seed)
+        open(Path::new(""), &options, InstrumentedOptions::counting(setup.profile), setup.seed)
     }
 
     fn counters(&self) -> &Instrumented<Hardware> {

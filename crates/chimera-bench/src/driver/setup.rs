@@ -236,12 +236,7 @@ impl Setup {
 
     /// How timed passes under a latency profile are instrumented.
     pub(crate) fn timed(&self) -> InstrumentedOptions {
-        InstrumentedOptions {
-            counters: false,
-            device: None,
-            profile: self.profile,
-            ..InstrumentedOptions::default()
-        }
+        InstrumentedOptions::timed(self.profile)
     }
 
     /// This setup in anonymous memory.

@@ -3,6 +3,7 @@
 mod beside_scans;
 pub mod chameleon;
 mod columns;
+pub(crate) mod device;
 mod json;
 pub(crate) mod plot;
 pub(crate) mod table;
@@ -13,6 +14,7 @@ pub use crate::results::rows::{ApartRow, Counters, Facts, Latency, RecoveryRow, 
 pub use beside_scans::{BesideScans, BesideScansRow};
 pub use chameleon::Chameleon;
 pub use columns::number;
+pub use device::{DEVIATION_MAX, DeviceCurve, DeviceLine, DeviceReport, DeviceRow};
 pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,
 };

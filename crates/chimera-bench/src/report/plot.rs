@@ -6,6 +6,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::chameleon::{Bursts, Chameleon, Restart};
+use super::device::DeviceReport;
 use super::json::{MemorySample, Report};
 use super::table::engines;
 use crate::error::{BenchError, Result};
@@ -25,6 +26,27 @@ type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 pub(crate) fn draw(report: &Report, results: &Results, path: &Path) -> Result<()> {
     draw_figures(report, results, path)
         .map_err(|error| BenchError::Plot { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// Draws what the figures of the papers have.
+pub(crate) fn draw_device(report: &DeviceReport, path: &Path) -> Result<()> {
+    let curves = report.curves.iter().map(|curve| Curve {
+        caption: curve.caption.clone(),
+        lines: curve.lines.iter().map(|line| (line.name.clone(), line.points.clone())).collect(),
+    });
+    draw_curves(&curves.collect::<Vec<_>>(), path)
+        .map_err(|error| BenchError::Plot { path: path.to_owned(), reason: error.to_string() })
+}
+
+fn draw_curves(curves: &[Curve], path: &Path) -> Drawn {
+    let whole = SVGBackend::new(path, (SIZE.0, SIZE.1 * curves.len() as u32));
+    let area = whole.into_drawing_area();
+    area.fill(&WHITE)?;
+    for (part, curve) in area.split_evenly((curves.len(), 1)).iter().zip(curves) {
+        curve.draw(part)?;
+    }
+    area.present()?;
+    Ok(())
 }
 
 fn draw_figures(report: &Report, results: &Results, path: &Path) -> Drawn {

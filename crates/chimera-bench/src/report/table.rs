@@ -191,7 +191,7 @@ fn counted(name: &str, it: &Counters, last: [String; 2]) -> Vec<String> {
         format!("{:.3}", it.lines_flushed),
         format!("{:.3}", it.lines_reflushed),
         format!("{:.3}", it.lines_read),
-        format!("{:.3} .. {:.3}", it.media_writes_lazy, it.media_writes_eager),
+        format!("{:.3}", it.media_writes),
         format!("{:.3}", it.media_reads),
     ];
     cells.extend(last);

@@ -130,8 +130,8 @@ fn the_json_has_the_fields_of_the_contract() {
         "lines_flushed",
         "lines_reflushed",
         "lines_read",
-        "media_writes_lazy",
-        "media_writes_eager",
+        "media_writes",
+        "media_writes_partial",
         "media_reads",
     ];
     for field in counters {

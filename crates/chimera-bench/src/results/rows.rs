@@ -89,11 +89,11 @@ pub struct Counters {
     pub lines_reflushed: f64,
     /// Distinct lines of persistent memory read, also by prefetching or to write a part of them.
     pub lines_read: f64,
-    /// Media units of 256 bytes written, if buffers evict only to make room.
-    pub media_writes_lazy: f64,
-    /// Media units of 256 bytes written, if buffers evict a unit once it is whole.
-    pub media_writes_eager: f64,
-    /// Media units of 256 bytes read.
+    /// Media units written, whole or partial.
+    pub media_writes: f64,
+    /// Those of them that had to be read as well, because some of their lines were not written.
+    pub media_writes_partial: f64,
+    /// Media units read, not to complete others.
     pub media_reads: f64,
 }
 

@@ -65,23 +65,9 @@ pub(super) fn now_ns() -> u64 {
     clock.ns(arch::timestamp().saturating_sub(clock.start))
 }
 
-/// The start of a call.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Started {
-    ticks: u64,
-}
-
-impl Started {
-    #[inline]
-    pub(super) fn now() -> Self {
-        Self { ticks: arch::timestamp() }
-    }
-
-    /// Keeps the processor busy until `ns` have passed since.
-    #[inline]
-    pub(super) fn wait(self, ns: u64) {
-        let clock = Clock::get();
-        // No pause instruction: it would take longer than the delays asked for.
-        while clock.ns(arch::timestamp().saturating_sub(self.ticks)) < ns {}
-    }
+/// Keeps the processor busy until then.
+#[inline]
+pub(super) fn wait_until(ns: u64) {
+    // No pause instruction: it would take longer than the delays asked for.
+    while now_ns() < ns {}
 }

@@ -88,17 +88,14 @@ counters! {
     /// Fetches of a media unit (XPLine) for missing lines; the reads inside of read-modify-writes are
     /// apart.
     media_reads,
-    /// Media writes of whole units, buffers evicting only when room is needed.
-    media_writes_full_lazy,
-    /// Media writes of incomplete units (each a read-modify-write), buffers evicting only when room
-    /// is needed.
-    media_writes_partial_lazy,
-    /// Media writes of whole units, buffers evicting a unit as soon as it is whole.
-    media_writes_full_eager,
-    /// Media writes of incomplete units (each a read-modify-write), buffers evicting a unit as soon
-    /// as it is whole.
-    media_writes_partial_eager,
-    /// Nanoseconds that the latency profile charged, waits for bandwidth not included.
+    /// Media writes of units all of whose lines were written.
+    media_writes_full,
+    /// Media writes of partial units, each a read-modify-write, that made room for others in a write buffer or were drained.
+    media_writes_evicted,
+    /// Media writes of partial units, each a read-modify-write, to which nothing was added for a while. Only where the device
+    /// takes time, and then not repeatable.
+    media_writes_aged,
+    /// Nanoseconds that the latency profile charged, waits for the media not included.
     latency_ns,
     /// Bytes of keys and values the user wrote, as told by
     /// [`user_bytes`](super::Instrumented::user_bytes).
@@ -111,24 +108,19 @@ impl OperationCounters {
         self.lines_read_demand + self.lines_read_prefetched + self.lines_read_write_allocate
     }
 
-    /// Media units written under lazy eviction, whole or not.
-    pub fn media_writes_lazy(&self) -> u64 {
-        self.media_writes_full_lazy + self.media_writes_partial_lazy
+    /// Media units written, whole or partial.
+    pub fn media_writes(&self) -> u64 {
+        self.media_writes_full + self.media_writes_partial()
     }
 
-    /// Media units written under eager eviction, whole or not.
-    pub fn media_writes_eager(&self) -> u64 {
-        self.media_writes_full_eager + self.media_writes_partial_eager
+    /// Media units written of which some lines were missing, so that they had to be read.
+    pub fn media_writes_partial(&self) -> u64 {
+        self.media_writes_evicted + self.media_writes_aged
     }
 
-    /// Media units read under lazy eviction, those of read-modify-writes included.
-    pub fn media_reads_lazy(&self) -> u64 {
-        self.media_reads + self.media_writes_partial_lazy
-    }
-
-    /// Media units read under eager eviction, those of read-modify-writes included.
-    pub fn media_reads_eager(&self) -> u64 {
-        self.media_reads + self.media_writes_partial_eager
+    /// Media units read: for missing lines, and to complete partial units.
+    pub fn media_reads_all(&self) -> u64 {
+        self.media_reads + self.media_writes_partial()
     }
 }
 
@@ -138,14 +130,9 @@ impl OperationMeans {
         self.lines_read_demand + self.lines_read_prefetched + self.lines_read_write_allocate
     }
 
-    /// Media units written under lazy eviction, whole or not.
-    pub fn media_writes_lazy(&self) -> f64 {
-        self.media_writes_full_lazy + self.media_writes_partial_lazy
-    }
-
-    /// Media units written under eager eviction, whole or not.
-    pub fn media_writes_eager(&self) -> f64 {
-        self.media_writes_full_eager + self.media_writes_partial_eager
+    /// Media units written, whole or partial.
+    pub fn media_writes(&self) -> f64 {
+        self.media_writes_full + self.media_writes_evicted + self.media_writes_aged
     }
 }
 
@@ -218,8 +205,8 @@ impl Spread {
 /// A snapshot of everything counted since the beginning or the last reset.
 ///
 /// With one thread, a fixed seed and background tasks stepped by hand it is bit-exact: the same on
-/// every run and every machine, unless a latency profile with bandwidth limits is the subject (even
-/// then only the waiting differs, not a number in here).
+/// every run and every machine. Where the device takes time, how long a unit stays in a write buffer depends on the clock,
+/// so media writes are not repeatable there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Totals by class; only classes in which something was counted.
@@ -266,15 +253,11 @@ impl Counters {
         lines * CACHE_LINE
     }
 
-    /// Media bytes per byte the user wrote, under lazy and under eager eviction; they bracket the
-    /// device. `None` when no user bytes were told. Drain the buffers first.
-    pub fn media_write_amplification(&self) -> Option<(f64, f64)> {
+    /// Media bytes per byte the user wrote; `None` when no user bytes were told. Drain the buffers first.
+    pub fn media_write_amplification(&self) -> Option<f64> {
         let total = self.total();
-        let user = total.user_bytes as f64;
-        let bytes = |units: u64| (units * self.media_unit_bytes) as f64;
-        (total.user_bytes > 0).then(|| {
-            (bytes(total.media_writes_lazy()) / user, bytes(total.media_writes_eager()) / user)
-        })
+        let media = (total.media_writes() * self.media_unit_bytes) as f64;
+        (total.user_bytes > 0).then(|| media / total.user_bytes as f64)
     }
 
     /// What was counted after `earlier`, a snapshot of the same instance without a reset between.

@@ -4,8 +4,8 @@
 //! only on the sequence of calls and on stated models, never on the machine:
 //! - `counters`: what is counted, by class of operation and by session.
 //! - `cache`: which lines a modelled processor cache holds, and so which reads miss.
-//! - `device`: what interleaved DIMMs with a media unit larger than a line read and write.
-//! - `profile`, `pace`: which latency is added where; `clock`: how it is waited for.
+//! - `device`: what interleaved DIMMs with a media unit larger than a line read and write, and when.
+//! - `profile`: instances of the device; `pace`: who waits for it; `clock`: how.
 //! - `recorder`, `lines`: one thread's stack of operations; `shared`: all threads.
 //!
 //! Absent on purpose: any knowledge of engines, and any look at the contents of memory.
@@ -36,24 +36,21 @@ use crate::{Hardware, Operation, Pmem};
 
 pub use cache::CacheParameters;
 pub use counters::{Counters, OperationCounters, OperationMeans, SessionLines, Spread};
-pub use device::DeviceParameters;
+pub use device::{Access, Device, DeviceParameters, Timing};
 pub use profile::{
-    Bandwidth, HIKV_PERSIST_NS, HIKV_PERSIST_NS_MAX, HIKV_PERSIST_NS_MIN, Latencies,
-    OPTANE_PARTS_MAX, Profile, ProfileError,
+    HIKV_PERSIST_NS, HIKV_PERSIST_NS_MAX, HIKV_PERSIST_NS_MIN, OPTANE_DIMMS, OPTANE_DIMMS_MAX,
+    Profile, ProfileError,
 };
 
 /// What an [`Instrumented`] does. All of it is fixed for the life of the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct InstrumentedOptions {
-    /// Whether to count. Default true. When
-    /// false, snapshots are empty and the device model does not run.
+    /// Whether to count. Default true. When false, snapshots are empty.
     pub counters: bool,
-    /// The device model; `None` counts no media accesses and no lines per DIMM, and saves its time.
-    /// Default as [`DeviceParameters::default`].
+    /// The device model. Without one no media accesses and no lines per DIMM are counted, which saves time, and nothing
+    /// waits. Default as [`DeviceParameters::default`], which counts and takes no time. Timings on a device that takes time
+    /// are modelled.
     pub device: Option<DeviceParameters>,
-    /// Which latency to inject. Default [`Profile::Dram`]: none. Timings under any other profile are
-    /// modelled.
-    pub profile: Profile,
     /// The cache model that decides which reads miss. Default as [`CacheParameters::default`].
     pub cache: CacheParameters,
 }
@@ -63,9 +60,22 @@ impl Default for InstrumentedOptions {
         Self {
             counters: true,
             device: Some(DeviceParameters::default()),
-            profile: Profile::Dram,
             cache: CacheParameters::default(),
         }
+    }
+}
+
+impl InstrumentedOptions {
+    /// What counts on the device of `profile`, and takes no time: counts are exact.
+    #[must_use]
+    pub fn counting(profile: Profile) -> Self {
+        Self { device: Some(profile.device().untimed()), ..Self::default() }
+    }
+
+    /// What takes the time of `profile`, and counts nothing.
+    #[must_use]
+    pub fn timed(profile: Profile) -> Self {
+        Self { counters: false, device: Some(profile.device()), ..Self::default() }
     }
 }
 
@@ -74,16 +84,14 @@ impl Default for InstrumentedOptions {
 /// # Cost
 /// Measured on a virtual machine with two processors: with counters and device model about 100 ns per
 /// call and 100 ns per line, 1 to 2 us for a whole insert of 216 bytes; half of that without the device
-/// model. Nearly nothing with `counters: false` and [`Profile::Dram`]. Injected latency starts when
+/// model. Nearly nothing with `counters: false` and a device that takes no time. Latency starts when
 /// the inner call is done; the time spent recording that call is part of it, that of calls which
-/// inject nothing is not.
+/// wait for nothing is not.
 pub struct Instrumented<P: Pmem = Hardware> {
     inner: P,
     options: InstrumentedOptions,
     /// Whether anything is to be recorded at all.
     active: bool,
-    /// Whether calls may have to wait.
-    injects: bool,
     shared: Arc<shared::Shared>,
 }
 
@@ -94,21 +102,19 @@ impl<P: Pmem> Instrumented<P> {
     /// When the parameters of the cache or the device make no sense, as their documentation says.
     #[must_use]
     pub fn new(inner: P, options: InstrumentedOptions) -> Self {
-        let latencies = options.profile.latencies();
-        let injects = latencies.is_some();
-        let charges_reads = latencies.is_some_and(Latencies::charges_reads);
+        let timing = options.device.and_then(|device| device.timing);
+        let needs_cache = timing.is_some_and(|timing| timing.needs_cache());
         let cache = cache::CacheModel::new(options.cache);
+        let active = options.counters || timing.is_some();
         let models = recorder::Models {
-            cache: (options.counters || charges_reads).then_some(cache),
-            device: options.device.filter(|_| options.counters).map(device::Device::new),
-            injection: latencies.map(pace::Injection::new),
+            cache: (options.counters || needs_cache).then_some(cache),
+            device: options.device.filter(|_| active).map(Device::new),
         };
-        if injects {
+        if timing.is_some() {
             // The first use of the clock takes milliseconds; not in an operation.
             clock::now_ns();
         }
-        let active = options.counters || injects;
-        Self { inner, options, active, injects, shared: shared::Shared::new(models) }
+        Self { inner, options, active, shared: shared::Shared::new(models) }
     }
 
     /// The backend inside.
@@ -160,9 +166,7 @@ impl<P: Pmem> Instrumented<P> {
     /// misses. Dirty lines are written back, booked as evicted by the innermost operation.
     pub fn empty_cache(&self) {
         self.shared.record(|recorder, models| {
-            for line in models.cache.iter().flat_map(cache::CacheModel::clear) {
-                recorder.evicted(models, line);
-            }
+            recorder.empty_cache(models);
             if let Some(device) = &models.device {
                 device.forget_reads();
             }

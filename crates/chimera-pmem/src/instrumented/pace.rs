@@ -1,96 +1,38 @@
-//! [`Pace`]: what one thread owes to a latency profile; [`Injection`]: what all threads share of it.
-//! The rules are those of [`Latencies`].
+//! [`Pace`]: what one thread owes to the device, and when it waits for it.
+//!
+//! # Rules
+//! - A call that loads misses for each line that the cache model does not have. Its misses overlap. Its first unit decides
+//!   which latency the call has: *sequential* if it is the same as or next to the last unit that this thread missed, else
+//!   *random*. The latency of each unit begins when the media begins with it.
+//! - Misses of prefetches, and of stores that must fetch their line, delay nobody by themselves. They
+//!   form a group with those before them; the dearest call of the group is charged once, when a load
+//!   touches a line of it, together with the next missing load, or at the next fence, whichever comes
+//!   first, and overlapping with what that call costs by itself.
+//! - A persist is a fence with flushes or copies past the cache before it. It ends when all lines that were written since the
+//!   fence before are in buffers of the device, and not before the latency of a persist has passed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::clock::{self, Started};
+use super::clock;
+use super::device::Timing;
 use super::lines::{LineSet, READ};
-use super::profile::{Bandwidth, Latencies};
-use crate::CACHE_LINE;
 
-/// A profile's constants and its bandwidth, shared by all threads.
-#[derive(Debug)]
-pub(super) struct Injection {
-    latencies: Latencies,
-    reads: Throttle,
-    writes: Throttle,
-}
-
-impl Injection {
-    pub(super) fn new(latencies: Latencies) -> Self {
-        let limit = |which: fn(&Bandwidth) -> u64| latencies.bandwidth.as_ref().map_or(0, which);
-        Self {
-            latencies,
-            reads: Throttle::new(limit(|bandwidth| bandwidth.read_mb_per_s)),
-            writes: Throttle::new(limit(|bandwidth| bandwidth.write_mb_per_s)),
-        }
-    }
-
-    fn unit(&self, line: u64) -> u64 {
-        line * CACHE_LINE / self.latencies.unit_bytes
-    }
-
-    /// When `bytes` will have been fetched.
-    fn fetched_at_ns(&self, bytes: u64) -> u64 {
-        if self.reads.is_idle(bytes) { 0 } else { self.reads.reserve(clock::now_ns(), bytes) }
-    }
-
-    /// When `bytes` will have been written.
-    fn written_at_ns(&self, bytes: u64) -> u64 {
-        if self.writes.is_idle(bytes) { 0 } else { self.writes.reserve(clock::now_ns(), bytes) }
-    }
-}
-
-/// A channel of limited bandwidth: transfers follow each other on it, whoever asks.
-#[derive(Debug)]
-pub(super) struct Throttle {
-    /// 0: unlimited.
-    mb_per_s: u64,
-    /// When the last transfer ends, in picoseconds of the shared clock.
-    free_at_ps: AtomicU64,
-}
-
-impl Throttle {
-    pub(super) fn new(mb_per_s: u64) -> Self {
-        Self { mb_per_s, free_at_ps: AtomicU64::new(0) }
-    }
-
-    /// Whether a transfer takes no time: there is no limit, or nothing to transfer.
-    pub(super) fn is_idle(&self, bytes: u64) -> bool {
-        self.mb_per_s == 0 || bytes == 0
-    }
-
-    /// Queues a transfer that takes some time; says when it ends, in nanoseconds.
-    pub(super) fn reserve(&self, now_ns: u64, bytes: u64) -> u64 {
-        let takes_ps = bytes * 1_000_000 / self.mb_per_s;
-        let end_of = |free_at_ps: u64| free_at_ps.max(now_ns * 1000) + takes_ps;
-        let update =
-            self.free_at_ps.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free_at| {
-                Some(end_of(free_at))
-            });
-        let (Ok(before) | Err(before)) = update;
-        end_of(before) / 1000
-    }
-}
+/// Picoseconds of a nanosecond.
+pub(super) const PS: u64 = 1000;
 
 /// What a call has to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Charge {
-    /// Latency charged, from the start of the call.
+    /// Latency charged, waits for the media not included.
     pub(super) latency_ns: u64,
-    /// When its transfers end, by the shared clock; 0 when there is nothing to wait for.
-    pub(super) transferred_ns: u64,
+    /// When the call ends at the earliest, by the shared clock; 0 when there is nothing to wait for.
+    pub(super) until_ps: u64,
 }
 
 impl Charge {
-    /// Keeps the processor busy until a call that started then has taken what it is charged.
+    /// Keeps the processor busy until then.
     #[inline]
-    pub(super) fn wait(self, started: Started) {
-        if self.latency_ns > 0 {
-            started.wait(self.latency_ns);
-        }
-        if self.transferred_ns > 0 {
-            while clock::now_ns() < self.transferred_ns {}
+    pub(super) fn wait(self) {
+        if self.until_ps > 0 {
+            clock::wait_until(self.until_ps / PS);
         }
     }
 }
@@ -99,7 +41,6 @@ impl Charge {
 #[derive(Debug)]
 pub(super) struct Pace {
     last_read: Option<u64>,
-    last_persist: Option<u64>,
     call: Call,
     group: Group,
     persist: Persist,
@@ -111,7 +52,8 @@ struct Call {
     missed: bool,
     waits_for_group: bool,
     latency_ns: u64,
-    bytes: u64,
+    /// When the media began with the last of its units.
+    begun_ps: u64,
 }
 
 /// Misses that nobody waits for yet.
@@ -119,23 +61,22 @@ struct Call {
 struct Group {
     lines: LineSet,
     latency_ns: u64,
-    transferred_ns: u64,
+    begun_ps: u64,
 }
 
-/// Lines on their way to media since the last fence.
+/// Lines on their way to the device since the last fence.
 #[derive(Debug, Default)]
 struct Persist {
-    latency_ns: u64,
-    bytes: u64,
+    has_lines: bool,
+    taken_ps: u64,
 }
 
 impl Pace {
     pub(super) fn new() -> Self {
         Self {
             last_read: None,
-            last_persist: None,
             call: Call::default(),
-            group: Group { lines: LineSet::new(), latency_ns: 0, transferred_ns: 0 },
+            group: Group { lines: LineSet::new(), latency_ns: 0, begun_ps: 0 },
             persist: Persist::default(),
         }
     }
@@ -147,25 +88,17 @@ impl Pace {
         }
     }
 
-    /// The current call missed a line.
-    pub(super) fn miss(&mut self, injection: &Injection, line: u64) {
-        let latencies = &injection.latencies;
-        let unit = injection.unit(line);
-        let added = if !self.call.missed {
-            self.call.bytes += latencies.unit_bytes;
-            if is_near(self.last_read, unit) {
-                latencies.read_sequential_ns
+    /// The current call missed a line of `unit`, with which the media began then.
+    pub(super) fn miss(&mut self, timing: &Timing, unit: u64, begun_ps: u64) {
+        if !self.call.missed {
+            self.call.latency_ns = u64::from(if is_near(self.last_read, unit) {
+                timing.read_sequential_ns
             } else {
-                latencies.read_random_ns
-            }
-        } else if self.last_read == Some(unit) {
-            0
-        } else {
-            self.call.bytes += latencies.unit_bytes;
-            latencies.read_further_ns
-        };
+                timing.read_random_ns
+            });
+        }
         self.call.missed = true;
-        self.call.latency_ns += u64::from(added);
+        self.call.begun_ps = self.call.begun_ps.max(begun_ps);
         self.last_read = Some(unit);
     }
 
@@ -175,51 +108,54 @@ impl Pace {
     }
 
     /// Ends a call whose misses nobody waits for yet.
-    pub(super) fn end_overlapped(&mut self, injection: &Injection) {
+    pub(super) fn end_overlapped(&mut self) {
         let call = std::mem::take(&mut self.call);
         if call.missed {
-            let transferred_ns = injection.fetched_at_ns(call.bytes);
             self.group.latency_ns = self.group.latency_ns.max(call.latency_ns);
-            self.group.transferred_ns = self.group.transferred_ns.max(transferred_ns);
+            self.group.begun_ps = self.group.begun_ps.max(call.begun_ps);
         }
     }
 
     /// Ends a call that waits for its misses.
-    pub(super) fn end_demand(&mut self, injection: &Injection) -> Charge {
+    pub(super) fn end_demand(&mut self, now_ps: u64) -> Charge {
         let call = std::mem::take(&mut self.call);
         if !call.missed && !call.waits_for_group {
             return Charge::default();
         }
-        self.charge(call.latency_ns, injection.fetched_at_ns(call.bytes))
+        self.charge(now_ps, call.latency_ns, call.begun_ps)
     }
 
-    /// A line was flushed or copied past the cache.
-    pub(super) fn persisting(&mut self, injection: &Injection, line: u64) {
-        let unit = injection.unit(line);
-        let latency_ns = if is_near(self.last_persist, unit) {
-            injection.latencies.persist_sequential_ns
-        } else {
-            injection.latencies.persist_random_ns
-        };
-        self.persist.latency_ns = self.persist.latency_ns.max(u64::from(latency_ns));
-        self.persist.bytes += CACHE_LINE;
-        self.last_persist = Some(unit);
+    /// Lines are flushed or copied past the cache.
+    pub(super) fn persisting(&mut self) {
+        self.persist.has_lines = true;
+    }
+
+    /// A line is in a buffer of the device then.
+    pub(super) fn taken(&mut self, at_ps: u64) {
+        self.persist.taken_ps = self.persist.taken_ps.max(at_ps);
     }
 
     /// A fence: waits for everything under way.
-    pub(super) fn fence(&mut self, injection: &Injection) -> Charge {
+    pub(super) fn fence(&mut self, timing: &Timing, now_ps: u64) -> Charge {
         let persist = std::mem::take(&mut self.persist);
-        self.charge(persist.latency_ns, injection.written_at_ns(persist.bytes))
+        let latency_ns = if persist.has_lines { u64::from(timing.persist_ns) } else { 0 };
+        let charge = self.charge(now_ps, latency_ns, 0);
+        Charge { until_ps: charge.until_ps.max(persist.taken_ps), ..charge }
     }
 
     /// Closes the group and charges it together with what overlaps with it.
-    fn charge(&mut self, latency_ns: u64, transferred_ns: u64) -> Charge {
+    fn charge(&mut self, now_ps: u64, latency_ns: u64, begun_ps: u64) -> Charge {
         let latency_ns = latency_ns.max(self.group.latency_ns);
-        let transferred_ns = transferred_ns.max(self.group.transferred_ns);
+        let begun_ps = begun_ps.max(self.group.begun_ps);
         self.group.lines.clear();
         self.group.latency_ns = 0;
-        self.group.transferred_ns = 0;
-        Charge { latency_ns, transferred_ns }
+        self.group.begun_ps = 0;
+        let until_ps = if latency_ns == 0 && begun_ps <= now_ps {
+            0
+        } else {
+            now_ps.max(begun_ps) + latency_ns * PS
+        };
+        Charge { latency_ns, until_ps }
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::cache::CacheModel;
+use super::clock;
 use super::counters::{OperationCounters, SessionLines};
-use super::device::Device;
+use super::device::{Device, Timing};
 use super::lines::{FLUSHED, LineSet, READ};
-use super::pace::{Charge, Injection, Pace};
-use crate::Operation;
+use super::pace::{Charge, PS, Pace};
+use crate::{CACHE_LINE, Operation};
 
 /// Nested operations a thread may have open. More means that some are never acknowledged.
 const DEPTH_MAX: usize = 64;
@@ -19,7 +20,18 @@ pub(super) struct Models {
     /// `None` when it does not matter which reads miss: no counters, and reads are free of charge.
     pub(super) cache: Option<CacheModel>,
     pub(super) device: Option<Device>,
-    pub(super) injection: Option<Injection>,
+}
+
+impl Models {
+    /// How long accesses take, if they do.
+    pub(super) fn timing(&self) -> Option<&Timing> {
+        self.device.as_ref().and_then(|device| device.parameters().timing.as_ref())
+    }
+
+    /// Now, as the device has it.
+    fn now_ps(&self) -> u64 {
+        if self.timing().is_some() { clock::now_ns() * PS } else { 0 }
+    }
 }
 
 /// Counts added up over operations: what threads hand over.
@@ -183,28 +195,27 @@ impl Recorder {
     // ---- accesses ----------------------------------------------------------------------------
 
     pub(super) fn load(&mut self, models: &Models, lines: Range<u64>) -> Charge {
-        self.read(models, lines, Cause::Demand);
-        let Some(injection) = &models.injection else { return Charge::default() };
-        let charge = self.pace.end_demand(injection);
+        let now_ps = models.now_ps();
+        self.read(models, now_ps, lines, Cause::Demand);
+        if models.timing().is_none() {
+            return Charge::default();
+        }
+        let charge = self.pace.end_demand(now_ps);
         self.top().counters.latency_ns += charge.latency_ns;
         charge
     }
 
     pub(super) fn prefetch(&mut self, models: &Models, lines: Range<u64>) {
-        self.read(models, lines, Cause::Prefetch);
-        if let Some(injection) = &models.injection {
-            self.pace.end_overlapped(injection);
-        }
+        self.read(models, models.now_ps(), lines, Cause::Prefetch);
+        self.pace.end_overlapped();
     }
 
     pub(super) fn store(&mut self, models: &Models, lines: Range<u64>, bytes: u64) {
         let counters = &mut self.top().counters;
         counters.stores += 1;
         counters.bytes_stored += bytes;
-        self.read(models, lines, Cause::Store);
-        if let Some(injection) = &models.injection {
-            self.pace.end_overlapped(injection);
-        }
+        self.read(models, models.now_ps(), lines, Cause::Store);
+        self.pace.end_overlapped();
     }
 
     pub(super) fn store_past_cache(&mut self, models: &Models, lines: Range<u64>, bytes: u64) {
@@ -212,19 +223,22 @@ impl Recorder {
         counters.stores += 1;
         counters.bytes_stored += bytes;
         counters.nontemporal_lines += lines.end - lines.start;
+        self.pace.persisting();
+        let now_ps = models.now_ps();
         for line in lines {
             if let Some(cache) = &models.cache {
                 cache.forget(line);
             }
-            self.write(models, line);
-            self.persisting(models, line);
+            let taken_ps = self.write(models, now_ps, line);
+            self.pace.taken(taken_ps);
         }
     }
 
     pub(super) fn flush(&mut self, models: &Models, lines: Range<u64>) {
+        self.pace.persisting();
+        let Some(cache) = &models.cache else { return };
+        let now_ps = models.now_ps();
         for line in lines {
-            self.persisting(models, line);
-            let Some(cache) = &models.cache else { continue };
             let first = self.top().lines.mark(line, FLUSHED);
             let dirty = cache.flush(line);
             let counters = &mut self.top().counters;
@@ -232,7 +246,8 @@ impl Recorder {
             counters.lines_reflushed += u64::from(!first);
             counters.lines_flushed_clean += u64::from(!dirty);
             if dirty {
-                self.write(models, line);
+                let taken_ps = self.write(models, now_ps, line);
+                self.pace.taken(taken_ps);
             }
         }
     }
@@ -244,40 +259,46 @@ impl Recorder {
         if outside {
             frame.lines.clear();
         }
-        let Some(injection) = &models.injection else { return Charge::default() };
-        let charge = self.pace.fence(injection);
+        let Some(timing) = models.timing() else { return Charge::default() };
+        let charge = self.pace.fence(timing, models.now_ps());
         self.top().counters.latency_ns += charge.latency_ns;
         charge
     }
 
-    /// A dirty line leaves the cache on its own.
-    pub(super) fn evicted(&mut self, models: &Models, line: u64) {
+    /// A dirty line leaves the cache on its own. Nobody waits for it.
+    pub(super) fn evicted(&mut self, models: &Models, now_ps: u64, line: u64) {
         self.top().counters.lines_evicted += 1;
-        self.write(models, line);
+        self.write(models, now_ps, line);
     }
 
-    fn read(&mut self, models: &Models, lines: Range<u64>, cause: Cause) {
+    /// Writes all that the cache model holds, and forgets it.
+    pub(super) fn empty_cache(&mut self, models: &Models) {
+        let now_ps = models.now_ps();
+        for line in models.cache.iter().flat_map(CacheModel::clear) {
+            self.evicted(models, now_ps, line);
+        }
+    }
+
+    fn read(&mut self, models: &Models, now_ps: u64, lines: Range<u64>, cause: Cause) {
         let Some(cache) = &models.cache else { return };
         for line in lines {
             let touch = cache.touch(line, cause == Cause::Store);
             if let Some(evicted) = touch.evicted {
-                self.evicted(models, evicted);
+                self.evicted(models, now_ps, evicted);
             }
             // A store to a line that is there reads nothing.
             if cause != Cause::Store || !touch.hit {
                 self.book_read(line, cause);
             }
-            if !touch.hit {
-                self.fetch(models, line);
+            if touch.hit {
+                if cause == Cause::Demand {
+                    self.pace.hit(line);
+                }
+                continue;
             }
-            let Some(injection) = &models.injection else { continue };
-            if !touch.hit {
-                self.pace.miss(injection, line);
-            }
-            match cause {
-                Cause::Demand if touch.hit => self.pace.hit(line),
-                Cause::Prefetch | Cause::Store if !touch.hit => self.pace.join_group(line),
-                _ => {}
+            self.fetch(models, now_ps, line);
+            if cause != Cause::Demand && models.timing().is_some() {
+                self.pace.join_group(line);
             }
         }
     }
@@ -292,28 +313,28 @@ impl Recorder {
         }
     }
 
-    fn fetch(&mut self, models: &Models, line: u64) {
+    fn fetch(&mut self, models: &Models, now_ps: u64, line: u64) {
         let frame = &mut self.frames[self.depth];
         frame.counters.lines_missed += 1;
         let Some(device) = &models.device else { return };
-        let dimm = device.read(line, &mut frame.counters);
+        let access = device.read(line, now_ps, &mut frame.counters);
         if let Some(session) = frame.session {
-            self.sessions[session].read[dimm] += 1;
+            self.sessions[session].read[access.dimm] += 1;
+        }
+        if let Some(timing) = models.timing() {
+            let unit = line * CACHE_LINE / device.parameters().xpline_bytes;
+            self.pace.miss(timing, unit, access.at_ps);
         }
     }
 
-    fn write(&mut self, models: &Models, line: u64) {
+    /// Hands a line over to be written; says when it is durable.
+    fn write(&mut self, models: &Models, now_ps: u64, line: u64) -> u64 {
         let frame = &mut self.frames[self.depth];
-        let Some(device) = &models.device else { return };
-        let dimm = device.write(line, &mut frame.counters);
+        let Some(device) = &models.device else { return now_ps };
+        let access = device.write(line, now_ps, &mut frame.counters);
         if let Some(session) = frame.session {
-            self.sessions[session].written[dimm] += 1;
+            self.sessions[session].written[access.dimm] += 1;
         }
-    }
-
-    fn persisting(&mut self, models: &Models, line: u64) {
-        if let Some(injection) = &models.injection {
-            self.pace.persisting(injection, line);
-        }
+        access.at_ps
     }
 }

@@ -2,7 +2,6 @@
 
 mod cache;
 mod counting;
-mod device;
 mod hardware;
 mod lines;
 mod operations;

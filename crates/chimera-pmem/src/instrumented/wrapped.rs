@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Instrumented;
-use super::clock::Started;
 use super::pace::Charge;
 use super::recorder::{Models, Recorder};
 use crate::environment::File;
@@ -35,13 +34,10 @@ impl<P: Pmem> Instrumented<P> {
         }
     }
 
-    /// Records a call that the profile may delay.
+    /// Records a call that the device may delay.
     fn record_and_wait(&self, work: impl FnOnce(&mut Recorder, &Models) -> Charge) {
-        if self.injects {
-            let started = Started::now();
-            self.shared.record(work).wait(started);
-        } else if self.active {
-            self.shared.record(work);
+        if self.active {
+            self.shared.record(work).wait();
         }
     }
 

@@ -143,7 +143,7 @@ fn reset_counts_from_zero_but_keeps_the_models() {
     assert!(pmem.snapshot().operations.is_empty());
     let insert = counted(&pmem, Operation::Insert, || persist(&pmem, 0, 256));
     assert_eq!(insert.lines_missed, 1, "three lines are cached");
-    assert_eq!(insert.media_writes_full_eager, 1, "three lines were in the buffer");
+    assert_eq!(insert.media_writes_full, 1, "three lines were in the buffer");
 }
 
 /// Ten records of 200 bytes, one per page: 4 lines each, the last incomplete in nothing: a whole unit.
@@ -159,7 +159,7 @@ fn write_amplification_is_media_bytes_over_user_bytes() {
     pmem.drain(Operation::Insert);
     let counters = pmem.snapshot();
     let amplification = counters.media_write_amplification();
-    assert_eq!(amplification, Some((11.0 * 256.0 / 2000.0, 11.0 * 256.0 / 2000.0)));
+    assert_eq!(amplification, Some(11.0 * 256.0 / 2000.0));
     assert_eq!(counters.line_bytes_written(), 41 * 64);
     assert_eq!(counters.of(Operation::Insert).user_bytes, 2000);
 }

@@ -1,7 +1,10 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::{Counters, Heap, Instrumented, SITE, counted, extent, instance, persist};
+use super::super::{Profile, Timing};
+use super::{
+    Counters, DeviceParameters, Heap, Instrumented, SITE, counted, extent, instance, persist,
+};
 use crate::{Operation, Pmem};
 
 fn inserts(pmem: &Instrumented<Heap>, session: u32, count: u64) {
@@ -91,7 +94,10 @@ fn a_thread_may_outlive_the_instance() {
 fn script() -> Counters {
     let pmem = instance(|options| {
         options.cache.bytes = 64 << 10;
-        options.profile = super::super::Profile::Optane100;
+        let device = Profile::OPTANE_100.device();
+        // What becomes old depends on the clock.
+        let timing = Timing { age_ns: u64::MAX, ..device.timing.unwrap() };
+        options.device = Some(DeviceParameters { timing: Some(timing), ..device });
     });
     let mut state = 42_u64;
     let mut next = |below: u64| {

@@ -47,7 +47,7 @@ pub(super) fn of_size(setup: &Setup, side: &Side) -> Result<(WrittenRow, StoreRo
         value_bytes: setup.value_bytes,
         records: setup.records,
         user_bytes: setup.records * u64::from(setup.key_bytes + setup.value_bytes),
-        media_written: all.media_writes_lazy() * unit,
+        media_written: all.media_writes() * unit,
         by_puts,
         flushes: index.flushes.bytes,
         upper: index.upper.bytes,
@@ -55,9 +55,9 @@ pub(super) fn of_size(setup: &Setup, side: &Side) -> Result<(WrittenRow, StoreRo
         dumps: index.dumps.bytes,
         manifest: index.manifest.bytes,
         other: handed_over(&all).saturating_sub(by_puts + tables),
-        media_read: all.media_reads_lazy() * unit,
+        media_read: all.media_reads_all() * unit,
         gets,
-        media_read_by_gets: got.total().media_reads_lazy() * got.media_unit_bytes,
+        media_read_by_gets: got.total().media_reads_all() * got.media_unit_bytes,
     };
     Ok((row, store_row(facts, footprint, &data)))
 }
