@@ -6,6 +6,7 @@
 //! - [`report`]: results as JSON, as a table, as figures.
 //! - `driver`: stores, threads, clocks, counters.
 //! - `results`: what was measured, as plain data: the driver fills in what the report prints.
+//! - [`published`]: what papers say, with its words; data files, read by all.
 //! - `workload`: keys, values, distributions, mixes; pure arithmetic.
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod command;
 mod driver;
 mod error;
 mod floor;
+pub mod published;
 pub mod report;
 mod results;
 pub mod workload;
