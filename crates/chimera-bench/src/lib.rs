@@ -7,6 +7,7 @@
 //! - `driver`: stores, threads, clocks, counters.
 //! - `results`: what was measured, as plain data: the driver fills in what the report prints.
 //! - `simulation`: simulated threads on a modelled device; knows no store.
+//! - [`published`]: what papers say, with its words; data files, read by all.
 //! - `workload`: keys, values, distributions, mixes; pure arithmetic.
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod command;
 mod driver;
 mod error;
 mod floor;
+pub mod published;
 pub mod report;
 mod results;
 mod simulation;

@@ -51,8 +51,8 @@ pub struct Common {
     /// What an acknowledged write survives: auto, immediate, group:MILLISECONDS, process
     #[arg(long, default_value = "auto", help_heading = "Store")]
     pub durability: Durability,
-    /// Latency to inject: `dram` (none), `optane-100[:<parts>]` (with one of so many parts of the bandwidth), `cxl-nvcmm`,
-    /// `hikv-nvm[:<persist ns>[:<read ns>]]`; timings are then modelled
+    /// Persistent memory to imitate: `dram` (none), `optane-100[:<DIMMs>]`, `cxl-nvcmm`,
+    /// `hikv-nvm[:<persist ns>[:<read ns>]]`; timings are then modelled (docs/DEVICE-MODEL.md)
     #[arg(long, default_value = "dram", help_heading = "Store")]
     pub profile: Profile,
     /// Record layout: checked, published

@@ -25,7 +25,7 @@ struct Line {
     command: BenchCommand,
 }
 
-fn parse(line: &str) -> BenchCommand {
+pub(super) fn parse(line: &str) -> BenchCommand {
     let words = std::iter::once("bench").chain(line.split_whitespace());
     Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).command
 }
@@ -54,6 +54,7 @@ fn run_at(line: &str, path: &Path) -> Result<Report> {
         BenchCommand::BesideScans(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Indexes(arguments) => measure(&arguments).map(|it| (it.0, it.1)),
         BenchCommand::Chameleon(command) => command.measure().map(|it| (it.0, it.1)),
+        BenchCommand::Device(_) => panic!("it has no store: {line}"),
     }?;
     Ok(report)
 }

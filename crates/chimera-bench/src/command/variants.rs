@@ -15,6 +15,7 @@ use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::Result;
+use crate::published::paper;
 use crate::report::Report;
 use crate::results::series::Results;
 
@@ -26,9 +27,6 @@ pub struct VariantsArguments {
     pub common: Common,
 }
 
-/// Bytes by which the paper's unaligned pages are shifted.
-const UNALIGNED_BYTES: u32 = 2048;
-
 /// A version of the engine.
 struct Variant {
     name: &'static str,
@@ -38,10 +36,11 @@ struct Variant {
 /// Data in persistent memory with the index in DRAM; both in DRAM, nothing flushed; pages across DIMM borders.
 fn variants(setup: &Setup) -> [Variant; 3] {
     let base = setup.clone();
+    let unaligned_bytes = paper("viper").value("figure11.unaligned_bytes") as u32;
     [
         Variant { name: "viper", setup: base.clone() },
         Variant { name: "dram", setup: Setup { flush: false, ..base.in_memory() } },
-        Variant { name: "unaligned", setup: Setup { block_shift_bytes: UNALIGNED_BYTES, ..base } },
+        Variant { name: "unaligned", setup: Setup { block_shift_bytes: unaligned_bytes, ..base } },
     ]
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use chimera::{ChameleonOptions, Compaction, Options};
 
+use crate::published::paper;
+
 /// Keys of a shard at most, where the number of shards follows from that of keys: the paper's 61,035, as the store rounds it.
 const KEYS_PER_SHARD: u64 = 61_440;
 const SHARDS_MAX: u64 = 1 << 16;
@@ -12,8 +14,6 @@ const SLOT_BYTES: u64 = 16;
 const TABLE_BYTES: u64 = 512;
 /// A key in a table of the last level that is 75 % full, and room for a table to be made anew.
 const LAST_BYTES_PER_KEY: u64 = 32;
-/// The mean of the published load factors of MemTables.
-const LOAD: f64 = 0.75;
 
 /// What of a setup is ChameleonDB's.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +36,24 @@ pub(crate) struct Tuning {
 impl Tuning {
     /// ChameleonDB for so many keys, with the published sizes of tables.
     pub(crate) fn published(records: u64) -> Self {
+        let table1 = |what: &str| paper("chameleondb").value(&format!("table1.{what}")) as u32;
         Self {
             shards: Self::shards_for(records),
-            memtable_bytes: 8 << 10,
-            levels: 4,
-            ratio: 4,
+            memtable_bytes: table1("memtable_kib") << 10,
+            levels: table1("levels"),
+            ratio: table1("ratio"),
             batch_bytes: 0,
             load_factor: None,
             compaction: Compaction::Direct,
             get_protect: None,
             change: |options| options,
         }
+    }
+
+    /// The mean of the published load factors of MemTables.
+    pub(crate) fn mean_load() -> f64 {
+        let load = |what: &str| paper("chameleondb").value(&format!("table1.load_{what}"));
+        f64::midpoint(load("min"), load("max"))
     }
 
     /// Shards of a store that is made for so many keys.
@@ -83,7 +90,7 @@ impl Tuning {
     /// Keys that the MemTables of a full bypass index have together.
     pub(crate) fn bypass_keys(&self) -> u64 {
         let slots = u64::from(self.memtable_bytes) / SLOT_BYTES;
-        let keys = (slots as f64 * self.load_factor.unwrap_or(LOAD)) as u64;
+        let keys = (slots as f64 * self.load_factor.unwrap_or_else(Self::mean_load)) as u64;
         keys * self.memtables(self.levels - 1)
     }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::columns::{Table, number};
 use super::json::Report;
 use super::{beside_scans, chameleon};
+use crate::published::paper;
 use crate::results::rows::{Counters, Row, StoreRow};
 
 /// The whole report as text.
@@ -221,7 +222,10 @@ fn updates(out: &mut String, report: &Report) -> std::fmt::Result {
         );
     }
     table.write(out)?;
-    writeln!(out, "\npublished (HiKV, Figure 10): 46.7 to 57.8 % saved of a put")
+    let of_put = |which: &str| paper("hikv").get(&format!("figure10.asynchronous_{which}_percent"));
+    let (least, most) = (of_put("min"), of_put("max"));
+    let (figure, least, most) = (least.figure, least.text, most.text);
+    writeln!(out, "\npublished (HiKV, {figure}): {least} to {most} % saved of a put")
 }
 
 fn ratios(out: &mut String, report: &Report) -> std::fmt::Result {

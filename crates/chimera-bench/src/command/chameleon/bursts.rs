@@ -23,6 +23,7 @@ use crate::driver::verify::verify;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
+use crate::published::paper;
 use crate::report::chameleon::{Bursts, BurstsRow, BurstsTail, BurstsWindow};
 use crate::report::{Chameleon, Facts, Report, StoreRow};
 use crate::results::machine::cores;
@@ -44,8 +45,8 @@ pub struct BurstsArguments {
     #[arg(default_value = "chameleon,chameleon-get-protect,pmem-hash")]
     pub sides: Vec<Side>,
     /// The Get-Protect Mode begins when the 99th percentile of gets is above so many nanoseconds
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
-    #[arg(value_name = "NS", help_heading = "Store")]
+    #[arg(long, default_value_t = published_threshold_ns(), value_name = "NS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = "Store")]
     pub threshold: u64,
     /// Bursts, each of --operations puts that overwrite any record
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -62,6 +63,10 @@ pub struct BurstsArguments {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(value_name = "MS", help_heading = "Measurement")]
     pub window: u64,
+}
+
+fn published_threshold_ns() -> u64 {
+    paper("chameleondb").value("figure16.threshold_ns") as u64
 }
 
 impl BurstsArguments {

@@ -8,9 +8,8 @@ use crate::driver::engine::EngineChoice;
 use crate::driver::setup::{Reclaim, Setup, Sizing};
 use crate::driver::tuning::Tuning;
 use crate::error::{BenchError, Result};
+use crate::published::paper;
 
-/// Keys of a shard in the paper: a billion in 16,384 shards.
-pub(super) const KEYS_PER_SHARD: u64 = 61_035;
 /// Shards of the default size.
 const SHARDS: u64 = 16;
 /// Repetitions of the default size.
@@ -23,11 +22,22 @@ pub struct ShapeArguments {
     #[arg(long, value_name = "N", help_heading = "Store")]
     pub shards: Option<u32>,
     /// Bytes of a MemTable
-    #[arg(long, default_value_t = 8192, value_name = "BYTES", help_heading = "Store")]
+    #[arg(long, default_value_t = Tuning::published(0).memtable_bytes, value_name = "BYTES")]
+    #[arg(help_heading = "Store")]
     pub memtable_bytes: u32,
     /// Bytes of records that a session gathers before they are made durable; 0 for none. Not of pmem-hash
-    #[arg(long, default_value_t = 4096, value_name = "BYTES", help_heading = "Store")]
+    #[arg(long, default_value_t = published_batch_bytes(), value_name = "BYTES")]
+    #[arg(help_heading = "Store")]
     pub batch_bytes: u32,
+}
+
+fn published_batch_bytes() -> u32 {
+    (paper("chameleondb").value("section2.5.batch_kib") as u32) << 10
+}
+
+/// Keys of a shard in the paper.
+fn keys_per_shard() -> u64 {
+    paper("chameleondb").value("table1.keys_per_shard") as u64
 }
 
 impl ShapeArguments {
@@ -61,9 +71,9 @@ impl ShapeArguments {
             return refuse("there is nothing to measure: give --sides".to_owned());
         }
         let records = common.records.unwrap_or(if common.quick {
-            KEYS_PER_SHARD
+            keys_per_shard()
         } else {
-            SHARDS * KEYS_PER_SHARD
+            SHARDS * keys_per_shard()
         });
         let common = Common {
             records: Some(records),

@@ -11,14 +11,17 @@ use crate::driver::backend::Backend;
 use crate::driver::progress::Progress;
 use crate::driver::setup::{Setup, Sizing};
 use crate::error::{BenchError, Result};
+use crate::published::paper;
 use crate::report::chameleon::Written;
 use crate::report::{Chameleon, Report};
 use crate::results::series::Results;
 use amplification::{CASES, amplification};
 use sizes::of_size;
 
-/// Keys of the paper's section 3.7.
-const KEY_BYTES: u32 = 16;
+/// Bytes of keys, as in the paper's section 3.7.
+fn key_bytes() -> u32 {
+    paper("chameleondb").value("section3.7.key_bytes") as u32
+}
 
 /// Arguments of `chameleon written`.
 #[derive(Clone, Debug, clap::Args)]
@@ -76,9 +79,9 @@ impl Benchmark for WrittenArguments {
             let mut of_side = None;
             for value_bytes in &self.value_sizes {
                 progress.step(&format!("values of {value_bytes} bytes, {side}"));
-                let records = (bytes / u64::from(KEY_BYTES + value_bytes)).max(1);
+                let records = (bytes / u64::from(key_bytes() + value_bytes)).max(1);
                 let tuning = Some(self.shape.tuning(side, records));
-                let (key_bytes, value_bytes) = (KEY_BYTES, *value_bytes);
+                let (key_bytes, value_bytes) = (key_bytes(), *value_bytes);
                 let setup = Setup { records, key_bytes, value_bytes, tuning, ..setup.clone() };
                 let (row, store) = of_size(&setup, side)?;
                 rows.push(row);
@@ -91,7 +94,7 @@ impl Benchmark for WrittenArguments {
         // Stores are said to be what they are with the first size.
         let first = &written.rows[0];
         let (records, value_bytes) = (first.records, first.value_bytes);
-        let setup = Setup { records, key_bytes: KEY_BYTES, value_bytes, ..setup.clone() };
+        let setup = Setup { records, key_bytes: key_bytes(), value_bytes, ..setup.clone() };
         let report = Report::new("chameleon written", &setup, stores, &results);
         Ok((Report { chameleon: Some(Chameleon::Written(written)), ..report }, results))
     }

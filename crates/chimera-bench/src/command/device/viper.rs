@@ -56,6 +56,9 @@ fn table_1(arguments: &DeviceArguments, report: &mut DeviceReport) {
     let write = [sequential_write(arguments, MANY, MANY), random_write(arguments, MANY)];
     report.compare(("viper", "table1.write_sequential_ns"), write[0].ns, Some(THREADS_REASON));
     report.compare(("viper", "table1.write_random_ns"), write[1].ns, None);
+    let media = write[1].amplification;
+    let what = "bytes of the media over bytes, random persists";
+    report.direction("viper, Section 2.1", what, "256 B for 64 B", media);
     let of =
         |dram, pattern: &mut dyn Pattern| reads(optane(), load(arguments, MANY, dram), pattern);
     let mut random = Random::new(arguments.seed, 1);

@@ -16,8 +16,6 @@ use crate::error::Result;
 use crate::report::chameleon::AmplificationRow;
 use crate::results::statistics::ratio;
 
-/// Slots that a MemTable uses before it is full: the same in all shards, as in the formulas.
-const LOAD: f64 = 0.75;
 const SLOT_BYTES: u64 = 16;
 /// How often each key is overwritten.
 const ROUNDS: u64 = 3;
@@ -53,8 +51,10 @@ pub(super) fn amplification(
     tuning: Tuning,
     case: Case,
 ) -> Result<[AmplificationRow; 2]> {
+    // Slots that a MemTable uses before it is full: the same in all shards, as in the formulas.
+    let load = Tuning::mean_load();
     let tuning =
-        Tuning { load_factor: Some(LOAD), compaction: case.compaction, batch_bytes: 0, ..tuning };
+        Tuning { load_factor: Some(load), compaction: case.compaction, batch_bytes: 0, ..tuning };
     let keys = u64::from(tuning.ratio) * tuning.bypass_keys() * u64::from(tuning.shards);
     let setup = Setup {
         engine: EngineChoice::Store(EngineKind::Chameleon),
@@ -96,7 +96,7 @@ pub(super) fn amplification(
         writer.overwrite(put % keys)?;
     }
     let (levels, ratio) = (f64::from(tuning.levels), f64::from(tuning.ratio));
-    let formula = Some((case.formula)(levels, ratio, LOAD));
+    let formula = Some((case.formula)(levels, ratio, load));
     let overwrites = row("the same keys", setup.operations, &full, formula);
     drop(writer);
     Store::close(db)?;

@@ -14,18 +14,22 @@ use crate::driver::setup::Setup;
 use crate::driver::store::{Instrument, Store};
 use crate::driver::worker::Data;
 use crate::error::Result;
+use crate::published::paper;
 use crate::report::chameleon::WrittenRow;
 use crate::report::{Facts, StoreRow};
 
 type Counting = Db<Instrumented<Hardware>>;
 
-/// Of all records one in so many is read, as in the paper: 16 of 64 GB.
-const GETS: u64 = 4;
+/// Of all records one in so many is read, as in the paper's section 3.7.
+fn gets_one_in() -> u64 {
+    let gb = |what: &str| paper("chameleondb").value(&format!("section3.7.{what}_gb"));
+    (gb("put") / gb("get")) as u64
+}
 
 /// Puts all records and gets some, on one thread in anonymous memory.
 pub(super) fn of_size(setup: &Setup, side: &Side) -> Result<(WrittenRow, StoreRow)> {
     let setup = setup.for_counting();
-    let gets = (setup.records / GETS).max(1);
+    let gets = (setup.records / gets_one_in()).max(1);
     let data = Data::new(&setup);
     let db = Counting::create_counting(&setup, &demand(&setup, &[], 1))?;
     let mut ledger = Ledger::default();
