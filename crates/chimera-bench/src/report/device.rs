@@ -92,6 +92,14 @@ impl DeviceReport {
         });
     }
 
+    /// The same, called otherwise than in the data.
+    pub(crate) fn compare_as(&mut self, what: &str, source: (&str, &str), modelled: f64) {
+        self.compare(source, modelled, None);
+        if let Some(row) = self.rows.last_mut() {
+            what.clone_into(&mut row.what);
+        }
+    }
+
     /// Compares with what a paper says without a number.
     pub(crate) fn direction(&mut self, figure: &str, what: &str, says: &str, modelled: f64) {
         self.rows.push(DeviceRow {

@@ -19,6 +19,9 @@ const SIZE: (u32, u32) = (1000, 480);
 const PERCENTILES: [f64; 14] =
     [0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99];
 
+/// Points of a line that are drawn as such, at most.
+const POINTS_MAX: usize = 16;
+
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -237,6 +240,11 @@ impl Curve {
         chart.configure_mesh().draw()?;
         for (index, (name, points)) in self.lines.iter().enumerate() {
             let colour = Palette99::pick(index).to_rgba();
+            // A line of a single point would not be seen.
+            if points.len() <= POINTS_MAX {
+                let circle = |point: &(f64, f64)| Circle::new(*point, 4, colour.filled());
+                chart.draw_series(points.iter().map(circle))?;
+            }
             chart
                 .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
                 .label(name)

@@ -38,6 +38,26 @@ fn the_model_gives_what_was_published() {
     assert!((0.99..=1.01).contains(&slope), "{slope}");
 }
 
+/// A row as the document has it.
+fn line_of(row: &DeviceRow) -> String {
+    let DeviceRow { what, figure, unit, modelled, .. } = row;
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    let published = row.published.map(|value| format!("{} {unit}", rounded(value)));
+    let published = published.or_else(|| row.direction.clone()).unwrap_or_default();
+    let off = row.deviation().map(|deviation| format!("{:+.0} %", deviation * 100.0));
+    let off = off.unwrap_or_default();
+    format!("| {what} | {figure} | {published} | {modelled:.3} | {off} |")
+}
+
+#[test]
+fn the_document_has_these_numbers() {
+    let document = include_str!("../../../../../docs/DEVICE-MODEL.md");
+    let report = arguments("device").measure();
+    let missing: Vec<_> =
+        report.rows.iter().map(line_of).filter(|line| !document.contains(line.as_str())).collect();
+    assert!(missing.is_empty(), "not in docs/DEVICE-MODEL.md:\n{}", missing.join("\n"));
+}
+
 #[test]
 fn nothing_depends_on_the_machine() {
     let line = "device --operations 2000 --seed 7";
@@ -55,9 +75,10 @@ fn every_curve_is_drawn() {
     crate::report::plot::draw_device(&report, &path).expect("drawn");
     let drawn = std::fs::read_to_string(path).expect("drawn");
     for curve in &report.curves {
-        assert!(curve.lines.iter().all(|line| line.points.len() > 1), "{}", curve.caption);
+        assert!(curve.lines.iter().all(|line| !line.points.is_empty()), "{}", curve.caption);
         assert!(drawn.contains(curve.caption.as_str()), "{}", curve.caption);
     }
-    let lines: usize = report.curves.iter().map(|curve| curve.lines.len()).sum();
-    assert!(drawn.matches("<polyline").count() >= lines, "a line for each kind of load");
+    let lines = report.curves.iter().flat_map(|curve| &curve.lines);
+    let points: usize = lines.map(|line| line.points.len()).sum();
+    assert_eq!(drawn.matches("<circle").count(), points, "all points of all lines");
 }

@@ -84,6 +84,12 @@ fn figures_1a_and_1b(arguments: &DeviceArguments, report: &mut DeviceReport) {
             over = uniform / sequential;
         }
     }
+    for (name, id) in [
+        ("sequential, published (Table 1)", "table1.write_sequential_ns"),
+        ("random, published (Table 1)", "table1.write_random_ns"),
+    ] {
+        curve.add(name, MANY as f64, paper("viper").value(id));
+    }
     report.curves.push(curve);
     let dram_ns = paper("viper").value("table1.dram_write_sequential_ns");
     let most = sequential_write(arguments, MANY, MANY).ns / dram_ns;
