@@ -29,6 +29,8 @@ pub(crate) struct Tuning {
     pub(crate) compaction: Compaction,
     /// See [`ChameleonOptions::get_protect`].
     pub(crate) get_protect: Option<Duration>,
+    /// See [`ChameleonOptions::blind_puts`].
+    pub(crate) blind_puts: bool,
     /// What makes it another store than ChameleonDB.
     pub(crate) change: fn(ChameleonOptions) -> ChameleonOptions,
 }
@@ -46,6 +48,7 @@ impl Tuning {
             load_factor: None,
             compaction: Compaction::Direct,
             get_protect: None,
+            blind_puts: false,
             change: |options| options,
         }
     }
@@ -73,7 +76,8 @@ impl Tuning {
                 .ratio(self.ratio)
                 .log_batch_bytes(self.batch_bytes)
                 .compaction(self.compaction)
-                .get_protect(self.get_protect);
+                .get_protect(self.get_protect)
+                .blind_puts(self.blind_puts);
             let chameleon = match self.load_factor {
                 Some(load) => chameleon.load_factors(load..=load),
                 None => chameleon,

@@ -16,6 +16,8 @@ pub(crate) struct Data {
     pub(crate) values: Values,
     pub(crate) zipfian: Arc<Zipfian>,
     pub(crate) seed: u64,
+    /// Puts know whether their key is new. Blind ones of ChameleonDB do not, and count some keys more than once.
+    pub(crate) puts_know: bool,
 }
 
 impl Data {
@@ -29,7 +31,8 @@ impl Data {
                 (Keys::new(key_bytes, seed), Values::new(value_bytes, seed))
             }
         };
-        Self { keys, values, zipfian: Arc::new(Zipfian::new(1, 0.5)), seed }
+        let puts_know = setup.tuning.is_none_or(|tuning| !tuning.blind_puts);
+        Self { keys, values, zipfian: Arc::new(Zipfian::new(1, 0.5)), seed, puts_know }
     }
 
     /// Bytes of a key and its value, on average.
@@ -104,7 +107,8 @@ impl<'a, S: Store> Worker<'a, S> {
     /// Overwrites a live record.
     #[inline]
     pub(crate) fn overwrite(&mut self, number: u64) -> Result<u64> {
-        match truth(!self.put(number)?) {
+        let is_new = self.put(number)? && self.data.puts_know;
+        match truth(!is_new) {
             0 => missing("an overwrite", number),
             word => Ok(word),
         }

@@ -68,6 +68,30 @@ fn each_write_costs_one_fence_and_the_lines_of_its_record() {
     assert_flushes(&counters.of(Operation::Delete), lines(at, COUNT, TOMBSTONE));
 }
 
+/// Of new keys, into a store whose shard has tables of all levels: a line is read of each place where the key could be, or
+/// none at all.
+#[test]
+fn a_blind_put_reads_no_table() {
+    const COUNT: u64 = 100;
+    let lines_read = |is_blind: bool| {
+        let db = open(|chameleon| chameleon.shards(1).memtable_bytes(4096).blind_puts(is_blind));
+        let mut session = db.session();
+        put(&mut session, 0..10_000, true, 1);
+        db.sync().unwrap();
+        let memtable = db.stats().chameleon().expect("ChameleonDB").memtable_entries;
+        // Until a MemTable is flushed, and then not until the next one is full.
+        let until = 10_000 + 256 - memtable;
+        put(&mut session, 10_000..until, true, 1);
+        let counters =
+            counted(&db, Operation::Other, || put(&mut session, until..until + COUNT, true, 1));
+        let insert = counters.of(Operation::Insert);
+        assert_eq!((insert.operations, insert.fences), (COUNT, COUNT), "one fence each");
+        insert.lines_read_demand + insert.lines_read_prefetched
+    };
+    assert_eq!(lines_read(true), 0);
+    assert!(lines_read(false) >= COUNT);
+}
+
 #[test]
 fn with_batches_a_fence_serves_many_writes() {
     const COUNT: u64 = 180;

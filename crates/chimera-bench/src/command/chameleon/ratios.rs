@@ -116,6 +116,7 @@ impl Benchmark for RatiosArguments {
         let ratios = Ratios {
             shards: tuning.shards,
             batch_bytes: self.shape.batch_bytes,
+            exact_puts: self.shape.exact_puts,
             sides: side_rows(&results, &stores),
             shares: share_rows(&self.sides, &points, &shares),
             goals: goals(&results, &stores, &setup.threads),

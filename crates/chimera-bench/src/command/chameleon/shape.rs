@@ -29,6 +29,10 @@ pub struct ShapeArguments {
     #[arg(long, default_value_t = published_batch_bytes(), value_name = "BYTES")]
     #[arg(help_heading = "Store")]
     pub batch_bytes: u32,
+    /// Puts look whether their key is there, and count exactly. Those of the paper do not, nor do these without the option, but
+    /// for pmem-hash and dram-hash, which have to
+    #[arg(long, help_heading = "Store")]
+    pub exact_puts: bool,
 }
 
 fn published_batch_bytes() -> u32 {
@@ -50,6 +54,7 @@ impl ShapeArguments {
             memtable_bytes: self.memtable_bytes,
             batch_bytes: if side.has_batches { self.batch_bytes } else { 0 },
             get_protect: side.protects_gets.then_some(threshold),
+            blind_puts: !self.exact_puts,
             change: side.change,
             ..published
         }

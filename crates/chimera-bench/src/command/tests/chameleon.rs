@@ -118,7 +118,8 @@ fn the_last_stores_are_kept() {
         let path = directory.path().join(&line[..6]);
         run_at(&format!("chameleon {line} {SMALL} --sides chameleon --keep"), &path).expect("runs");
         let db = Db::open(path.join("chameleon"), &Options::new()).expect("is kept");
-        assert_eq!(db.stats().records, 800, "{line}");
+        // Blind puts count some more than once.
+        assert_eq!(db.keys().count(), 800, "{line}");
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Ratios {
     pub shards: u32,
     /// Bytes that a session gathers before they are made durable, where a side has batches.
     pub batch_bytes: u32,
+    /// Puts look whether their key is there; otherwise only those of stores that have to.
+    pub exact_puts: bool,
     /// One for each store.
     pub sides: Vec<SideRow>,
     /// Of stores with levels: how many keys were above the last one.
@@ -138,8 +140,9 @@ pub(super) fn write(out: &mut String, all: &Ratios) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\n{} shards; batches of {} B where durability is batched",
+        "\n{} shards; batches of {} B where durability is batched; puts {}",
         number(all.shards.into()),
-        number(all.batch_bytes.into())
+        number(all.batch_bytes.into()),
+        if all.exact_puts { "look for their key" } else { "look for their key where they have to" }
     )
 }

@@ -1,15 +1,17 @@
 //! Compaction: tables of full levels become one of a lower level (ChameleonDB, section 2.1), and all levels above the last
 //! one go to it by way of the bypass index (section 2.2). Without a bypass index tables are merged.
 
+use std::collections::VecDeque;
+
 use chimera_pmem::Pmem;
 
-use super::Chameleon;
 use super::counts::Cause;
 use super::options::Compaction;
 use super::shape::LAST_LOAD_PERCENT;
 use super::shard::{Locked, Shard, Work, Writing};
 use super::shards::owner;
 use super::space::{LastRoom, Spend};
+use super::{Chameleon, LOADED_AHEAD};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, ShardTables, TableAt};
 use crate::index::probing_table::{
@@ -112,14 +114,24 @@ impl<P: Pmem> Chameleon<P> {
             if is_in(bypass, slot) {
                 assert!(image.enter(slot), "a table of a level has room for those above");
             }
+        };
+        // The bypass index is far larger than any cache: where a slot would be is loaded while others are looked at.
+        let mut waiting = VecDeque::with_capacity(LOADED_AHEAD);
+        let mut visit = |slot: Slot| {
+            if waiting.len() == LOADED_AHEAD {
+                waiting.pop_front().into_iter().for_each(&mut enter);
+            }
+            bypass.prefetch(slot.hash);
+            waiting.push_back(slot);
             Ok(())
         };
         for source in sources {
             match source {
-                Source::Volatile(table) => table.iter().try_for_each(&mut enter)?,
-                Source::Persistent(table) => table.for_each(pmem, &mut enter)?,
+                Source::Volatile(table) => table.iter().try_for_each(&mut visit)?,
+                Source::Persistent(table) => table.for_each(pmem, &mut visit)?,
             }
         }
+        waiting.into_iter().for_each(enter);
         Ok(())
     }
 
@@ -129,7 +141,7 @@ impl<P: Pmem> Chameleon<P> {
         &self,
         shard: u32,
         work: &mut Locked<'_, Work>,
-        flushed: Option<&Locked<'_, Writing>>,
+        mut flushed: Option<&mut Locked<'_, Writing>>,
         spend: Spend,
     ) -> Result<()> {
         let (spare, before) = (self.index.take_aid()?, work.current.tables);
@@ -142,11 +154,12 @@ impl<P: Pmem> Chameleon<P> {
             Ok(room) => {
                 let tables = self.write_last(shard, work, room.as_ref(), &mut images[0]);
                 let aid = self.aid_of_last(spare, tables.last, &images[0]);
-                self.replace_bypass(shard, work, tables, flushed, aid);
+                let keys = u64::from(images[0].len());
+                self.replace_bypass(shard, work, tables, (flushed.as_deref_mut(), Some(keys)), aid);
                 for slot in slots {
                     self.drop_slot(slot);
                 }
-                self.settle_last(shard, work, flushed, (before, room), &mut images[0])
+                self.settle_last(shard, work, flushed.as_deref(), (before, room), &mut images[0])
             }
             Err(error) => {
                 self.index.give_back_aid(spare);
@@ -240,23 +253,29 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Puts tables in force that have all that the bypass index and the levels above the last one have: `aid` takes the place
     /// of the bypass index, or of what was made of the last table, and the levels are empty. With the MemTable locked it is
-    /// emptied, because they have what it had, too.
+    /// emptied, because they have what it had, too. Where it is known how many keys the tables have, records are counted anew:
+    /// blind puts have counted some keys more than once.
     pub(super) fn replace_bypass(
         &self,
         shard: u32,
         work: &mut Locked<'_, Work>,
         mut tables: ShardTables,
-        flushed: Option<&Locked<'_, Writing>>,
+        (flushed, keys): (Option<&mut Locked<'_, Writing>>, Option<u64>),
         aid: u32,
     ) {
         // No table refers to what is not durable, and none is without what that has superseded.
         self.log.sync_all();
         tables.levels.iter_mut().for_each(|level| level.tables = 0);
         let ahead = work.ahead.map(|ahead| (ahead.version, ahead.records));
-        let flushed_now = flushed.map(|writing| (writing.version, writing.records)).or(ahead);
-        if let Some(now) = flushed_now {
+        let now = flushed.as_ref().map(|writing| (writing.version, writing.records)).or(ahead);
+        if let Some(now) = now {
             (tables.flushed_version, tables.records) = now;
         }
+        let counted = tables.records;
+        tables.records = keys.unwrap_or(counted);
+        let count_anew = |writing: &mut Writing| {
+            writing.records = (writing.records + tables.records).saturating_sub(counted);
+        };
         let before = work.current.tables;
         self.put_in_force(shard, work, tables);
         self.tell_of_bypass(shard, work, &before);
@@ -267,6 +286,7 @@ impl<P: Pmem> Chameleon<P> {
             place.set_aid(aid);
         };
         if let Some(writing) = flushed {
+            count_anew(writing);
             for slot in memtable.iter().filter_map(Slot::found) {
                 self.log.flushed(slot.offset);
             }
@@ -275,7 +295,8 @@ impl<P: Pmem> Chameleon<P> {
                 memtable.clear();
             });
         } else {
-            let writing = self.lock_to_look(shard);
+            let mut writing = self.lock_to_look(shard);
+            count_anew(&mut writing);
             place.change(work, &writing, set);
         }
         self.index.give_back_aid(replaced);

@@ -34,7 +34,7 @@ impl EngineType for Type {
         Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
 
     fn plan(options: &Options) -> Result<Plan> {
-        check_modes(&options.chameleon)?;
+        check_modes(options)?;
         let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
         let plan = plan_of_runs(&options.clone().segment_bytes(segment_bytes))?;
         let block_bytes = plan.geometry.block_bytes;
@@ -53,7 +53,7 @@ impl EngineType for Type {
     }
 
     fn parameters(superblock: &Superblock, options: &Options) -> Result<Parameters> {
-        check_modes(&options.chameleon)?;
+        check_modes(options)?;
         let geometry = superblock.geometry;
         let blocks = blocks_per_segment(&geometry);
         let parameters = decode(&superblock.area)
@@ -102,12 +102,18 @@ impl EngineType for Type {
     }
 }
 
-/// Checks that MemTables are not to go to bypass indexes that are not there.
-fn check_modes(options: &ChameleonOptions) -> Result<()> {
-    let has_modes = options.write_intensive || options.get_protect.is_some();
-    if has_modes && options.upper_index != UpperIndex::Bypass {
-        let text = "the Write-Intensive and the Get-Protect Mode need bypass indexes";
-        return Err(Error::InvalidOptions(text.to_owned()));
+/// Checks that MemTables are not to go to bypass indexes that are not there, and that whoever has to know new keys does.
+fn check_modes(options: &Options) -> Result<()> {
+    let own = &options.chameleon;
+    let invalid = |text: &str| Err(Error::InvalidOptions(text.to_owned()));
+    let has_modes = own.write_intensive || own.get_protect.is_some();
+    if has_modes && own.upper_index != UpperIndex::Bypass {
+        return invalid("the Write-Intensive and the Get-Protect Mode need bypass indexes");
+    }
+    if own.blind_puts && options.ordered {
+        return invalid(
+            "a store that keeps keys in their order has to know new ones: leave out blind_puts",
+        );
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl<P: Pmem> Chameleon<P> {
         // The oldest one lies first, and all vanish at once.
         let place = tables.dumps.iter_mut().find(|dump| dump.is_none());
         *place.expect("room for a dump") = Some(dump);
-        self.replace_bypass(shard, work, tables, None, spare);
+        self.replace_bypass(shard, work, tables, (None, None), spare);
         Ok(())
     }
 

@@ -100,6 +100,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             counts: Counts::default(),
             replay_bytes_max,
             replay_turn: Mutex::default(),
+            blind_puts: chameleon.blind_puts,
             salvages: options.pool.salvage,
             replayed_bytes: 0,
             found: Totals::default(),
@@ -204,7 +205,9 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     fn totals(&self) -> Totals {
         let mut totals = self.manifest_totals();
         totals.merge(self.log.totals());
-        Totals { records: self.count_records(), ..totals }
+        // What blind puts have counted is not counted so by a restart.
+        let records = if self.blind_puts { Totals::UNCOUNTED } else { self.count_records() };
+        Totals { records, ..totals }
     }
 
     fn found_totals(&self) -> Totals {

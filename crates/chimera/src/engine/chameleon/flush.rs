@@ -8,7 +8,7 @@ use super::counts::Cause;
 use super::shard::{Locked, Work, Writing};
 use super::shards::owner;
 use super::space::Spend;
-use super::{Chameleon, LEVEL, blocks_for, sites};
+use super::{Chameleon, LEVEL, LOADED_AHEAD, blocks_for, sites};
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::{CHANGE_BYTES, Current, LevelAt, ShardTables};
 use crate::index::probing_table::{Image, Slot, TABLE_ALIGN, Upserted};
@@ -118,7 +118,14 @@ impl<P: Pmem> Chameleon<P> {
     pub(super) fn absorb(&self, shard: u32, work: &mut Work) {
         let bypass = self.index.bypass(shard);
         let with_room = "the bypass index has room";
-        for new in self.index.memtable(shard).iter() {
+        let memtable = self.index.memtable(shard);
+        // What comes later is being loaded: the bypass index is far larger than any cache, and its misses overlap so.
+        let mut later = memtable.iter();
+        later.by_ref().take(LOADED_AHEAD).for_each(|slot| bypass.prefetch(slot.hash));
+        for new in memtable.iter() {
+            if let Some(slot) = later.next() {
+                bypass.prefetch(slot.hash);
+            }
             let mut unclear = None;
             let upserted = bypass.upsert(new, u32::MAX, |old| {
                 let old = Slot { hash: new.hash, location: old.location };

@@ -5,6 +5,7 @@
 //! Every write holds the lock of its shard, a word in DRAM, from before it looks for the key until it is done.
 //! - **put**: look for the key; append a record to the session's run of the log, flush, *fence*; make the MemTable lead to
 //!   it. One fence, whether the key is new or not.
+//!   By option it looks for the key in the MemTable alone.
 //! - **get**: no lock. Look in the MemTable, the bypass index and the last table; read the record that is found; verify that
 //!   no table has moved and no run of the log was freed meanwhile. See [`read`].
 //! - **delete**: as a put, of a record without a value: a tombstone.
@@ -134,6 +135,9 @@ const TABLE: BlockKind = BlockKind::new(4, "chameleon.table");
 /// Most keys of one hash that are put.
 const ALIKE_MAX: u32 = 15;
 
+/// Slots of a bypass index that are being loaded while others are looked at.
+const LOADED_AHEAD: usize = 12;
+
 /// The engine: one open store.
 pub(crate) struct Chameleon<P: Pmem> {
     core: Core<P>,
@@ -151,6 +155,8 @@ pub(crate) struct Chameleon<P: Pmem> {
     /// Bytes of the log that a restart replays at most, in the normal mode, and who sees to that now.
     replay_bytes_max: u64,
     replay_turn: Mutex<()>,
+    /// Puts look for their key in the MemTable alone.
+    blind_puts: bool,
     /// What is damaged is passed over.
     salvages: bool,
     /// Bytes of the log that opening has replayed.

@@ -68,6 +68,7 @@ pub struct ChameleonOptions {
     pub(super) dumps_max: Option<u32>,
     pub(super) replay_log_bytes_max: Option<u64>,
     pub(super) upper_index: UpperIndex,
+    pub(super) blind_puts: bool,
 }
 
 impl ChameleonOptions {
@@ -192,6 +193,15 @@ impl ChameleonOptions {
     /// which writes more. Default 64 MiB. May change at every open.
     pub fn replay_log_bytes_max(mut self, bytes: u64) -> Self {
         self.replay_log_bytes_max = Some(bytes);
+        self
+    }
+
+    /// Puts do not look whether their key is there, as in the paper: they read no table. Default false. A put answers that the
+    /// key is new unless its MemTable has it. The number of records counts such a key once more, until the next table of the
+    /// last level of its shard is made. Not for stores that keep keys in their order, which have to know new ones. May change at
+    /// every open.
+    pub fn blind_puts(mut self, blind_puts: bool) -> Self {
+        self.blind_puts = blind_puts;
         self
     }
 

@@ -473,7 +473,7 @@ impl<P: Pmem> Chameleon<P> {
         }
         // No table refers to what is not durable.
         self.log.sync_all();
-        self.compact_last(shard, work, Some(&writing), spend)?;
+        self.compact_last(shard, work, Some(&mut writing), spend)?;
         writing.is_closed = !self.is_backed(shard);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! A small store on memory that loses what was not written back, compared with a model: [`modes`], [`protect`] with dumps,
 //! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`]. Stores without bypass
-//! indexes for [`comparison`]; [`full`] pools, and [`damage`].
+//! indexes for [`comparison`]; [`blind`] puts; [`full`] pools, and [`damage`].
 
+mod blind;
 mod comparison;
 mod crashes;
 mod damage;

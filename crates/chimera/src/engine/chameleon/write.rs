@@ -46,11 +46,19 @@ impl<P: Pmem> Chameleon<P> {
         self.core.poison.check()?;
         let booked = self.core.book(Operation::Insert, client.shared.number);
         let key = Key { hash: self.core.hash.of(key), bytes: key };
-        self.index.prefetch(key.hash);
+        if self.blind_puts {
+            self.index.memtable(self.index.number_of(key.hash)).prefetch(key.hash);
+        } else {
+            self.index.prefetch(key.hash);
+        }
         let is_new = self.or_with_room(client, |client: &mut ChameleonClient| {
             let shard = self.index.number_of(key.hash);
             let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
-            let old = self.find_locked(shard, key)?;
+            let old = if self.blind_puts {
+                self.find_recent(shard, key)?
+            } else {
+                self.find_locked(shard, key)?
+            };
             if old.is_live() {
                 booked.is(Operation::Overwrite);
             }
@@ -179,6 +187,16 @@ impl<P: Pmem> Chameleon<P> {
         match probed {
             Probe::Found(found) => Ok(Old { entry: Some(found?) }),
             Probe::NotThis if alike > ALIKE_MAX => Err(Error::KeyCollisions),
+            Probe::NotThis => Ok(Old::default()),
+            Probe::Retry => unreachable!("nothing changes in a shard that is locked"),
+        }
+    }
+
+    /// Looks for an entry of `key`, whose shard the caller has locked, in the MemTable alone: there each key has one entry.
+    fn find_recent(&self, shard: u32, key: Key<'_>) -> Result<Old> {
+        let memtable = self.index.memtable(shard);
+        match memtable.probe(key.hash, |found| self.probe_key(found, key.hash, key.bytes)) {
+            Probe::Found(found) => Ok(Old { entry: Some(found?) }),
             Probe::NotThis => Ok(Old::default()),
             Probe::Retry => unreachable!("nothing changes in a shard that is locked"),
         }
