@@ -185,6 +185,10 @@ impl Environment for FaultyEnvironment {
         self.real.is_directory(path)
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.real.real_path(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.faults.book_removal()?;
         self.real.remove(path)?;
