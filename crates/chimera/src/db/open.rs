@@ -150,7 +150,7 @@ fn refuse<P: Pmem, T>(pool: &Pool<P>, error: Error) -> Result<T> {
     if matches!(error, Error::Corrupted { at: TOTALS_AT, .. })
         && let Err(failed) = pool.close_as_it_was()
     {
-        log::warn!("the store is not marked as it was: {failed}");
+        log::warn!("marking the store as it was: {failed}");
     }
     Err(error)
 }
