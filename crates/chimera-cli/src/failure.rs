@@ -174,6 +174,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::FieldOutOfRange { .. } => "field_out_of_range",
         Error::PoolFull { .. } => "pool_full",
         Error::Removed { .. } => "removed",
+        Error::AfterClosing { .. } => "after_closing",
         Error::InTheWay { .. } => "in_the_way",
         Error::Corrupted { .. } => "corrupted",
         Error::PowerLost { .. } => "power_lost",

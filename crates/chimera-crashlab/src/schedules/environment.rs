@@ -92,6 +92,10 @@ impl Environment for ShuttleEnvironment {
         self.stepped.is_directory(path)
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.stepped.real_path(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.stepped.remove(path)
     }

@@ -26,6 +26,10 @@ pub trait FileProvider: Send + Sync + fmt::Debug + 'static {
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
     /// Whether something is at `path`: `None` nothing, `Some(true)` a directory.
     fn is_directory(&self, path: &Path) -> io::Result<Option<bool>>;
+    /// The path from the root to what is at `path`, without symbolic links; as it was given unless said otherwise.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory. Not supported unless said otherwise.

@@ -205,6 +205,12 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// As the operating system says.
     fn is_directory(&self, path: &Path) -> io::Result<Option<bool>>;
+    /// The path from the root to what is at `path`, without symbolic links, `.` and `..`; as it was given where files have
+    /// no links.
+    ///
+    /// # Errors
+    /// As the operating system says; `NotFound` when nothing is there.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
     /// Removes a file.
     ///
     /// # Errors

@@ -131,6 +131,10 @@ impl Environment for RealEnvironment {
         self.files.is_directory(path)
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.files.real_path(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.files.remove(path)
     }

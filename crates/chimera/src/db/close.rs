@@ -59,13 +59,15 @@ impl<P: Pmem> Drop for Lease<P> {
             let _kept = ManuallyDrop::new((self.publisher.take(), self.inner.clone()));
             return;
         }
-        if let Err(error) = self.close() {
-            log::error!("the store was not closed in order: {error}");
+        match self.close() {
+            Ok(()) => {}
+            Err(error @ Error::AfterClosing { .. }) => log::warn!("{error}"),
+            Err(error) => log::error!("the store was not closed in order: {error}"),
         }
     }
 }
 
-/// Why a store was not closed in order. Becomes the [`Error`] by `?`.
+/// Why a store was not closed in order, or what failed after it was. Becomes the [`Error`] by `?`.
 #[must_use]
 pub struct CloseError<P: Pmem = Hardware> {
     error: Error,
@@ -114,8 +116,9 @@ impl<P: Pmem> Db<P> {
     /// # Errors
     /// [`Error::StillInUse`] when other clones or sessions are alive: the store then stays open, and the
     /// handle is [given back](CloseError::into_db). So it is with [`Error::Forked`]. When the medium fails, or a sync failed
-    /// earlier, and [`Error::Removed`] when a file of the store was removed or replaced since it was opened; the store is
-    /// closed then, and marked as not closed in order.
+    /// earlier, and [`Error::Removed`] when a file of the store was removed or replaced since it was opened: the store is
+    /// no longer open then, and the next opening recovers it. [`Error::AfterClosing`] when the store is closed in order, with
+    /// everything durable, and a step after that failed.
     pub fn close(self) -> Result<(), CloseError<P>> {
         if let Err(error) = self.refuse_forked() {
             return Err(CloseError { error, db: Some(Box::new(self)) });

@@ -14,7 +14,7 @@ use super::publish::publisher;
 use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner};
 use crate::engine::shared::maintenance::{Pace, Step};
-use crate::engine::{AnyEngine, Core, EngineKind, Options, Plan};
+use crate::engine::{Core, EngineKind, Options, Plan};
 use crate::metrics::Registry;
 use crate::ordered::RebuildStep;
 use crate::pool::{Closing, NewPool, Pool, Superblock, TOTALS_AT};
@@ -71,21 +71,21 @@ pub(super) fn on<P: Pmem>(
     kind.check(&superblock, options)?;
     let pool = Arc::new(pool);
     pool.mark_open()?;
+    let opened_engine = kind.open(Core::new(pool.clone(), options), options);
+    let (engine, recovered) = opened_engine.or_else(|error| refuse(&pool, error))?;
+    pool.note_difference(recovered.compared);
     if options.pool.populate_at_open {
         pool.grow_to_capacity()?;
     }
-    let opened_engine = kind.open(Core::new(pool.clone(), options), options);
-    let (engine, recovered) = opened_engine.or_else(|error| refuse(&pool, error))?;
-    let differs_from_closing = compare_with_closing(&engine, options, path)?;
     engine.begin_order(options.recovery_threads)?;
     pool.mark_recovered()?;
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
-        differs_from_closing,
+        differs_from_closing: recovered.compared.differs(),
         duration_ns: environment.now_ns().saturating_sub(started_ns),
         losses: pool.losses(),
-        ..with_journal_loss(recovered, opened.journal_loss.as_ref())
+        ..with_journal_loss(recovered.stats, opened.journal_loss.as_ref())
     };
     say_opened(path, kind, (pool.pmem.medium(), durability), &recovery);
     let is_published = pool.directory().is_some() && !pool.read_only;
@@ -124,33 +124,13 @@ pub(super) fn on<P: Pmem>(
     Ok(Db { inner, lease: Arc::new(lease) })
 }
 
-/// Compares what was found with what the store held when it was closed in order. Whether it differs, which only a
-/// store that is salvaged may.
-fn compare_with_closing<P: Pmem>(
-    engine: &AnyEngine<P>,
-    options: &Options,
-    path: &Path,
-) -> Result<bool> {
-    let Err(difference) = engine.compare_with_closing() else { return Ok(false) };
-    if options.pool.salvage {
-        log::warn!(target: LOSSES_TARGET, "{}: {difference}", path.display());
-        let pool = &engine.core().pool;
-        if pool.losses().is_empty() {
-            // Else what is missing was counted where it lay.
-            pool.note_lost(&difference, TOTALS_AT);
-        }
-        return Ok(true);
-    }
-    refuse(&engine.core().pool, difference)
-}
-
 /// Opening ends with this error. A store that is not what it was when it was closed stays closed: the next open would compare
 /// less with one that was not.
 fn refuse<P: Pmem, T>(pool: &Pool<P>, error: Error) -> Result<T> {
     if matches!(error, Error::Corrupted { at: TOTALS_AT, .. })
         && let Err(failed) = pool.close_as_it_was()
     {
-        log::warn!("the store is not marked as it was: {failed}");
+        log::warn!("marking the store as it was: {failed}");
     }
     Err(error)
 }

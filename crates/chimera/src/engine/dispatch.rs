@@ -14,10 +14,9 @@ use super::{
 };
 use crate::metrics::Exposition;
 use crate::ordered::RebuildStep;
-use crate::pool::TOTALS_AT;
 use crate::types::check::{CheckReport, Damage};
 use crate::types::durability::Durability;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::ReclaimStats;
 use crate::types::stream::StreamKind;
@@ -152,16 +151,6 @@ impl<P: Pmem> AnyEngine<P> {
     /// One step of making it, by a thread in the background.
     pub(crate) fn order_step(&self, number: u32) -> Result<RebuildStep> {
         each_engine!(self, engine => order::step(&**engine, number))
-    }
-
-    /// Compares what opening has found with what the store held when it was closed in order, if it was.
-    ///
-    /// # Errors
-    /// `Corrupted` where it is something else: records are missing, or a part is older.
-    pub(crate) fn compare_with_closing(&self) -> Result<()> {
-        let Some(closed) = self.core().pool.closed_totals() else { return Ok(()) };
-        let found = each_engine!(self, engine => Engine::found_totals(&**engine));
-        closed.difference(found).map_or(Ok(()), |what| Err(Error::corrupted(what, TOTALS_AT)))
     }
 
     /// Closes the pool in order. A poisoned store stays marked as open; what was acknowledged before is made durable all

@@ -43,7 +43,7 @@ use chimera_pmem::{Pmem, Site};
 
 use crate::metrics::Exposition;
 use crate::ordered::Order;
-use crate::pool::{CLOSED_WORDS, PoolGeometry, Superblock};
+use crate::pool::{CLOSED_WORDS, Compared, PoolGeometry, Superblock};
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -123,6 +123,13 @@ pub(crate) struct Plan {
     pub(crate) area: Vec<u64>,
 }
 
+/// What came of opening a store.
+pub(crate) struct Recovered {
+    pub(crate) stats: RecoveryStats,
+    /// That nothing was changed before it was compared with its closing.
+    pub(crate) compared: Compared,
+}
+
 /// What is known of an engine before a store is open.
 pub(crate) trait EngineType {
     /// What its area of the superblock says.
@@ -171,15 +178,17 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Whether this form of the engine is the one for a store with these parameters.
     fn takes(parameters: &<Self::Type as EngineType>::Parameters) -> bool;
 
-    /// Makes an open pool ready for sessions.
+    /// Makes an open pool ready for sessions. What was found is [compared](crate::pool::Pool::compare_with_closing) with what
+    /// the store held when it was closed, before anything on media is changed.
     ///
     /// # Errors
-    /// `Corrupted` for damage, unless the options say to salvage; when memory runs out.
+    /// `Corrupted` for damage and where the store is not what it was, unless the options say to salvage; when memory runs
+    /// out.
     fn open(
         core: Core<P>,
         parameters: <Self::Type as EngineType>::Parameters,
         options: &Options,
-    ) -> Result<(Self, RecoveryStats)>;
+    ) -> Result<(Self, Recovered)>;
 
     /// What every engine is built on.
     fn core(&self) -> &Core<P>;
@@ -347,12 +356,6 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// # Cost
     /// Reads the index once.
     fn totals(&self) -> Totals;
-
-    /// The same as opening has found it, before there are sessions. As [`totals`](Self::totals), unless opening has added
-    /// it up, or has changed it.
-    fn found_totals(&self) -> Totals {
-        self.totals()
-    }
 
     /// The work that reclamation has done, and the work that is left.
     fn reclaim_stats(&self) -> ReclaimStats {

@@ -115,7 +115,7 @@ macro_rules! engines {
                 self,
                 core: $crate::engine::Core<P>,
                 options: &$crate::engine::Options,
-            ) -> $crate::Result<(AnyEngine<P>, $crate::RecoveryStats)> {
+            ) -> $crate::Result<(AnyEngine<P>, $crate::engine::Recovered)> {
                 let superblock = core.pool.superblock();
                 match self {
                     $(#[cfg($cfg)] Self::$kind => {

@@ -1,5 +1,6 @@
 //! The files of a pool: creating, finding, locking and checking them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -373,10 +374,24 @@ impl PoolFiles {
     }
 
     /// Makes the entries of the directory and of all directories above it durable. Whoever made them may have been
-    /// killed before it did, and what is in a directory is lost with it.
+    /// killed before it did, and what is in a directory is lost with it. The directories above it are those in which it
+    /// lies, up to the root. Where a symbolic link leads there, or the path is relative, the path names others, whose entries
+    /// lead there.
     pub(super) fn sync_parents(&self) -> Result<()> {
-        let mut parts = self.path.ancestors().filter(|part| part.parent().is_some());
-        parts.try_for_each(|part| sync_entry_of(&*self.environment, part))
+        let real = match self.environment.real_path(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                log::warn!("a power loss now may take the new directory: {error}");
+                self.path.clone()
+            }
+            found => found.map_err(Error::io("look at", &self.path))?,
+        };
+        let mut synced = BTreeSet::new();
+        let mut parts = self.path.ancestors().chain(real.ancestors());
+        parts.try_for_each(|part| {
+            // The root has no entry anywhere.
+            let is_entry = part.parent().is_some() && synced.insert(part);
+            if is_entry { sync_entry_of(&*self.environment, part) } else { Ok(()) }
+        })
     }
 }
 

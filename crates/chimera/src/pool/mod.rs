@@ -24,6 +24,8 @@
 mod block_word;
 mod blocks;
 pub(crate) mod checked_word;
+mod closing;
+mod comparison;
 mod copies;
 pub(crate) mod destroy;
 mod device;
@@ -55,6 +57,7 @@ use chimera_pmem::{Environment, Extent, Pmem, Site};
 pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
+pub(crate) use comparison::Compared;
 pub use location::Location;
 use losses::LossLog;
 pub(crate) use open::NewPool;
@@ -325,91 +328,6 @@ impl<P: Pmem> Pool<P> {
         let failed =
             |error| Error::Io { action: "sync", path: self.files.path.clone(), source: error };
         self.pmem.sync(sites::SYNC).map_err(failed)
-    }
-
-    /// The pool has all its records: it may be closed in order.
-    pub(crate) fn complete(&self) {
-        self.is_incomplete.store(false, Ordering::Release);
-    }
-
-    /// Marks the pool as closed in order, after everything else is durable. One that lacks records stays
-    /// marked as such.
-    ///
-    /// # Errors
-    /// When the medium fails, or files were removed or replaced; the pool then stays marked as open.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for engines with nothing to say"))]
-    pub(crate) fn close(&self) -> Result<()> {
-        self.close_with([0; CLOSED_WORDS], Totals::default())
-    }
-
-    /// As [`close`](Self::close), with words that are in force until the pool is opened again, and with what the store
-    /// holds.
-    pub(crate) fn close_with(
-        &self,
-        closed_words: [u64; CLOSED_WORDS],
-        totals: Totals,
-    ) -> Result<()> {
-        if self.read_only {
-            return Ok(());
-        }
-        self.stop_background();
-        self.check_in_place()?;
-        if self.is_incomplete.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.sync()?;
-        let segments = self.superblock().segments;
-        let needed = self.segments_needed(segments);
-        if let Some(journal) = self.pmem.journal().filter(|_| needed < segments) {
-            // From here on no entry names a byte of a segment that is about to go.
-            let failed = Error::io("write back the journal of", &self.files.path);
-            journal.checkpoint().map_err(failed)?;
-        }
-        self.mark_closed(needed, closed_words, totals)?;
-        (needed..segments).try_for_each(|segment| self.files.remove_segment(segment))
-    }
-
-    /// Opening has found something else than the pool held when it was closed in order, and has changed nothing that
-    /// matters: marks it as it was, so that all of it is compared again. One that was not closed in order is left with the
-    /// totals that it has.
-    ///
-    /// # Errors
-    /// As [`close`](Self::close).
-    pub(crate) fn close_as_it_was(&self) -> Result<()> {
-        match self.closed_totals {
-            Some(totals) if !self.read_only && self.was_clean => {
-                self.sync()?;
-                self.mark_closed(self.superblock().segments, self.closed_words, totals)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Says that the pool is closed in order, in both copies: either one alone must be enough.
-    fn mark_closed(
-        &self,
-        segments: u64,
-        closed_words: [u64; CLOSED_WORDS],
-        totals: Totals,
-    ) -> Result<()> {
-        self.change_superblock(|superblock| {
-            superblock.segments = segments;
-            superblock.closing = Closing::Clean;
-            superblock.set_closed_words(closed_words);
-            superblock.totals = totals;
-        });
-        self.sync()?;
-        self.change_superblock(|_| {});
-        self.sync()?;
-        self.close_journal()
-    }
-
-    /// Of `segments` segments those that blocks in use lie in; all where they are not files.
-    fn segments_needed(&self, segments: u64) -> u64 {
-        if self.files.device.is_some() || self.files.is_without_files() {
-            return segments;
-        }
-        self.used_blocks().div_ceil(self.map.blocks_per_segment).max(1).min(segments)
     }
 }
 

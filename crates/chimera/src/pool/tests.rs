@@ -1,16 +1,15 @@
 //! Pools in files; in `superblock_crashes`, their superblock through every crash, on the memory in [`media`].
 
+mod directories;
 pub(crate) mod media;
 mod opening;
 mod superblock_crashes;
 pub(crate) mod watched;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use chimera_pmem::environment::{File, FileProvider, MemoryFiles, OpenMode};
-use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment, SteppedEnvironment};
+use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment};
 
 use super::open::Opened;
 use super::*;
@@ -196,58 +195,5 @@ fn an_interrupted_creation_is_done_again_and_nothing_else_is() {
     for other in [foreign, lived] {
         std::fs::write(&path, other).unwrap();
         assert!(matches!(open(directory.path(), &options()), Err(Error::Corrupted { .. })));
-    }
-}
-
-/// Files in memory that keep account of which directories were synced.
-#[derive(Debug, Default)]
-struct Synced {
-    files: MemoryFiles,
-    directories: Mutex<Vec<PathBuf>>,
-}
-
-impl FileProvider for Synced {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.files.open(path, mode)
-    }
-
-    fn create_directory(&self, path: &Path) -> io::Result<()> {
-        self.files.create_directory(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        self.files.list(path)
-    }
-
-    fn is_directory(&self, path: &Path) -> io::Result<Option<bool>> {
-        self.files.is_directory(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.files.remove(path)
-    }
-
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.directories.lock().unwrap().push(path.to_owned());
-        self.files.sync_directory(path)
-    }
-}
-
-/// A process may have been killed after it made the directories and before it synced any.
-#[test]
-fn creation_syncs_all_directories_above_the_store_whoever_made_them() {
-    for is_made in [false, true] {
-        let files = Arc::new(Synced::default());
-        if is_made {
-            files.create_directory(Path::new("/a/b/c")).unwrap();
-        }
-        let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
-        let new = || Ok(NewPool { superblock: new_superblock(), is_segment_fixed: true });
-        let media = media::Media::default();
-        Pool::open(media, environment, Path::new("/a/b/c"), &options(), new).unwrap();
-        let synced = files.directories.lock().unwrap();
-        for directory in ["/a/b/c", "/a/b", "/a", "/"] {
-            assert!(synced.iter().any(|path| path == Path::new(directory)), "{directory}");
-        }
     }
 }

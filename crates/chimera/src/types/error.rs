@@ -186,6 +186,14 @@ pub enum Error {
         /// Where it was when the store was opened.
         path: PathBuf,
     },
+    /// The store is closed in order, and everything in it is durable. A step after that failed, and nothing depends on it.
+    #[error("the store is closed in order and all of it is durable, but then: {source}; {left}")]
+    AfterClosing {
+        /// What is left to do, and who does it.
+        left: &'static str,
+        /// What went wrong.
+        source: Box<Error>,
+    },
     /// Something that is not the store's has the name of a file that the store has to make. Nothing was changed.
     #[error(
         "`{}` is in the way: the store has to make a file of this name, and what is there is not its own; move it \
@@ -377,7 +385,9 @@ impl Error {
             Self::ReadOnly | Self::Poisoned { .. } => ErrorKind::WritesRefused,
             Self::Io { .. } | Self::StreamIo { .. } => ErrorKind::Io,
             Self::OrderFailed => ErrorKind::Defect,
-            Self::ImportStopped { why, .. } => why.kind(),
+            Self::ImportStopped { why: source, .. } | Self::AfterClosing { source, .. } => {
+                source.kind()
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::tools::{
 const RECORDS: u64 = 12;
 
 /// A small store of each engine.
-fn engines() -> Vec<(EngineKind, Options)> {
+pub(super) fn engines() -> Vec<(EngineKind, Options)> {
     let options =
         || Options::new().segment_bytes(64 << 10).populate_ahead_bytes(0).reclaim_percent(0);
     let log_hash =
@@ -170,8 +170,8 @@ fn a_refused_opening_changes_nothing_that_a_repair_needs() {
     }
 }
 
-/// As bytes.
-fn word_at(number: u32, place: u64) -> [u8; 8] {
+/// A checked word as bytes.
+pub(super) fn checked_word(number: u32, place: u64) -> [u8; 8] {
     checked_word_at(number, place).to_le_bytes()
 }
 
@@ -183,9 +183,9 @@ fn records_whose_bits_were_cleared_are_missed() {
     filled_store(path, &small(), 3);
     change(path, FIRST_SEGMENT, |bytes| {
         let place = |at: usize| SUPERBLOCK_BYTES + at as u64;
-        let is_bits = |at: &usize| bytes[*at..at + 8] == word_at(0b111, place(*at));
+        let is_bits = |at: &usize| bytes[*at..at + 8] == checked_word(0b111, place(*at));
         let at = (0..bytes.len()).step_by(8).find(is_bits).expect("a page with three records");
-        bytes[at..at + 8].copy_from_slice(&word_at(0b101, place(at)));
+        bytes[at..at + 8].copy_from_slice(&checked_word(0b101, place(at)));
     });
     assert_noticed(path, &small(), &["closed with 3 records, and 2 were found"]);
     // What is left is closed in order, and is what the store holds from then on.

@@ -14,6 +14,7 @@ mod missing_index;
 mod options;
 mod pages;
 mod planted;
+mod refused;
 mod salvage_tables;
 mod segments;
 mod sparse;

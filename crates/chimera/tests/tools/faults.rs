@@ -22,8 +22,12 @@ pub(crate) struct Faults {
     pub(crate) read_only: AtomicBool,
     /// Syncing fails, as on a broken disk.
     pub(crate) sync_fails: AtomicBool,
+    /// Syncs that still succeed before they fail.
+    pub(crate) syncs: AtomicI64,
     /// Files and directories that can still be removed.
     pub(crate) removals: AtomicI64,
+    /// Names of files that cannot be removed.
+    pub(crate) kept: Mutex<BTreeSet<PathBuf>>,
     /// Opened files that the process can still have more of: one fails, and later ones do not.
     pub(crate) opens: AtomicI64,
     /// The boot id, where it is not the machine's.
@@ -37,7 +41,9 @@ impl Default for Faults {
             allocated: Mutex::default(),
             read_only: AtomicBool::new(false),
             sync_fails: AtomicBool::new(false),
+            syncs: AtomicI64::new(i64::MAX),
             removals: AtomicI64::new(i64::MAX),
+            kept: Mutex::default(),
             opens: AtomicI64::new(i64::MAX),
             boot_id: None,
         }
@@ -66,7 +72,9 @@ impl Faults {
 
     /// Fails where syncs do.
     fn check_sync(&self) -> io::Result<()> {
-        if self.sync_fails.load(Ordering::Relaxed) {
+        if self.sync_fails.load(Ordering::Relaxed)
+            || self.syncs.fetch_sub(1, Ordering::Relaxed) <= 0
+        {
             return Err(io::Error::other("the disk is broken"));
         }
         Ok(())
@@ -185,6 +193,10 @@ impl Environment for FaultyEnvironment {
         self.real.is_directory(path)
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.real.real_path(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.faults.book_removal()?;
         self.real.remove(path)?;
@@ -236,6 +248,9 @@ impl Directory for FaultyDirectory {
 
     fn remove(&self, name: &Path) -> io::Result<()> {
         self.faults.book_removal()?;
+        if self.faults.kept.lock().expect("no operation on it panics").contains(name) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         self.real.remove(name)?;
         let path = self.path.join(name);
         self.faults.allocated().retain(|(file, _)| *file != path);

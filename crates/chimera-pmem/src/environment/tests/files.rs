@@ -9,7 +9,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use super::super::device::DaxDevice;
-use super::super::{AnonymousFile, File, FileProvider, MemoryFiles, OpenMode, RealFiles};
+use super::super::{
+    AnonymousFile, Environment, File, FileProvider, MemoryFiles, OpenMode, RealEnvironment,
+    RealFiles, SteppedEnvironment,
+};
 use crate::Medium;
 
 /// Runs `test` on real files and on files in memory, with a directory that exists.
@@ -216,6 +219,23 @@ fn symbolic_links_are_not_followed() {
     RealFiles.open(&dangling, OpenMode::CreateNew).unwrap_err();
     assert!(!directory.path().join("created").exists());
     RealFiles.open(&target, OpenMode::ReadWrite).unwrap();
+}
+
+#[test]
+fn a_real_path_has_no_links_and_begins_at_the_root() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("real/deep")).unwrap();
+    symlink(root.join("real"), root.join("link")).unwrap();
+    let environment = RealEnvironment::new();
+    for path in ["real/deep", "link/deep", "link/deep/.", "link/../real/deep"] {
+        assert_eq!(environment.real_path(&root.join(path)).unwrap(), root.join("real/deep"));
+    }
+    let error = environment.real_path(&root.join("link/other")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    // Files in memory have no links.
+    let stepped = SteppedEnvironment::with_files(1, Arc::new(MemoryFiles::new()));
+    assert_eq!(stepped.real_path(Path::new("a/b")).unwrap(), Path::new("a/b"));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
 use crate::pool::{BlockKind, CLOSED_WORDS, Pool};
 use crate::records::storage_log::StorageLog;
 use crate::sync::Mutex;
@@ -28,7 +28,7 @@ use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
-use crate::types::stats::{ReclaimStats, RecoveryStats};
+use crate::types::stats::ReclaimStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
@@ -57,11 +57,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         true
     }
 
-    fn open(
-        core: Core<P>,
-        parameters: Parameters,
-        options: &Options,
-    ) -> Result<(Self, RecoveryStats)> {
+    fn open(core: Core<P>, parameters: Parameters, options: &Options) -> Result<(Self, Recovered)> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
         let mut found = Found::of(&pool, options.pool.salvage)?;
         let manifest = found.manifest(&core, &parameters, options.pool.salvage)?;
@@ -208,16 +204,6 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         // What blind puts have counted is not counted so by a restart.
         let records = if self.blind_puts { Totals::UNCOUNTED } else { self.count_records() };
         Totals { records, ..totals }
-    }
-
-    fn found_totals(&self) -> Totals {
-        let pool = &self.core.pool;
-        let mut found = Totals { records: self.count_records(), ..self.found };
-        if let Some(closed) = pool.closed_totals().filter(|_| !pool.was_clean()) {
-            // An opening that was interrupted may have flushed, and what it made is no older than the closing.
-            found.state_sum = closed.state_sum;
-        }
-        found
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {

@@ -1,7 +1,7 @@
 //! Recovery: the manifest says which tables there are, and the log which writes are in none of them yet (ChameleonDB,
 //! section 2.1). Bypass indexes are made anew beside sessions.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -9,7 +9,7 @@ use super::creation::Parameters;
 use super::shards::owner;
 use super::space::Spend;
 use super::{Chameleon, LEVEL, LOG, MANIFEST, TABLE, blocks_for, steps};
-use crate::engine::{Core, Options};
+use crate::engine::{self, Core, Options};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{self, Current, LevelAt, ShardManifest, TableAt};
 use crate::index::probing_table::{PersistentTable, Slot, TABLE_ALIGN};
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) manifest: Option<Run>,
     log: Vec<Run>,
     /// Runs of tables, by the offset of the first of their bytes where one can begin.
-    tables: HashMap<u64, Run>,
+    tables: BTreeMap<u64, Run>,
     lost: u64,
 }
 
@@ -83,7 +83,8 @@ impl Found {
             None if pool.read_only && self.is_empty() => {
                 return Ok(none());
             }
-            None if self.is_empty() => {
+            // One that was closed in order had a manifest.
+            None if self.is_empty() && pool.closed_totals().is_none() => {
                 let _booked = core.book(Operation::Recovery, 0);
                 let blocks = blocks_for(pool, shard_manifest::run_bytes(shards));
                 pool.take_run(MANIFEST, blocks, |bytes| shard_manifest::begin(pool, bytes, shards))?
@@ -122,42 +123,45 @@ impl Found {
 
 impl<P: Pmem> Chameleon<P> {
     /// Makes the store ready, of what was found.
-    pub(super) fn recover(&mut self, mut found: Found, options: &Options) -> Result<RecoveryStats> {
+    pub(super) fn recover(
+        &mut self,
+        mut found: Found,
+        options: &Options,
+    ) -> Result<engine::Recovered> {
         let pool = self.core.pool.clone();
         let salvage = options.pool.salvage;
         let booked = self.core.book(Operation::Recovery, 0);
-        let lost = found.lost + self.recover_tables(&mut found, salvage)?;
+        found.lost += self.recover_tables(&mut found, salvage)?;
         drop(booked);
         self.found = self.manifest_totals();
+        let lost = found.lost;
         if lost > 0 {
             // Before anything is written over what is left: what was lost may be where its parts are not looked for.
             self.core.poison.poison("a part of the index or of the log is missing");
         }
-        let log = std::mem::take(&mut found.log);
-        let (replayed, records_damaged) = self.replay(log, salvage, lost > 0)?;
-        if pool.was_clean() {
-            self.free_orphans(&mut found, lost)?;
-        }
-        self.found.merge(replayed.totals);
+        let replayed = self.replay(found, salvage)?;
+        // Before records that are damaged are taken for none.
+        let compared = pool.compare_with_closing(salvage, || self.found_totals())?;
         self.replayed_bytes = replayed.bytes;
         self.hold();
         let verifies = options.verify_at_open.unwrap_or(salvage);
         // What replay has found is found once more, where a table leads to it.
         let damaged =
-            if verifies { self.verify_all()?.max(records_damaged) } else { records_damaged };
+            if verifies { self.verify_all()?.max(replayed.damaged) } else { replayed.damaged };
         if let Some(progress) = &options.progress {
             progress(pool.used_blocks(), pool.used_blocks());
         }
-        Ok(RecoveryStats {
+        let stats = RecoveryStats {
             blocks_scanned: pool.used_blocks(),
             records: self.count_records(),
             records_damaged: damaged + lost,
             threads: 1,
             ..RecoveryStats::default()
-        })
+        };
+        Ok(engine::Recovered { stats, compared })
     }
 
-    /// Reads the manifest, and frees the runs of tables that it does not name. How many shards were lost.
+    /// Reads the manifest, and takes over the runs of tables that it names. How many shards were lost.
     fn recover_tables(&self, found: &mut Found, salvage: bool) -> Result<u64> {
         let pool = self.core.pool.clone();
         let (mut used, mut lost) = (Vec::new(), 0);
@@ -184,24 +188,33 @@ impl<P: Pmem> Chameleon<P> {
         for last in self.index.all().filter_map(super::shard::Shard::last) {
             self.note_last(last.bytes);
         }
-        if !pool.was_clean() {
-            self.free_orphans(found, lost + found.lost)?;
-        }
         Ok(lost)
     }
 
-    /// Frees runs of tables that nothing names, where no part of the store was lost. In a store that was closed in order
-    /// only after the [comparison](Self::compare_state): they may belong to a part that is older.
-    fn free_orphans(&self, found: &mut Found, lost: u64) -> Result<()> {
+    /// Frees runs of tables that nothing names, where no part of the store was lost. After the
+    /// [comparison](Self::compare_state): they may belong to a part that is older.
+    fn free_orphans(&self, found: Found) -> Result<()> {
         let pool = &self.core.pool;
-        if pool.read_only || lost > 0 || pool.pmem.skips(steps::FREE_ORPHANS) {
+        if pool.read_only || found.lost > 0 || pool.pmem.skips(steps::FREE_ORPHANS) {
             return Ok(());
         }
-        found.tables.drain().try_for_each(|(_, run)| pool.free_run(run))
+        found.tables.into_values().try_for_each(|run| pool.free_run(run))
+    }
+
+    /// What was found, to be compared with what the store held when it was closed in order.
+    fn found_totals(&self) -> Totals {
+        let pool = &self.core.pool;
+        let mut found = Totals { records: self.count_records(), ..self.found };
+        if let Some(closed) = pool.closed_totals().filter(|_| !pool.was_clean()) {
+            // An opening that was interrupted may have flushed, and what it made is no older than the closing.
+            found.state_sum = closed.state_sum;
+        }
+        found
     }
 
     /// Compares the tables and the log with what they were when the store was closed in order, before anything is changed:
-    /// what is older may be put right by hand.
+    /// what is older may be put right by hand. How many records there are is known when the log was replayed, which may make
+    /// tables.
     ///
     /// # Errors
     /// `Corrupted` where a part is older, unless the store is salvaged.
@@ -261,20 +274,21 @@ impl<P: Pmem> Chameleon<P> {
         Ok(())
     }
 
-    /// Enters the writes that are in no table into MemTables. What was replayed, and how many places were damaged.
+    /// Enters the writes that are in no table into MemTables. What was replayed.
     ///
     /// A store that has lost tables makes no others: its MemTables have room for all of it, and so have those of a store that is
     /// open for reading only.
-    fn replay(&mut self, runs: Vec<Run>, salvage: bool, is_lost: bool) -> Result<(Recovered, u64)> {
+    fn replay(&mut self, mut runs: Found, salvage: bool) -> Result<Recovered> {
+        let (log, is_lost) = (std::mem::take(&mut runs.log), runs.lost > 0);
         let mut unflushed = Vec::new();
         let shards = 0..self.index.shape.shards();
         // Without a bypass index the references of tables are never counted.
         let is_counted =
             self.index.has_bypass() || !shards.clone().any(|it| self.index.has_tables(it));
         let flushed: Vec<_> = shards.map(|shard| self.lock_to_look(shard).version).collect();
-        let recovered = {
+        let (recovered, unsettled) = {
             let _booked = self.core.book(Operation::Recovery, 0);
-            self.log.recover_from(runs, salvage, is_lost, |replayed| {
+            self.log.recover_from(log, salvage, is_lost, |replayed| {
                 let shard = self.index.number_of(replayed.hash);
                 let is_unflushed = replayed.version > flushed[shard as usize];
                 if is_unflushed {
@@ -289,9 +303,12 @@ impl<P: Pmem> Chameleon<P> {
                 Ok(is_unflushed)
             })?
         };
-        let mut found = self.found;
-        found.merge(recovered.totals);
-        self.compare_state(found, salvage)?;
+        self.found.merge(recovered.totals);
+        self.compare_state(self.found, salvage)?;
+        let booked = self.core.book(Operation::Recovery, 0);
+        self.free_orphans(runs)?;
+        self.log.settle(unsettled);
+        drop(booked);
         unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
         if self.core.pool.read_only || is_lost {
             self.make_room_for(&unflushed)?;
@@ -311,7 +328,7 @@ impl<P: Pmem> Chameleon<P> {
         if is_counted && self.index.unbypassed() == 0 {
             self.log.end_counting();
         }
-        Ok((recovered, recovered.damaged))
+        Ok(recovered)
     }
 
     /// Makes room for these writes, in the order of their shards, in MemTables.

@@ -14,19 +14,18 @@ use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::shared::totals;
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
 use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::metrics::{Exposition, Kind};
 use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;
 use crate::records::item_heap::ItemHeap;
 use crate::records::redo_log;
-use crate::sync::{Mutex, lock};
+use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::layout::RecordLayout;
 use crate::types::progress::Progress;
-use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 use crate::types::verify_reads::VerifyReads;
@@ -61,11 +60,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         true
     }
 
-    fn open(
-        core: Core<P>,
-        parameters: Parameters,
-        options: &Options,
-    ) -> Result<(Self, RecoveryStats)> {
+    fn open(core: Core<P>, parameters: Parameters, options: &Options) -> Result<(Self, Recovered)> {
         let (pool, salvages) = (core.pool.clone(), options.pool.salvage);
         let index = PartitionedHash::new(pool.clone(), HASH, parameters.hash, salvages)?;
         let heap = ItemHeap::new(pool, HEAP, parameters.layout, parameters.heap_run_blocks);
@@ -181,10 +176,6 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
 
     fn totals(&self) -> Totals {
         totals::of_entries(|from, batch| self.index.list(from, batch))
-    }
-
-    fn found_totals(&self) -> Totals {
-        *lock(&self.found)
     }
 
     fn load_order(&self, order: Option<&Order>) -> Result<bool> {

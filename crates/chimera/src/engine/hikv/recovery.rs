@@ -8,7 +8,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::read::{DAMAGED_RECORD, Unsound};
 use super::{HASH, Hikv, LOG, ORDER, kinds, steps};
-use crate::engine::Options;
+use crate::engine::{Options, Recovered};
 use crate::pool::runs::{FoundRun, Run};
 use crate::records::item_heap::Places;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -44,15 +44,25 @@ impl Findings {
     }
 }
 
+/// What the runs are.
+struct Found {
+    /// Parts of the index or of the log that are lost.
+    lost: u64,
+    /// The run of the log.
+    log: Option<Run>,
+    /// Segments of the index that a crash left: to be freed.
+    orphans: Vec<Run>,
+}
+
 impl<P: Pmem> Hikv<P> {
-    pub(super) fn recover(&mut self, options: &Options) -> Result<RecoveryStats> {
+    pub(super) fn recover(&mut self, options: &Options) -> Result<Recovered> {
         let pool = self.core.pool.clone();
         let (salvage, blocks) = (options.pool.salvage, pool.used_blocks());
         let threads = self.core.recovery_threads(options.recovery_threads, blocks);
         self.core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, (): &mut ()| {
             pool.populate_blocks(chunk);
         });
-        let (lost, log) = self.find_runs(salvage)?;
+        let Found { lost, log, orphans } = self.find_runs(salvage)?;
         let findings = Mutex::new(Findings::default());
         let verifies = options.verify_at_open.unwrap_or(salvage);
         let is_later = !verifies && !salvage;
@@ -75,6 +85,7 @@ impl<P: Pmem> Hikv<P> {
         if let (Some((at, what)), false) = (findings.first, salvage) {
             return Err(Error::corrupted(what, at));
         }
+        let compared = pool.compare_with_closing(salvage, || *lock(&self.found))?;
         if lost > 0 {
             // Items that only the missing part leads to look as if they were free.
             self.core.poison.poison("a part of the index or of the log is missing");
@@ -83,28 +94,38 @@ impl<P: Pmem> Hikv<P> {
                 self.rebuild.begin_unasked();
             }
         } else {
-            let booked = self.core.book(Operation::Recovery, 0);
-            if is_later && self.index.segments() > 0 {
-                self.rebuild.begin();
-            } else {
-                self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
-            }
-            let log = self.begin_log(log)?;
-            drop(booked);
-            self.log = log;
+            self.begin_space(is_later, orphans, log)?;
         }
-        Ok(RecoveryStats {
+        let stats = RecoveryStats {
             blocks_scanned: blocks,
             records: self.index.len(),
             records_damaged: findings.damages + lost,
             threads,
             ..RecoveryStats::default()
-        })
+        };
+        Ok(Recovered { stats, compared })
     }
 
-    /// Takes over all runs, and puts the segments of the index in force. How many parts of the index are lost, and the run
-    /// of the log.
-    fn find_runs(&mut self, salvage: bool) -> Result<(u64, Option<Run>)> {
+    /// Frees what nothing leads to, or leaves that to be found out later, and makes the log ready.
+    fn begin_space(&mut self, is_later: bool, orphans: Vec<Run>, log: Option<Run>) -> Result<()> {
+        let pool = self.core.pool.clone();
+        let booked = self.core.book(Operation::Recovery, 0);
+        if !pool.pmem.skips(steps::FREE_ORPHANS) {
+            orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
+        }
+        if is_later && self.index.segments() > 0 {
+            self.rebuild.begin();
+        } else {
+            self.heap.end_recovery().into_iter().try_for_each(|run| pool.free_run(run))?;
+        }
+        let log = self.begin_log(log)?;
+        drop(booked);
+        self.log = log;
+        Ok(())
+    }
+
+    /// Takes over all runs, and puts the segments of the index in force.
+    fn find_runs(&mut self, salvage: bool) -> Result<Found> {
         let _booked = self.core.book(Operation::Recovery, 0);
         let (pool, mut lost, mut log) = (&self.core.pool, 0, None);
         let (mut dumped, log_blocks) = (Vec::new(), self.log_blocks());
@@ -130,12 +151,7 @@ impl<P: Pmem> Hikv<P> {
         *lock(&self.dumped) = dumped;
         let arranged = self.index.arrange()?;
         lost += arranged.damages;
-        // A store that was closed in order has none, unless another part of it is older: then they may be needed yet.
-        let frees = !pool.read_only && lost == 0 && !pool.was_clean();
-        if frees && !pool.pmem.skips(steps::FREE_ORPHANS) {
-            arranged.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
-        }
-        Ok((lost, log))
+        Ok(Found { lost, log, orphans: arranged.orphans })
     }
 
     /// Looks at the entries of a segment of the index, and marks the room of their items.

@@ -12,14 +12,13 @@ use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::shared::totals;
-use crate::engine::{Core, Engine, EngineInspect, Options};
+use crate::engine::{Core, Engine, EngineInspect, Options, Recovered};
 use crate::pool::CLOSED_WORDS;
 use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
-use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
@@ -46,11 +45,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         true
     }
 
-    fn open(
-        core: Core<P>,
-        parameters: Parameters,
-        options: &Options,
-    ) -> Result<(Self, RecoveryStats)> {
+    fn open(core: Core<P>, parameters: Parameters, options: &Options) -> Result<(Self, Recovered)> {
         let pool = core.pool.clone();
         // A durable index leads to durable records alone.
         let batch_bytes = if I::IS_DURABLE { 0 } else { options.log_hash.log_batch_bytes };

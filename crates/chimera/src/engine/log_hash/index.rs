@@ -96,7 +96,7 @@ pub(crate) trait LogIndex<P: Pmem>: Sized + Send + Sync + 'static {
     /// Takes over a run of the index, while the pool walks its runs.
     fn adopt(&mut self, run: Run);
 
-    /// Makes the index ready, of its runs.
+    /// Makes the index ready, of its runs. Nothing is stored.
     ///
     /// # Errors
     /// `Corrupted` for damage, unless the store salvages.
@@ -111,6 +111,10 @@ pub(crate) trait LogIndex<P: Pmem>: Sized + Send + Sync + 'static {
     /// The log is there and was replayed: what is left to do. `is_live` is asked about each entry that was there before, hash
     /// and position, and told of each slot that is damaged; those are counted of which it says so.
     fn complete(&mut self, is_live: impl FnMut(u64, Option<(u64, u64)>) -> bool);
+
+    /// Stores what a crash kept from being stored. The store is open for writing, no part of the index is lost, and its
+    /// entries were [looked at](Self::complete).
+    fn settle(&mut self) {}
 
     // ---- reports -------------------------------------------------------------------------------
 

@@ -156,6 +156,10 @@ impl<P: Pmem> LogIndex<P> for PersistentIndex<P> {
         }
     }
 
+    fn settle(&mut self) {
+        self.hash.complete();
+    }
+
     fn sizes(&self) -> Sizes {
         let segments = self.hash.segments();
         Sizes {

@@ -5,7 +5,8 @@ use chimera_pmem::{Operation, Pmem};
 use super::alike::DAMAGED_RECORD;
 use super::index::LogIndex;
 use super::{LOG, LogHash};
-use crate::engine::Options;
+use crate::engine::{Engine, Options, Recovered};
+use crate::pool::Compared;
 use crate::pool::runs::FoundRun;
 use crate::records::key_hash::KeyHash;
 use crate::records::storage_log::StorageLog;
@@ -23,29 +24,30 @@ struct Damages {
 
 impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     /// Makes the store ready.
-    pub(super) fn recover(&mut self, options: &Options) -> Result<RecoveryStats> {
+    pub(super) fn recover(&mut self, options: &Options) -> Result<Recovered> {
         let (pool, salvage) = (self.core.pool.clone(), options.pool.salvage);
         let verifies = options.verify_at_open.unwrap_or(salvage);
         pool.pmem.operation_begin(Operation::Recovery, 0);
         let recovered = self.recover_all(salvage, verifies);
         pool.pmem.operation_acknowledge();
-        let Damages { lost, records, .. } = recovered?;
+        let (Damages { lost, records, .. }, compared) = recovered?;
         if lost > 0 {
             self.core.poison.poison("a part of the index or of the log is missing");
         }
         if let Some(progress) = &options.progress {
             progress(pool.used_blocks(), pool.used_blocks());
         }
-        Ok(RecoveryStats {
+        let stats = RecoveryStats {
             blocks_scanned: pool.used_blocks(),
             records: self.index.len(),
             records_damaged: records + lost,
             threads: 1,
             ..RecoveryStats::default()
-        })
+        };
+        Ok(Recovered { stats, compared })
     }
 
-    fn recover_all(&mut self, salvage: bool, verifies: bool) -> Result<Damages> {
+    fn recover_all(&mut self, salvage: bool, verifies: bool) -> Result<(Damages, Compared)> {
         let (pool, mut log, mut damages) = (self.core.pool.clone(), Vec::new(), Damages::default());
         pool.recover_runs(I::KINDS, salvage, |run| {
             match run {
@@ -57,11 +59,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         })?;
         let found = self.index.arrange()?;
         damages.lost += found.damages;
-        // A store that was closed in order has none, unless another part of it is older: then they may be needed yet.
-        if !pool.read_only && damages.lost == 0 && !pool.was_clean() {
-            found.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
-        }
-        let recovered = self.log.recover(log, salvage, |replayed| {
+        let (recovered, unsettled) = self.log.recover(log, salvage, |replayed| {
             self.versions.note(replayed.hash, replayed.version);
             // With a durable index, what no entry leads to does not count, and replay need not look at it again.
             self.index.replay(&self.log, &replayed).map(|()| !I::IS_DURABLE)
@@ -89,10 +87,16 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             }
             is_sound
         });
-        match damages.first {
-            Some((at, what)) if !salvage => Err(Error::corrupted(what, at)),
-            _ => Ok(damages),
+        if let (Some((at, what)), false) = (damages.first, salvage) {
+            return Err(Error::corrupted(what, at));
         }
+        let compared = pool.compare_with_closing(salvage, || self.totals())?;
+        self.log.settle(unsettled);
+        if !pool.read_only && damages.lost == 0 {
+            self.index.settle();
+            found.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
+        }
+        Ok((damages, compared))
     }
 }
 

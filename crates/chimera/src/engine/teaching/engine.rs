@@ -9,12 +9,11 @@ use super::{LOG, State, Teaching, TeachingReport, Type};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{SharedClient, Written};
 use crate::engine::shared::listing::{self, Listed};
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, KeyChange, Options};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, KeyChange, Options, Recovered};
 use crate::records::locked_log::LockedLog;
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
-use crate::types::stats::RecoveryStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
@@ -63,7 +62,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         true
     }
 
-    fn open(core: Core<P>, (): (), options: &Options) -> Result<(Self, RecoveryStats)> {
+    fn open(core: Core<P>, (): (), options: &Options) -> Result<(Self, Recovered)> {
         let log = LockedLog::new(core.pool.clone(), core.hash, LOG);
         let (limits, state) = (log.limits(), State { map: BTreeMap::new(), log });
         let engine = Self { core, limits, state: Mutex::new(state) };
@@ -168,9 +167,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        self.lock().map.iter().for_each(|((hash, _), at)| totals.add(*hash, *at));
-        totals
+        self.lock().totals()
     }
 
     fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {

@@ -5,14 +5,15 @@ use std::collections::btree_map::Entry;
 use chimera_pmem::{Operation, Pmem};
 
 use super::{LOG, State, Teaching, steps};
-use crate::engine::Options;
+use crate::engine::{Options, Recovered};
 use crate::pool::runs::FoundRun;
 use crate::records::locked_log::LogRecord;
 use crate::types::error::Result;
 use crate::types::stats::RecoveryStats;
+use crate::types::totals::Totals;
 
 impl<P: Pmem> Teaching<P> {
-    pub(super) fn recover(&self, state: &mut State<P>, options: &Options) -> Result<RecoveryStats> {
+    pub(super) fn recover(&self, state: &mut State<P>, options: &Options) -> Result<Recovered> {
         let _booked = self.core.book(Operation::Recovery, 0);
         let (pool, salvage) = (&self.core.pool, options.pool.salvage);
         let mut stats = RecoveryStats { threads: 1, ..RecoveryStats::default() };
@@ -35,6 +36,7 @@ impl<P: Pmem> Teaching<P> {
         }
         stats.duplicates_cleared = losers.len() as u64;
         stats.records = state.map.len() as u64;
+        let compared = pool.compare_with_closing(salvage, || state.totals())?;
         if !pool.read_only {
             state.log.choose_run();
             if !pool.pmem.skips(steps::RETIRE_LOSERS) {
@@ -42,11 +44,18 @@ impl<P: Pmem> Teaching<P> {
             }
             state.log.free_empty_runs()?;
         }
-        Ok(stats)
+        Ok(Recovered { stats, compared })
     }
 }
 
 impl<P: Pmem> State<P> {
+    /// What the store holds.
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.map.iter().for_each(|((hash, _), at)| totals.add(*hash, *at));
+        totals
+    }
+
     /// Enters a record into the map. Returns the record of the same key that lost, if there is one.
     fn enter(&mut self, record: LogRecord) -> Option<u64> {
         let LogRecord { at, hash, key, version } = record;

@@ -10,13 +10,13 @@ use crate::engine::shared::client::{self, SharedClient};
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options};
+use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
 use crate::metrics::{Exposition, Kind};
 use crate::records::vpage::{PageParameters, Pages};
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
-use crate::types::stats::{ReclaimStats, RecoveryStats};
+use crate::types::stats::ReclaimStats;
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
@@ -45,7 +45,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         core: Core<P>,
         parameters: PageParameters,
         options: &Options,
-    ) -> Result<(Self, RecoveryStats)> {
+    ) -> Result<(Self, Recovered)> {
         Self::recovered(core, parameters, options)
     }
 

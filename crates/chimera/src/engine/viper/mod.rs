@@ -98,13 +98,12 @@ use std::sync::OnceLock;
 use chimera_pmem::Pmem;
 
 use crate::engine::shared::KeyLocks;
-use crate::engine::{Core, Options};
+use crate::engine::{Core, Options, Recovered};
 use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 use crate::sync::atomic::AtomicU64;
 use crate::types::error::{Error, Result};
-use crate::types::stats::RecoveryStats;
 use crate::types::verify_reads::VerifyReads;
 use blocks::Blocks;
 pub(crate) use client::Client;
@@ -150,7 +149,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         core: Core<P>,
         parameters: PageParameters,
         options: &Options,
-    ) -> Result<(Self, RecoveryStats)> {
+    ) -> Result<(Self, Recovered)> {
         let environment = core.environment().clone();
         let pages = V::of(&core.pool, &parameters)?;
         let hash_geometry = hash_geometry(&options.viper)?;

@@ -12,7 +12,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::scan::{Finding, Scan};
 use super::{Viper, no_index_memory, no_memory, sites, steps};
-use crate::engine::Options;
+use crate::engine::{Engine, Options, Recovered};
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::Location;
 use crate::records::block_flags;
@@ -50,7 +50,7 @@ impl Findings {
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Builds the index from the records of the first `blocks` blocks and brings them into order.
-    pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<RecoveryStats> {
+    pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<Recovered> {
         let threads = self.core.recovery_threads(options.recovery_threads, blocks);
         self.blocks.ensure(blocks).map_err(|_| no_memory())?;
         let scan =
@@ -75,6 +75,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if let (Some((at, what)), false) = (findings.first_damage, options.pool.salvage) {
             return Err(Error::corrupted(what, at));
         }
+        let compared =
+            self.core.pool.compare_with_closing(options.pool.salvage, || self.totals())?;
         if findings.is_crowded {
             // At the next open others may be left out: also what was written meanwhile.
             self.core.poison.poison("more keys than chance allows have one 64-bit hash");
@@ -94,14 +96,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 self.core.pool.pmem.fence(vpage::sites::SEAL);
             }
         });
-        Ok(RecoveryStats {
+        let stats = RecoveryStats {
             blocks_scanned: blocks,
             records: self.index.len(),
             duplicates_cleared: findings.losers.len() as u64,
             records_damaged: findings.damages,
             threads,
             ..RecoveryStats::default()
-        })
+        };
+        Ok(Recovered { stats, compared })
     }
 
     /// About how many records there are, from those of some blocks, evenly spread.

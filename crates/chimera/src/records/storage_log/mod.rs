@@ -69,7 +69,7 @@ use header::HEADER_BYTES;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use read::Record;
 #[allow(unused_imports, reason = "the engine that names them is being made")]
-pub(crate) use recovery::{Recovered, Replayed};
+pub(crate) use recovery::{Recovered, Replayed, Unsettled};
 #[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use replay::Unflushed;
 use runs::Runs;

@@ -4,7 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::header::{HEADER_BYTES, Header, HeaderAt};
 use super::replay::Share;
-use super::runs::{Entry, Use};
+use super::runs::{Entry, Slot, Table, Use};
 use super::walk::Walk;
 use super::{StorageLog, sites};
 use crate::pool::runs::Run;
@@ -47,6 +47,16 @@ pub(crate) struct Recovered {
     pub(crate) totals: Totals,
 }
 
+/// What recovery has found and not changed yet: it is to be [settled](StorageLog::settle).
+#[must_use]
+pub(crate) struct Unsettled(Vec<FoundRun>);
+
+struct FoundRun {
+    slot: Slot,
+    /// It is to be sealed, with records that were not sealed before from here on.
+    open_from: Option<u64>,
+}
+
 /// A run that was found, and up to where its records are sound.
 struct Found {
     entry: Entry,
@@ -62,25 +72,21 @@ impl<P: Pmem> StorageLog<P> {
     /// [counted as in a table](Self::flushed) later. The order is that of the log for records of one session, and none
     /// otherwise.
     ///
-    /// Nothing is freed until references are [counted](Self::end_counting).
+    /// Nothing is stored, and what was found may not be durable, until it is [settled](Self::settle). Nothing is freed until
+    /// references are [counted](Self::end_counting).
     ///
     /// # Errors
     /// `Corrupted` when a header or a record is damaged. With `salvage` the rest of such a run is left out, and the run
     /// is neither freed nor appended to. What `visit` returns.
     ///
-    /// # Durability
-    /// Opened for writing: what was found is durable, and all runs are sealed, before the first record is replayed.
-    ///
     /// # Cost
-    /// The header of each run; all of an open one; the lines of what is replayed. For writing 2 fences, the lines of
-    /// records in open runs, and 1 line for each of these; 1 line for each run where the last process may have left
-    /// stores that are not durable.
+    /// The header of each run; all of an open one; the lines of what is replayed.
     pub(crate) fn recover(
         &self,
         runs: Vec<Run>,
         salvage: bool,
         visit: impl FnMut(Replayed<'_>) -> Result<bool>,
-    ) -> Result<Recovered> {
+    ) -> Result<(Recovered, Unsettled)> {
         self.recover_from(runs, salvage, false, visit)
     }
 
@@ -95,7 +101,7 @@ impl<P: Pmem> StorageLog<P> {
         salvage: bool,
         tells_all: bool,
         mut visit: impl FnMut(Replayed<'_>) -> Result<bool>,
-    ) -> Result<Recovered> {
+    ) -> Result<(Recovered, Unsettled)> {
         self.runs.set_counting(true);
         let mut recovered = Recovered { runs: runs.len() as u64, ..Recovered::default() };
         let found = runs.into_iter().map(|run| self.find_run(run, salvage, &mut recovered));
@@ -109,18 +115,38 @@ impl<P: Pmem> StorageLog<P> {
                 found.start = first(found.entry.header);
             }
         }
-        if !self.pool.read_only {
-            self.write_back(&found);
-        }
         if recovered.damaged_headers > 0 {
             // They may have said how high sequence numbers are.
             self.runs.skip_sequences(self.runs.next_sequence() + SEQUENCES_LOST_MAX);
         }
         found.sort_by_key(|found| found.entry.sequence);
-        for found in found {
-            self.replay(found, salvage, &mut recovered, &mut visit)?;
+        let replay = |found| self.replay(found, salvage, &mut recovered, &mut visit);
+        let unsettled = found.into_iter().map(replay).collect::<Result<_>>()?;
+        Ok((recovered, Unsettled(unsettled)))
+    }
+
+    /// Makes durable what was found, seals the open runs, and makes what is sound ready to be appended to and marked. Before
+    /// anything durable is made of what was replayed, and before there are sessions. Nothing in a store that is open for
+    /// reading only.
+    ///
+    /// # Durability
+    /// What was found is durable on return, and so is that all runs are sealed. A crash before leaves runs open.
+    ///
+    /// # Cost
+    /// 2 fences, the lines of records in open runs, and 1 line for each of these; 1 line for each run where the last process
+    /// may have left stores that are not durable.
+    pub(crate) fn settle(&self, Unsettled(found): Unsettled) {
+        if self.pool.read_only {
+            return;
         }
-        Ok(recovered)
+        let mut table = self.runs.lock(&*self.pool.environment);
+        self.write_back(&mut table, &found);
+        for FoundRun { slot, .. } in found {
+            if table.entry(slot).usage == Use::Sealed {
+                self.offer(&mut table, slot);
+                self.mark_flushed(&mut table, slot);
+            }
+        }
     }
 
     /// What a run says, and where its records end.
@@ -192,10 +218,11 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     /// Makes what was found durable, and then seals the open runs: the last process may have been killed before it did.
-    fn write_back(&self, found: &[Found]) {
+    fn write_back(&self, table: &mut Table, found: &[FoundRun]) {
         let (pool, may_hold) = (&self.pool, self.pool.may_hold_undurable());
         let mut is_any = false;
-        for Found { entry, open_from, .. } in found {
+        for FoundRun { slot, open_from } in found {
+            let entry = table.entry(*slot);
             if let Some(from) = open_from.filter(|from| *from < entry.tail) {
                 pool.pmem.flush(pool.extent(from, entry.tail - from), sites::FOUND);
                 is_any = true;
@@ -208,11 +235,13 @@ impl<P: Pmem> StorageLog<P> {
         if is_any {
             pool.pmem.fence(sites::FOUND);
         }
-        let open = found.iter().filter(|found| found.open_from.is_some());
-        let sealed = open.map(|Found { entry, .. }| {
+        let mut is_any_sealed = false;
+        for FoundRun { slot, .. } in found.iter().filter(|found| found.open_from.is_some()) {
+            let entry = table.entry(*slot);
             entry.header.seal(pool, entry.tail - entry.header.0, sites::SEAL);
-        });
-        if sealed.count() > 0 {
+            is_any_sealed = true;
+        }
+        if is_any_sealed {
             pool.pmem.fence(sites::SEAL);
         }
     }
@@ -224,12 +253,11 @@ impl<P: Pmem> StorageLog<P> {
         salvage: bool,
         recovered: &mut Recovered,
         visit: &mut impl FnMut(Replayed<'_>) -> Result<bool>,
-    ) -> Result<()> {
-        let (tail, usage) = (found.entry.tail, found.entry.usage);
+    ) -> Result<FoundRun> {
+        let (tail, open_from) = (found.entry.tail, found.open_from);
         let environment = &*self.pool.environment;
         let added = self.runs.add(&mut self.runs.lock(environment), found.entry);
         let slot = added.map_err(|(_, error)| error)?;
-        let mut is_sound = usage == Use::Sealed;
         let mut walk = Walk::between(found.start, tail);
         loop {
             let at = walk.at;
@@ -238,7 +266,6 @@ impl<P: Pmem> StorageLog<P> {
                 Err(error @ Error::Corrupted { .. }) if salvage => {
                     self.pool.note_lost(&error, at);
                     recovered.damaged += 1;
-                    is_sound = false;
                     self.runs.set_use(&mut self.runs.lock(environment), slot, Use::Condemned);
                     walk.at = at;
                     // What its key had before is not its value.
@@ -255,11 +282,6 @@ impl<P: Pmem> StorageLog<P> {
                 self.runs.get(slot).write();
             }
         }
-        if is_sound && !self.pool.read_only {
-            let mut table = self.runs.lock(environment);
-            self.offer(&mut table, slot);
-            self.mark_flushed(&mut table, slot);
-        }
-        Ok(())
+        Ok(FoundRun { slot, open_from })
     }
 }

@@ -106,12 +106,13 @@ fn recover<P: Pmem>(
 ) -> Result<(StorageLog<P>, Found, Recovered)> {
     let log = new_log(pool, batch);
     let mut places = Vec::new();
-    let recovered = log.recover(runs(pool), salvage, |replayed| {
+    let (recovered, unsettled) = log.recover(runs(pool), salvage, |replayed| {
         assert_eq!(replayed.hash, hash(replayed.key));
         assert!(replayed.bytes.is_multiple_of(8));
         places.push((replayed.at, replayed.key.to_vec(), replayed.is_tombstone));
         Ok(true)
     })?;
+    log.settle(unsettled);
     assert_eq!(recovered.records, places.len() as u64);
     let mut found = Vec::new();
     for (at, key, is_tombstone) in places {

@@ -51,8 +51,9 @@ impl<P: Pmem> ExtendibleHash<P> {
         self.found.push(run);
     }
 
-    /// Finds out which of the runs that were found are in force, and completes the directory. Once, before anything is
-    /// looked up. Entries are [counted](Self::recover_segment) afterwards.
+    /// Finds out which of the runs that were found are in force. Once, before anything is looked up. Entries are
+    /// [counted](Self::recover_segment) afterwards. Nothing is stored: where a crash came before the directory led to a
+    /// segment, lookups are led there beside the directory until that is [completed](Self::complete).
     ///
     /// # Errors
     /// `Corrupted` for damage; with salvage it is counted, and noted as a loss.
@@ -87,7 +88,7 @@ impl<P: Pmem> ExtendibleHash<P> {
         candidates.sort_by_key(|it| (it.found.prefix.range().0, it.found.prefix.depth));
         self.arrange_sorted(candidates, &mut arranged)?;
         self.segments.store(arranged.segments.len() as u64, Ordering::Relaxed);
-        self.complete(directory, &mut arranged)?;
+        self.beside = self.find_behind(directory, &mut arranged)?;
         Ok(arranged)
     }
 
@@ -163,9 +164,13 @@ impl<P: Pmem> ExtendibleHash<P> {
         }
     }
 
-    /// Makes each word of the directory lead to the segment that has its hashes. Such a word may lead to one that had them
-    /// before.
-    fn complete(&mut self, directory: Directory, arranged: &mut Arranged) -> Result<()> {
+    /// The segments that the directory does not lead to: each of its words leads to the segment that has its hashes, or to one
+    /// that had them before.
+    fn find_behind(
+        &self,
+        directory: Directory,
+        arranged: &mut Arranged,
+    ) -> Result<Vec<(Prefix, u64)>> {
         let known: HashSet<u64> = arranged.segments.iter().map(|segment| segment.at).collect();
         let (mut behind, mut damages) = (Vec::new(), Vec::new());
         for InForce { at, prefix } in &arranged.segments {
@@ -186,18 +191,25 @@ impl<P: Pmem> ExtendibleHash<P> {
             }
         }
         damages.into_iter().try_for_each(|error| self.pass_over(error, arranged))?;
-        if behind.is_empty() || self.pool.pmem.skips(steps::COMPLETE) {
-            return Ok(());
-        }
-        if self.pool.read_only || arranged.damages > 0 {
-            self.beside = behind;
-            return Ok(());
-        }
+        let skips = self.pool.pmem.skips(steps::COMPLETE);
+        Ok(if skips { Vec::new() } else { behind })
+    }
+
+    /// Makes the directory lead to each segment that it does not lead to. The store is open for writing, and no part of the index
+    /// is damaged.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// The lines of these words, and 1 fence; nothing where there are none.
+    pub(crate) fn complete(&mut self) {
+        let behind = std::mem::take(&mut self.beside);
+        let Some(directory) = self.directory().filter(|_| !behind.is_empty()) else { return };
         for (prefix, at) in behind {
             directory.lead(&self.pool, prefix, self.pool.extent(at, 8), sites::LEAD);
         }
         self.pool.pmem.fence(sites::LEAD);
-        Ok(())
     }
 
     /// Hands every entry of a segment to `take`, with the offset of its slot, and every slot that is damaged, without an

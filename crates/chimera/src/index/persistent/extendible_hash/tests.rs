@@ -51,6 +51,7 @@ fn recovered<P: Pmem>(
     }
     let count = orphans.len();
     if damages == 0 {
+        index.complete();
         orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
     }
     Ok((index, count, damages))

@@ -107,12 +107,14 @@ impl Player {
     fn reopen(&mut self) {
         let log = new_log(&self.pool, self.batch);
         let mut replayed = BTreeMap::new();
-        log.recover(runs(&self.pool), false, |record| {
-            replayed.insert(record.version, record.at);
-            let known = self.live.get(&record.version);
-            Ok(known.is_some_and(|known| !known.is_flushed))
-        })
-        .unwrap();
+        let (_, unsettled) = log
+            .recover(runs(&self.pool), false, |record| {
+                replayed.insert(record.version, record.at);
+                let known = self.live.get(&record.version);
+                Ok(known.is_some_and(|known| !known.is_flushed))
+            })
+            .unwrap();
+        log.settle(unsettled);
         for (version, known) in &self.live {
             let at = replayed.get(version);
             assert!(at == Some(&known.place.at) || known.is_flushed, "{version} is not replayed");

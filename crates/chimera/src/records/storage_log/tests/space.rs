@@ -157,7 +157,8 @@ fn a_keeper_opens_a_run_again_whatever_may_be_replayed() {
     drop(log);
     for is_keeper in [false, true] {
         let log = new_log(&pool, 0).with_open_bytes_max(0);
-        log.recover(runs(&pool), false, |_| Ok(true)).unwrap();
+        let (_, unsettled) = log.recover(runs(&pool), false, |_| Ok(true)).unwrap();
+        log.settle(unsettled);
         let before = log.counts().runs;
         let mut session = if is_keeper { log.begin_keeper() } else { log.begin() };
         append(&log, &mut session, &record(1, 40)).unwrap();
@@ -225,7 +226,9 @@ fn records_that_replay_kept_count_as_not_in_tables() {
         .collect();
     let again = new_log(&pool, 0);
     // Those with odd versions are in tables.
-    again.recover(runs(&pool), false, |replayed| Ok(replayed.version % 2 == 0)).unwrap();
+    let (_, unsettled) =
+        again.recover(runs(&pool), false, |replayed| Ok(replayed.version % 2 == 0)).unwrap();
+    again.settle(unsettled);
     for record in all.iter().skip(1).step_by(2).take(4) {
         again.flushed(record.at);
     }
@@ -235,7 +238,8 @@ fn records_that_replay_kept_count_as_not_in_tables() {
     // Replay kept none of them.
     append(&again, &mut again.begin(), &record(11, 300)).unwrap();
     let third = new_log(&pool, 0);
-    third.recover(runs(&pool), false, |_| Ok(false)).unwrap();
+    let (_, unsettled) = third.recover(runs(&pool), false, |_| Ok(false)).unwrap();
+    third.settle(unsettled);
     assert_eq!(recover(&pool, 0, false).unwrap().2.records, 0);
 }
 
