@@ -7,7 +7,7 @@ use super::common::Common;
 use crate::driver::backend::Backend;
 use crate::driver::setup::Setup;
 use crate::error::Result;
-use crate::report::Report;
+use crate::report::{Report, plot};
 use crate::results::series::Results;
 
 /// A subcommand's arguments, and its work.
@@ -23,6 +23,9 @@ pub(super) trait Benchmark {
 /// Measures on the backend that the latency profile needs.
 pub(super) fn measure<M: Benchmark>(benchmark: &M) -> Result<(Report, Results, &Common)> {
     let setups = benchmark.setups()?;
+    if let Some(path) = &benchmark.common().plot {
+        plot::check(path)?;
+    }
     let (report, results) = match setups[0].profile {
         Profile::Dram => benchmark.measure::<Hardware>(&setups)?,
         _ => benchmark.measure::<Instrumented<Hardware>>(&setups)?,
