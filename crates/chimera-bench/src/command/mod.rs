@@ -7,6 +7,7 @@ mod chameleon;
 mod common;
 pub(crate) mod core;
 mod floor;
+mod given;
 mod growth;
 mod indexes;
 mod memory;
@@ -18,7 +19,7 @@ mod ycsb;
 use std::io::{Write, stdout};
 
 use crate::error::{BenchError, Result};
-use crate::report::{plot, table};
+use crate::report::{Report, plot, table};
 pub use adaption::AdaptionArguments;
 use benchmark::measure;
 pub use beside_scans::BesideScansArguments;
@@ -75,6 +76,20 @@ pub enum BenchCommand {
 /// # Errors
 /// When the arguments make no sense, the store fails, or a record is wrong after the run.
 pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
+    let report = execute(command)?;
+    let mut text = if json {
+        serde_json::to_string_pretty(&report).map_err(|error| BenchError::Output(error.into()))?
+    } else {
+        table::text(&report)
+    };
+    if json {
+        text.push('\n');
+    }
+    stdout().write_all(text.as_bytes()).map_err(BenchError::Output)
+}
+
+/// Runs a benchmark, and draws its figures where they are asked for.
+fn execute(command: &BenchCommand) -> Result<Report> {
     let (report, results, common) = match command {
         BenchCommand::Core(arguments) => measure(arguments)?,
         BenchCommand::Ycsb(arguments) => measure(arguments)?,
@@ -92,15 +107,7 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;
     }
-    let mut text = if json {
-        serde_json::to_string_pretty(&report).map_err(|error| BenchError::Output(error.into()))?
-    } else {
-        table::text(&report)
-    };
-    if json {
-        text.push('\n');
-    }
-    stdout().write_all(text.as_bytes()).map_err(BenchError::Output)
+    Ok(report)
 }
 
 #[cfg(test)]

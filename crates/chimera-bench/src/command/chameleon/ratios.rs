@@ -8,6 +8,7 @@ use chimera::Db;
 
 use super::super::benchmark::Benchmark;
 use super::super::common::Common;
+use super::super::given::Unused;
 use super::shape::ShapeArguments;
 use super::sides::Side;
 use crate::driver::backend::Backend;
@@ -75,11 +76,14 @@ fn points(tuning: &Tuning, records: u64) -> Vec<Point> {
 }
 
 impl Benchmark for RatiosArguments {
+    const UNUSED: &'static [Unused] = &[];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
+        self.shape.refuse_without_levels(&self.common, &self.sides)?;
         self.shape.setups(&self.common, &self.sides)
     }
 

@@ -1,8 +1,9 @@
 //! [`ShapeArguments`]: what all benchmarks of ChameleonDB have beside what all benchmarks have.
 
-use chimera::{ChameleonOptions, EngineKind};
+use chimera::ChameleonOptions;
 
 use super::super::common::Common;
+use super::super::given::{NO_DURATION, NOT_COUNTED, Unused};
 use super::sides::Side;
 use crate::driver::engine::EngineChoice;
 use crate::driver::setup::{Reclaim, Setup, Sizing};
@@ -40,6 +41,18 @@ fn keys_per_shard() -> u64 {
     paper("chameleondb").value("table1.keys_per_shard") as u64
 }
 
+/// What no benchmark of ChameleonDB uses.
+pub(super) const UNUSED: &[Unused] = &[
+    ("engine", "give --sides"),
+    ("layout", "the stores have one layout each"),
+    ("any-size", "the stores take any size anyway"),
+    ("verify-reads", "the stores that are compared verify each get"),
+    ("order", "the stores that are compared have no order"),
+    ("trees", "the stores that are compared have no order"),
+    NO_DURATION,
+    NOT_COUNTED,
+];
+
 impl ShapeArguments {
     /// What the options are of a store for so many records.
     pub(super) fn tuning(&self, side: &Side, records: u64) -> Tuning {
@@ -55,12 +68,24 @@ impl ShapeArguments {
         }
     }
 
+    /// Refuses the shape of levels where no side has any.
+    ///
+    /// # Errors
+    /// When it is given.
+    pub(super) fn refuse_without_levels(&self, common: &Common, sides: &[Side]) -> Result<()> {
+        if sides.iter().any(Side::has_levels) {
+            return Ok(());
+        }
+        common.given.refuse_all(&["shards", "memtable-bytes"], "these stores have no levels")
+    }
+
     /// What is to be measured of each side, with records of 8 + 8 bytes unless told otherwise. Nothing is reclaimed in the
     /// background, because the stores that ChameleonDB is compared with never reclaim anything.
     ///
     /// # Errors
     /// When the arguments make no sense.
     pub(super) fn setups(&self, common: &Common, sides: &[Side]) -> Result<Vec<Setup>> {
+        common.given.refuse(UNUSED)?;
         let refuse = |what: String| Err(BenchError::Arguments(what));
         for (number, side) in sides.iter().enumerate() {
             if sides[..number].iter().any(|other| other.name == side.name) {
@@ -69,6 +94,9 @@ impl ShapeArguments {
         }
         if sides.is_empty() {
             return refuse("there is nothing to measure: give --sides".to_owned());
+        }
+        if !sides.iter().any(|side| side.has_batches) {
+            common.given.refuse_all(&["batch-bytes"], "these stores have no batches")?;
         }
         let records = common.records.unwrap_or(if common.quick {
             keys_per_shard()
@@ -82,12 +110,6 @@ impl ShapeArguments {
             ..common.clone()
         };
         let setup = common.setup((8, 8))?;
-        if setup.engine != EngineChoice::Store(EngineKind::Viper) {
-            return refuse("the stores are given by --sides: give no --engine".to_owned());
-        }
-        if setup.duration.is_some() {
-            return refuse("all stores do the same: give --operations, no --duration".to_owned());
-        }
         let sizing = if setup.sizing == Sizing::Fixed { Sizing::Any } else { setup.sizing };
         let of_side = |side: &Side| Setup {
             engine: EngineChoice::Store(side.engine),
