@@ -5,9 +5,9 @@ use chimera::Db;
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_DURATION, NOT_COUNTED, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
-use crate::driver::engine::EngineChoice;
 use crate::driver::pass::{Pass, Plan, demand};
 use crate::driver::phase::{Action, Phase};
 use crate::driver::pool::{self, Division, Done, Work};
@@ -46,23 +46,21 @@ struct Side {
 }
 
 impl Benchmark for AdaptionArguments {
+    const UNUSED: &'static [Unused] = &[
+        NO_DURATION,
+        ("order", "the pool applies the changes of an ordered store itself"),
+        ("trees", "the pool applies the changes of one tree"),
+        ("threads", "give --pool"),
+        NOT_COUNTED,
+        NOT_KEPT,
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
         let setup = self.common.setup((16, 200))?;
-        let refuse = |what: &str| Err(BenchError::Arguments(what.to_owned()));
-        if setup.duration.is_some() {
-            return refuse(
-                "all divisions do the same number of operations: give --operations, no duration",
-            );
-        }
-        if setup.engine == EngineChoice::DramMap || self.common.order != [OrderChoice::None] {
-            return refuse(
-                "the pool applies the changes of an ordered store itself: give an engine, no --order",
-            );
-        }
         let threads = usize::from(self.pool);
         let order = OrderChoice::Asynchronous;
         Ok(vec![Setup { order, pool: Some(threads), threads: vec![threads], ..setup }])

@@ -4,6 +4,7 @@ use chimera::Db;
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_DURATION, NO_GETS, NOT_COUNTED, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::beside::{Scans, with_scans};
 use crate::driver::pass::{Finished, Pass, Plan, demand, measures};
@@ -13,7 +14,7 @@ use crate::driver::setup::{OrderChoice, Setup};
 use crate::driver::verify::verify;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
-use crate::error::{BenchError, Result};
+use crate::error::Result;
 use crate::report::{BesideScans, BesideScansRow, Latency, Report};
 use crate::results::machine::cores;
 use crate::results::measured::{Measured, histogram};
@@ -55,23 +56,25 @@ struct Side {
 }
 
 impl Benchmark for BesideScansArguments {
+    const UNUSED: &'static [Unused] =
+        &[NO_DURATION, ("threads", "there is one writer"), NO_GETS, NOT_COUNTED, NOT_KEPT];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
         let mut setup = self.common.setup((16, 200))?;
-        let refuse = |what: &str| Err(BenchError::Arguments(what.to_owned()));
-        if setup.duration.is_some() {
-            return refuse(
-                "alone and beside scans the same is written: give --operations, no duration",
-            );
-        }
-        if setup.threads != [1] {
-            return refuse("there is one writer: give no --threads");
-        }
-        if setup.order == OrderChoice::None {
-            setup.order = OrderChoice::Asynchronous;
+        let given = &self.common.given;
+        match setup.order {
+            OrderChoice::None => {
+                given.refuse_all(&["order"], "without order there is nothing to scan")?;
+                setup.order = OrderChoice::Asynchronous;
+            }
+            OrderChoice::Synchronous => {
+                given.refuse_all(&["barrier"], "synchronous scans wait for no queue")?;
+            }
+            OrderChoice::Asynchronous | OrderChoice::Partitioned => {}
         }
         Ok(vec![setup])
     }

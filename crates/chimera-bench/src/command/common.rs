@@ -8,6 +8,7 @@ use chimera::{Durability, RecordLayout, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 
+use super::given::Given;
 use crate::driver::engine::EngineChoice;
 use crate::driver::setup::{MediumChoice, OrderChoice, Setup, Sizing};
 use crate::driver::tuning::Tuning;
@@ -23,9 +24,12 @@ pub(super) const RECORDS: u64 = 1_000_000;
 /// Repetitions otherwise.
 const REPETITIONS: usize = 5;
 
-/// The arguments that all subcommands have.
+/// The arguments that all subcommands have. A subcommand refuses those that it does not use.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
+    /// Those of all that are given.
+    #[command(flatten)]
+    pub given: Given,
     /// Engines, separated by commas; several take turns in one run (core and ycsb). `dram-map` is a
     /// baseline: hash maps in DRAM, without any durability; `hikv-wal` is HiKV with a write-ahead log
     #[arg(long, value_delimiter = ',', default_value = "viper", help_heading = "Store")]
@@ -166,6 +170,7 @@ impl Common {
                 setups.push(Setup { verify_reads: *mode, order: *order, ..setup });
             }
         }
+        self.check_given(&setups)?;
         Ok(setups)
     }
 
@@ -181,7 +186,9 @@ impl Common {
         ) = (&*self.engine, &*self.verify_reads, &*self.order)
         {
             let setup = self.setup_of(*engine, sizes)?;
-            return Ok(Setup { verify_reads: *verify_reads, order: *order, ..setup });
+            let setup = Setup { verify_reads: *verify_reads, order: *order, ..setup };
+            self.check_given(std::slice::from_ref(&setup))?;
+            return Ok(setup);
         }
         let what =
             "this measures one engine and one mode of the store; core and ycsb compare several";
@@ -234,6 +241,45 @@ impl Common {
         };
         check(&setup)?;
         Ok(setup)
+    }
+}
+
+/// Options of stores, which a baseline without one has no use for.
+const OF_STORES: [&str; 11] = [
+    "keep",
+    "medium",
+    "durability",
+    "profile",
+    "layout",
+    "publish-metrics",
+    "latency-sampling",
+    "verify-reads",
+    "order",
+    "trees",
+    "no-counters",
+];
+
+impl Common {
+    /// Refuses what is given and has no effect on any of what is to be measured, or not on all of it where a report speaks of
+    /// all.
+    fn check_given(&self, setups: &[Setup]) -> Result<()> {
+        if setups.iter().all(|setup| setup.engine == EngineChoice::DramMap) {
+            self.given.refuse_all(&OF_STORES, "`dram-map` is no store")?;
+        }
+        if self.medium == MediumChoice::Anonymous {
+            let files = ["path", "overwrite", "keep", "growing", "publish-metrics"];
+            self.given.refuse_all(&files, "memory without files has no directory, and one size")?;
+        }
+        if !self.order.contains(&OrderChoice::Partitioned) {
+            self.given.refuse_all(&["trees"], "only --order partitioned has several trees")?;
+        }
+        if self.layout == RecordLayout::Published {
+            for setup in setups {
+                setup.engine.check_published_layout(setup.sizing == Sizing::Fixed)?;
+            }
+            self.given.refuse_all(&["verify-reads"], "the published layout has no sums")?;
+        }
+        Ok(())
     }
 }
 

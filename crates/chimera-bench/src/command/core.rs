@@ -2,6 +2,7 @@
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::Unused;
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
@@ -48,6 +49,8 @@ pub(crate) fn phases(data: &Data, are_ordered: bool) -> Vec<Phase> {
 }
 
 impl Benchmark for CoreArguments {
+    const UNUSED: &'static [Unused] = &[];
+
     fn common(&self) -> &Common {
         &self.common
     }

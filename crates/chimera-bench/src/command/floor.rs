@@ -9,13 +9,14 @@ use chimera_pmem::{Hardware, Instrumented};
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_DURATION, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::counting::{begin_counting, count, summary};
 use crate::driver::pass::{Finished, Pass, Plan, demand, measures};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
-use crate::driver::setup::{Setup, Sizing};
+use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
@@ -87,22 +88,15 @@ fn pairs(data: &Data) -> Vec<Pair> {
 }
 
 impl Benchmark for FloorArguments {
+    const UNUSED: &'static [Unused] =
+        &[NO_DURATION, NOT_KEPT, ("mixed-sizes", "a floor has slots of one size: give --any-size")];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        let setup = self.common.setup((16, 200))?;
-        if setup.sizing == Sizing::Mixed {
-            let what = "a floor has slots of one size: give --any-size, not --mixed-sizes";
-            return Err(BenchError::Arguments(what.to_owned()));
-        }
-        if setup.duration.is_some() {
-            let what =
-                "both sides do the same number of operations: give --operations, no duration";
-            return Err(BenchError::Arguments(what.to_owned()));
-        }
-        Ok(vec![setup])
+        Ok(vec![self.common.setup((16, 200))?])
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {

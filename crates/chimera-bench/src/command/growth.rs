@@ -5,6 +5,7 @@ use chimera_pmem::{Hardware, Instrumented};
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_GETS, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::counting::count;
@@ -13,7 +14,7 @@ use crate::driver::progress::Progress;
 use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
-use crate::error::Result;
+use crate::error::{BenchError, Result};
 use crate::report::{Growth, Report};
 use crate::results::series::Results;
 use crate::results::statistics::{median, ratio};
@@ -39,12 +40,29 @@ struct Background {
 }
 
 impl Benchmark for GrowthArguments {
+    const UNUSED: &'static [Unused] = &[
+        ("populate", "both kinds of pools are measured"),
+        ("growing", "both kinds of pools are measured"),
+        ("operations", "each side inserts --records"),
+        ("duration", "each side inserts --records"),
+        NO_GETS,
+        NOT_KEPT,
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        Ok(vec![self.common.setup((16, 200))?])
+        let setup = self.common.setup((16, 200))?;
+        let refuse = |what: &str| Err(BenchError::Arguments(what.to_owned()));
+        if setup.is_anonymous() {
+            return refuse("memory without files has one size: give a --path");
+        }
+        if setup.threads.len() != 1 {
+            return refuse("the pools are compared at one number of threads: give one --threads");
+        }
+        Ok(vec![setup])
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {

@@ -4,6 +4,7 @@ use chimera::{Db, EngineKind};
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NOT_COUNTED, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::conclusion::conclude_volatile;
 use crate::driver::dram_index::{BTree, DramIndex, HashTable, Index, SkipList, VALUE_BYTES};
@@ -55,25 +56,29 @@ impl Kind {
 }
 
 impl Benchmark for IndexesArguments {
+    const UNUSED: &'static [Unused] = &[
+        ("engine", "the kinds of indexes are given"),
+        ("threads", "one thread does --operations"),
+        ("duration", "one thread does --operations"),
+        ("any-size", "the stores take any size anyway"),
+        ("mixed-sizes", "bare indexes have keys of one size"),
+        ("value-size", "bare indexes have values of 8 bytes"),
+        NOT_COUNTED,
+        NOT_KEPT,
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
         let setup = self.common.setup((16, VALUE_BYTES as u32))?;
-        let refuse = |what: &str| Err(BenchError::Arguments(what.to_owned()));
-        let engines = [EngineKind::Viper, EngineKind::Hikv].map(EngineChoice::Store);
-        if !engines.contains(&setup.engine) {
-            return refuse("the kinds of indexes are given: give no --engine");
+        if !matches!(setup.key_bytes, 8 | 16) {
+            let what = "bare indexes have keys of 8 or 16 bytes";
+            return Err(BenchError::Arguments(what.to_owned()));
         }
-        if setup.threads != [1] || setup.duration.is_some() {
-            return refuse("one thread does --operations: give no --threads and no --duration");
-        }
-        if !matches!(setup.key_bytes, 8 | 16) || setup.value_bytes as usize != VALUE_BYTES {
-            return refuse("bare indexes have keys of 8 or 16 bytes and values of 8");
-        }
-        if setup.sizing == Sizing::Mixed {
-            return refuse("bare indexes have keys of one size: give no --mixed-sizes");
+        if setup.order == OrderChoice::None {
+            self.common.given.refuse_all(&["order"], "there is a store without order anyway")?;
         }
         let engine = EngineChoice::Store(EngineKind::Hikv);
         Ok(vec![Setup { engine, sizing: Sizing::Any, ..setup }])

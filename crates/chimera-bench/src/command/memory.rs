@@ -4,6 +4,7 @@ use chimera::Db;
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_GETS, NOT_COUNTED, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::ledger::Ledger;
@@ -58,6 +59,18 @@ impl MemoryArguments {
 }
 
 impl Benchmark for MemoryArguments {
+    const UNUSED: &'static [Unused] = &[
+        ("records", "give --from and --to"),
+        ("operations", "records are inserted: give --from and --to"),
+        ("duration", "records are inserted: give --from and --to"),
+        ("repetitions", "each sample is taken once"),
+        ("populate", "the pool grows with the records"),
+        ("growing", "the pool grows with the records anyway"),
+        NO_GETS,
+        NOT_COUNTED,
+        NOT_KEPT,
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
@@ -65,7 +78,12 @@ impl Benchmark for MemoryArguments {
     fn setups(&self) -> Result<Vec<Setup>> {
         let records = self.sizes()?.last().copied().unwrap_or_default();
         let common = Common { records: Some(records), operations: None, ..self.common.clone() };
-        Ok(vec![Setup { growing: true, ..common.setup((8, 8))? }])
+        let setup = common.setup((8, 8))?;
+        if setup.threads.len() != 1 {
+            let what = "one number of threads inserts all records: give one --threads";
+            return Err(BenchError::Arguments(what.to_owned()));
+        }
+        Ok(vec![Setup { growing: true, ..setup }])
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {

@@ -8,6 +8,7 @@ mod common;
 pub(crate) mod core;
 mod device;
 mod floor;
+mod given;
 mod growth;
 mod indexes;
 mod memory;
@@ -19,7 +20,7 @@ mod ycsb;
 use std::io::{Write, stdout};
 
 use crate::error::{BenchError, Result};
-use crate::report::{plot, table};
+use crate::report::{Report, plot, table};
 pub use adaption::AdaptionArguments;
 use benchmark::measure;
 pub use beside_scans::BesideScansArguments;
@@ -79,6 +80,23 @@ pub enum BenchCommand {
 /// # Errors
 /// When the arguments make no sense, the store fails, or a record is wrong after the run.
 pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
+    if let BenchCommand::Device(arguments) = command {
+        return arguments.run(json);
+    }
+    let report = execute(command)?;
+    let mut text = if json {
+        serde_json::to_string_pretty(&report).map_err(|error| BenchError::Output(error.into()))?
+    } else {
+        table::text(&report)
+    };
+    if json {
+        text.push('\n');
+    }
+    stdout().write_all(text.as_bytes()).map_err(BenchError::Output)
+}
+
+/// Runs a benchmark, and draws its figures where they are asked for.
+fn execute(command: &BenchCommand) -> Result<Report> {
     let (report, results, common) = match command {
         BenchCommand::Core(arguments) => measure(arguments)?,
         BenchCommand::Ycsb(arguments) => measure(arguments)?,
@@ -91,21 +109,16 @@ pub fn run(command: &BenchCommand, json: bool) -> Result<()> {
         BenchCommand::Adaption(arguments) => measure(arguments)?,
         BenchCommand::BesideScans(arguments) => measure(arguments)?,
         BenchCommand::Indexes(arguments) => measure(arguments)?,
-        BenchCommand::Device(arguments) => return arguments.run(json),
+        BenchCommand::Device(_) => {
+            let what = "there is no store to measure: `device` has a report of its own";
+            return Err(BenchError::Arguments(what.to_owned()));
+        }
         BenchCommand::Chameleon(command) => command.measure()?,
     };
     if let Some(path) = &common.plot {
         plot::draw(&report, &results, path)?;
     }
-    let mut text = if json {
-        serde_json::to_string_pretty(&report).map_err(|error| BenchError::Output(error.into()))?
-    } else {
-        table::text(&report)
-    };
-    if json {
-        text.push('\n');
-    }
-    stdout().write_all(text.as_bytes()).map_err(BenchError::Output)
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use chimera::Db;
+use chimera::{Db, EngineKind};
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_DURATION, NOT_COUNTED, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
+use crate::driver::engine::EngineChoice;
 use crate::driver::pass::{Finished, Pass, Plan, demand, measures};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
@@ -64,16 +66,18 @@ struct Space {
 }
 
 impl Benchmark for ReclaimArguments {
+    const UNUSED: &'static [Unused] = &[NO_DURATION, NOT_COUNTED, NOT_KEPT];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
         let setup = self.common.setup((16, 200))?;
-        if setup.duration.is_some() {
-            let what =
-                "both sides do the same number of operations: give --operations, no duration";
-            return Err(BenchError::Arguments(what.to_owned()));
+        let movers = [EngineKind::Viper, EngineKind::Chameleon].map(EngineChoice::Store);
+        if !movers.contains(&setup.engine) {
+            let what = format!("`{}` moves no records in the background", setup.engine);
+            return Err(BenchError::Arguments(what));
         }
         Ok(vec![setup])
     }

@@ -6,6 +6,7 @@ use chimera::Db;
 
 use super::benchmark::Benchmark;
 use super::common::Common;
+use super::given::{NO_GETS, NOT_COUNTED, NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::clock::Measure;
 use crate::driver::pass::{Pass, Plan};
@@ -49,6 +50,15 @@ impl RecoveryArguments {
 }
 
 impl Benchmark for RecoveryArguments {
+    const UNUSED: &'static [Unused] = &[
+        ("operations", "stores are loaded and opened"),
+        ("duration", "stores are loaded and opened"),
+        ("threads", "give --recovery-threads"),
+        NO_GETS,
+        NOT_COUNTED,
+        NOT_KEPT,
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
@@ -58,6 +68,9 @@ impl Benchmark for RecoveryArguments {
         if setup.is_anonymous() {
             let what = "a store in anonymous memory cannot be opened again: give a --path";
             return Err(BenchError::Arguments(what.to_owned()));
+        }
+        if !self.sizes.is_empty() {
+            self.common.given.refuse_all(&["records"], "--sizes says how many there are")?;
         }
         if self.recovery_threads.contains(&0) {
             return Err(BenchError::Arguments("recovery threads must be at least 1".to_owned()));

@@ -1,20 +1,22 @@
 //! `variants`: the paper's other versions of Viper (Figure 11).
 
-use chimera::Db;
+use chimera::{Db, EngineKind};
 use chimera_pmem::{Hardware, Instrumented};
 
 use super::benchmark::Benchmark;
 use super::common::Common;
 use super::core::phases;
+use super::given::{NOT_KEPT, Unused};
 use crate::driver::backend::Backend;
 use crate::driver::counting::count;
+use crate::driver::engine::EngineChoice;
 use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::phase::Phase;
 use crate::driver::progress::Progress;
 use crate::driver::setup::Setup;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
-use crate::error::Result;
+use crate::error::{BenchError, Result};
 use crate::published::paper;
 use crate::report::Report;
 use crate::results::series::Results;
@@ -50,12 +52,19 @@ fn named(phases: &[Phase], variant: &str) -> Vec<Phase> {
 }
 
 impl Benchmark for VariantsArguments {
+    const UNUSED: &'static [Unused] = &[NOT_KEPT];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        Ok(vec![self.common.setup((16, 200))?])
+        let setup = self.common.setup((16, 200))?;
+        if setup.engine != EngineChoice::Store(EngineKind::Viper) {
+            let what = format!("the versions are Viper's, not those of `{}`", setup.engine);
+            return Err(BenchError::Arguments(what));
+        }
+        Ok(vec![setup])
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use super::benchmark::Benchmark;
 use super::common::Common;
 use super::core::compare;
+use super::given::Unused;
 use crate::driver::backend::Backend;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
@@ -84,6 +85,8 @@ impl YcsbArguments {
 }
 
 impl Benchmark for YcsbArguments {
+    const UNUSED: &'static [Unused] = &[];
+
     fn common(&self) -> &Common {
         &self.common
     }
@@ -93,6 +96,15 @@ impl Benchmark for YcsbArguments {
             return Err(BenchError::Arguments("theta must be above 0 and below 1".to_owned()));
         }
         let setups = self.common.setups((16, 200))?;
+        let phases = self.phases();
+        if phases.is_empty() {
+            let of_phases = ["operations", "duration", "distribution"];
+            self.common.given.refuse_all(&of_phases, "the load inserts --records once")?;
+        }
+        let is_skewed = |phase: &Phase| matches!(phase.action, Action::Mix(_, distribution) if distribution != Distribution::Uniform);
+        if !phases.iter().any(is_skewed) {
+            self.common.given.refuse_all(&["theta"], "nothing is skewed")?;
+        }
         let is_ordered = |setup: &Setup| setup.order != OrderChoice::None;
         if self.workloads().contains(&Workload::E) && !setups.iter().all(is_ordered) {
             let what = "workload e scans: give --order asynchronous, and no engine without order";

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use chimera::EngineKind;
 
+use crate::error::{BenchError, Result};
+
 /// What can be measured: an engine of the store, or a baseline that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
@@ -22,6 +24,20 @@ impl EngineChoice {
     pub(crate) const DRAM_MAP: &str = "dram-map";
     /// The name of [`HikvWal`](Self::HikvWal).
     pub(crate) const HIKV_WAL: &str = "hikv-wal";
+
+    /// Fails where there is no published layout of its records, which have one size or any.
+    ///
+    /// # Errors
+    /// With the reason.
+    pub(crate) fn check_published_layout(self, is_fixed: bool) -> Result<()> {
+        let why = match self {
+            Self::Store(EngineKind::Viper) if is_fixed => return Ok(()),
+            Self::Store(EngineKind::Viper) => "has it for records of a fixed size only",
+            Self::Store(EngineKind::Hikv) | Self::HikvWal => return Ok(()),
+            Self::Store(_) | Self::DramMap => "has one layout of its own",
+        };
+        Err(BenchError::Arguments(format!("--layout published: `{self}` {why}")))
+    }
 }
 
 impl fmt::Display for EngineChoice {

@@ -188,6 +188,7 @@ impl Setup {
         };
         let options = Options::new()
             .viper(|viper| viper.layout(self.layout))
+            .hikv(|hikv| hikv.layout(self.layout))
             .durability(self.durability)
             .verify_reads(self.verify_reads)
             .ordered(self.order != OrderChoice::None)

@@ -1,17 +1,18 @@
 //! Figures of results, as SVG.
 
+use std::fs::{self, File};
 use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::chameleon::{Bursts, Chameleon, Restart};
+use super::chameleon::{AmplificationRow, Bursts, Chameleon, Restart, Written};
 use super::device::DeviceReport;
-use super::json::{MemorySample, Report};
+use super::json::{Adaption, AdaptionRow, MemorySample, Report};
 use super::table::engines;
 use crate::error::{BenchError, Result};
 use crate::results::series::{Results, Series};
-use crate::results::statistics::{median, range};
+use crate::results::statistics::{median, range, ratio};
 
 /// Width and height of one figure.
 const SIZE: (u32, u32) = (1000, 480);
@@ -19,13 +20,24 @@ const SIZE: (u32, u32) = (1000, 480);
 const PERCENTILES: [f64; 14] =
     [0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99];
 
-/// Points of a line that are drawn as such, at most.
-const POINTS_MAX: usize = 16;
-
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Draws what a report has: throughput and latency of its rows, DRAM by records, recovery by records.
+/// Makes sure that a figure can be written, before hours are spent on what it is to show.
+///
+/// # Errors
+/// When it cannot.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| BenchError::Plot {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let exists = path.try_exists().map_err(failed)?;
+    File::options().append(true).create(true).open(path).map_err(failed)?;
+    if exists { Ok(()) } else { fs::remove_file(path).map_err(failed) }
+}
+
+/// Draws what a report has: throughput and latency of its rows, and what is its subcommand's own.
 pub(crate) fn draw(report: &Report, results: &Results, path: &Path) -> Result<()> {
     draw_figures(report, results, path)
         .map_err(|error| BenchError::Plot { path: path.to_owned(), reason: error.to_string() })
@@ -53,28 +65,71 @@ fn draw_curves(curves: &[Curve], path: &Path) -> Drawn {
 }
 
 fn draw_figures(report: &Report, results: &Results, path: &Path) -> Drawn {
-    let lines = curves(report);
-    let bars = if results.series.is_empty() { 0 } else { 2 };
-    let figures = bars + lines.len();
-    let whole = SVGBackend::new(path, (SIZE.0, SIZE.1 * figures.max(1) as u32));
+    let (lines, own) = (curves(report), bars(report));
+    let of_series = if results.series.is_empty() { 0 } else { 2 };
+    let figures = of_series + own.len() + lines.len();
+    if figures == 0 {
+        return Err("there is nothing to draw".into());
+    }
+    let whole = SVGBackend::new(path, (SIZE.0, SIZE.1 * figures as u32));
     let area = whole.into_drawing_area();
     area.fill(&WHITE)?;
-    let parts = area.split_evenly((figures.max(1), 1));
-    if bars > 0 {
-        throughput(&parts[0], report, &results.series)?;
+    let parts = area.split_evenly((figures, 1));
+    if of_series > 0 {
+        throughput(report, &results.series).draw(&parts[0])?;
         latency(&parts[1], report, &results.series)?;
     }
-    for (part, curve) in parts[bars..].iter().zip(&lines) {
+    let (of_own, of_lines) = parts[of_series..].split_at(own.len());
+    for (part, figure) in of_own.iter().zip(&own) {
+        figure.draw(part)?;
+    }
+    for (part, curve) in of_lines.iter().zip(&lines) {
         curve.draw(part)?;
     }
     area.present()?;
     Ok(())
 }
 
-/// A bar for each series, and a whisker from the lowest to the highest repetition.
-fn throughput(area: &Area<'_>, report: &Report, series: &[Series]) -> Drawn {
-    let highest = series.iter().map(|one| range(&one.throughputs).1).fold(0.0, f64::max) / 1e6;
-    let count = series.len() as f64;
+/// Bars, each with a whisker from the lowest to the highest of what it is the median of.
+struct Bars {
+    caption: String,
+    bars: Vec<Bar>,
+}
+
+struct Bar {
+    label: String,
+    middle: f64,
+    range: (f64, f64),
+}
+
+impl Bars {
+    fn draw(&self, area: &Area<'_>) -> Drawn {
+        let highest = self.bars.iter().map(|bar| bar.range.1).fold(0.0, f64::max);
+        let count = self.bars.len() as f64;
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.caption, ("sans-serif", 18))
+            .margin(10)
+            .x_label_area_size(60)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..count, 0.0..(highest * 1.1).max(1e-3))?;
+        chart.configure_mesh().disable_x_mesh().disable_x_axis().draw()?;
+        for (index, Bar { label, middle, range: (low, high) }) in self.bars.iter().enumerate() {
+            let at = index as f64;
+            let bar = [(at + 0.15, 0.0), (at + 0.85, *middle)];
+            chart.draw_series([Rectangle::new(bar, Palette99::pick(index).mix(0.7).filled())])?;
+            let whisker = [(at + 0.5, *low), (at + 0.5, *high)];
+            chart.draw_series([PathElement::new(whisker, BLACK.stroke_width(2))])?;
+            let (x, y) = chart.backend_coord(&(at + 0.15, 0.0));
+            let (left, top) = area.get_base_pixel();
+            let place = (x - left, y - top + 8 + 14 * (index as i32 % 3));
+            area.draw(&Text::new(label.clone(), place, ("sans-serif", 12)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A bar for each series.
+fn throughput(report: &Report, series: &[Series]) -> Bars {
     let modelled = if report.modelled { ", modelled" } else { "" };
     let caption = format!(
         "{}: {} on {}{modelled}, M operations/s",
@@ -82,27 +137,49 @@ fn throughput(area: &Area<'_>, report: &Report, series: &[Series]) -> Drawn {
         engines(report),
         report.medium
     );
-    let mut chart = ChartBuilder::on(area)
-        .caption(caption, ("sans-serif", 18))
-        .margin(10)
-        .x_label_area_size(60)
-        .y_label_area_size(60)
-        .build_cartesian_2d(0.0..count, 0.0..(highest * 1.1).max(1e-3))?;
-    chart.configure_mesh().disable_x_mesh().disable_x_axis().draw()?;
-    for (index, one) in series.iter().enumerate() {
-        let at = index as f64;
-        let middle = median(&one.throughputs) / 1e6;
+    let bar = |one: &Series| {
         let (low, high) = range(&one.throughputs);
-        let bar = [(at + 0.15, 0.0), (at + 0.85, middle)];
-        chart.draw_series([Rectangle::new(bar, Palette99::pick(index).mix(0.7).filled())])?;
-        let whisker = [(at + 0.5, low / 1e6), (at + 0.5, high / 1e6)];
-        chart.draw_series([PathElement::new(whisker, BLACK.stroke_width(2))])?;
-        let (x, y) = chart.backend_coord(&(at + 0.15, 0.0));
-        let (left, top) = area.get_base_pixel();
-        let place = (x - left, y - top + 8 + 14 * (index as i32 % 3));
-        area.draw(&Text::new(label(report, one), place, ("sans-serif", 12)))?;
-    }
-    Ok(())
+        let middle = median(&one.throughputs) / 1e6;
+        Bar { label: label(report, one), middle, range: (low / 1e6, high / 1e6) }
+    };
+    Bars { caption, bars: series.iter().map(bar).collect() }
+}
+
+/// The bars that are a subcommand's own.
+fn bars(report: &Report) -> Vec<Bars> {
+    let of_adaption = report.adaption.iter().map(adaption_bars);
+    let of_written = match &report.chameleon {
+        Some(Chameleon::Written(written)) => Some(written_bars(written)),
+        _ => None,
+    };
+    of_adaption.chain(of_written).collect()
+}
+
+/// A bar for each mix and division.
+fn adaption_bars(adaption: &Adaption) -> Bars {
+    let bar = |row: &AdaptionRow| Bar {
+        label: format!("{} gets, {}", row.gets_per_insert, row.division),
+        middle: row.ops_per_second / 1e6,
+        range: (row.ops_per_second_min / 1e6, row.ops_per_second_max / 1e6),
+    };
+    let threads = adaption.threads;
+    let caption = format!(
+        "M operations/s of {threads} threads by gets for each insert, and threads that serve/apply"
+    );
+    Bars { caption, bars: adaption.rows.iter().map(bar).collect() }
+}
+
+/// A bar for each way of compacting and kind of puts, and one for each formula.
+fn written_bars(written: &Written) -> Bars {
+    let bar = |label: String, middle: f64| Bar { label, middle, range: (middle, middle) };
+    let of_row = |row: &AmplificationRow| {
+        let name = format!("{}, {}", row.compaction, row.puts_of);
+        let formula =
+            row.formula.map(|formula| bar(format!("{}, formula", row.compaction), formula));
+        [Some(bar(name, row.amplification)), formula]
+    };
+    let bars = written.amplifications.iter().flat_map(of_row).flatten().collect();
+    Bars { caption: "bytes of the index written for each of an entry".to_owned(), bars }
 }
 
 /// Latency by percentile, the tail stretched: the axis is the number of nines.
@@ -184,6 +261,7 @@ fn curves(report: &Report) -> Vec<Curve> {
     match &report.chameleon {
         Some(Chameleon::Restart(restart)) => curves.extend(restart_curves(restart)),
         Some(Chameleon::Bursts(bursts)) => curves.extend(bursts_curves(bursts)),
+        Some(Chameleon::Written(written)) => curves.push(written_curve(written)),
         _ => {}
     }
     curves
@@ -218,6 +296,18 @@ fn bursts_curves(bursts: &Bursts) -> [Curve; 2] {
     [tails, rates]
 }
 
+/// What goes to media, by the size of values.
+fn written_curve(written: &Written) -> Curve {
+    let caption =
+        "bytes written to media for each of the user, by binary logarithm of the size of values";
+    let mut curve = Curve { caption: caption.to_owned(), lines: Vec::new() };
+    for row in &written.rows {
+        let per_byte = ratio(row.media_written as f64, row.user_bytes as f64);
+        curve.add(&row.side, (f64::from(row.value_bytes).log2(), per_byte));
+    }
+    curve
+}
+
 impl Curve {
     /// A further point of a line.
     fn add(&mut self, name: &str, point: (f64, f64)) {
@@ -240,11 +330,9 @@ impl Curve {
         chart.configure_mesh().draw()?;
         for (index, (name, points)) in self.lines.iter().enumerate() {
             let colour = Palette99::pick(index).to_rgba();
-            // A line of a single point would not be seen.
-            if points.len() <= POINTS_MAX {
-                let circle = |point: &(f64, f64)| Circle::new(*point, 4, colour.filled());
-                chart.draw_series(points.iter().map(circle))?;
-            }
+            // A line with one point is not to be seen.
+            let dot = |point: &(f64, f64)| Circle::new(*point, 3, colour.filled());
+            chart.draw_series(points.iter().map(dot))?;
             chart
                 .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
                 .label(name)

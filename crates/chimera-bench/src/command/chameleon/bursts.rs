@@ -1,6 +1,8 @@
 //! `chameleon bursts`: bursts of puts over a steady load of gets, with and without the Get-Protect Mode (EuroSys'21, sections
 //! 2.4 and 3.6).
 
+mod threshold;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use hdrhistogram::Histogram;
 
 use super::super::benchmark::Benchmark;
 use super::super::common::Common;
+use super::super::given::Unused;
 use super::shape::ShapeArguments;
 use super::sides::{CHAMELEON, GET_PROTECT, Side};
 use crate::driver::backend::Backend;
@@ -23,8 +26,7 @@ use crate::driver::verify::verify;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
-use crate::published::paper;
-use crate::report::chameleon::{Bursts, BurstsRow, BurstsTail, BurstsWindow};
+use crate::report::chameleon::{Bursts, BurstsRow, BurstsTail, BurstsWindow, Threshold};
 use crate::report::{Chameleon, Facts, Report, StoreRow};
 use crate::results::machine::cores;
 use crate::results::measured::{Measured, histogram};
@@ -44,8 +46,9 @@ pub struct BurstsArguments {
     #[arg(long, value_delimiter = ',', help_heading = "Store")]
     #[arg(default_value = "chameleon,chameleon-get-protect,pmem-hash")]
     pub sides: Vec<Side>,
-    /// The Get-Protect Mode begins when the 99th percentile of gets is above so many nanoseconds
-    #[arg(long, default_value_t = published_threshold_ns(), value_name = "NS")]
+    /// The Get-Protect Mode begins when the 99th percentile of gets is above so many nanoseconds; or, where that is more, as
+    /// far above the one at rest as published. That at rest is measured first
+    #[arg(long, default_value_t = threshold::published_ns(), value_name = "NS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = "Store")]
     pub threshold: u64,
     /// Bursts, each of --operations puts that overwrite any record
@@ -65,10 +68,6 @@ pub struct BurstsArguments {
     pub window: u64,
 }
 
-fn published_threshold_ns() -> u64 {
-    paper("chameleondb").value("figure16.threshold_ns") as u64
-}
-
 impl BurstsArguments {
     fn course(&self, puts: u64) -> Result<Course> {
         let rest = Duration::try_from_secs_f64(self.rest)
@@ -84,6 +83,8 @@ impl BurstsArguments {
 }
 
 impl Benchmark for BurstsArguments {
+    const UNUSED: &'static [Unused] = &[("threads", "one thread gets, and --writers put")];
+
     fn common(&self) -> &Common {
         &self.common
     }
@@ -91,19 +92,13 @@ impl Benchmark for BurstsArguments {
     fn setups(&self) -> Result<Vec<Setup>> {
         self.course(0)?;
         let threshold = Duration::from_nanos(self.threshold);
-        let change = |setup: Setup| {
-            let tuning = setup.tuning.map(|tuning| Tuning {
-                get_protect: tuning.get_protect.map(|_| threshold),
-                ..tuning
-            });
-            Setup { tuning, ..setup }
-        };
         let setups = self.shape.setups(&self.common, &self.sides)?;
-        if setups[0].threads != [1] {
-            let what = "one thread gets, and --writers put: give no --threads";
-            return Err(BenchError::Arguments(what.to_owned()));
+        if !self.sides.iter().any(|side| side.protects_gets) {
+            let why = "no side has the Get-Protect Mode";
+            self.common.given.refuse_all(&["threshold"], why)?;
         }
-        Ok(setups.into_iter().map(change).collect())
+        self.shape.refuse_without_levels(&self.common, &self.sides)?;
+        Ok(setups.into_iter().map(|setup| with_threshold(setup, Some(threshold))).collect())
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {
@@ -111,9 +106,14 @@ impl Benchmark for BurstsArguments {
         let course = self.course(setup.operations)?;
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
-        let progress = Progress::new(setup.repetitions * setups.len() * 4);
+        let progress = Progress::new(setup.repetitions * setups.len() * 4 + 4);
         let mut all: Vec<_> = self.sides.iter().map(OfSide::new).collect();
         let processors = Processors::divide();
+        let at_rest = Turn { setup, data: &data, course, processors: processors.as_ref() };
+        let threshold = self.threshold::<B>(&at_rest, setups, &workspace, &progress)?;
+        let in_force = threshold.as_ref().map(|threshold| Duration::from_nanos(threshold.ns));
+        let of_side = |setup: &Setup| with_threshold(setup.clone(), in_force);
+        let setups: Vec<_> = setups.iter().map(of_side).collect();
         for number in 0..setup.repetitions {
             for turn in 0..setups.len() {
                 // Each comes first in its turn.
@@ -133,7 +133,10 @@ impl Benchmark for BurstsArguments {
             bursts: self.bursts,
             puts: course.puts,
             writers: self.writers,
-            threshold_ns: self.threshold,
+            threshold_ns: threshold.as_ref().map_or(self.threshold, |threshold| threshold.ns),
+            threshold,
+            rest_ms: course.rest.as_secs_f64() * 1e3,
+            window_ms: self.window,
             profile: setup.profile.to_string(),
             is_pinned,
             protected_p99_ratio: protected_p99_ratio(&all),
@@ -149,7 +152,38 @@ impl Benchmark for BurstsArguments {
     }
 }
 
+/// A setup whose gets are protected above this threshold, if they are protected.
+fn with_threshold(setup: Setup, threshold: Option<Duration>) -> Setup {
+    let protecting =
+        |tuning: Tuning| Tuning { get_protect: tuning.get_protect.and(threshold), ..tuning };
+    Setup { tuning: setup.tuning.map(protecting), ..setup }
+}
+
+impl BurstsArguments {
+    /// The threshold, where gets are protected: the 99th percentile at rest is measured first, on a store like it without the
+    /// mode.
+    fn threshold<B: Backend>(
+        &self,
+        turn: &Turn<'_>,
+        setups: &[Setup],
+        workspace: &Workspace,
+        progress: &Progress,
+    ) -> Result<Option<Threshold>> {
+        let protecting = self.sides.iter().zip(setups).find(|(side, _)| side.protects_gets);
+        let Some((side, setup)) = protecting else { return Ok(None) };
+        let setup = &with_threshold(setup.clone(), None);
+        let course = Course { bursts: 0, ..turn.course };
+        let path = workspace.store("rest")?;
+        let mut at_rest = OfSide::new(side);
+        Turn { setup, course, ..*turn }.run::<B>(&path, 0, &mut at_rest, progress)?;
+        workspace.remove(&path)?;
+        let rest_p99_ns = at_rest.tail(|seen| &seen.rest).p99;
+        Ok(Some(threshold::decide(self.threshold, rest_p99_ns)))
+    }
+}
+
 /// One side in one repetition.
+#[derive(Clone, Copy)]
 struct Turn<'a> {
     setup: &'a Setup,
     data: &'a Data,

@@ -7,6 +7,7 @@ use chimera::Db;
 
 use super::super::benchmark::Benchmark;
 use super::super::common::Common;
+use super::super::given::Unused;
 use super::shape::ShapeArguments;
 use super::sides::{CHAMELEON, DRAM_HASH, Side};
 use crate::driver::backend::Backend;
@@ -62,6 +63,11 @@ impl RestartArguments {
 }
 
 impl Benchmark for RestartArguments {
+    const UNUSED: &'static [Unused] = &[
+        ("operations", "gets end with the time: give --after"),
+        ("threads", "one thread gets records"),
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
@@ -71,14 +77,14 @@ impl Benchmark for RestartArguments {
         if self.sizes.contains(&0) {
             return Err(BenchError::Arguments("--sizes must be at least 1".to_owned()));
         }
+        if !self.sizes.is_empty() {
+            self.common.given.refuse_all(&["records"], "--sizes says how many there are")?;
+        }
+        self.shape.refuse_without_levels(&self.common, &self.sides)?;
         let records = self.sizes.iter().copied().max().or(self.common.records);
         let setups = self.shape.setups(&Common { records, ..self.common.clone() }, &self.sides)?;
         if setups[0].is_anonymous() {
             let what = "a store in anonymous memory cannot be opened again: give a --path";
-            return Err(BenchError::Arguments(what.to_owned()));
-        }
-        if setups[0].threads != [1] {
-            let what = "one thread gets records: give no --threads";
             return Err(BenchError::Arguments(what.to_owned()));
         }
         Ok(setups)
@@ -109,6 +115,7 @@ impl Benchmark for RestartArguments {
         let tuning = setup.tuning.expect("of ChameleonDB");
         let restart = Restart {
             shards: tuning.shards,
+            after_ms: self.after * 1e3,
             dram_hash_ratio: dram_hash_ratio(&rows),
             size_ratio: size_ratio(&rows),
             rows,

@@ -1,8 +1,9 @@
 //! [`ShapeArguments`]: what all benchmarks of ChameleonDB have beside what all benchmarks have.
 
-use chimera::{ChameleonOptions, EngineKind};
+use chimera::ChameleonOptions;
 
 use super::super::common::Common;
+use super::super::given::{NO_DURATION, NOT_COUNTED, Unused};
 use super::sides::Side;
 use crate::driver::engine::EngineChoice;
 use crate::driver::setup::{Reclaim, Setup, Sizing};
@@ -29,10 +30,6 @@ pub struct ShapeArguments {
     #[arg(long, default_value_t = published_batch_bytes(), value_name = "BYTES")]
     #[arg(help_heading = "Store")]
     pub batch_bytes: u32,
-    /// Puts look whether their key is there, and count exactly. Those of the paper do not, nor do these without the option, but
-    /// for pmem-hash and dram-hash, which have to
-    #[arg(long, help_heading = "Store")]
-    pub exact_puts: bool,
 }
 
 fn published_batch_bytes() -> u32 {
@@ -44,6 +41,18 @@ fn keys_per_shard() -> u64 {
     paper("chameleondb").value("table1.keys_per_shard") as u64
 }
 
+/// What no benchmark of ChameleonDB uses.
+pub(super) const UNUSED: &[Unused] = &[
+    ("engine", "give --sides"),
+    ("layout", "the stores have one layout each"),
+    ("any-size", "the stores take any size anyway"),
+    ("verify-reads", "the stores that are compared verify each get"),
+    ("order", "the stores that are compared have no order"),
+    ("trees", "the stores that are compared have no order"),
+    NO_DURATION,
+    NOT_COUNTED,
+];
+
 impl ShapeArguments {
     /// What the options are of a store for so many records.
     pub(super) fn tuning(&self, side: &Side, records: u64) -> Tuning {
@@ -54,10 +63,21 @@ impl ShapeArguments {
             memtable_bytes: self.memtable_bytes,
             batch_bytes: if side.has_batches { self.batch_bytes } else { 0 },
             get_protect: side.protects_gets.then_some(threshold),
-            blind_puts: !self.exact_puts,
+            blind_puts: true,
             change: side.change,
             ..published
         }
+    }
+
+    /// Refuses the shape of levels where no side has any.
+    ///
+    /// # Errors
+    /// When it is given.
+    pub(super) fn refuse_without_levels(&self, common: &Common, sides: &[Side]) -> Result<()> {
+        if sides.iter().any(Side::has_levels) {
+            return Ok(());
+        }
+        common.given.refuse_all(&["shards", "memtable-bytes"], "these stores have no levels")
     }
 
     /// What is to be measured of each side, with records of 8 + 8 bytes unless told otherwise. Nothing is reclaimed in the
@@ -66,6 +86,7 @@ impl ShapeArguments {
     /// # Errors
     /// When the arguments make no sense.
     pub(super) fn setups(&self, common: &Common, sides: &[Side]) -> Result<Vec<Setup>> {
+        common.given.refuse(UNUSED)?;
         let refuse = |what: String| Err(BenchError::Arguments(what));
         for (number, side) in sides.iter().enumerate() {
             if sides[..number].iter().any(|other| other.name == side.name) {
@@ -74,6 +95,9 @@ impl ShapeArguments {
         }
         if sides.is_empty() {
             return refuse("there is nothing to measure: give --sides".to_owned());
+        }
+        if !sides.iter().any(|side| side.has_batches) {
+            common.given.refuse_all(&["batch-bytes"], "these stores have no batches")?;
         }
         let records = common.records.unwrap_or(if common.quick {
             keys_per_shard()
@@ -87,12 +111,6 @@ impl ShapeArguments {
             ..common.clone()
         };
         let setup = common.setup((8, 8))?;
-        if setup.engine != EngineChoice::Store(EngineKind::Viper) {
-            return refuse("the stores are given by --sides: give no --engine".to_owned());
-        }
-        if setup.duration.is_some() {
-            return refuse("all stores do the same: give --operations, no --duration".to_owned());
-        }
         let sizing = if setup.sizing == Sizing::Fixed { Sizing::Any } else { setup.sizing };
         let of_side = |side: &Side| Setup {
             engine: EngineChoice::Store(side.engine),

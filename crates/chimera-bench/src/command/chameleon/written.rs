@@ -5,12 +5,13 @@ mod sizes;
 
 use super::super::benchmark::Benchmark;
 use super::super::common::Common;
+use super::super::given::Unused;
 use super::shape::ShapeArguments;
 use super::sides::{CHAMELEON, Side};
 use crate::driver::backend::Backend;
 use crate::driver::progress::Progress;
-use crate::driver::setup::{Setup, Sizing};
-use crate::error::{BenchError, Result};
+use crate::driver::setup::Setup;
+use crate::error::Result;
 use crate::published::paper;
 use crate::report::chameleon::Written;
 use crate::report::{Chameleon, Report};
@@ -47,19 +48,36 @@ pub struct WrittenArguments {
     pub put_mib: Option<u64>,
 }
 
+/// Why options of files and of time have no effect.
+const IN_MEMORY: &str = "counts come from anonymous memory, on one thread";
+
 impl Benchmark for WrittenArguments {
+    const UNUSED: &'static [Unused] = &[
+        ("path", IN_MEMORY),
+        ("overwrite", IN_MEMORY),
+        ("keep", IN_MEMORY),
+        ("medium", IN_MEMORY),
+        ("durability", IN_MEMORY),
+        ("profile", IN_MEMORY),
+        ("populate", IN_MEMORY),
+        ("growing", IN_MEMORY),
+        ("publish-metrics", IN_MEMORY),
+        ("latency-sampling", "nothing is timed"),
+        ("threads", IN_MEMORY),
+        ("repetitions", "counts are exact"),
+        ("records", "give --put-mib"),
+        ("operations", "give --put-mib"),
+        ("key-size", "keys have 16 bytes, as published"),
+        ("value-size", "give --value-sizes"),
+        ("mixed-sizes", "give --value-sizes"),
+    ];
+
     fn common(&self) -> &Common {
         &self.common
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        let setups = self.shape.setups(&self.common, &self.sides)?;
-        if setups[0].threads != [1] || setups[0].sizing != Sizing::Any {
-            let what =
-                "one thread puts values of --value-sizes: give no --threads and no --mixed-sizes";
-            return Err(BenchError::Arguments(what.to_owned()));
-        }
-        Ok(setups)
+        self.shape.setups(&self.common, &self.sides)
     }
 
     /// What is counted does not depend on a latency profile, and lies in anonymous memory.
@@ -94,7 +112,8 @@ impl Benchmark for WrittenArguments {
         // Stores are said to be what they are with the first size.
         let first = &written.rows[0];
         let (records, value_bytes) = (first.records, first.value_bytes);
-        let setup = Setup { records, key_bytes: key_bytes(), value_bytes, ..setup.clone() };
+        let setup =
+            Setup { records, operations: 0, key_bytes: key_bytes(), value_bytes, ..setup.clone() };
         let report = Report::new("chameleon written", &setup, stores, &results);
         Ok((Report { chameleon: Some(Chameleon::Written(written)), ..report }, results))
     }

@@ -64,6 +64,9 @@ impl DeviceArguments {
     /// # Errors
     /// When the figures cannot be drawn or the result cannot be written.
     pub(crate) fn run(&self, json: bool) -> Result<()> {
+        if let Some(path) = &self.plot {
+            plot::check(path)?;
+        }
         let report = self.measure();
         if let Some(path) = &self.plot {
             plot::draw_device(&report, path)?;

@@ -1,3 +1,6 @@
+use clap::Args;
+
+use crate::BenchError;
 use crate::command::tests::parse;
 use crate::command::{BenchCommand, DeviceArguments};
 use crate::report::{DeviceReport, DeviceRow};
@@ -56,6 +59,22 @@ fn the_document_has_these_numbers() {
     let missing: Vec<_> =
         report.rows.iter().map(line_of).filter(|line| !document.contains(line.as_str())).collect();
     assert!(missing.is_empty(), "not in docs/DEVICE-MODEL.md:\n{}", missing.join("\n"));
+}
+
+/// Every option has an effect that shows: what is new and has no row here fails.
+#[test]
+fn every_option_is_used() {
+    let rows = |line: &str| arguments(line).measure();
+    let base = rows("device --operations 1000");
+    assert_ne!(rows("device --operations 2000").operations, base.operations);
+    assert!(rows("device --quick").operations < arguments("device").measure().operations);
+    assert_ne!(rows("device --operations 1000 --seed 7").rows, base.rows);
+    let known = ["operations", "quick", "seed", "plot"];
+    let command = DeviceArguments::augment_args(clap::Command::new("device"));
+    let options = command.get_arguments().map(|argument| argument.get_id().as_str());
+    assert!(options.eq(known), "an option has no row here");
+    let error = arguments("device --plot /none/device.svg").run(false).expect_err("no directory");
+    assert!(matches!(error, BenchError::Plot { .. }), "{error}");
 }
 
 #[test]

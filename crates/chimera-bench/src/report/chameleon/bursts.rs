@@ -1,6 +1,6 @@
 //! [`Bursts`]: bursts of puts over a steady load of gets.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,17 @@ pub struct Bursts {
     pub puts: u64,
     /// Threads that put.
     pub writers: u32,
-    /// The Get-Protect Mode's threshold.
+    /// The Get-Protect Mode's threshold, which is in force.
     pub threshold_ns: u64,
+    /// Where it comes from. Absent where no side has the mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<Threshold>,
+    /// Gets alone before each burst, and after the last one.
+    #[serde(default)]
+    pub rest_ms: f64,
+    /// The shortest window.
+    #[serde(default)]
+    pub window_ms: u64,
     /// The latency profile, and with it the share of the bandwidth.
     pub profile: String,
     /// Whether the reader had a processor to itself.
@@ -31,6 +40,21 @@ pub struct Bursts {
     pub rows: Vec<BurstsRow>,
     /// What happened over time in the last repetition, of one store after the other.
     pub windows: Vec<BurstsWindow>,
+}
+
+/// The threshold of the Get-Protect Mode: what was asked for, or relative to the tail at rest where that is more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Threshold {
+    /// In force.
+    pub ns: u64,
+    /// Asked for.
+    pub asked_ns: u64,
+    /// The 99th percentile of gets at rest without the mode, which was measured first.
+    pub rest_p99_ns: u64,
+    /// The relative threshold is so many times that.
+    pub over_rest: f64,
+    /// Whether the relative threshold is in force.
+    pub is_relative: bool,
 }
 
 /// A store.
@@ -92,8 +116,24 @@ pub struct BurstsWindow {
     pub get_p99_ns: u64,
 }
 
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (asked, rest) = (microseconds(self.asked_ns), microseconds(self.rest_p99_ns));
+        let over = self.over_rest;
+        write!(f, "Get-Protect Mode above a p99 of {} us: ", microseconds(self.ns))?;
+        if self.is_relative {
+            write!(
+                f,
+                "{over:.2} times that at rest, {rest} us, which is more than the {asked} us asked for"
+            )
+        } else {
+            write!(f, "as asked for; {over:.2} times that at rest, {rest} us, is not more")
+        }
+    }
+}
+
 /// Tails, rates and the ratio.
-pub(super) fn write(out: &mut String, all: &Bursts) -> std::fmt::Result {
+pub(super) fn write(out: &mut String, all: &Bursts) -> fmt::Result {
     let mut tails = Table::new(&[
         "us",
         "side",
@@ -138,13 +178,15 @@ pub(super) fn write(out: &mut String, all: &Bursts) -> std::fmt::Result {
         if all.is_pinned { "on a processor of its own" } else { "NOT on a processor of its own" };
     writeln!(
         out,
-        "\n{} bursts of {} puts by {} threads; the reader {place}; profile {}; threshold {} ns",
+        "\n{} bursts of {} puts by {} threads; the reader {place}; profile {}",
         all.bursts,
         number(all.puts),
         all.writers,
         all.profile,
-        number(all.threshold_ns)
     )?;
+    if let Some(threshold) = &all.threshold {
+        writeln!(out, "{threshold}")?;
+    }
     if let Some((median, least, most)) = all.protected_p99_ratio {
         let verdict = if median <= PROTECTED_GOAL { "met" } else { "MISSED" };
         writeln!(

@@ -7,7 +7,7 @@ mod written;
 
 use serde::{Deserialize, Serialize};
 
-pub use bursts::{Bursts, BurstsRow, BurstsTail, BurstsWindow};
+pub use bursts::{Bursts, BurstsRow, BurstsTail, BurstsWindow, Threshold};
 pub use ratios::{GoalRow, Ratios, ShareRow, SideRow};
 pub use restart::{Restart, RestartRow};
 pub use written::{AmplificationRow, Written, WrittenRow};

@@ -17,6 +17,9 @@ const DRAM_HASH_GOAL: f64 = 10.0;
 pub struct Restart {
     /// Shards of ChameleonDB's index.
     pub shards: u32,
+    /// How long gets were measured once bypass indexes were complete.
+    #[serde(default)]
+    pub after_ms: f64,
     /// One for each store and size.
     pub rows: Vec<RestartRow>,
     /// The first answer of `dram-hash` over that of `chameleon`, at the largest size.
