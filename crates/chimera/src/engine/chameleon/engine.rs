@@ -98,6 +98,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             replay_turn: Mutex::default(),
             salvages: options.pool.salvage,
             replayed_bytes: 0,
+            left_out: 0,
             found: Totals::default(),
         };
         let recovered = engine.recover(found, options)?;
@@ -193,7 +194,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     }
 
     fn records(&self) -> u64 {
-        self.count_records()
+        self.count_records().saturating_sub(self.left_out)
     }
 
     /// Keys are counted and not summed up: nobody reads all tables to close or to open a store.
