@@ -73,7 +73,11 @@ pub(super) fn on<P: Pmem>(
     pool.mark_open()?;
     let opened_engine = kind.open(Core::new(pool.clone(), options), options);
     let (engine, recovered) = opened_engine.or_else(|error| refuse(&pool, error))?;
-    pool.note_difference(recovered.compared);
+    let difference = recovered.compared.difference();
+    if let Some(what) = &difference {
+        log::warn!(target: LOSSES_TARGET, "{}: {what}", path.display());
+        pool.note_difference(recovered.compared);
+    }
     if options.pool.populate_at_open {
         pool.grow_to_capacity()?;
     }
@@ -82,7 +86,7 @@ pub(super) fn on<P: Pmem>(
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
-        differs_from_closing: recovered.compared.differs(),
+        differs_from_closing: difference.is_some(),
         duration_ns: environment.now_ns().saturating_sub(started_ns),
         losses: pool.losses(),
         ..with_journal_loss(recovered.stats, opened.journal_loss.as_ref())

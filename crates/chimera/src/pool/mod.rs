@@ -57,8 +57,9 @@ use chimera_pmem::{Environment, Extent, Pmem, Site};
 pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
-pub(crate) use comparison::Compared;
+pub(crate) use comparison::{Compared, Sums};
 pub use location::Location;
+pub(crate) use losses::Held;
 use losses::LossLog;
 pub(crate) use open::NewPool;
 pub(crate) use options::PoolOptions;
@@ -221,16 +222,29 @@ impl<P: Pmem> Pool<P> {
         self.files.is_without_files()
     }
 
-    /// Notes that what lies at byte `at` is left out, because it is damaged and the pool is salvaged.
+    /// Notes that what lies at byte `at` is left out, because it is damaged and the pool is salvaged. How many records it led
+    /// to is not known.
     #[cold]
     pub(crate) fn note_loss(&self, at: u64, what: &str) {
-        self.losses.note(&*self.environment, at, what);
+        self.note_loss_of(Held::Unknown, at, what);
+    }
+
+    /// As [`note_loss`](Self::note_loss), where it is known what lay there.
+    #[cold]
+    pub(crate) fn note_loss_of(&self, held: Held, at: u64, what: &str) {
+        self.losses.note(&*self.environment, at, what, held);
     }
 
     /// As [`note_loss`](Self::note_loss), of damage that was found as an error; of another error at byte `otherwise`.
     #[cold]
     pub(crate) fn note_lost(&self, error: &Error, otherwise: u64) {
-        self.losses.note_error(&*self.environment, error, otherwise);
+        self.note_lost_of(Held::Unknown, error, otherwise);
+    }
+
+    /// As [`note_lost`](Self::note_lost), where it is known what lay there.
+    #[cold]
+    pub(crate) fn note_lost_of(&self, held: Held, error: &Error, otherwise: u64) {
+        self.losses.note_error(&*self.environment, error, otherwise, held);
     }
 
     /// What was left out so far.

@@ -16,6 +16,9 @@ pub struct Losses {
     pub count: u64,
     /// The first one by position; none where nothing is left out.
     pub first: Option<Damage>,
+    /// Whether more may be missing than these places explain: the store is not what it was when it was closed in order, and how
+    /// many records some of the places led to is not known. Where more is missing for certain, that is a place of its own.
+    pub may_be_more: bool,
 }
 
 impl Losses {
@@ -41,7 +44,11 @@ impl fmt::Display for Losses {
         write!(
             f,
             "{least}{count} {places} of the store {verb} left out, first at byte {at}: {what}"
-        )
+        )?;
+        if self.may_be_more {
+            f.write_str("; whether this explains all that is missing since the store was closed is not known")?;
+        }
+        Ok(())
     }
 }
 
@@ -53,9 +60,12 @@ mod tests {
     fn losses_say_how_many_and_where() {
         assert_eq!(Losses::default().to_string(), "nothing is left out");
         let first = Some(Damage { at: 4096, what: "it is damaged".to_owned() });
-        let said = |count| Losses { count, first: first.clone() }.to_string();
+        let losses = |count| Losses { count, first: first.clone(), may_be_more: false };
+        let said = |count| losses(count).to_string();
         assert_eq!(said(1), "1 place of the store is left out, first at byte 4096: it is damaged");
         assert!(said(2).starts_with("2 places of the store are left out"));
         assert!(said(Losses::COUNT_MAX).starts_with("at least 1048576 places"));
+        let more = Losses { may_be_more: true, ..losses(1) }.to_string();
+        assert!(more.starts_with(&said(1)) && more.ends_with("is not known"), "{more}");
     }
 }

@@ -44,7 +44,8 @@ pub struct RecoveryStats {
     pub journal_lost_at: Option<u64>,
     /// Threads that scanned.
     pub threads: usize,
-    /// Whether what was found is not what the store held when it was closed in order (salvage only).
+    /// Whether what was found is not what the store held when it was closed in order (salvage only). What of that the places
+    /// in `losses` do not explain is one of them.
     pub differs_from_closing: bool,
     /// Whether the store had been closed in order.
     pub clean: bool,

@@ -38,6 +38,15 @@ impl Totals {
         self.state_sum = self.state_sum.wrapping_add(other.state_sum);
     }
 
+    /// What is left of this without another one.
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self {
+            records: self.records.wrapping_sub(other.records),
+            key_sum: self.key_sum.wrapping_sub(other.key_sum),
+            state_sum: self.state_sum.wrapping_sub(other.state_sum),
+        }
+    }
+
     /// What is wrong with a store that held this when it was closed, and in which `found` was found now.
     pub(crate) fn difference(self, found: Self) -> Option<String> {
         if self.records != found.records && self.records != Self::UNCOUNTED {
@@ -88,6 +97,7 @@ mod tests {
         assert_eq!(merged, all);
         assert_eq!(Totals::from_words(&all.to_words()), all);
         assert_eq!(all.difference(merged), None);
+        assert_eq!(all.without(of(&[(2, 16), (1, 8)])), of(&[(u64::MAX, 24)]));
     }
 
     #[test]

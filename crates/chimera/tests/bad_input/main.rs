@@ -19,4 +19,5 @@ mod salvage_tables;
 mod segments;
 mod sparse;
 mod superblock;
+mod unexplained;
 mod words;

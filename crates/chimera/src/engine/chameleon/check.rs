@@ -8,6 +8,7 @@ use super::list::{DAMAGED_SLOT, Part};
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::index::persistent::shard_manifest::TableAt;
 use crate::index::probing_table::PersistentTable;
+use crate::pool::Held;
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 
@@ -25,8 +26,11 @@ impl<P: Pmem> Chameleon<P> {
             part.next = part.next.filter(|_| number + 1 < shape.shards());
         }
         if self.salvages {
-            // The table that has them is reported as a whole.
-            part.damages.iter().for_each(|at| self.core.pool.note_loss(*at, DAMAGED_SLOT));
+            // The table that has them is reported as a whole. The manifest has the number of its records.
+            let note = |at: &u64| {
+                self.core.pool.note_loss_of(Held::Nothing, *at, DAMAGED_SLOT);
+            };
+            part.damages.iter().for_each(note);
         }
         let mut buffer = Vec::new();
         for position in &part.positions {
@@ -88,7 +92,9 @@ impl<P: Pmem> Chameleon<P> {
         let work = self.lock_work(number);
         for (place, owner) in self.index.tables_of(number, &work.current.tables) {
             match self.verify_table(place, owner) {
-                Err(error) if self.salvages => self.core.pool.note_lost(&error, place.at),
+                Err(error) if self.salvages => {
+                    self.core.pool.note_lost_of(Held::Nothing, &error, place.at);
+                }
                 verified => verified?,
             }
         }
@@ -110,33 +116,23 @@ impl<P: Pmem> Chameleon<P> {
             other => report.damage(0, other.to_string()),
         }
         if self.salvages {
-            self.core.pool.note_lost(error, 0);
+            self.core.pool.note_lost_of(Held::Nothing, error, 0);
         }
     }
 
-    /// Verifies everything while the store is opened. How much is damaged.
+    /// Verifies everything while the store is opened. How much is damaged, and how many of the records that are counted are no
+    /// records because of that.
     ///
     /// # Errors
     /// `Corrupted` for damage, unless the store salvages.
-    pub(super) fn verify_all(&self) -> Result<u64> {
+    pub(super) fn verify_all(&self) -> Result<(u64, u64)> {
         let (mut report, mut from) = (CheckReport::default(), Point::default());
-        let mut shards = vec![0; self.index.shape.shards() as usize];
-        loop {
-            let (shard, before) = (self.index.number_of(from.next), report.records);
-            let step = self.check_step(from, &mut report);
-            shards[shard as usize] += report.records - before;
-            let Scrubbed::More { next, .. } = step else { break };
+        while let Scrubbed::More { next, .. } = self.check_step(from, &mut report) {
             from = next;
-        }
-        if self.salvages {
-            // Those that are damaged are no records.
-            for (number, records) in (0..).zip(shards) {
-                self.lock_to_look(number).records = records;
-            }
         }
         match report.first_damage {
             Some(first) if !self.salvages => Err(Error::corrupted(first.what, first.at)),
-            _ => Ok(report.damages),
+            _ => Ok((report.damages, self.count_records().saturating_sub(report.records))),
         }
     }
 }

@@ -99,6 +99,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             blind_puts: chameleon.blind_puts,
             salvages: options.pool.salvage,
             replayed_bytes: 0,
+            left_out: 0,
             found: Totals::default(),
         };
         let recovered = engine.recover(found, options)?;
@@ -194,7 +195,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     }
 
     fn records(&self) -> u64 {
-        self.count_records()
+        self.count_records().saturating_sub(self.left_out)
     }
 
     /// Keys are counted and not summed up: nobody reads all tables to close or to open a store.

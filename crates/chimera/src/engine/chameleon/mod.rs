@@ -161,6 +161,9 @@ pub(crate) struct Chameleon<P: Pmem> {
     salvages: bool,
     /// Bytes of the log that opening has replayed.
     replayed_bytes: u64,
+    /// Records that are counted, and that salvage has left out. They stay counted, as in the manifest, because the next opening
+    /// counts them as well.
+    left_out: u64,
     /// What opening has found in the manifest and in the headers of the log, before it changed any of them.
     found: Totals,
 }

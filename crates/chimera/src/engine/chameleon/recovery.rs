@@ -14,7 +14,7 @@ use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{self, Current, LevelAt, ShardManifest, TableAt};
 use crate::index::probing_table::{PersistentTable, Slot, TABLE_ALIGN};
 use crate::pool::runs::{FoundRun, Run};
-use crate::pool::{Pool, TOTALS_AT};
+use crate::pool::{Pool, Sums, TOTALS_AT};
 use crate::records::storage_log::Recovered;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
@@ -89,23 +89,28 @@ impl Found {
                 let blocks = blocks_for(pool, shard_manifest::run_bytes(shards));
                 pool.take_run(MANIFEST, blocks, |bytes| shard_manifest::begin(pool, bytes, shards))?
             }
-            // All that is left is the log.
-            None if salvage => {
-                self.lost += 1;
+            None => {
+                self.lose(pool, Error::corrupted("the store has no manifest", 0), salvage)?;
                 return Ok(none());
             }
-            None => return Err(Error::corrupted("the store has no manifest", 0)),
         };
-        let at = pool.run_bytes(&run).offset();
-        match ShardManifest::new(pool.clone(), &run, shards) {
-            None if salvage => {
-                self.lost += 1;
-                Ok(none())
-            }
-            found => {
-                found.ok_or_else(|| Error::corrupted("the manifest of the store is too short", at))
-            }
+        if let Some(manifest) = ShardManifest::new(pool.clone(), &run, shards) {
+            return Ok(manifest);
         }
+        let at = pool.run_bytes(&run).offset();
+        let error = Error::corrupted("the manifest of the store is too short", at);
+        self.lose(pool, error, salvage)?;
+        Ok(none())
+    }
+
+    /// A part of the store is lost. All that salvage has is the log.
+    fn lose<P: Pmem>(&mut self, pool: &Pool<P>, error: Error, salvage: bool) -> Result<()> {
+        if !salvage {
+            return Err(error);
+        }
+        pool.note_lost(&error, 0);
+        self.lost += 1;
+        Ok(())
     }
 
     fn is_empty(&self) -> bool {
@@ -140,21 +145,20 @@ impl<P: Pmem> Chameleon<P> {
             self.core.poison.poison("a part of the index or of the log is missing");
         }
         let replayed = self.replay(found, salvage)?;
-        // Before records that are damaged are taken for none.
-        let compared = pool.compare_with_closing(salvage, || self.found_totals())?;
+        let compared = pool.compare_with_closing(salvage, Sums::Parts, || self.found_totals())?;
         self.replayed_bytes = replayed.bytes;
         self.hold();
         let verifies = options.verify_at_open.unwrap_or(salvage);
         // What replay has found is found once more, where a table leads to it.
-        let damaged =
-            if verifies { self.verify_all()?.max(replayed.damaged) } else { replayed.damaged };
+        let (damaged, left_out) = if verifies { self.verify_all()? } else { (0, 0) };
+        self.left_out = left_out;
         if let Some(progress) = &options.progress {
             progress(pool.used_blocks(), pool.used_blocks());
         }
         let stats = RecoveryStats {
             blocks_scanned: pool.used_blocks(),
-            records: self.count_records(),
-            records_damaged: damaged + lost,
+            records: self.count_records() - left_out,
+            records_damaged: damaged.max(replayed.damaged) + lost,
             threads: 1,
             ..RecoveryStats::default()
         };
@@ -360,7 +364,12 @@ impl<P: Pmem> Chameleon<P> {
         let old = match probed {
             Ok(Probe::Found(found)) => Some(found),
             Err(error) if !self.salvages => return Err(error),
-            _ => None,
+            Err(error) => {
+                // The key may have a record there, and is counted twice then.
+                self.core.pool.note_lost(&error, 0);
+                None
+            }
+            Ok(_) => None,
         };
         let found = slot.found().expect("just made");
         self.enter(shard, slot, old);

@@ -16,6 +16,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::Hikv;
 use crate::engine::shared::client::SharedClient;
 use crate::index::Probe;
+use crate::pool::Held;
 use crate::records::item_heap::Item;
 use crate::types::error::{Error, Result};
 use crate::types::verify_reads::VerifyReads;
@@ -160,7 +161,8 @@ impl<P: Pmem> Hikv<P> {
     #[cold]
     pub(super) fn note_loss(&self, at: u64, what: &str) {
         if self.salvages {
-            self.core.pool.note_loss(at, what);
+            // Opening has counted each entry.
+            self.core.pool.note_loss_of(Held::Nothing, at, what);
         }
     }
 

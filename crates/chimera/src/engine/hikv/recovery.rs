@@ -10,6 +10,7 @@ use super::read::{DAMAGED_RECORD, Unsound};
 use super::{HASH, Hikv, LOG, ORDER, kinds, steps};
 use crate::engine::{Options, Recovered};
 use crate::pool::runs::{FoundRun, Run};
+use crate::pool::{Held, Sums};
 use crate::records::item_heap::Places;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
@@ -17,6 +18,7 @@ use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
 use crate::types::totals::Totals;
 
+const DAMAGED_ENTRY: &str = "an entry of the index is damaged";
 const ANOTHER_LOG: &str = "the store has another log, or one of a wrong length";
 
 /// What was found damaged.
@@ -85,7 +87,7 @@ impl<P: Pmem> Hikv<P> {
         if let (Some((at, what)), false) = (findings.first, salvage) {
             return Err(Error::corrupted(what, at));
         }
-        let compared = pool.compare_with_closing(salvage, || *lock(&self.found))?;
+        let compared = pool.compare_with_closing(salvage, Sums::Records, || *lock(&self.found))?;
         if lost > 0 {
             // Items that only the missing part leads to look as if they were free.
             self.core.poison.poison("a part of the index or of the log is missing");
@@ -137,7 +139,9 @@ impl<P: Pmem> Hikv<P> {
                     if log.is_none() && run.blocks() == log_blocks {
                         log = Some(run);
                     } else if salvage {
-                        pool.note_loss(pool.run_bytes(&run).offset(), ANOTHER_LOG);
+                        // Records are in the heap, whatever the log says.
+                        let at = pool.run_bytes(&run).offset();
+                        pool.note_loss_of(Held::Nothing, at, ANOTHER_LOG);
                         lost += 1;
                     } else {
                         return Err(Error::corrupted(ANOTHER_LOG, pool.run_bytes(&run).offset()));
@@ -162,14 +166,15 @@ impl<P: Pmem> Hikv<P> {
                 totals.add(hash, at);
             }
             let Some((hash, at)) = entry else {
-                self.note_damage(slot_at, "an entry of the index is damaged", findings);
+                self.note_damage(Held::One, slot_at, DAMAGED_ENTRY, findings);
                 // Its item may be anywhere.
                 self.heap.condemn_found();
                 return false;
             };
             let recovered = self.recover_item(hash, at, verify_values, &mut value);
             if let Err(Unsound { at }) = &recovered {
-                self.note_damage(*at, DAMAGED_RECORD, findings);
+                // Its entry is there, and was added.
+                self.note_damage(Held::Nothing, *at, DAMAGED_RECORD, findings);
                 self.heap.condemn(*at);
             }
             recovered.is_ok()
@@ -186,7 +191,7 @@ impl<P: Pmem> Hikv<P> {
             }
             let is_placed = entry.is_some_and(|(_, at)| places.has(at));
             if !is_placed {
-                self.note_damage(slot_at, "an entry of the index is damaged", findings);
+                self.note_damage(Held::Unknown, slot_at, DAMAGED_ENTRY, findings);
             }
             is_placed
         });
@@ -195,9 +200,11 @@ impl<P: Pmem> Hikv<P> {
 
     /// Notes damage that was found at opening, which salvage leaves out.
     #[cold]
-    fn note_damage(&self, at: u64, what: &'static str, findings: &Mutex<Findings>) {
+    fn note_damage(&self, held: Held, at: u64, what: &'static str, findings: &Mutex<Findings>) {
         lock(findings).damage(at, what);
-        self.note_loss(at, what);
+        if self.salvages {
+            self.core.pool.note_loss_of(held, at, what);
+        }
     }
 
     pub(super) fn recover_item(

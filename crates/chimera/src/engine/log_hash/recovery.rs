@@ -6,8 +6,8 @@ use super::alike::DAMAGED_RECORD;
 use super::index::LogIndex;
 use super::{LOG, LogHash};
 use crate::engine::{Engine, Options, Recovered};
-use crate::pool::Compared;
 use crate::pool::runs::FoundRun;
+use crate::pool::{Compared, Held, Sums};
 use crate::records::key_hash::KeyHash;
 use crate::records::storage_log::StorageLog;
 use crate::types::error::{Error, Result};
@@ -67,30 +67,32 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         self.replayed_bytes = recovered.bytes;
         damages.records += recovered.damaged;
         let (log, hash, mut value) = (&self.log, self.core.hash, Vec::new());
-        let note = |damages: &mut Damages, at, what| {
+        let note = |damages: &mut Damages, held, at, what| {
             damages.first.get_or_insert((at, what));
             if salvage {
-                pool.note_loss(at, what);
+                pool.note_loss_of(held, at, what);
             }
         };
         self.index.complete(|slot_at, entry| {
             let placed = entry.filter(|(_, at)| log.has_run_at(*at));
             let Some((key_hash, at)) = placed else {
+                // What an entry says that is there is added, wherever it leads.
+                let held = if entry.is_none() { Held::One } else { Held::Nothing };
                 damages.lost += 1;
-                note(&mut damages, slot_at, "an entry of the index is damaged");
+                note(&mut damages, held, slot_at, "an entry of the index is damaged");
                 return false;
             };
             let is_sound = !verifies || is_sound(log, hash, (key_hash, at), &mut value);
             if !is_sound {
                 damages.records += 1;
-                note(&mut damages, at, DAMAGED_RECORD);
+                note(&mut damages, Held::Nothing, at, DAMAGED_RECORD);
             }
             is_sound
         });
         if let (Some((at, what)), false) = (damages.first, salvage) {
             return Err(Error::corrupted(what, at));
         }
-        let compared = pool.compare_with_closing(salvage, || self.totals())?;
+        let compared = pool.compare_with_closing(salvage, Sums::Records, || self.totals())?;
         self.log.settle(unsettled);
         if !pool.read_only && damages.lost == 0 {
             self.index.settle();

@@ -6,6 +6,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::{LOG, State, Teaching, steps};
 use crate::engine::{Options, Recovered};
+use crate::pool::Sums;
 use crate::pool::runs::FoundRun;
 use crate::records::locked_log::LogRecord;
 use crate::types::error::Result;
@@ -36,7 +37,7 @@ impl<P: Pmem> Teaching<P> {
         }
         stats.duplicates_cleared = losers.len() as u64;
         stats.records = state.map.len() as u64;
-        let compared = pool.compare_with_closing(salvage, || state.totals())?;
+        let compared = pool.compare_with_closing(salvage, Sums::Records, || state.totals())?;
         if !pool.read_only {
             state.log.choose_run();
             if !pool.pmem.skips(steps::RETIRE_LOSERS) {

@@ -119,9 +119,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return again;
         }
         self.scan_block(EVERYTHING, block, buffers, &mut |finding| {
-            if let Finding::Damage { at, what, place } = finding
+            if let Finding::Damage { at, what, record } = finding
                 && damages.contains(&at)
-                && place.is_none_or(|place| self.is_still_live(&place))
+                && record.is_none_or(|record| self.is_still_live(&record.place))
             {
                 again.insert(at, what);
             }

@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::scan::{Finding, Scan};
+use super::scan::{DamagedRecord, Finding, Scan};
 use super::{Viper, no_index_memory, no_memory, sites, steps};
 use crate::engine::{Engine, Options, Recovered};
 use crate::index::{Resolve, TooManyAlike};
-use crate::pool::Location;
+use crate::pool::{Held, Location, Sums};
 use crate::records::block_flags;
 use crate::records::vpage::{self, PageBuffers, Pages, Room};
 use crate::sync::atomic::Ordering;
@@ -48,6 +48,14 @@ impl Findings {
     }
 }
 
+impl DamagedRecord {
+    /// What of it the totals of closing have.
+    fn held(self) -> Held {
+        let location = self.place.location().raw();
+        self.hash.map_or(Held::Located { location }, |hash| Held::Record { hash, location })
+    }
+}
+
 impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Builds the index from the records of the first `blocks` blocks and brings them into order.
     pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<Recovered> {
@@ -76,7 +84,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             return Err(Error::corrupted(what, at));
         }
         let compared =
-            self.core.pool.compare_with_closing(options.pool.salvage, || self.totals())?;
+            self.core
+                .pool
+                .compare_with_closing(options.pool.salvage, Sums::Records, || self.totals())?;
         if findings.is_crowded {
             // At the next open others may be left out: also what was written meanwhile.
             self.core.poison.poison("more keys than chance allows have one 64-bit hash");
@@ -146,8 +156,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 self.index.prefetch(hash);
                 found.push((hash, record.place.location(), record.version()));
             }
-            Finding::Damage { at, what, .. } => {
-                self.note_damage(scan, block, (at, what), &mut lock(findings));
+            Finding::Damage { at, what, record } => {
+                let held = record.map_or(Held::Unknown, DamagedRecord::held);
+                self.note_damage(scan, block, (at, what, held), &mut lock(findings));
             }
         });
         let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
@@ -164,9 +175,10 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 Err(TooManyAlike) => {
                     let at = self.pages.place_of(location).record_at;
                     let what = "more keys than chance allows have one 64-bit hash";
+                    let held = Held::Record { hash, location: location.raw() };
                     let mut findings = lock(findings);
                     findings.is_crowded = true;
-                    self.note_damage(scan, block, (at, what), &mut findings);
+                    self.note_damage(scan, block, (at, what, held), &mut findings);
                 }
             }
         }
@@ -179,13 +191,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         &self,
         scan: Scan,
         block: u64,
-        (at, what): (u64, &'static str),
+        (at, what, held): (u64, &'static str, Held),
         findings: &mut Findings,
     ) {
         self.blocks.note_damaged(block);
         findings.damage(at, what);
         if scan.salvage {
-            self.core.pool.note_loss(at, what);
+            self.core.pool.note_loss_of(held, at, what);
         }
     }
 

@@ -13,8 +13,16 @@ use crate::sync::atomic::Ordering;
 pub(super) enum Finding<'a> {
     /// A live record that is sound, as far as it was asked for.
     Record { record: Record, hash: u64, key: &'a [u8] },
-    /// Something that is not as it must be: of the record at `place`, if of any.
-    Damage { at: u64, what: &'static str, place: Option<Place> },
+    /// Something that is not as it must be: of this record, if of any.
+    Damage { at: u64, what: &'static str, record: Option<DamagedRecord> },
+}
+
+/// A live record that is damaged.
+#[derive(Clone, Copy)]
+pub(super) struct DamagedRecord {
+    pub(super) place: Place,
+    /// The hash of its key, unless that is damaged as well.
+    pub(super) hash: Option<u64>,
 }
 
 /// What to verify beside keys and versions, and what to do about damage.
@@ -37,14 +45,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let flags = block_flags::read(&self.core.pool, block).unwrap_or_else(|_| {
             let at = self.core.pool.map.block_at(block);
             let what = "the flags of a block are damaged";
-            visit(Finding::Damage { at, what, place: None });
+            visit(Finding::Damage { at, what, record: None });
             0
         });
         let at = self.core.pool.map.block_at(block);
         if flags & block_flags::FREE != 0 {
             if !self.pages.is_blank(&self.core.pool, block) {
                 let what = "a block that is marked as free holds records";
-                visit(Finding::Damage { at, what, place: None });
+                visit(Finding::Damage { at, what, record: None });
             }
             return None;
         }
@@ -56,7 +64,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
                 visit(self.judge(record, key, value, values));
             }
             Scanned::Damage { at, what } => {
-                visit(Finding::Damage { at, what, place: None });
+                visit(Finding::Damage { at, what, record: None });
             }
         };
         let scan = vpage::Scan { flags, salvage: scan.salvage, values, is_sound: &is_sound };
@@ -72,12 +80,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         verify_value: bool,
     ) -> Finding<'a> {
         let (at, pmem) = (record.place.record_at, &self.core.pool.pmem);
-        let (hash, place) = (self.core.hash.of(key), Some(record.place));
+        let (hash, place) = (self.core.hash.of(key), record.place);
         let summed = value.filter(|_| verify_value).map(Summed::of);
         let mismatch = record.verify(hash, summed).err();
         if mismatch == Some(Mismatch::Key) && !pmem.skips(steps::KEY_CHECK) {
             let what = "the key of a record does not match its checksum";
-            return Finding::Damage { at, what, place };
+            return Finding::Damage { at, what, record: Some(DamagedRecord { place, hash: None }) };
         }
         let damage = if value.is_none() {
             Some("a part of a large value is missing or damaged")
@@ -89,7 +97,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if let Some(what) = damage {
             // Whatever is written next must win against it, should it ever be live again.
             self.clock.fetch_max(record.version(), Ordering::Relaxed);
-            return Finding::Damage { at, what, place };
+            let record = DamagedRecord { place, hash: Some(hash) };
+            return Finding::Damage { at, what, record: Some(record) };
         }
         Finding::Record { record, hash, key }
     }

@@ -7,6 +7,7 @@ use super::replay::Share;
 use super::runs::{Entry, Slot, Table, Use};
 use super::walk::Walk;
 use super::{StorageLog, sites};
+use crate::pool::Held;
 use crate::pool::runs::Run;
 use crate::types::error::{Error, Result};
 use crate::types::totals::Totals;
@@ -264,12 +265,15 @@ impl<P: Pmem> StorageLog<P> {
             let walked = match self.next(&mut walk) {
                 Ok(walked) => walked,
                 Err(error @ Error::Corrupted { .. }) if salvage => {
-                    self.pool.note_lost(&error, at);
                     recovered.damaged += 1;
                     self.runs.set_use(&mut self.runs.lock(environment), slot, Use::Condemned);
                     walk.at = at;
                     // What its key had before is not its value.
-                    self.next_without_value(&mut walk)
+                    let walked = self.next_without_value(&mut walk);
+                    // Where its value alone is damaged, it is told of.
+                    let held = if walked.is_some() { Held::Nothing } else { Held::Unknown };
+                    self.pool.note_lost_of(held, &error, at);
+                    walked
                 }
                 Err(error) => return Err(error),
             };

@@ -6,6 +6,7 @@ use super::directory::Directory;
 use super::{ExtendibleHash, damaged_directory};
 use crate::index::Probe;
 use crate::index::persistent::buckets::{self, Batch, Prefix, Slot, damaged_slot};
+use crate::pool::Held;
 use crate::types::error::{Error, Result};
 
 /// What the directory has for a hash.
@@ -123,7 +124,8 @@ impl<P: Pmem> ExtendibleHash<P> {
         if !self.salvages {
             return Err(error);
         }
-        self.pool.note_lost(&error, 0);
+        // Recovery has noted it with what it may have led to.
+        self.pool.note_lost_of(Held::Nothing, &error, 0);
         Ok(None)
     }
 

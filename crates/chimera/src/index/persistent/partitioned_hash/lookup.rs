@@ -6,6 +6,7 @@ use super::PartitionedHash;
 use super::segment::Segment;
 use crate::index::Probe;
 use crate::index::persistent::buckets::{Slot, damaged_slot};
+use crate::pool::Held;
 use crate::types::error::Result;
 
 /// What probing a window has found.
@@ -84,7 +85,8 @@ impl<P: Pmem> PartitionedHash<P> {
             Probed::Nothing => Some(Ok(None)),
             Probed::Unstable => None,
             Probed::Damaged(at) if self.salvages => {
-                self.pool.note_lost(&damaged_slot(at), at);
+                // Recovery has noted it with what it may have led to.
+                self.pool.note_lost_of(Held::Nothing, &damaged_slot(at), at);
                 Some(Ok(None))
             }
             Probed::Damaged(at) => Some(Err(damaged_slot(at))),
