@@ -168,9 +168,11 @@ impl<'a> Campaign<'a> {
             self.tree.make(self.root, &self.options.room)?;
             builder.build(&mut state, is_wide)?;
         }
-        let tests = coverage::measure(&binaries(&state), &coverage, &self.workers())?;
+        let slowest = Duration::from_secs(self.options.slowest);
+        let tests = coverage::measure(&binaries(&state), &coverage, &self.workers(), slowest)?;
         for test in tests.iter().filter(|test| !test.passes) {
-            eprintln!("{} fails without any mutant: it is not asked", test.name);
+            let why = if test.is_cut { "is slow" } else { "fails without any mutant" };
+            eprintln!("{} {why}: it is not asked", test.name);
         }
         Ok(Ready { state, tests })
     }
