@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use chimera_pmem::environment::File;
@@ -27,6 +28,16 @@ pub(crate) enum LeftOut {
     Step(Site),
 }
 
+/// Something that is asked of the memory beside loads and stores. Ranges are lines, as offsets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Flush(Range<u64>),
+    Fence,
+    /// To load lines ahead of use: for reading, and for writing.
+    Ahead(Range<u64>),
+    AheadForWriting(Range<u64>),
+}
+
 /// The memory at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Photo {
@@ -47,6 +58,7 @@ struct State {
     left_out: Option<LeftOut>,
     lines_flushed: u64,
     fences: u64,
+    asked: Option<Vec<Asked>>,
     /// On tmpfs: offset and length of what was populated.
     populated: Option<Vec<(u64, u64)>>,
 }
@@ -101,6 +113,12 @@ impl Photo {
 /// Words as bytes of files.
 pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The lines of a range, as offsets.
+fn lines_of(range: Extent) -> Range<u64> {
+    let lines = range.lines();
+    lines.start * CACHE_LINE..lines.end * CACHE_LINE
 }
 
 impl Media {
@@ -158,6 +176,14 @@ impl Media {
         (done, photos)
     }
 
+    /// What `work` asks of the memory, in order.
+    pub(crate) fn watch<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Asked>) {
+        self.state().asked = Some(Vec::new());
+        let done = work();
+        let asked = self.state().asked.take().expect("set above");
+        (done, asked)
+    }
+
     /// Lines flushed and fences so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.state();
@@ -181,6 +207,10 @@ impl State {
             return;
         }
         self.take_photo();
+    }
+
+    fn note(&mut self, asked: Asked) {
+        self.asked.iter_mut().for_each(|all| all.push(asked.clone()));
     }
 
     fn take_photo(&mut self) {
@@ -250,9 +280,13 @@ impl Pmem for Media {
         found == bytes
     }
 
-    fn prefetch(&self, _: Extent) {}
+    fn prefetch(&self, range: Extent) {
+        self.state().note(Asked::Ahead(lines_of(range)));
+    }
 
-    fn prefetch_write(&self, _: Extent) {}
+    fn prefetch_write(&self, range: Extent) {
+        self.state().note(Asked::AheadForWriting(lines_of(range)));
+    }
 
     fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
         for (number, bytes) in (0..).zip(bytes.chunks(8)) {
@@ -276,6 +310,7 @@ impl Pmem for Media {
         if state.left_out == Some(LeftOut::Flush(site)) {
             return;
         }
+        state.note(Asked::Flush(lines_of(range)));
         for line in range.lines() {
             let covers = state.photo.pending.get(&(line as usize)).map_or(0, Vec::len);
             state.flushed.insert(line as usize, covers);
@@ -289,6 +324,7 @@ impl Pmem for Media {
             return;
         }
         state.fences += 1;
+        state.note(Asked::Fence);
         for (line, covers) in std::mem::take(&mut state.flushed) {
             let Photo { durable, pending } = &mut state.photo;
             if let Some(stores) = pending.get_mut(&line) {
