@@ -38,6 +38,9 @@ pub(crate) enum Asked {
     AheadForWriting(Range<u64>),
 }
 
+/// Where a word was published, and the bytes that it depends on.
+pub(crate) type Published = (u64, Vec<Range<u64>>);
+
 /// The memory at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Photo {
@@ -59,6 +62,8 @@ struct State {
     lines_flushed: u64,
     fences: u64,
     asked: Option<Vec<Asked>>,
+    published: Vec<Published>,
+    decided: u64,
     /// On tmpfs: offset and length of what was populated.
     populated: Option<Vec<(u64, u64)>>,
 }
@@ -184,6 +189,16 @@ impl Media {
         (done, asked)
     }
 
+    /// What was published since the last call.
+    pub(crate) fn take_published(&self) -> Vec<Published> {
+        std::mem::take(&mut self.state().published)
+    }
+
+    /// How often an operation was said to be decided.
+    pub(crate) fn decided(&self) -> u64 {
+        self.state().decided
+    }
+
     /// Lines flushed and fences so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.state();
@@ -207,6 +222,11 @@ impl State {
             return;
         }
         self.take_photo();
+    }
+
+    fn publish(&mut self, at: u64, depends_on: &[Extent]) {
+        let ranges = depends_on.iter().map(|range| range.offset()..range.end()).collect();
+        self.published.push((at, ranges));
     }
 
     fn note(&mut self, asked: Asked) {
@@ -333,6 +353,27 @@ impl Pmem for Media {
         }
         state.photo.pending.retain(|_, stores| !stores.is_empty());
         state.take_photo();
+    }
+
+    fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site) {
+        self.state().publish(at, depends_on);
+        self.store_u64(at, value, site);
+    }
+
+    fn publish_cas(
+        &self,
+        at: u64,
+        current: u64,
+        new: u64,
+        depends_on: &[Extent],
+        site: Site,
+    ) -> Result<u64, u64> {
+        self.state().publish(at, depends_on);
+        self.cas_u64(at, current, new, site)
+    }
+
+    fn operation_decided(&self) {
+        self.state().decided += 1;
     }
 
     fn punch(&self, _: Extent, _: Site) -> io::Result<()> {

@@ -9,7 +9,6 @@ use crate::records::lengths::Entry;
 const NAME: u64 = 0x1234_5678_9abc_def0;
 /// Three chunks: of 64, 720 and 716 bytes.
 const VALUE_BYTES: usize = 1500;
-const LENGTHS: [u64; 3] = [64, 720, 716];
 /// From the start of a chunk to its fields, and of a record with a key of 5 bytes to its descriptor.
 const FIELDS: [u64; 5] = [0, 8, 16, 24, 32];
 const NEXT: u64 = 24;
@@ -46,6 +45,9 @@ fn spill(
     let beside = Descriptor { first, name, bytes: value.len() as u32 }.to_bytes();
     let stored = Stored { value, beside: &beside, chunks: &chunks, unchecked: UncheckedWord::NONE };
     fixture.write(place, &key(1), &stored);
+    let mut depends_on = vec![place.record_at + 8..place.record_at + SPAN];
+    depends_on.extend(chunks.iter().map(|chunk| chunk.offset()..chunk.end()));
+    assert_eq!(fixture.media.take_published().pop(), Some((place.record_at, depends_on)));
 }
 
 fn chunk_point(fixture: &Fixture<LogPages>) -> InsertPoint {

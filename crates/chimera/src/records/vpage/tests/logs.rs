@@ -303,6 +303,7 @@ fn a_record_in_a_page_has_a_zero_behind_it_which_is_flushed_with_it() {
             expected.extend([Asked::Flush(lines(next_line, flushed - next_line)), Asked::Fence]);
         }
         ends.push(expected.is_empty());
+        assert_eq!(fixture.media.take_published(), [(at, vec![at + 8..end])]);
         expected.extend([Asked::Flush(line(at)), Asked::Fence]);
         assert_eq!(asked, expected, "a record of {bytes} bytes at {at}");
     }

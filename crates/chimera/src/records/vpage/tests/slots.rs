@@ -169,6 +169,8 @@ fn a_record_costs_its_lines_and_that_of_its_bit() {
             let slot = Asked::Flush(lines(place.record_at, u64::from(page.slot_bytes)));
             let bit = Asked::Flush(line(place.page_at));
             assert_eq!(asked, [slot, Asked::Fence, bit, Asked::Fence]);
+            let record = place.record_at..place.record_at + u64::from(page.slot_bytes);
+            assert_eq!(fixture.media.take_published(), [(place.page_at + 8, vec![record])]);
         }
         let place = fixture.put(&mut point, &key(1), &[5; 20]).unwrap();
         let (is_more, asked) = fixture.media.watch(|| pages.flush_header(pool, &place));
