@@ -1,6 +1,7 @@
 //! What the log promises to engines: [`damage`] and crashes ([`crashes`]), [`sessions`] with batches, [`space`] that is
 //! freed, and a [`model`].
 
+mod costs;
 mod crashes;
 mod damage;
 mod model;
