@@ -62,7 +62,7 @@ fn an_entry_ends_where_its_run_does_at_the_latest() {
     let mut log = LockedLog::new(pool.clone(), hash(), LOG);
     let at = append(&mut log, b"k", &VALUE);
     let end = at + RUN_BYTES;
-    let mut entry = |word| {
+    let entry = |word| {
         pool.pmem.store_u64(at, word, SITE);
         log.entry(at, end).map(|entry| entry.map(|(is_live, lengths)| (is_live, lengths.span())))
     };

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
+use chimera_pmem::Extent;
+
 use super::*;
 use crate::pool::small::media_pool;
 use crate::pool::tests::media::{Asked, Media, bytes_of};
 
+const SITE: Site = Site::new("test");
 const SEGMENT_BYTES: u64 = 8192;
 /// Bytes of a record with a key of one byte and [`VALUE`].
 const SPAN: u64 = 24 + 8 + 240;
@@ -60,7 +63,7 @@ fn a_record_is_durable_before_the_word_that_makes_it_live() {
 fn a_run_begins_with_an_end_that_is_durable_before_the_run_is_taken() {
     let (media, pool, mut log) = new_log();
     let (at, asked) = media.watch(|| append(&mut log, 1, &VALUE));
-    assert_eq!(asked[0], Asked::Flush(lines(at, 8)));
+    assert!(asked.contains(&Asked::Flush(lines(at, 8))));
     let photos = media.photograph(|| append(&mut log, 2, &[1; 700])).1;
     let mut taken = 0;
     for photo in photos {
@@ -126,10 +129,12 @@ fn what_recovery_finds_is_durable_afterwards() {
     let ((_, keys), asked) = media.watch(|| recover(&pool).unwrap());
     assert_eq!(keys, [1, 2]);
     let whole = Asked::Flush(lines(at, 2 * SPAN));
-    assert_eq!(asked[asked.len() - 2..], [whole, Asked::Fence], "up to the end of the log");
+    let is_durable = asked.windows(2).any(|both| *both == [whole.clone(), Asked::Fence]);
+    assert!(is_durable, "up to the end of the log: {asked:?}");
     // Nothing is there to be written back in a run without records, nor by who reads only.
     let (media, pool, mut log) = new_log();
-    log.take_run(300).unwrap();
+    let begin = |bytes: Extent| media.store_u64(bytes.offset(), end_word(bytes.offset()), SITE);
+    let _run = pool.take_run(LOG, 4, begin).unwrap();
     let ((_, keys), asked) = media.watch(|| recover(&pool).unwrap());
     assert_eq!((keys, asked.len()), (vec![], recovered_pool_alone(&media, &pool)));
     append(&mut log, 1, &VALUE);
