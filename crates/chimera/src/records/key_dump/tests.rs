@@ -144,6 +144,24 @@ fn a_dump_that_is_given_up_leaves_no_run() {
 }
 
 #[test]
+fn nothing_of_an_earlier_use_is_left_in_the_last_line_of_a_run() {
+    let (media, pool) = new_pool();
+    let mut writer = Writer::new(&pool, DUMP, RUN_BYTES);
+    writer.push(&key(1, 100)).unwrap();
+    writer.finish().unwrap();
+    let at = pool.run_bytes(&writer.runs[0]).offset();
+    writer.give_up().unwrap();
+    let dump = write(&pool, &[key(2, 8)]);
+    let runs = runs(&pool);
+    assert_eq!((pool.run_bytes(&runs[0]).offset(), dump.keys()), (at, 1));
+    let mut rest = [1; 52];
+    let mut line = [1; 64];
+    media.read(pool.extent(at + 64, 64), &mut line);
+    rest.copy_from_slice(&line[12..]);
+    assert_eq!(rest, [0; 52]);
+}
+
+#[test]
 fn a_dump_that_is_not_whole_is_none() {
     let (media, pool) = new_pool();
     let keys: Vec<_> = (0..30).map(|number| key(number, 28)).collect();
@@ -218,8 +236,10 @@ fn parts_that_nobody_wrote_are_no_dump() {
         let header = [&header[..], &[header_sum(&header)]].concat().try_into().unwrap();
         assert_eq!(read_part(&pool, header, pool.run_bytes(&runs[0])), None);
     }
+    let place = pool.run_bytes(&runs[0]);
+    forge(&media, &pool, &runs[0], [5, 0, 0], &[0; ROOM + 8]);
+    assert_eq!(read_part(&pool, read_header(&pool, place), place), None, "behind its run");
     let all = vec![0; ROOM];
     forge(&media, &pool, &runs[0], [5, 0, 0], &all);
-    let place = pool.run_bytes(&runs[0]);
     assert_eq!(read_part(&pool, read_header(&pool, place), place), Some(all));
 }

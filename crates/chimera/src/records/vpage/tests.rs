@@ -147,6 +147,7 @@ impl<V: Pages> Fixture<V> {
                 match one {
                     Scanned::Record { record, key, value } => {
                         let summed = value.map(Summed::of);
+                        assert_eq!(record.header.is_some(), self.pages.is_checked());
                         assert_eq!(record.verify(hash(key), summed), Ok(()));
                         found.records.push((record.place, key.to_vec(), value.map(<[u8]>::to_vec)));
                     }

@@ -18,6 +18,7 @@ fn nothing_in_the_run_of_a_damaged_item_is_used_again() {
     let heap = new_heap(&pool, RecordLayout::Checked);
     let rooms: Vec<_> = (0..60).map(|_| take(&heap, SMALL)).collect();
     assert_eq!(rooms[29].offset() - rooms[0].offset(), 29 * 32);
+    assert_eq!((heap.free(rooms[5]), heap.counts().2), (None, 1888));
     heap.condemn(rooms[3].offset());
     heap.condemn(rooms[4].offset());
     // Outside of every run.

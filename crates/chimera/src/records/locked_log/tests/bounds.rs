@@ -72,7 +72,9 @@ fn an_entry_ends_where_its_run_does_at_the_latest() {
     assert_eq!(entry(Entry::retired(word, at)).unwrap(), Some((false, RUN_BYTES)));
     assert_eq!(entry(end_word(at)).unwrap(), None);
     let spilled = Entry::record_of_chunks(at, 1);
-    for word in [Entry::record(at, 1, longest + 1), spilled, Entry::chunk(at, 8), 0, word ^ 2] {
+    let other_end = end_word(at + 8);
+    let longer = Entry::record(at, 1, longest + 1);
+    for word in [longer, spilled, Entry::chunk(at, 8), 0, word ^ 2, other_end] {
         let error = entry(word).unwrap_err();
         assert!(matches!(error, Error::Corrupted { at: found, .. } if found == at), "{word:#x}");
     }

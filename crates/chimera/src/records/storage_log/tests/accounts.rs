@@ -1,6 +1,7 @@
 //! What the log knows of its runs: counts, sequence numbers, what a restart replays, and what it tells of losses.
 
 use super::*;
+use crate::pool::tests::media::LeftOut;
 use crate::records::checksum::Summed;
 use crate::records::storage_log::header::HeaderAt;
 use crate::records::storage_log::layout::Head;
@@ -35,6 +36,12 @@ fn what_is_dropped_counts_in_sealed_runs_alone() {
     assert_eq!((counts.live_bytes, counts.dropped_bytes), (12 * SPAN, 2 * SPAN));
     assert_eq!(counts.replay_bytes, 11 * SPAN + ROOM);
     assert!(log.has_run_at(all[0].at) && log.has_run_at(all[14].at));
+    // Of a run that is opened again they count when it is sealed.
+    log.end(&mut session);
+    log.seal_left();
+    assert_eq!(log.counts().dropped_bytes, 3 * SPAN);
+    append(&log, &mut session, &record(16, 300)).unwrap();
+    assert_eq!(log.counts().dropped_bytes, 2 * SPAN);
     assert!(!log.has_run_at(0) && !log.has_run_at(all[14].at + ROOM + 4096));
 }
 
@@ -249,6 +256,20 @@ fn what_superseded_a_record_is_durable_before_its_run_is_freed_though_nothing_wa
 }
 
 #[test]
+fn freeing_without_that_is_what_a_tool_may_do() {
+    let media = Media::default();
+    let pool = media_pool(&media, &[], SEGMENT_BYTES, 1 << 20);
+    let log = new_log(&pool, 4096);
+    let [mut one, mut other] = [log.begin(), log.begin()];
+    let old = append(&log, &mut one, &record(1, 3900)).unwrap();
+    append(&log, &mut other, &record(2, 100)).unwrap();
+    assert!(log.dropped(old.at, old.bytes));
+    media.leave_out(Some(LeftOut::Step(steps::FREE_SYNC)));
+    assert_eq!(log.free_ready().unwrap(), 1);
+    assert_eq!(cost(&media, || log.sync_session(other.number())).1.1, 1, "it was pending");
+}
+
+#[test]
 fn what_salvage_leaves_out_is_told_with_its_place() {
     let lost = |pool: &Pool<Hardware>| {
         let lost = pool.losses();
@@ -351,6 +372,7 @@ fn a_value_is_verified_where_that_is_asked_for_and_the_rest_always() {
     let (key, mut value) = (record(1, 30).1, vec![1; 3]);
     flip(&pool, appended.at + 32, 1);
     assert!(log.read(appended.at, (hash(&key), &key), &mut value, true).is_err());
+    value = vec![1; 300];
     let found = log.read(appended.at, (hash(&key), &key), &mut value, false).unwrap();
     let mut expected = record(1, 30).2.unwrap();
     expected[0] ^= 1;

@@ -152,6 +152,25 @@ fn a_run_that_was_left_costs_nothing_to_go_on_with() {
     assert_eq!(media.watch(|| log.certify(&mut session)).1, []);
 }
 
+/// Of a run that was left it is not known what is certain, and all is in one that was sealed.
+#[test]
+fn what_is_certain_of_a_run_that_is_taken_again_is_said_once() {
+    for is_sealed in [false, true] {
+        let (media, _pool, log) = new_media(0);
+        let mut session = log.begin();
+        let first = append(&log, &mut session, &record(1, 40)).unwrap();
+        log.end(&mut session);
+        if is_sealed {
+            log.seal_left();
+        }
+        log.hold(&mut session).unwrap();
+        assert_eq!(session.room(), ROOM - first.bytes);
+        let ((), asked) = media.watch(|| log.certify(&mut session));
+        let said = [header_of(&first), Asked::Fence];
+        assert_eq!(asked, if is_sealed { vec![] } else { said.to_vec() });
+    }
+}
+
 #[test]
 fn freeing_costs_a_line_more_where_the_number_is_the_highest() {
     let (media, _pool, log) = new_media(0);
@@ -234,6 +253,37 @@ fn recovery_writes_back_what_it_finds_and_then_seals_it() {
         let (recovered, asked) = media.watch(|| reader.recover(runs, false, visit).unwrap());
         assert_eq!((recovered.records, asked), (12, vec![]));
     }
+}
+
+/// Nothing needs to be written back where stores survive no power loss anyway, and nothing of a run without records.
+#[test]
+fn recovery_writes_back_no_more_than_it_has_to() {
+    let (media, _pool, log) = new_media(0);
+    let [mut one, mut other] = [log.begin(), log.begin()];
+    log.hold(&mut one).unwrap();
+    let image_of_empty = media.image();
+    let first = append(&log, &mut one, &record(1, 40)).unwrap();
+    let image_of_open = media.image();
+    log.hold(&mut other).unwrap();
+    log.end(&mut one);
+    log.end(&mut other);
+    log.seal_left();
+    let image_of_sealed = media.image();
+    let recovered = |media: Media, image: &[u8]| {
+        let pool = media_pool(&media, image, SEGMENT_BYTES, 1 << 20);
+        let (log, runs) = (new_log(&pool, 0), runs(&pool));
+        media.watch(|| log.recover(runs, false, |_| Ok(true)).unwrap()).1
+    };
+    let header = header_of(&first);
+    let seal = [header.clone(), Asked::Fence];
+    // What has no records is marked at once.
+    let marked = [&seal[..], std::slice::from_ref(&header)].concat();
+    assert_eq!(recovered(Media::on_tmpfs(), &image_of_empty), marked);
+    assert_eq!(recovered(Media::on_tmpfs(), &image_of_sealed), []);
+    let found = [flush_of(&first), Asked::Fence];
+    assert_eq!(recovered(Media::on_tmpfs(), &image_of_open), [&found[..], &seal].concat());
+    let found = [header.clone(), Asked::Fence];
+    assert_eq!(recovered(Media::default(), &image_of_empty), [&found[..], &marked].concat());
 }
 
 #[test]

@@ -65,6 +65,35 @@ fn what_is_held_is_half_of_a_run_or_in_a_full_pool_a_fourth() {
 }
 
 #[test]
+fn where_there_is_no_usual_run_a_short_one_will_do() {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let pool = small_pool(environment, SEGMENT_BYTES, 3 * SEGMENT_BYTES);
+    let log = new_log(&pool, 0);
+    // Of a segment's 48 blocks 10 are left.
+    append(&log, &mut log.begin(), &record(1, 1300)).unwrap();
+    while append(&log, &mut log.begin(), &record(1, 3900)).is_ok() {}
+    let mut session = log.begin();
+    for blocks in [2, 4] {
+        append(&log, &mut session, &record(2, 256 * blocks - 200)).unwrap();
+        assert_eq!((session.take_taken_bytes() + 128) / 256, blocks as u64);
+    }
+    let refused = append(&log, &mut session, &record(3, 990)).unwrap_err();
+    assert!(matches!(refused, Error::PoolFull { .. }), "{refused}");
+    append(&log, &mut session, &record(3, 800)).unwrap();
+    assert_eq!(session.take_taken_bytes(), 4 * 256 - 128);
+}
+
+#[test]
+fn a_record_of_more_than_a_fourth_of_a_run_has_a_run_of_its_own() {
+    let log = new_log(&new_pool(), 0);
+    for (bytes, room) in [(992, ROOM - 992), (1000, 0)] {
+        let mut session = log.begin();
+        append(&log, &mut session, &record(1, (bytes - SPAN) as usize)).unwrap();
+        assert_eq!(session.room(), room, "{bytes} bytes");
+    }
+}
+
+#[test]
 fn a_record_may_fill_its_run_to_the_last_byte() {
     let log = new_log(&new_pool(), 0);
     let mut session = log.begin();

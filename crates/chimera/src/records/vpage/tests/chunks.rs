@@ -136,6 +136,12 @@ fn a_spilled_value_comes_back_from_its_chunks() {
     let beside = spilled.fixture.places(spilled.place.block)[0];
     let beside = pages.decode(pool, &beside).unwrap();
     assert_eq!(pages.chunks_of(pool, &beside), [], "its value lies beside its key");
+    // So would one that looks like a descriptor.
+    let word = pool.pmem.load_u64(spilled.place.record_at);
+    let plain = Entry::record(spilled.place.record_at, 5, 24);
+    pool.pmem.store_u64(spilled.place.record_at, plain, SITE);
+    assert_eq!(pages.chunks_of(pool, &spilled.record()), []);
+    pool.pmem.store_u64(spilled.place.record_at, word, SITE);
     assert_eq!(spilled.live(), [104, 760, 760]);
     let is_sound = |_: &Record, _: &[u8]| true;
     let scan = Scan { flags: 0, salvage: false, values: false, is_sound: &is_sound };
@@ -247,6 +253,46 @@ fn a_value_is_found_whole_or_not_at_all() {
     }
     fixture.media.store_u64(spilled.chunk_at(2) + NEXT, 77, SITE);
     assert!(spilled.is_found());
+}
+
+#[test]
+fn a_chunk_lies_in_its_block_with_all_its_bytes() {
+    let fixture = fixture();
+    let mut point = fixture.entered(fixture.block(0), false, 0);
+    let place = fixture.pages.room(&point, 5, 24).unwrap();
+    let mut chunk = chunk_point(&fixture);
+    chunk.log.tail = 600;
+    let at = chunk.page_at + 600;
+    spill(&fixture, &place, NAME, &value(1, 128), &mut [chunk]);
+    fixture.pages.consume(&mut point, 5, 24);
+    let _next = fixture.block(0);
+    let record = fixture.pages.decode(&fixture.pool, &place).unwrap();
+    let mut read = |bytes: u32| {
+        let descriptor = Descriptor { first: 0, name: 0, bytes }.to_bytes();
+        let word = u64::from_le_bytes(descriptor[16..].try_into().unwrap());
+        fixture.media.store_u64(place.record_at + DESCRIPTOR_AT + 16, word, SITE);
+        fixture.media.store_u64(at, Entry::chunk(at, bytes as usize), SITE);
+        fixture.pages.copy_value(&fixture.pool, &record, &mut Vec::new())
+    };
+    assert_eq!([128, 121, 129, 200, 720].map(&mut read), [true, true, false, false, false]);
+    assert!(read(128));
+    // All of its last word is the value's.
+    assert!(fixture.pages.value_word(&fixture.pool, &record, 120).is_some());
+    assert!(fixture.pages.value_word(&fixture.pool, &record, 128).is_none());
+}
+
+#[test]
+fn each_spilled_value_of_a_page_is_scanned_by_itself() {
+    let fixture = fixture();
+    let block = fixture.block(0);
+    let mut point = fixture.entered(block, false, 0);
+    for name in [1, 2] {
+        let place = fixture.pages.room(&point, 5, 24).unwrap();
+        spill(&fixture, &place, name, &value(name, 600), &mut [chunk_point(&fixture)]);
+        fixture.pages.consume(&mut point, 5, 24);
+    }
+    let values: Vec<_> = fixture.scan(block, false).records.into_iter().map(|it| it.2).collect();
+    assert_eq!(values, [1, 2].map(|name| Some(value(name, 600))));
 }
 
 #[test]

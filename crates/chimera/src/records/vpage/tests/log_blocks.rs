@@ -124,6 +124,14 @@ fn what_follows_damage_is_no_room() {
         assert!(pages.has_room(pool, block, 31) && !pages.has_room(pool, block, 32));
         fixture.flip(word_at, 1 << 40);
     }
+    // In two pages.
+    for place in [&places[2], &places[3]] {
+        fixture.flip(place.record_at, 1 << 40);
+    }
+    assert_eq!(fixture.room_in(block), [0, 31, 31]);
+    for place in [&places[2], &places[3]] {
+        fixture.flip(place.record_at, 1 << 40);
+    }
     fixture.flip(first, 1 << 40);
     assert!(!pages.is_empty(pool, block) && !pages.is_blank(pool, block));
     assert_eq!((fixture.room_in(block), fixture.places(block)), ([0; 3], vec![]));
@@ -234,6 +242,16 @@ fn pages_that_were_left_open_are_sealed_where_their_logs_end() {
     assert_eq!(head(&fixture, block, 0), Some(PageWord { flags: 0, end: 8 + 3 * SPAN }));
     assert_eq!([1, 2].map(|page| head(&fixture, block, page)), [Some(PageWord::open(0)); 2]);
     assert_eq!(seal(), (false, vec![]), "empty pages stay open");
+    // Two of them, which is more than none.
+    let another = fixture.block(0);
+    for page in [0, 2] {
+        let mut point = pages.begin(another, false, 0, page);
+        fixture.enter(0, &mut point);
+        put_spans(&fixture, &mut point, &[SPAN]);
+    }
+    let at_of = |page| Asked::Flush(line(fixture.page_at(another, page)));
+    let both = fixture.media.watch(|| pages.seal_open(pool, another));
+    assert_eq!(both, (true, vec![at_of(0), at_of(2)]));
     // A page that is damaged stays as it is, also beside one that is sealed.
     for page in 0..2 {
         PageWord::open(0).store(pool, fixture.page_at(block, page), SITE);

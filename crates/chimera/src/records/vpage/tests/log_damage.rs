@@ -112,6 +112,9 @@ fn a_damaged_first_word_of_a_page_leaves_its_records() {
     fixture.flip(fixture.page_at(block, 0), 1 << 40);
     let found = fixture.scan(block, false);
     assert_eq!((found.damages, found.records.len(), found.room[0]), (vec![], 9, 0));
+    let at = fixture.page_at(block, 2);
+    fixture.flip(at, 1 << 40);
+    assert_eq!(fixture.scan(block, false).damages, [(at, DAMAGED_PAGE)], "of the others always");
 }
 
 /// In the first page, too, where its flags are right and its end is not.
@@ -162,6 +165,11 @@ fn a_scan_may_take_lengths_whatever_their_check() {
     fixture.media.leave_out(Some(LeftOut::Step(steps::LENGTHS_CHECK)));
     let found = fixture.scan(block, false);
     assert_eq!((numbers(&found), found.damages), (vec![0, 1, 0, 1, 2, 3, 0, 1, 2], vec![]));
+    // Zero in the lower half is the end.
+    PageWord::open(0).store(&fixture.pool, places[3].page_at, SITE);
+    fixture.media.store_u64(places[3].record_at, 1 << 40, SITE);
+    let found = fixture.scan(block, false);
+    assert_eq!((numbers(&found), found.damages), (vec![0, 1, 0, 0, 1, 2], vec![]));
 }
 
 #[test]

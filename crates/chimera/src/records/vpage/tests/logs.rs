@@ -265,12 +265,29 @@ fn all_of_a_large_block_is_looked_at_before_it_counts_as_zero() {
     let fixture = fixture();
     let block = fixture.block(block_flags::LARGE);
     let at = fixture.page_at(block, 0);
+    // Behind it another one that has something.
+    let next = fixture.page_at(fixture.block(0), 0);
+    let behind = || fixture.media.image()[next as usize + 16..(next + BLOCK) as usize].to_vec();
+    assert_eq!(next, at + BLOCK);
     fixture.entered(block, false, 1);
+    let again = || {
+        fixture.entered(block, false, 1);
+    };
+    let before = behind();
+    assert_eq!(fixture.media.watch(again).1, []);
     for dirty in (16..BLOCK).step_by(8) {
         fixture.media.store_u64(at + dirty, 1 << 63, SITE);
         fixture.entered(block, false, 1);
         assert_eq!(fixture.media.load_u64(at + dirty), 0, "{dirty}");
     }
+    assert!(behind() == before && before.contains(&0x77), "of the other block");
+    // A log that ends where a line does.
+    let mut point = fixture.entered(block, false, 1);
+    fixture.put(&mut point, &key(1), &[1; 20]).unwrap();
+    fixture.media.store_u64(at + 512, 1, SITE);
+    let ((), asked) = fixture.media.watch(again);
+    let cleared = [Asked::Flush(line(at + 64)), Asked::Flush(at + 128..at + BLOCK), Asked::Fence];
+    assert_eq!(asked, cleared);
     fixture.media.store_u64(at + 512, 1, SITE);
     fixture.media.leave_out(Some(LeftOut::Step(steps::CLEAR_REST)));
     fixture.entered(block, false, 1);
@@ -283,7 +300,7 @@ fn a_record_in_a_page_has_a_zero_behind_it_which_is_flushed_with_it() {
     let block = fixture.block(0);
     let mut point = fixture.entered(block, false, 0);
     let mut ends = Vec::new();
-    for bytes in [40, 48, 48, 112] {
+    for bytes in [56, 40, 48, 104] {
         let at = point.page_at + point.log.tail;
         let (place, asked) = fixture
             .media
@@ -291,7 +308,7 @@ fn a_record_in_a_page_has_a_zero_behind_it_which_is_flushed_with_it() {
         assert_eq!(place.record_at, at);
         let end = at + bytes;
         let is_ended = end < place.page_at + PAGE;
-        assert_eq!(is_ended, bytes < 112);
+        assert_eq!(is_ended, bytes < 104);
         if is_ended {
             assert_eq!(fixture.media.load_u64(end), 0);
             assert_eq!(fixture.media.load_u64(end + 8), 0x7777_7777_7777_7777);
@@ -307,8 +324,8 @@ fn a_record_in_a_page_has_a_zero_behind_it_which_is_flushed_with_it() {
         expected.extend([Asked::Flush(line(at)), Asked::Fence]);
         assert_eq!(asked, expected, "a record of {bytes} bytes at {at}");
     }
-    // From 8 to 48, from 48 to 96, from 96 to 144, from 144 to the end.
-    assert_eq!(ends, [true, false, false, false]);
+    // From 8 to 64, where the end is in the next line; from 64 to 104; to 152; to the end of the page.
+    assert_eq!(ends, [false, true, false, false]);
     let next = fixture.media.load_u64(fixture.page_at(block, 1));
     assert_eq!(next, PageWord::open(0).encode(fixture.page_at(block, 1)), "of the next page");
 }
@@ -365,6 +382,9 @@ fn the_parts_of_a_record_are_where_its_lengths_say() {
         assert_eq!(pages.value_word(pool, &record, at), word, "{at}");
     }
     assert_eq!(pages.value_word(pool, &record, usize::MAX - 7), None);
+    let whole = fixture.put(&mut point, &key(2), &value(2, 24)).unwrap();
+    let whole = pages.decode(pool, &whole).unwrap();
+    assert_eq!([16, 24].map(|at| pages.value_word(pool, &whole, at).is_some()), [true, false]);
     // Where the value ends is not known before its lengths are read, but where the block does.
     let end = fixture.page_at(place.block, 0) + BLOCK;
     for at in (0..usize::try_from(BLOCK).unwrap()).chain([usize::MAX - 7, usize::MAX]) {
@@ -466,6 +486,9 @@ fn keys_and_values_have_any_length_up_to_limits() {
         assert!(is_right, "{error}");
     }
     assert!(pages.check_value(&[]).is_ok() && pages.check_value(&[1; 5000]).is_ok());
+    // Nobody looks at the bytes.
+    let longest = vec![0; LogPages::VALUE_BYTES_MAX + 1];
+    assert!(pages.check_value(&longest[1..]).is_ok() && pages.check_value(&longest).is_err());
     assert_eq!(
         [128, 256, 4160, 4168, 8192].map(LogPages::key_bytes_max),
         [64, 192, 4096, 4096, 4096]

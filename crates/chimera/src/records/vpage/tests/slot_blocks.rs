@@ -64,6 +64,34 @@ fn a_formatted_block_has_its_flags_and_nothing_else() {
 }
 
 #[test]
+fn flags_are_set_and_cleared_durably_and_leave_the_rest_of_their_word() {
+    use crate::records::block_flags::{FREE, LARGE, OWNED, change, read};
+    let fixture = checked();
+    let pool = &*fixture.pool;
+    let block = fixture.block(OWNED);
+    let at = fixture.page_at(block, 0);
+    PageWord { flags: OWNED, end: 64 }.store(pool, at, SITE);
+    for (set, clear, left) in [
+        (OWNED, 0, OWNED),
+        (LARGE | FREE, OWNED, LARGE | FREE),
+        (0, FREE, LARGE),
+        (LARGE, LARGE, LARGE),
+        (0, 0, LARGE),
+        (OWNED, LARGE, OWNED),
+    ] {
+        let ((), asked) = fixture.media.watch(|| change(pool, block, set, clear).unwrap());
+        assert_eq!(asked, [Asked::Flush(at..at + 64), Asked::Fence]);
+        assert_eq!(read(pool, block).unwrap(), left);
+        assert_eq!(PageWord::load(pool, at), Some(PageWord { flags: left, end: 64 }));
+    }
+    fixture.flip(at, 1 << 50);
+    assert_eq!(damaged_at(change(pool, block, OWNED, 0)), at);
+    fixture.flip(at, 1 << 50);
+    PageWord { flags: 2, end: 64 }.store(pool, at, SITE);
+    assert_eq!(damaged_at(read(pool, block)), at, "a flag that nobody knows");
+}
+
+#[test]
 fn a_block_tells_what_is_live_and_what_is_free() {
     let fixture = checked();
     let (pages, pool) = (&fixture.pages, &*fixture.pool);

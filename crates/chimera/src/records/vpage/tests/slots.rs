@@ -121,11 +121,40 @@ fn a_record_may_leave_a_word_of_its_value_out_of_its_checksum() {
     fixture.pages.consume(&mut point, 5, 20);
     let record = fixture.pages.decode(&fixture.pool, &place).unwrap();
     assert_eq!([0, 8, 16].map(|at| record.leaves_out(at)), [false, true, false]);
+    assert_eq!(record.unchecked(), UncheckedWord::at(8));
     for at in [0, 8, 16] {
         let word_at = place.record_at + u64::from(page.value_at) + at;
         fixture.flip(word_at, 2);
         assert_eq!(fixture.read(&place).is_some(), at == 8, "{at}");
         fixture.flip(word_at, 2);
+    }
+}
+
+#[test]
+fn the_last_word_of_a_value_is_one_where_all_of_it_is_the_value() {
+    for (value_bytes, words) in [(24, vec![0, 8, 16]), (23, vec![0, 8]), (7, vec![])] {
+        let (fixture, page) = fixture(512, RecordLayout::Checked, value_bytes);
+        let mut point = fixture.entered(fixture.block(0), false, 0);
+        let place = fixture.put(&mut point, &key(1), &value(1, value_bytes)).unwrap();
+        let value_at = place.record_at + u64::from(page.value_at);
+        let found = |at| fixture.pages.expected_word(&place, 5, at);
+        assert_eq!(
+            (0..40).filter_map(found).collect::<Vec<_>>(),
+            words.iter().map(|at| value_at + at).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn the_published_layout_has_no_checksum() {
+    for layout in LAYOUTS {
+        let (fixture, _) = fixture(512, layout, VALUE);
+        let point = fixture.entered(fixture.block(0), false, 0);
+        let place = fixture.pages.room(&point, 5, 20).unwrap();
+        let value = value(1, VALUE);
+        let sum = fixture.pages.write_body(&fixture.pool, &place, &key(1), &stored(&value));
+        let expected = stored(&value).value_checksum(place.record_at, Summed::of(&value));
+        assert_eq!(sum, if layout == RecordLayout::Checked { expected } else { 0 });
     }
 }
 
@@ -177,6 +206,9 @@ fn a_record_costs_its_lines_and_that_of_its_bit() {
         assert_eq!((is_more, asked), (true, vec![Asked::Flush(lines(place.record_at, 16))]));
         let ((), asked) = fixture.media.watch(|| pages.prefetch_retire(pool, &place));
         assert_eq!(asked, [Asked::AheadForWriting(line(place.page_at))]);
+        // Once more changes nothing.
+        pages.commit(pool, &place, &key(1), &stored(&[5; 20])).unwrap();
+        assert!(fixture.is_live(&place));
         let others: Vec<_> = fixture.places(place.block);
         let (units, asked) = fixture.media.watch(|| fixture.retire(&place));
         assert_eq!((units, asked), (1, vec![Asked::Flush(line(place.page_at)), Asked::Fence]));
@@ -282,8 +314,9 @@ fn a_session_goes_on_in_the_free_slots_of_a_block_that_was_in_use() {
 
 #[test]
 fn the_next_slot_is_loaded_ahead_but_for_the_line_it_may_share() {
-    for (value_bytes, is_longer) in [(100, true), (41, true), (40, false), (20, false)] {
-        let (fixture, page) = fixture(512, RecordLayout::Checked, value_bytes);
+    for (value_bytes, is_longer) in [(200, true), (100, true), (41, true), (40, false), (20, false)]
+    {
+        let (fixture, page) = fixture(1024, RecordLayout::Checked, value_bytes);
         let slot_bytes = u64::from(page.slot_bytes);
         assert_eq!(slot_bytes > 64, is_longer);
         let mut point = fixture.entered(fixture.block(0), false, 0);
