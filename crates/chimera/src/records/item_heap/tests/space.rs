@@ -20,6 +20,7 @@ fn nothing_in_the_run_of_a_damaged_item_is_used_again() {
     assert_eq!(rooms[29].offset() - rooms[0].offset(), 29 * 32);
     assert_eq!((heap.free(rooms[5]), heap.counts().2), (None, 1888));
     heap.condemn(rooms[3].offset());
+    assert_eq!(heap.counts(), (2, 1920, 1920));
     heap.condemn(rooms[4].offset());
     // Outside of every run.
     heap.condemn(8);

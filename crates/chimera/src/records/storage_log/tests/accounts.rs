@@ -37,9 +37,10 @@ fn what_is_dropped_counts_in_sealed_runs_alone() {
     assert_eq!(counts.replay_bytes, 11 * SPAN + ROOM);
     assert!(log.has_run_at(all[0].at) && log.has_run_at(all[14].at));
     // Of a run that is opened again they count when it is sealed.
+    assert!(!log.dropped(all[13].at, SPAN));
     log.end(&mut session);
     log.seal_left();
-    assert_eq!(log.counts().dropped_bytes, 3 * SPAN);
+    assert_eq!(log.counts().dropped_bytes, 4 * SPAN);
     append(&log, &mut session, &record(16, 300)).unwrap();
     assert_eq!(log.counts().dropped_bytes, 2 * SPAN);
     assert!(!log.has_run_at(0) && !log.has_run_at(all[14].at + ROOM + 4096));

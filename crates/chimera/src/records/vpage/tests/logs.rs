@@ -267,7 +267,7 @@ fn all_of_a_large_block_is_looked_at_before_it_counts_as_zero() {
     let at = fixture.page_at(block, 0);
     // Behind it another one that has something.
     let next = fixture.page_at(fixture.block(0), 0);
-    let behind = || fixture.media.image()[next as usize + 16..(next + BLOCK) as usize].to_vec();
+    let behind = || fixture.media.image()[next as usize..(next + BLOCK) as usize].to_vec();
     assert_eq!(next, at + BLOCK);
     fixture.entered(block, false, 1);
     let again = || {
