@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use crate::build::{Builder, State, Tree};
+use crate::build::{Binary, Builder, State, Tree};
 use crate::cli::Options;
 use crate::coverage::{self, Test};
 use crate::known::Known;
@@ -146,6 +146,7 @@ impl<'a> Campaign<'a> {
         let guard = File::create(self.directory.join("lock"))?;
         guard.lock()?;
         let is_wide = self.options.wide;
+        let targets: &[String] = if is_wide { &self.options.targets } else { &[] };
         let builder = Builder {
             room: &self.options.room,
             matrix: &self.matrix,
@@ -153,24 +154,32 @@ impl<'a> Campaign<'a> {
             directory: &self.directory,
             // Of its own: packages of other rooms have the same names and would take the place of these binaries.
             target: self.directory.join("target"),
+            targets,
             note: &|text| eprintln!("{text}"),
         };
         let mut state = builder.known();
         let binaries =
             |state: &State| if is_wide { state.wide.clone() } else { state.narrow.clone() };
         let coverage = self.directory.join(if is_wide { "wide.json" } else { "narrow.json" });
+        let count = self.options.room.wide.asked(targets).targets();
         let is_built = |state: &State| {
             let all = binaries(state);
-            !all.is_empty() && all.iter().all(|binary| binary.path.exists())
+            let is_asked = |binary: &Binary| {
+                binary.path.exists() && (targets.is_empty() || targets.contains(&binary.name))
+            };
+            let is_whole = if is_wide { all.len() == count } else { !all.is_empty() };
+            is_whole && all.iter().all(is_asked)
         };
         if !is_built(&state) {
             let _ = fs::remove_file(&coverage);
             self.tree.make(self.root, &self.options.room)?;
             builder.build(&mut state, is_wide)?;
         }
-        let tests = coverage::measure(&binaries(&state), &coverage, &self.workers())?;
+        let slowest = Duration::from_secs(self.options.slowest);
+        let tests = coverage::measure(&binaries(&state), &coverage, &self.workers(), slowest)?;
         for test in tests.iter().filter(|test| !test.passes) {
-            eprintln!("{} fails without any mutant: it is not asked", test.name);
+            let why = if test.is_cut { "is slow" } else { "fails without any mutant" };
+            eprintln!("{} {why}: it is not asked", test.name);
         }
         Ok(Ready { state, tests })
     }

@@ -39,6 +39,9 @@ pub(crate) struct Options {
     /// Try the survivors against tests of whole stores
     #[arg(long, global = true)]
     pub(crate) wide: bool,
+    /// Only these binaries of tests of whole stores, by their names
+    #[arg(long, global = true, value_delimiter = ',')]
+    pub(crate) targets: Vec<String>,
     /// Part K, from 0, of N parts: K/N
     #[arg(long, value_parser = shard, default_value = "0/1")]
     pub(crate) shard: (u32, u32),

@@ -21,6 +21,9 @@ pub(crate) struct Test {
     pub(crate) binary: usize,
     pub(crate) seconds: f64,
     pub(crate) passes: bool,
+    /// It was ended after these seconds, because slower tests were not to be asked. What it reaches is not known.
+    #[serde(default)]
+    pub(crate) is_cut: bool,
     /// The numbers of the mutants that it reaches, in order.
     pub(crate) reaches: Vec<u32>,
 }
@@ -40,20 +43,28 @@ fn names(binaries: &[Binary]) -> io::Result<Vec<(usize, String)>> {
     Ok(names)
 }
 
-/// Runs each test by itself, with no mutant. What is known is read from, and kept in, the file at `path`.
+/// Runs each test by itself, with no mutant, for no longer than `slowest`. What is known is read from, and kept in, the file at
+/// `path`.
 pub(crate) fn measure(
     binaries: &[Binary],
     path: &Path,
     workers: &Workers,
+    slowest: Duration,
 ) -> io::Result<Vec<Test>> {
-    let known = fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok());
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let names = names(binaries)?;
-    let found = Mutex::new(Vec::new());
-    workers.each("tests", &names, |(binary, name), scratch| {
-        let test = one(binaries, *binary, name, scratch)?;
+    let text = fs::read_to_string(path).ok();
+    let known: Option<Vec<Test>> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let is_due = |test: &Test| test.is_cut && test.seconds < slowest.as_secs_f64();
+    let (due, found) = match known {
+        Some(known) if !known.iter().any(is_due) => return Ok(known),
+        Some(known) => {
+            let (due, found): (Vec<Test>, Vec<Test>) = known.into_iter().partition(is_due);
+            (due.into_iter().map(|test| (test.binary, test.name)).collect(), found)
+        }
+        None => (names(binaries)?, Vec::new()),
+    };
+    let found = Mutex::new(found);
+    workers.each("tests", &due, |(binary, name), scratch| {
+        let test = one(binaries, *binary, name, scratch, slowest.min(TEST_MAX))?;
         lock(&found).push(test);
         Ok(())
     })?;
@@ -63,7 +74,13 @@ pub(crate) fn measure(
     Ok(tests)
 }
 
-fn one(binaries: &[Binary], binary: usize, name: &str, scratch: &Path) -> io::Result<Test> {
+fn one(
+    binaries: &[Binary],
+    binary: usize,
+    name: &str,
+    scratch: &Path,
+    longest: Duration,
+) -> io::Result<Test> {
     let reached: PathBuf = scratch.with_extension("reached");
     fs::write(&reached, "")?;
     let started = Instant::now();
@@ -72,7 +89,7 @@ fn one(binaries: &[Binary], binary: usize, name: &str, scratch: &Path) -> io::Re
         tests: &[name],
         environment: &[("CHIMERA_MUTANTS_REACHED", reached.display().to_string())],
         scratch,
-        limits: Limits { wall: TEST_MAX, processor: TEST_MAX },
+        limits: Limits { wall: longest, processor: TEST_MAX },
     };
     let end = call.run(&mut |_| {})?;
     let seconds = started.elapsed().as_secs_f64();
@@ -83,6 +100,7 @@ fn one(binaries: &[Binary], binary: usize, name: &str, scratch: &Path) -> io::Re
         binary,
         seconds,
         passes: end == End::Passed,
+        is_cut: matches!(end, End::TimedOut(_)) && longest < TEST_MAX,
         reaches: reaches.into_iter().collect(),
     })
 }

@@ -25,6 +25,32 @@ pub(crate) struct Tests {
     pub(crate) arguments: &'static [&'static str],
 }
 
+/// Those of [`Tests`] that are asked.
+pub(crate) struct Asked<'a> {
+    pub(crate) package: &'a str,
+    pub(crate) home: &'a str,
+    pub(crate) arguments: Vec<&'a str>,
+}
+
+impl Asked<'_> {
+    /// Binaries that are asked for by their names.
+    pub(crate) fn targets(&self) -> usize {
+        self.arguments.iter().filter(|argument| argument.starts_with("--test=")).count()
+    }
+}
+
+impl Tests {
+    /// All of them, or only those in binaries of these names. What is in no binary of its own is asked always.
+    pub(crate) fn asked(&self, targets: &[String]) -> Asked<'_> {
+        let is_asked = |argument: &&str| {
+            let target = argument.strip_prefix("--test=");
+            target.is_none_or(|name| targets.is_empty() || targets.iter().any(|it| it == name))
+        };
+        let arguments = self.arguments.iter().copied().filter(is_asked).collect();
+        Asked { package: self.package, home: self.home, arguments }
+    }
+}
+
 /// Targets whose harness takes a single filter: `libtest-mimic`.
 pub(crate) const ONE_FILTER: [&str; 1] = ["conformance"];
 

@@ -1,4 +1,5 @@
 mod argued;
+mod coverage;
 mod fixture;
 
 use crate::find;

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::room::{ONE_FILTER, Tests};
+use crate::room::{Asked, ONE_FILTER};
 
 /// A built binary of tests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,13 +45,13 @@ pub(crate) struct Cargo<'a> {
 
 impl Cargo<'_> {
     /// Errors of a check, which is quicker than a build.
-    pub(crate) fn check(&self, tests: &Tests) -> io::Result<Result<(), Vec<Failure>>> {
+    pub(crate) fn check(&self, tests: &Asked<'_>) -> io::Result<Result<(), Vec<Failure>>> {
         let messages = self.run(&["check", "--profile", "test"], tests)?;
         Ok(failures(&messages).map_or(Ok(()), Err))
     }
 
     /// The binaries of tests, or errors.
-    pub(crate) fn build(&self, tests: &Tests) -> io::Result<Result<Vec<Binary>, Vec<Failure>>> {
+    pub(crate) fn build(&self, tests: &Asked<'_>) -> io::Result<Result<Vec<Binary>, Vec<Failure>>> {
         let messages = self.run(&["test", "--no-run"], tests)?;
         if let Some(failures) = failures(&messages) {
             return Ok(Err(failures));
@@ -72,11 +72,11 @@ impl Cargo<'_> {
     }
 
     /// All messages of a command. Fails when it fails for another reason than errors in the source.
-    fn run(&self, command: &[&str], tests: &Tests) -> io::Result<Vec<Value>> {
+    fn run(&self, command: &[&str], tests: &Asked<'_>) -> io::Result<Vec<Value>> {
         let output = Command::new("cargo")
             .args(command)
             .args(["--message-format=json", "--package", tests.package])
-            .args(tests.arguments)
+            .args(&tests.arguments)
             .current_dir(self.tree)
             .env("CARGO_TARGET_DIR", self.target)
             // Mutated code breaks every rule of style.

@@ -13,7 +13,7 @@ pub(crate) use self::cargo::Binary;
 use self::cargo::{Cargo, Failure};
 pub(crate) use self::tree::Tree;
 use crate::matrix::Matrix;
-use crate::room::{Room, Tests};
+use crate::room::{Asked, Room};
 use crate::splice::{Placed, Spliced};
 
 /// What is known of a build. Kept, so that a run that goes on need not build again.
@@ -63,6 +63,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) directory: &'a Path,
     /// Where cargo builds.
     pub(crate) target: PathBuf,
+    /// Names of the binaries of tests that are asked; none for all.
+    pub(crate) targets: &'a [String],
     /// Told what happens.
     pub(crate) note: &'a dyn Fn(&str),
 }
@@ -83,6 +85,7 @@ impl Builder<'_> {
     /// Builds tests with all mutants. Those that do not compile are left out.
     pub(crate) fn build(&self, state: &mut State, is_wide: bool) -> io::Result<()> {
         let tests = if is_wide { self.room.wide } else { self.room.narrow };
+        let tests = tests.asked(self.targets);
         let cargo = Cargo { tree: self.tree.path(), target: &self.target };
         for round in 1..=ROUNDS_MAX {
             let files = self.write(state)?;
@@ -186,7 +189,7 @@ impl Builder<'_> {
 /// Checks, which is quick, and builds if nothing is wrong.
 fn build_or_blame(
     cargo: &Cargo<'_>,
-    tests: &Tests,
+    tests: &Asked<'_>,
 ) -> io::Result<Result<Vec<Binary>, Vec<Failure>>> {
     match cargo.check(tests)? {
         Ok(()) => cargo.build(tests),

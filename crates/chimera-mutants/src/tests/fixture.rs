@@ -71,6 +71,7 @@ fn options(directory: &Path) -> Options {
     Options {
         room: ROOM,
         wide: false,
+        targets: Vec::new(),
         shard: (0, 1),
         threads: 2,
         only: None,

@@ -48,6 +48,17 @@ pub(crate) fn media_pool_opened(
     bytes: u64,
     read_only: bool,
 ) -> Arc<Pool<Media>> {
+    media_pool_of(media, image, (segment_bytes, 256), bytes, read_only)
+}
+
+/// As [`media_pool_opened`], with segments and blocks of so many bytes.
+pub(crate) fn media_pool_of(
+    media: &Media,
+    image: &[u8],
+    (segment_bytes, block_bytes): (u64, u32),
+    bytes: u64,
+    read_only: bool,
+) -> Arc<Pool<Media>> {
     let environment = SteppedEnvironment::in_memory(1);
     let directory = Path::new("pool");
     environment.create_directory(directory).expect("a directory");
@@ -70,7 +81,7 @@ pub(crate) fn media_pool_opened(
         read_only,
         ..PoolOptions::default()
     };
-    let new = || Ok(new_pool(segment_bytes, 256));
+    let new = || Ok(new_pool(segment_bytes, block_bytes));
     let opened = Pool::open(media.clone(), Arc::new(environment), directory, &options, new);
     let (pool, opened) = opened.expect("a pool");
     if opened.created {

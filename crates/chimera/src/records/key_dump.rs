@@ -230,3 +230,6 @@ pub(crate) fn entries(part: &[u8]) -> impl Iterator<Item = &[u8]> {
         Some(key)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,4 @@
+mod accepted;
 mod altered;
 mod bytes;
 mod checkpoint;

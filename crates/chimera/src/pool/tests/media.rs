@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use chimera_pmem::environment::File;
@@ -27,6 +28,19 @@ pub(crate) enum LeftOut {
     Step(Site),
 }
 
+/// Something that is asked of the memory beside loads and stores. Ranges are lines, as offsets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Flush(Range<u64>),
+    Fence,
+    /// To load lines ahead of use: for reading, and for writing.
+    Ahead(Range<u64>),
+    AheadForWriting(Range<u64>),
+}
+
+/// Where a word was published, and the bytes that it depends on.
+pub(crate) type Published = (u64, Vec<Range<u64>>);
+
 /// The memory at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Photo {
@@ -47,6 +61,9 @@ struct State {
     left_out: Option<LeftOut>,
     lines_flushed: u64,
     fences: u64,
+    asked: Option<Vec<Asked>>,
+    published: Vec<Published>,
+    decided: u64,
     /// On tmpfs: offset and length of what was populated.
     populated: Option<Vec<(u64, u64)>>,
 }
@@ -101,6 +118,12 @@ impl Photo {
 /// Words as bytes of files.
 pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// The lines of a range, as offsets.
+fn lines_of(range: Extent) -> Range<u64> {
+    let lines = range.lines();
+    lines.start * CACHE_LINE..lines.end * CACHE_LINE
 }
 
 impl Media {
@@ -158,6 +181,24 @@ impl Media {
         (done, photos)
     }
 
+    /// What `work` asks of the memory, in order.
+    pub(crate) fn watch<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Asked>) {
+        self.state().asked = Some(Vec::new());
+        let done = work();
+        let asked = self.state().asked.take().expect("set above");
+        (done, asked)
+    }
+
+    /// What was published since the last call.
+    pub(crate) fn take_published(&self) -> Vec<Published> {
+        std::mem::take(&mut self.state().published)
+    }
+
+    /// How often an operation was said to be decided.
+    pub(crate) fn decided(&self) -> u64 {
+        self.state().decided
+    }
+
     /// Lines flushed and fences so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.state();
@@ -181,6 +222,15 @@ impl State {
             return;
         }
         self.take_photo();
+    }
+
+    fn publish(&mut self, at: u64, depends_on: &[Extent]) {
+        let ranges = depends_on.iter().map(|range| range.offset()..range.end()).collect();
+        self.published.push((at, ranges));
+    }
+
+    fn note(&mut self, asked: Asked) {
+        self.asked.iter_mut().for_each(|all| all.push(asked.clone()));
     }
 
     fn take_photo(&mut self) {
@@ -250,9 +300,13 @@ impl Pmem for Media {
         found == bytes
     }
 
-    fn prefetch(&self, _: Extent) {}
+    fn prefetch(&self, range: Extent) {
+        self.state().note(Asked::Ahead(lines_of(range)));
+    }
 
-    fn prefetch_write(&self, _: Extent) {}
+    fn prefetch_write(&self, range: Extent) {
+        self.state().note(Asked::AheadForWriting(lines_of(range)));
+    }
 
     fn copy(&self, to: Extent, bytes: &[u8], site: Site) {
         for (number, bytes) in (0..).zip(bytes.chunks(8)) {
@@ -276,6 +330,7 @@ impl Pmem for Media {
         if state.left_out == Some(LeftOut::Flush(site)) {
             return;
         }
+        state.note(Asked::Flush(lines_of(range)));
         for line in range.lines() {
             let covers = state.photo.pending.get(&(line as usize)).map_or(0, Vec::len);
             state.flushed.insert(line as usize, covers);
@@ -289,6 +344,7 @@ impl Pmem for Media {
             return;
         }
         state.fences += 1;
+        state.note(Asked::Fence);
         for (line, covers) in std::mem::take(&mut state.flushed) {
             let Photo { durable, pending } = &mut state.photo;
             if let Some(stores) = pending.get_mut(&line) {
@@ -297,6 +353,27 @@ impl Pmem for Media {
         }
         state.photo.pending.retain(|_, stores| !stores.is_empty());
         state.take_photo();
+    }
+
+    fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site) {
+        self.state().publish(at, depends_on);
+        self.store_u64(at, value, site);
+    }
+
+    fn publish_cas(
+        &self,
+        at: u64,
+        current: u64,
+        new: u64,
+        depends_on: &[Extent],
+        site: Site,
+    ) -> Result<u64, u64> {
+        self.state().publish(at, depends_on);
+        self.cas_u64(at, current, new, site)
+    }
+
+    fn operation_decided(&self) {
+        self.state().decided += 1;
     }
 
     fn punch(&self, _: Extent, _: Site) -> io::Result<()> {

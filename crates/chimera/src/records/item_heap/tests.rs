@@ -1,4 +1,7 @@
-//! What the heap promises to engines. Crashes are the crash lab's.
+//! What the heap promises to engines, [`costs`], and [`space`] that is used again or never. Crashes are the crash lab's.
+
+mod costs;
+mod space;
 
 use chimera_pmem::{Extent, Hardware, Site, SteppedEnvironment};
 

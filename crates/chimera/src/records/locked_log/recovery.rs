@@ -76,7 +76,7 @@ impl<P: Pmem> LockedLog<P> {
     /// Chooses the run to append to: of those with live records the one with the most room.
     pub(crate) fn choose_run(&mut self) {
         let room = |log: &LogRun| log.end - log.tail;
-        let live = self.runs.iter().filter(|(_, log)| log.live_records > 0 && room(log) > 0);
+        let live = self.runs.iter().filter(|(_, log)| log.live_records > 0);
         self.filling = live.max_by_key(|(_, log)| room(log)).map(|(start, _)| *start);
     }
 

@@ -1,4 +1,7 @@
-//! What the log promises to engines. Crashes are the crash lab's.
+//! What the log promises to engines: [`costs`] of each call, [`bounds`] of runs and records. Crashes are the crash lab's, too.
+
+mod bounds;
+mod costs;
 
 use chimera_pmem::{Hardware, Site, SteppedEnvironment};
 

@@ -1,4 +1,6 @@
-//! What the log promises to engines. Crashes are the crash lab's.
+//! What the log promises to engines, and [`costs`]. Crashes are the crash lab's.
+
+mod costs;
 
 use chimera_pmem::{Environment, Hardware, RealEnvironment, SteppedEnvironment};
 

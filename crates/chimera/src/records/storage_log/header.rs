@@ -186,6 +186,15 @@ mod tests {
         }
     }
 
+    /// Computed from docs/FORMAT.md by other means.
+    #[test]
+    fn stores_of_this_format_have_these_words() {
+        assert_eq!(encode(0, 8256), 0xb0ff_b900_0000_0000);
+        assert_eq!(encode(77, 8256), 0x47af_5700_0000_004d);
+        assert_eq!(encode((1 << 39) - 1, 8264), 0x6f4e_417f_ffff_ffff);
+        assert_eq!(encode(1, (1 << 40) + 64), 0x895d_b900_0000_0001);
+    }
+
     #[test]
     fn every_flipped_bit_is_noticed() {
         for number in [0, 1, 2, 77, 0x55_5555_5555, NUMBER_MAX] {

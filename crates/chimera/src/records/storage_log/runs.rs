@@ -283,7 +283,6 @@ impl Runs {
             return Err((entry.run, Error::no_memory("the table of the log's runs")));
         }
         self.get(slot).begin(entry.usage == Use::Sealed);
-        self.next_sequence.fetch_max(entry.sequence + 1, Ordering::Relaxed);
         table.note_sequence(entry.sequence, slot);
         if table.vacant.pop().is_none() {
             table.entries.push(None);
@@ -297,7 +296,6 @@ impl Runs {
     /// Removes a run, so that it can be freed. Whoever reads it meanwhile finds out afterwards.
     pub(super) fn remove(&self, table: &mut Table, slot: Slot) -> Run {
         let entry = table.entries[slot as usize].take().expect("a run of the log");
-        table.replay.change(slot, entry.share, Share::default());
         table.vacant.push(slot);
         let first = entry.run.first();
         self.set_blocks(first..first + u64::from(entry.run.blocks()), 0);

@@ -39,11 +39,10 @@ impl Sessions {
     /// Adds a session; its number.
     pub(super) fn add(&self, pending: Arc<Pending>) -> u32 {
         let mut all = lock(&self.all);
-        let vacant = all.iter().position(Option::is_none);
-        let number = vacant.unwrap_or(all.len());
-        if vacant.is_none() {
+        let number = all.iter().position(Option::is_none).unwrap_or_else(|| {
             all.push(None);
-        }
+            all.len() - 1
+        });
         all[number] = Some(pending);
         number as u32
     }
@@ -109,7 +108,7 @@ impl<P: Pmem> StorageLog<P> {
     fn flush_locked(&self, session: &Pending) {
         let durable = session.durable.load(Ordering::Relaxed);
         let tail = session.tail.load(Ordering::Acquire);
-        if durable < tail && self.batch_bytes > 0 {
+        if durable < tail {
             self.pool.pmem.flush(self.pool.extent(durable, tail - durable), sites::BATCH);
             self.pool.pmem.fence(sites::BATCH);
             session.durable.store(tail, Ordering::Release);

@@ -184,9 +184,7 @@ impl<P: Pmem> StorageLog<P> {
         if counts.is_unreferred() {
             self.runs.note_candidate();
         }
-        if counts.is_flushed() {
-            self.mark_flushed(table, slot);
-        }
+        self.mark_flushed(table, slot);
     }
 
     /// Seals the runs that sessions have left: for closing, so that the next opening looks for no end.

@@ -1,11 +1,14 @@
 //! What the log promises to engines: [`damage`] and crashes ([`crashes`]), [`sessions`] with batches, [`space`] that is
 //! freed, and a [`model`].
 
+mod accounts;
+mod costs;
 mod crashes;
 mod damage;
 mod model;
 mod sessions;
 mod space;
+mod taking;
 
 use chimera_pmem::{Hardware, RealEnvironment, Site, SteppedEnvironment};
 

@@ -21,6 +21,8 @@ mod page_map;
 mod place;
 mod record;
 mod slotted;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use chimera_pmem::Pmem;

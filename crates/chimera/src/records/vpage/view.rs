@@ -180,4 +180,13 @@ mod tests {
         assert_eq!([0, 3, 8].map(|free| Reuse::InPlace.room(free, 8)), [0, 3, 8]);
         assert_eq!([0, 3, 8].map(|free| Reuse::WholeBlock.room(free, 8)), [0, 0, 8]);
     }
+
+    #[test]
+    fn blocks_are_filled_again_and_emptied_as_their_units_are_reused() {
+        let both = [Reuse::InPlace, Reuse::WholeBlock];
+        assert_eq!(both.map(Reuse::refilled_at_part), [4, 1]);
+        assert_eq!(both.map(|reuse| reuse.emptied_at_percent(20)), [50, 20]);
+        assert_eq!(both.map(|reuse| reuse.emptied_at_percent(70)), [70, 70]);
+        assert_eq!(both.map(Reuse::needs_empty_block), [false, true]);
+    }
 }

@@ -72,8 +72,7 @@ impl LogPages {
         let is_in_use = raw & 0xffff != 0 && raw >> 19 < pool.used_blocks();
         let location = Location::from_raw(raw).filter(|_| is_in_use)?;
         let place = self.place_of(location);
-        let is_inside = place.page < self.pages_per_block
-            && place.record_at + BYTES_AT <= self.block_end(&place);
+        let is_inside = place.record_at + BYTES_AT <= self.block_end(&place);
         is_inside.then_some(place)
     }
 
@@ -87,10 +86,6 @@ impl LogPages {
     ) -> bool {
         let pmem = &pool.pmem;
         let Some(value) = Descriptor::load(pmem, Self::beside_at(record)) else { return false };
-        let in_use = pool.used_blocks() * self.map.block_bytes;
-        if value.bytes as usize > Self::VALUE_BYTES_MAX || u64::from(value.bytes) > in_use {
-            return false;
-        }
         let (mut chain, mut next) = (Chain::new(value.bytes), value.first);
         while !chain.is_complete() {
             let chunk = self.chunk_at(pool, next, &record.place, value.name);

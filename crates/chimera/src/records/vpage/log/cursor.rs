@@ -65,7 +65,7 @@ impl Cursor for LogPages {
         point.log = LogEnd { tail, end: length, is_open };
         if kind == 0 {
             pool.pmem.prefetch_write(pool.extent(part.at + tail, length - tail));
-        } else if tail < length {
+        } else {
             Self::clear_rest(pool, part, tail);
         }
         match &mut point.left {

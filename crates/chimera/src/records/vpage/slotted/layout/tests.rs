@@ -49,6 +49,13 @@ fn pages_of_this_format_have_these_layouts() {
 }
 
 #[test]
+fn a_page_has_no_more_slots_than_locations_can_say() {
+    let geometry = Geometry { page_bytes: 1 << 20, ..Geometry::default() };
+    let layout = PageLayout::new(&geometry, RecordLayout::Published, 8, 0).unwrap();
+    assert_eq!((layout.slots, layout.slot_bytes), (65_534, 8));
+}
+
+#[test]
 fn slots_lie_inside_the_page_and_apart() {
     for (key, value) in [(1, 0), (8, 8), (16, 100), (16, 200), (32, 500), (100, 900), (5, 3)] {
         for kind in [RecordLayout::Checked, RecordLayout::Published] {

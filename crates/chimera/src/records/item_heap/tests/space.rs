@@ -1,0 +1,110 @@
+//! Space that is used again, and space that is not.
+
+use super::*;
+use crate::records::item_heap::units::Units;
+
+/// An item of one unit, and one of a whole run of four blocks, which has 30.
+const SMALL: usize = 0;
+const WHOLE: usize = 960 - 32;
+
+fn take(heap: &ItemHeap<Hardware>, value_bytes: usize) -> Extent {
+    let grow = || heap.grow(3, value_bytes, false).unwrap();
+    heap.allocate(3, value_bytes).unwrap_or_else(grow)
+}
+
+#[test]
+fn nothing_in_the_run_of_a_damaged_item_is_used_again() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..60).map(|_| take(&heap, SMALL)).collect();
+    assert_eq!(rooms[29].offset() - rooms[0].offset(), 29 * 32);
+    assert_eq!((heap.free(rooms[5]), heap.counts().2), (None, 1888));
+    heap.condemn(rooms[3].offset());
+    assert_eq!(heap.counts(), (2, 1920, 1920));
+    heap.condemn(rooms[4].offset());
+    // Outside of every run.
+    heap.condemn(8);
+    assert_eq!(heap.counts(), (2, 1920, 1920));
+    for room in &rooms[..30] {
+        assert_eq!(heap.free(*room), None);
+    }
+    assert_eq!(heap.counts().2, 1920, "all of it counts as taken");
+    // What lies in it can be an item, as recovery finds out, and what reaches beyond it cannot.
+    heap.mark(rooms[29]).unwrap();
+    let beyond = Extent::new_checked(rooms[29].offset(), 64);
+    assert!(heap.mark(beyond).is_err());
+    assert_eq!(heap.free(rooms[40]), None);
+    let again: Vec<_> = (0..40).map(|_| take(&heap, SMALL)).collect();
+    let condemned = rooms[0].offset()..rooms[0].offset() + 960;
+    assert!(again.iter().all(|room| !condemned.contains(&room.offset())));
+    assert!(again.contains(&rooms[40]), "the other run is used");
+}
+
+#[test]
+fn room_in_runs_that_are_nearly_full_is_found_by_who_looks_everywhere() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..60).map(|_| take(&heap, SMALL)).collect();
+    assert_eq!(heap.free(rooms[7]), None);
+    assert_eq!(heap.allocate(3, SMALL), None, "one unit of 30 is not looked for");
+    assert_eq!(heap.allocate_anywhere(3, 60), None);
+    assert_eq!(heap.allocate_anywhere(3, SMALL), Some(rooms[7]));
+    assert_eq!(heap.allocate_anywhere(3, SMALL), None);
+}
+
+/// Only so many runs are looked at, and those that were given back are not among them.
+#[test]
+fn runs_that_were_given_back_are_in_nobodys_way() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let halves: Vec<_> = (0..30).map(|_| take(&heap, SMALL)).collect();
+    let wholes: Vec<_> = (0..8).map(|_| take(&heap, WHOLE)).collect();
+    for room in wholes {
+        if let Some(run) = heap.free(room) {
+            heap.give_back(run);
+        }
+    }
+    let last = take(&heap, WHOLE);
+    halves[..15].iter().for_each(|room| assert_eq!(heap.free(*room), None));
+    let half = heap.allocate(3, 14 * 32).expect("the first run has 15 units in a row");
+    assert_eq!(half.offset(), halves[0].offset());
+    assert_eq!(heap.counts(), (2, 1920, 1920));
+    assert!(heap.free(last).is_some());
+}
+
+#[test]
+fn no_item_begins_where_a_run_ends() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    // A run of two items, and one of a large item, which small ones fill.
+    let halves = [14, 14].map(|units| take(&heap, units * 32));
+    let large = take(&heap, 4900);
+    while heap.allocate(3, SMALL).is_some() {}
+    assert_eq!(heap.counts().0, 2);
+    let end = halves[0].offset() + 960;
+    // Room is taken in the first run, which becomes empty.
+    assert_eq!(heap.free(halves[0]), None);
+    let small = take(&heap, SMALL);
+    assert_eq!(small.offset(), halves[0].offset());
+    assert_eq!((heap.free(small), heap.free(halves[1])), (None, None));
+    // Room is taken in the other one.
+    assert_eq!(heap.free(large), None);
+    assert_eq!(take(&heap, 4900), large);
+    let behind = Extent::new_checked(end, 32);
+    assert_eq!((heap.free(behind), heap.mark(behind).is_err()), (None, true));
+    assert_eq!(heap.counts().0, 2);
+    assert!(heap.give_back_empty());
+    assert_eq!(heap.counts().0, 1);
+}
+
+#[test]
+fn bytes_of_dram_are_two_bits_for_each_unit() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    assert_eq!(heap.bytes(), 0);
+    let own = size_of::<Units>() as u64;
+    take(&heap, SMALL);
+    assert_eq!(heap.bytes(), own + 2 * 8, "30 units");
+    take(&heap, 5000);
+    assert_eq!(heap.bytes(), 2 * own + 2 * 8 + 2 * 3 * 8, "and 164");
+}
