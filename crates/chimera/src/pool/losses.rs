@@ -58,7 +58,7 @@ impl HeldInAll {
             Held::Nothing => {}
             Held::Record { hash, location } => self.known.add(hash, location),
             Held::Located { location } => {
-                (self.ones, self.located) = (self.ones + 1, Some(location))
+                (self.ones, self.located) = (self.ones + 1, Some(location));
             }
             Held::One => self.ones += 1,
             Held::Unknown => self.is_open = true,

@@ -98,6 +98,18 @@ fn runs<P: Pmem>(pool: &Pool<P>) -> Vec<crate::pool::runs::Run> {
     runs
 }
 
+/// Recovers and settles a log.
+fn settled<P: Pmem>(
+    log: &StorageLog<P>,
+    runs: Vec<crate::pool::runs::Run>,
+    salvage: bool,
+    visit: impl FnMut(Replayed<'_>) -> Result<bool>,
+) -> Result<Recovered> {
+    let (recovered, unsettled) = log.recover(runs, salvage, visit)?;
+    log.settle(unsettled);
+    Ok(recovered)
+}
+
 /// What recovery replays: offset and record, by version.
 type Found = Vec<(u64, Written)>;
 

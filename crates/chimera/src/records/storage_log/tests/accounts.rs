@@ -164,13 +164,14 @@ fn a_mark_is_found_again_and_not_made_twice() {
     log.end(&mut session);
     all[..11].iter().for_each(|record| log.flushed(record.at));
     let again = new_log(&pool, 0);
-    again.recover(runs(&pool), false, |_| Ok(true)).unwrap();
+    settled(&again, runs(&pool), false, |_| Ok(true)).unwrap();
     assert_eq!(again.counts().replay_bytes, 11 * SPAN);
     let expected = Unflushed { sequence: 2, start: all[11].at, bytes: 11 * SPAN };
     assert_eq!(again.first_unflushed(0, 0), Some(expected));
     let (third, found) = (new_log(&pool, 0), runs(&pool));
-    let ((), (lines, fences)) =
-        cost(&media, || assert_eq!(third.recover(found, false, |_| Ok(true)).unwrap().records, 11));
+    let ((), (lines, fences)) = cost(&media, || {
+        assert_eq!(settled(&third, found, false, |_| Ok(true)).unwrap().records, 11)
+    });
     let may_hold = u64::from(pool.may_hold_undurable());
     assert_eq!((lines, fences), (2 * may_hold, may_hold), "the header of each");
     // All of the records, for a store that has lost its tables.
@@ -180,7 +181,7 @@ fn a_mark_is_found_again_and_not_made_twice() {
         told.push(replayed.version);
         Ok(true)
     };
-    let found = fourth.recover_from(runs(&pool), false, true, tell).unwrap();
+    let (found, _) = fourth.recover_from(runs(&pool), false, true, tell).unwrap();
     assert_eq!((told, found.records), ((1..=22).collect::<Vec<_>>(), 22));
 }
 
@@ -196,7 +197,7 @@ fn runs_are_replayed_in_the_order_of_their_numbers() {
         told.push(replayed.version);
         Ok(true)
     };
-    new_log(&pool, 0).recover(runs, false, tell).unwrap();
+    settled(&new_log(&pool, 0), runs, false, tell).unwrap();
     assert_eq!(told, (1..=40).collect::<Vec<_>>());
 }
 
@@ -303,7 +304,7 @@ fn what_salvage_leaves_out_is_told_with_its_place() {
         Ok(true)
     };
     let log = new_log(&pool, 0);
-    let recovered = log.recover(runs(&pool), true, tell).unwrap();
+    let recovered = settled(&log, runs(&pool), true, tell).unwrap();
     assert_eq!((recovered.records, recovered.damaged), (13, 1));
     assert_eq!(told, (1..=13).map(|version| (version, false)).collect::<Vec<_>>());
     assert_eq!(lost(&pool), (1, Some(all[3].at)));

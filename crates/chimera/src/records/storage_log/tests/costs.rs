@@ -230,7 +230,7 @@ fn recovery_writes_back_what_it_finds_and_then_seals_it() {
         let runs = runs(&pool);
         let log = new_log(&pool, 0);
         let visit = |_: Replayed<'_>| Ok(true);
-        let (recovered, asked) = media.watch(|| log.recover(runs, false, visit).unwrap());
+        let (recovered, asked) = media.watch(|| settled(&log, runs, false, visit).unwrap());
         assert_eq!((recovered.records, recovered.bytes), (12, 12 * SPAN));
         assert_eq!(recovered.open_runs, u64::from(is_killed));
         let headers = [header_of(&all[0]), header_of(&all[11])];
@@ -250,7 +250,7 @@ fn recovery_writes_back_what_it_finds_and_then_seals_it() {
         let pool = media_pool_opened(&media, &image, SEGMENT_BYTES, 1 << 20, true);
         let reader = new_log(&pool, 0);
         let runs = super::runs(&pool);
-        let (recovered, asked) = media.watch(|| reader.recover(runs, false, visit).unwrap());
+        let (recovered, asked) = media.watch(|| settled(&reader, runs, false, visit).unwrap());
         assert_eq!((recovered.records, asked), (12, vec![]));
     }
 }
@@ -272,7 +272,7 @@ fn recovery_writes_back_no_more_than_it_has_to() {
     let recovered = |media: Media, image: &[u8]| {
         let pool = media_pool(&media, image, SEGMENT_BYTES, 1 << 20);
         let (log, runs) = (new_log(&pool, 0), runs(&pool));
-        media.watch(|| log.recover(runs, false, |_| Ok(true)).unwrap()).1
+        media.watch(|| settled(&log, runs, false, |_| Ok(true)).unwrap()).1
     };
     let header = header_of(&first);
     let seal = [header.clone(), Asked::Fence];

@@ -208,7 +208,7 @@ fn a_sealed_run_is_opened_again_as_far_as_a_restart_may_replay() {
         drop(log);
         // All of it is replayed that it may ever hold.
         let log = new_log(&pool, 0).with_open_bytes_max(ROOM - more);
-        log.recover(runs(&pool), false, |_| Ok(true)).unwrap();
+        settled(&log, runs(&pool), false, |_| Ok(true)).unwrap();
         let next = append(&log, &mut log.begin(), &record(3, 40)).unwrap();
         assert_eq!(next.at == first.at + first.bytes, is_opened, "{more}");
     }
