@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Measure throughput, latency and what the memory does
     Bench {
         #[command(subcommand)]
-        command: BenchCommand,
+        command: Box<BenchCommand>,
     },
     Completion(Completion),
 }

@@ -83,7 +83,7 @@ impl Benchmark for RatiosArguments {
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        self.shape.refuse_without_levels(&self.common, &self.sides)?;
+        ShapeArguments::refuse_without_levels(&self.common, &self.sides)?;
         self.shape.setups(&self.common, &self.sides)
     }
 

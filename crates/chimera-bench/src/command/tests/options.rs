@@ -97,15 +97,18 @@ const COMMON: [Common; 26] = [
     ("no-counters", "--no-counters", |it| !it.counters),
 ];
 /// What is otherwise for one subcommand.
-const OTHERWISE: [(&str, &str, &str, fn(&Setup) -> bool); 6] = [
-    ("indexes", "key-size", "--key-size 8", |it| it.key_bytes == 8),
-    ("reclaim", "engine", "--engine chameleon --any-size", |it| {
-        it.engine == EngineChoice::Store(EngineKind::Chameleon)
-    }),
-    ("memory", "mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed),
-    ("chameleon ratios", "mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed),
-    ("chameleon restart", "mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed),
-    ("chameleon bursts", "mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed),
+const OTHERWISE: [(&str, Common); 6] = [
+    ("indexes", ("key-size", "--key-size 8", |it| it.key_bytes == 8)),
+    (
+        "reclaim",
+        ("engine", "--engine chameleon --any-size", |it| {
+            it.engine == EngineChoice::Store(EngineKind::Chameleon)
+        }),
+    ),
+    ("memory", ("mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed)),
+    ("chameleon ratios", ("mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed)),
+    ("chameleon restart", ("mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed)),
+    ("chameleon bursts", ("mixed-sizes", MIXED, |it| it.sizing == Sizing::Mixed)),
 ];
 /// Values of 8 bytes, the default there, cannot have several sizes.
 const MIXED: &str = "--mixed-sizes --value-size 40";
@@ -156,9 +159,9 @@ fn every_common_option_decides_something_or_is_refused() {
         let mut refused = Vec::new();
         let base = decided(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
         for option in options {
-            let otherwise = OTHERWISE.iter().find(|it| (it.0, it.1) == (&name, &option));
+            let otherwise = OTHERWISE.iter().find(|it| (it.0, it.1.0) == (&name, &option));
             let common = COMMON.iter().find(|it| it.0 == option).copied();
-            let Some((_, given, shows)) = otherwise.map(|it| (it.1, it.2, it.3)).or(common) else {
+            let Some((_, given, shows)) = otherwise.map(|it| it.1).or(common) else {
                 let is_own = own::has_row(&name, &option);
                 assert!(is_own || [POPULATE, PLOT].contains(&&*option), "{name}: no row: {option}");
                 continue;
