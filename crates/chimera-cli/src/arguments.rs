@@ -17,7 +17,7 @@ pub(crate) struct Global {
     /// Print one JSON object instead of text; errors, too
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
-    /// Keys and values are given, and shown with all their bytes, in hexadecimal
+    /// Keys and values are given, and shown with all their bytes, in hexadecimal. Refused by commands without any
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) hex: bool,
     /// Say more on standard error; twice for even more

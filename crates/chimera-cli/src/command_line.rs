@@ -10,6 +10,7 @@ use crate::commands::{
     list_keys::ListKeys, put::Put, scan::Scan, stats::Stats, update_u64::UpdateU64,
 };
 use crate::failure::Failure;
+use crate::text::Form;
 
 const EXAMPLES_AND_EXIT_CODES: &str = "\
 Examples:
@@ -61,7 +62,7 @@ pub(crate) enum Command {
     /// Measure throughput, latency and what the memory does
     Bench {
         #[command(subcommand)]
-        command: BenchCommand,
+        command: Box<BenchCommand>,
     },
     Completion(Completion),
 }
@@ -72,6 +73,7 @@ impl Command {
     /// # Errors
     /// Whatever keeps it from being done.
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        self.refuse_unused(context)?;
         match self {
             Self::Put(put) => put.run(context),
             Self::Get(get) => get.run(context),
@@ -90,6 +92,29 @@ impl Command {
             Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
             Self::Completion(completion) => completion.run(context, Cli::command()),
         }
+    }
+}
+
+impl Command {
+    /// Refuses what is said of all commands and has no effect on this one.
+    fn refuse_unused(&self, context: &Context) -> Result<(), Failure> {
+        let has_keys = matches!(
+            self,
+            Self::Put(_)
+                | Self::Get(_)
+                | Self::Delete(_)
+                | Self::UpdateU64(_)
+                | Self::ListKeys(_)
+                | Self::Scan(_)
+        );
+        let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
+        if context.form == Form::Hex && !has_keys {
+            return refuse("--hex has no effect here: this command neither takes nor shows keys");
+        }
+        if context.json && matches!(self, Self::Completion(_)) {
+            return refuse("--json has no effect here: a script for a shell is printed");
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `chimera compact`.
 
-use chimera::Losses;
+use chimera::{EngineKind, Losses};
 use clap::Args;
 use serde::Serialize;
 
@@ -26,11 +26,14 @@ space in the background; this command is for a store that is not open.";
 pub(crate) struct Compact {
     #[command(flatten)]
     write: WriteArguments,
-    /// Rewrite blocks that are at least this free, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 10)]
+    /// Rewrite blocks that are at least this free, in percent [default: 10]. Refused by engines that move no records
+    #[arg(long, value_name = "PERCENT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
-    free_percent: u32,
+    free_percent: Option<u32>,
 }
+
+/// Blocks that are at least so free are rewritten, unless told otherwise.
+const FREE_PERCENT: u32 = 10;
 
 #[derive(Serialize)]
 struct Report {
@@ -47,9 +50,18 @@ struct Report {
 impl Compact {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let db = store::open_to_write(&self.write)?;
-        let bytes_before = db.stats().pmem_bytes;
+        let before = db.stats();
+        if self.free_percent.is_some() && !moves_records(before.engine) {
+            let engine = before.engine;
+            let what = format!("--free-percent has no effect here: `{engine}` moves no records");
+            return Err(Failure::Usage(what));
+        }
+        let bytes_before = before.pmem_bytes;
         let bar = Bar::new("compacting", "bytes");
-        let done = db.compact(self.free_percent, bar.as_ref().map(Bar::callback).as_ref())?;
+        let done = db.compact(
+            self.free_percent.unwrap_or(FREE_PERCENT),
+            bar.as_ref().map(Bar::callback).as_ref(),
+        )?;
         let after = db.stats();
         let losses = db.losses();
         db.close()?;
@@ -70,6 +82,11 @@ impl Compact {
         }
         losses::end(report.losses)
     }
+}
+
+/// Whether records of an engine's stores are moved to make space free.
+fn moves_records(engine: EngineKind) -> bool {
+    engine.capabilities().reclaim || engine == EngineKind::Chameleon
 }
 
 /// What was gained, whatever the engine.

@@ -19,10 +19,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 100_000)]
     cases: u64,
     /// Run only the case with this number, of the same seed
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["cases", "threads"])]
     case: Option<u64>,
     /// Threads; what a case is does not depend on them
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     threads: u64,
     /// Leave a check out, by the name of its step: a fault that must be found
     #[arg(long)]
@@ -34,11 +34,11 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let cases = arguments.case.map_or(0..arguments.cases, |case| case..case + 1);
     let bar = progress_bar(cases.end - cases.start);
     let campaign = Campaign {
-        engine: common.engine,
-        seed: common.seed,
+        engine: common.engine(),
+        seed: common.seed(),
         cases,
         threads: arguments.threads,
-        skipped: arguments.skip.as_deref().map(|name| check(common.engine, name)).transpose()?,
+        skipped: arguments.skip.as_deref().map(|name| check(common.engine(), name)).transpose()?,
         progress: &|cases| bar.set_position(cases),
     };
     let tally = campaign.run();
@@ -47,8 +47,8 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let sum = tally.sum();
     let mut report = Report::new();
     report
-        .figure("engine", common.engine.to_string())
-        .figure("seed", common.seed)
+        .figure("engine", common.engine().to_string())
+        .figure("seed", common.seed())
         .figure("stores", tally.stores)
         .figure("cases", sum.cases)
         .figure("without_a_change", tally.unchanged)
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let printed_max = if common.json { usize::MAX } else { VIOLATIONS_MAX };
     for violation in tally.violations.iter().take(printed_max) {
-        let (case, seed, engine) = (violation.case, common.seed, common.engine);
+        let (case, seed, engine) = (violation.case, common.seed(), common.engine());
         report.problem(format!(
             "{}, {}: {} (--engine {engine} --seed {seed} --case {case})",
             violation.structure, violation.kind, violation.text

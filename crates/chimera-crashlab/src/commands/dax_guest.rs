@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let started = Instant::now();
     let guest = arguments.guest_directory.clone().unwrap_or_else(setup::default_directory);
     let mut report = Report::new();
-    report.figure("engine", common.engine.to_string()).figure("seed", common.seed);
+    report.figure("engine", common.engine().to_string()).figure("seed", common.seed());
     let mut tools = Tools::find(&guest);
     if arguments.install && tools.is_err() {
         setup::install(&guest)?;
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let archive = tools.archive(&programs)?;
     let directory = tempfile::tempdir()?;
     let machine = Machine { tools, archive, directory: directory.path().to_owned() };
-    let mut campaign = Campaign::new(machine, common.engine, common.seed, progress(arguments));
+    let mut campaign = Campaign::new(machine, common.engine(), common.seed(), progress(arguments));
 
     campaign.cuts(arguments.cuts, arguments.exact)?;
     let variants = match (campaign.found.has_violations(), arguments.no_variants) {

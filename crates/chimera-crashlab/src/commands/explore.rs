@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 40)]
     plain_files: u64,
     /// Threads; each has a share that follows from the seed
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     threads: u64,
     /// Where to write a failure, for `replay`
     #[arg(long, default_value = "crash-case.json")]
@@ -41,13 +41,13 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let started = Instant::now();
     let bar = progress_bar(arguments.states);
-    let engine = common.engine;
+    let engine = common.engine();
     let campaign = Campaign {
         shape: &|chance: &mut Chance| Shape::Engine(EngineShape::random(engine, chance)),
-        seed: common.seed,
+        seed: common.seed(),
         states: arguments.states,
         epochs: arguments.epochs,
-        threads: arguments.threads.max(1),
+        threads: arguments.threads,
         mutation: None,
         progress: &|states| bar.set_position(states),
     };
@@ -56,9 +56,9 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     bar.set_length(arguments.histories);
     let crashes = CrashCampaign {
         engine,
-        seed: common.seed,
+        seed: common.seed(),
         histories: arguments.histories,
-        threads: arguments.threads.max(1),
+        threads: arguments.threads,
         mutation: None,
         progress: &|histories| bar.set_position(histories),
     };
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut report = Report::new();
     report
         .figure("engine", engine.to_string())
-        .figure("seed", common.seed)
+        .figure("seed", common.seed())
         .figure("distinct_states", summary.counts.states)
         .figure("epochs", summary.counts.epochs)
         .figure("epochs_cut_in_recovery", summary.counts.nested)
@@ -94,7 +94,8 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let number = problem.number;
         report.problem(format!(
             "history {number} of a batch, seed {}: {}",
-            common.seed, problem.text
+            common.seed(),
+            problem.text
         ));
     }
     for lint in summary.lints.union(&crashes.lints) {
@@ -126,7 +127,7 @@ fn plain_files(
 ) -> Findings {
     let (all, next) = (Mutex::new(Findings::default()), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        for _ in 0..arguments.threads.max(1) {
+        for _ in 0..arguments.threads {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -134,8 +135,8 @@ fn plain_files(
                         return;
                     }
                     let plan = if number % 2 == 0 { Plan::group } else { Plan::immediate };
-                    let plan = plan(common.seed.wrapping_add(number));
-                    let found = plain_file::explore(&Plan { engine: common.engine, ..plan });
+                    let plan = plan(common.seed().wrapping_add(number));
+                    let found = plain_file::explore(&Plan { engine: common.engine(), ..plan });
                     all.lock().unwrap_or_else(PoisonError::into_inner).add(found);
                     progress(number);
                 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{Common, Outcome};
+use super::common::{Common, Outcome, refuse};
 use crate::kill9::{self, Plan, writer};
 use crate::report::Report;
 
@@ -50,6 +50,8 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         // Nobody but the parent reads the output, and it expects no report.
         std::process::exit(0);
     }
+    let is_ignored = arguments.directory.is_some() && arguments.medium == Medium::Tmpfs;
+    refuse(is_ignored, "directory", "no store lies on plain files")?;
     let mut report = Report::new();
     let places = places(arguments);
     if places.is_empty() {
@@ -57,18 +59,18 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         return Ok(report);
     }
     let plan = Plan {
-        engine: common.engine,
+        engine: common.engine(),
         cycles: arguments.cycles,
         places,
-        seed: common.seed,
+        seed: common.seed(),
         program: std::env::current_exe()?,
     };
     let bar = progress(arguments.cycles, common.json);
     let outcome = kill9::run(&plan, || bar.inc(1))?;
     bar.finish_and_clear();
     report
-        .figure("engine", common.engine.to_string())
-        .figure("seed", common.seed)
+        .figure("engine", common.engine().to_string())
+        .figure("seed", common.seed())
         .figure("media", outcome.media.join(", "))
         .figure("cycles", outcome.cycles)
         .figure("stores", outcome.stores)

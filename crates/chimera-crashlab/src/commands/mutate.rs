@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     short: bool,
     /// Threads; each has a share that follows from the seed
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     threads: u64,
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         *failed.borrow_mut() = save(&found, &path).err();
     };
     let matrix = Matrix {
-        engine: common.engine,
-        seed: common.seed,
+        engine: common.engine(),
+        seed: common.seed(),
         states: arguments.states,
         histories: arguments.histories,
-        threads: arguments.threads.max(1),
+        threads: arguments.threads,
         is_short: arguments.short,
         only: arguments.only.as_deref(),
         keep: &keep,
@@ -87,8 +87,8 @@ fn report(arguments: &Arguments, common: &Common, outcome: &Matrixed) -> Outcome
         .collect();
     let mut report = Report::new();
     report
-        .figure("engine", common.engine.to_string())
-        .figure("seed", common.seed)
+        .figure("engine", common.engine().to_string())
+        .figure("seed", common.seed())
         .figure("short", arguments.short)
         .figure("mutants", mutants)
         .figure("killed", count(&Mutant::is_killed))

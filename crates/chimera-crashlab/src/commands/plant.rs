@@ -17,11 +17,12 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 200_000)]
     states: u64,
     /// Threads for the sound forms
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     threads: u64,
 }
 
 pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_engine("bugs are planted in fixtures of their own")?;
     let started = Instant::now();
     let bar = progress_bar(arguments.states * Bug::ALL.len() as u64);
     let mut report = Report::new();
@@ -32,10 +33,10 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
             fixture: Fixture { bug, form },
             states: arguments.states,
             threads,
-            seed: common.seed,
+            seed: common.seed(),
             progress: &progress,
         };
-        let sound = trial(Form::Sound, arguments.threads.max(1)).run()?;
+        let sound = trial(Form::Sound, arguments.threads).run()?;
         sound_states += sound.states;
         if sound.is_found() {
             report.problem(format!("{}, sound form: {sound}\n{}", bug.title(), sound.details()));
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
     report
-        .figure("seed", common.seed)
+        .figure("seed", common.seed())
         .figure("planted", Bug::ALL.len())
         .figure("found", found)
         .figure("sound_states", sound_states)

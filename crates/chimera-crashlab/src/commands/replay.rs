@@ -13,7 +13,9 @@ pub(crate) struct Arguments {
     case: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments, _common: &Common) -> Outcome {
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_engine("the case names its engine")?;
+    common.refuse_seed("nothing in a case is left to chance")?;
     let path = &arguments.case;
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;

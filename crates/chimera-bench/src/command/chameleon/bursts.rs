@@ -97,7 +97,7 @@ impl Benchmark for BurstsArguments {
             let why = "no side has the Get-Protect Mode";
             self.common.given.refuse_all(&["threshold"], why)?;
         }
-        self.shape.refuse_without_levels(&self.common, &self.sides)?;
+        ShapeArguments::refuse_without_levels(&self.common, &self.sides)?;
         Ok(setups.into_iter().map(|setup| with_threshold(setup, Some(threshold))).collect())
     }
 

@@ -87,7 +87,7 @@ impl Benchmark for RatiosArguments {
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        self.shape.refuse_without_levels(&self.common, &self.sides)?;
+        ShapeArguments::refuse_without_levels(&self.common, &self.sides)?;
         let mut setups = self.shape.setups(&self.common, &self.sides)?;
         for tuning in setups.iter_mut().filter_map(|setup| setup.tuning.as_mut()) {
             tuning.blind_puts = !self.exact_puts;

@@ -80,7 +80,7 @@ impl Benchmark for RestartArguments {
         if !self.sizes.is_empty() {
             self.common.given.refuse_all(&["records"], "--sizes says how many there are")?;
         }
-        self.shape.refuse_without_levels(&self.common, &self.sides)?;
+        ShapeArguments::refuse_without_levels(&self.common, &self.sides)?;
         let records = self.sizes.iter().copied().max().or(self.common.records);
         let setups = self.shape.setups(&Common { records, ..self.common.clone() }, &self.sides)?;
         if setups[0].is_anonymous() {

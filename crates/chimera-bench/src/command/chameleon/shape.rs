@@ -73,7 +73,7 @@ impl ShapeArguments {
     ///
     /// # Errors
     /// When it is given.
-    pub(super) fn refuse_without_levels(&self, common: &Common, sides: &[Side]) -> Result<()> {
+    pub(super) fn refuse_without_levels(common: &Common, sides: &[Side]) -> Result<()> {
         if sides.iter().any(Side::has_levels) {
             return Ok(());
         }

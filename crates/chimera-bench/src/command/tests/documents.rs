@@ -28,7 +28,7 @@ fn commands(text: &str) -> Vec<String> {
         };
         rest.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
     };
-    of_bench.map(words).filter(|line| !line.contains("...") && !line.contains("|")).collect()
+    of_bench.map(words).filter(|line| !line.contains("...") && !line.contains('|')).collect()
 }
 
 #[test]

@@ -36,8 +36,8 @@ in the store's directory, if it was told to by Options::publish_metrics or by `c
 pub(crate) struct Stats {
     #[command(flatten)]
     store: StoreArguments,
-    /// Show what the process that has the store open does, until interrupted
-    #[arg(long)]
+    /// Show what the process that has the store open does, until interrupted. The store is not opened
+    #[arg(long, conflicts_with = "salvage")]
     watch: bool,
     /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value = "1", requires = "watch")]

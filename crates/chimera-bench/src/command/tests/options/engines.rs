@@ -1,0 +1,85 @@
+//! Options of stores reach every engine, or are refused.
+
+use chimera::{EngineKind, EngineStats, RecordLayout};
+
+use super::super::*;
+use super::{COMMON, decided};
+use crate::driver::engine::EngineChoice;
+
+/// All engines and baselines. `teaching` is in no build for users.
+fn engines() -> Vec<EngineChoice> {
+    let stores = EngineKind::ALL.iter().filter(|kind| kind.to_string() != "teaching");
+    let baselines = [EngineChoice::HikvWal, EngineChoice::DramMap];
+    stores.copied().map(EngineChoice::Store).chain(baselines).collect()
+}
+
+#[test]
+fn every_option_of_stores_reaches_every_engine_or_is_refused() {
+    let of_stores = [
+        "durability",
+        "profile",
+        "growing",
+        "publish-metrics",
+        "latency-sampling",
+        "verify-reads",
+        "order",
+        "trees",
+        "no-counters",
+        "keep",
+        "medium",
+    ];
+    for engine in engines() {
+        for option in of_stores {
+            let row = COMMON.iter().find(|it| it.0 == option).expect("there is a row");
+            let outcome = decided(&format!("core --engine {engine} --any-size {}", row.1));
+            let is_refused = engine == EngineChoice::DramMap && option != "growing";
+            match outcome {
+                Ok(setups) => assert!(!is_refused && setups.iter().all(row.2), "{engine} {option}"),
+                Err(error) => assert!(is_refused, "{engine} --{option}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_published_layout_reaches_every_engine_that_has_one_and_is_refused_elsewhere() {
+    let mut published = Vec::new();
+    for engine in engines() {
+        for sizes in ["", "--any-size"] {
+            let line = format!("core --engine {engine} {sizes} --layout published");
+            let setup = match decided(&line) {
+                Ok(setups) => Setup { records: 10, ..setups[0].in_memory() },
+                Err(error) => {
+                    assert!(error.to_string().contains("--layout"), "{line}: {error}");
+                    continue;
+                }
+            };
+            // HiKV has stores for records of any size only.
+            let created =
+                <Db<Hardware> as Store>::create(&setup, Path::new(""), &demand(&setup, &[], 1));
+            let Ok(db) = created else { continue };
+            let layout = match db.stats().details {
+                EngineStats::Viper(viper) => viper.layout,
+                EngineStats::Hikv(hikv) => hikv.layout,
+                other => panic!("{engine} has no layout: {other:?}"),
+            };
+            assert_eq!(layout, RecordLayout::Published, "{line}");
+            published.push(format!("{engine} {sizes}"));
+        }
+    }
+    assert_eq!(published, ["viper ", "hikv --any-size", "hikv-wal --any-size"]);
+}
+
+#[test]
+fn the_published_layout_takes_less_space() {
+    for line in ["core --engine hikv --any-size", "core --engine viper"] {
+        let run = |layout: &str| {
+            let sizes = "--key-size 16 --value-size 32 --medium anonymous --no-counters";
+            let line = format!("{line} {sizes} --records 20000 --operations 10 --repetitions 1");
+            run_line(&format!("{line} --layout {layout}")).expect("runs")
+        };
+        let (checked, published) = (run("checked"), run("published"));
+        assert!(published.space_amplification < 0.9 * checked.space_amplification, "{line}");
+        assert_eq!((&*checked.layout, &*published.layout), ("checked", "published"));
+    }
+}
