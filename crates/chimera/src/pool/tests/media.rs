@@ -38,8 +38,8 @@ pub(crate) enum Asked {
     AheadForWriting(Range<u64>),
 }
 
-/// Where a word was published, and the bytes that it depends on.
-pub(crate) type Published = (u64, Vec<Range<u64>>);
+/// Where a word was published, and where the bytes begin and end that it depends on.
+pub(crate) type Published = (u64, Vec<(u64, u64)>);
 
 /// The memory at one moment.
 #[derive(Clone, Debug, Default)]
@@ -225,12 +225,14 @@ impl State {
     }
 
     fn publish(&mut self, at: u64, depends_on: &[Extent]) {
-        let ranges = depends_on.iter().map(|range| range.offset()..range.end()).collect();
+        let ranges = depends_on.iter().map(|range| (range.offset(), range.end())).collect();
         self.published.push((at, ranges));
     }
 
     fn note(&mut self, asked: Asked) {
-        self.asked.iter_mut().for_each(|all| all.push(asked.clone()));
+        if let Some(all) = &mut self.asked {
+            all.push(asked);
+        }
     }
 
     fn take_photo(&mut self) {

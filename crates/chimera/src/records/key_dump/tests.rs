@@ -29,7 +29,9 @@ fn key(number: u64, bytes: usize) -> Vec<u8> {
 
 fn write(pool: &Pool<Media>, keys: &[Vec<u8>]) -> Dump {
     let mut writer = Writer::new(pool, DUMP, RUN_BYTES);
-    keys.iter().for_each(|key| writer.push(key).unwrap());
+    for key in keys {
+        writer.push(key).unwrap();
+    }
     writer.finish().unwrap()
 }
 

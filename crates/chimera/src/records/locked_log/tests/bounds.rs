@@ -51,7 +51,9 @@ fn a_run_that_was_filled_and_emptied_is_freed_when_another_one_is_taken() {
     for round in 0..3 {
         let records: Vec<_> = (0..3_u8).map(|key| append(&mut log, &[key], &VALUE)).collect();
         assert_eq!(runs_in_use(&pool), 1, "round {round}");
-        records.iter().for_each(|at| log.retire(*at).unwrap());
+        for at in records {
+            log.retire(at).unwrap();
+        }
         assert_eq!(runs_in_use(&pool), 1, "it is appended to");
     }
 }

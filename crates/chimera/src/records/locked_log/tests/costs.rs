@@ -52,7 +52,7 @@ fn a_record_is_durable_before_the_word_that_makes_it_live() {
         let record = Asked::Flush(lines(at + 8, SPAN));
         let word = Asked::Flush(lines(at, 8));
         assert_eq!(asked, [record, Asked::Fence, word.clone(), Asked::Fence]);
-        assert_eq!(media.take_published(), [(at, vec![at + 8..at + SPAN])]);
+        assert_eq!(media.take_published(), [(at, vec![(at + 8, at + SPAN)])]);
         assert_eq!(media.load_u64(at + SPAN), end_word(at + SPAN));
         let ((), asked) = media.watch(|| log.retire(at).unwrap());
         assert_eq!(asked, [word, Asked::Fence]);

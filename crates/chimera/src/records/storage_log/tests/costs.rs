@@ -288,13 +288,13 @@ fn recovery_writes_back_no_more_than_it_has_to() {
 
 #[test]
 fn a_record_is_loaded_ahead_with_its_head() {
-    let (media, _pool, log) = new_media(0);
+    let (media, pool, log) = new_media(0);
     let appended = append(&log, &mut log.begin(), &record(1, 300)).unwrap();
     let ((), asked) = media.watch(|| log.prefetch(appended.at));
     assert_eq!(asked, [Asked::Ahead(lines(appended.at, 64))]);
     let ((), asked) = media.watch(|| log.prefetch(media.mapped()));
     assert_eq!(asked, [], "nothing lies there");
-    assert!(!log.has_batches() && new_log(&_pool, 1).has_batches());
+    assert!(!log.has_batches() && new_log(&pool, 1).has_batches());
 }
 
 #[test]
@@ -312,6 +312,8 @@ fn the_header_of_a_run_says_what_is_certain_sealed_and_flushed() {
     assert_eq!(state(&all[0]), (false, 64 + 11 * SPAN, 0));
     append(&log, &mut session, &record(12, 300)).unwrap();
     assert_eq!(state(&all[0]), (true, 64 + 11 * SPAN, 0));
-    all.iter().for_each(|record| log.flushed(record.at));
+    for record in &all {
+        log.flushed(record.at);
+    }
     assert_eq!(state(&all[0]), (true, 64 + 11 * SPAN, 64 + 11 * SPAN));
 }

@@ -48,7 +48,9 @@ fn what_is_held_is_half_of_a_run_or_in_a_full_pool_a_fourth() {
         })
         .collect();
     let starts: Vec<_> = left.iter().map(|(_, first)| first.at).collect();
-    left.into_iter().for_each(|(mut session, _)| log.end(&mut session));
+    for (mut session, _) in left {
+        log.end(&mut session);
+    }
     let hold = || {
         let mut session = log.begin();
         log.hold(&mut session).map(|()| {

@@ -2,6 +2,7 @@
 
 use super::logs::{BLOCK, PAGE, SPAN, fixture, key, line, lines, put_spans, value};
 use super::*;
+use crate::pool::Location;
 use crate::pool::tests::media::LeftOut;
 use crate::records::chunks::{Chunk, Descriptor};
 use crate::records::lengths::Entry;
@@ -41,12 +42,12 @@ fn spill(
         chunks.push(all);
     }
     assert_eq!(end, 0, "all of the value");
-    let first = next.map_or(0, |next| next.raw());
+    let first = next.map_or(0, Location::raw);
     let beside = Descriptor { first, name, bytes: value.len() as u32 }.to_bytes();
     let stored = Stored { value, beside: &beside, chunks: &chunks, unchecked: UncheckedWord::NONE };
     fixture.write(place, &key(1), &stored);
-    let mut depends_on = vec![place.record_at + 8..place.record_at + SPAN];
-    depends_on.extend(chunks.iter().map(|chunk| chunk.offset()..chunk.end()));
+    let mut depends_on = vec![(place.record_at + 8, place.record_at + SPAN)];
+    depends_on.extend(chunks.iter().map(|chunk| (chunk.offset(), chunk.end())));
     assert_eq!(fixture.media.take_published().pop(), Some((place.record_at, depends_on)));
 }
 
@@ -358,7 +359,9 @@ fn records_are_durably_retired_before_their_chunks_go() {
         let fixture = &spilled.fixture;
         let (pages, pool) = (&fixture.pages, &*fixture.pool);
         let places = fixture.places(spilled.place.block);
-        places.iter().for_each(|place| assert_eq!(fixture.retire(place), 7));
+        for place in &places {
+            assert_eq!(fixture.retire(place), 7);
+        }
         let left_out = LeftOut::Step(steps::CHUNKS_LAST);
         fixture.media.leave_out(is_left_out.then_some(left_out));
         let retired = [Asked::Flush(line(spilled.place.record_at)), Asked::Fence];

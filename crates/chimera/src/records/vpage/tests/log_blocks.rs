@@ -82,7 +82,9 @@ fn a_block_tells_what_is_live_and_what_is_free() {
     assert_eq!(found.keys(), [&key(0)[..], &key(2), &key(3), &key(0)]);
     assert_eq!(found.records.iter().map(|it| it.0).collect::<Vec<_>>(), live);
     assert_eq!((found.room, found.damages), ([68, 55, 55], vec![]));
-    live.iter().for_each(|place| assert_eq!(fixture.retire(place), 7));
+    for place in &live {
+        assert_eq!(fixture.retire(place), 7);
+    }
     assert!(pages.is_empty(pool, block) && !pages.is_blank(pool, block));
     assert_eq!(fixture.room_in(block), [96, 93, 93]);
     assert_eq!(pages.gain(pool, block), 5 * 7);
@@ -181,7 +183,9 @@ fn emptying_a_block_makes_its_pages_open_and_empty() {
     let (pages, pool) = (&fixture.pages, &*fixture.pool);
     let (block, places) = filled(&fixture, [&[SPAN; 4], &[SPAN], &[SPAN]]);
     block_flags::change(pool, block, block_flags::OWNED, 0).unwrap();
-    places.iter().for_each(|place| assert_eq!(fixture.retire(place), 7));
+    for place in &places {
+        assert_eq!(fixture.retire(place), 7);
+    }
     let withdrawn = fixture.media.withdrawn_ranges().len();
     let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block));
     let at = fixture.page_at(block, 0);

@@ -269,11 +269,11 @@ fn all_of_a_large_block_is_looked_at_before_it_counts_as_zero() {
     let next = fixture.page_at(fixture.block(0), 0);
     let behind = || fixture.media.image()[next as usize..(next + BLOCK) as usize].to_vec();
     assert_eq!(next, at + BLOCK);
+    let before = behind();
     fixture.entered(block, false, 1);
     let again = || {
         fixture.entered(block, false, 1);
     };
-    let before = behind();
     assert_eq!(fixture.media.watch(again).1, []);
     for dirty in (16..BLOCK).step_by(8) {
         fixture.media.store_u64(at + dirty, 1 << 63, SITE);
@@ -320,7 +320,7 @@ fn a_record_in_a_page_has_a_zero_behind_it_which_is_flushed_with_it() {
             expected.extend([Asked::Flush(lines(next_line, flushed - next_line)), Asked::Fence]);
         }
         ends.push(expected.is_empty());
-        assert_eq!(fixture.media.take_published(), [(at, vec![at + 8..end])]);
+        assert_eq!(fixture.media.take_published(), [(at, vec![(at + 8, end)])]);
         expected.extend([Asked::Flush(line(at)), Asked::Fence]);
         assert_eq!(asked, expected, "a record of {bytes} bytes at {at}");
     }

@@ -109,7 +109,9 @@ fn a_block_tells_what_is_live_and_what_is_free() {
     // One of the first word of a page, two of the second one, and all of the last page.
     let is_gone = |place: &Place| place.page == 2 || [7, 32, 41].contains(&place.slot);
     let (gone, left): (Vec<_>, Vec<_>) = places.into_iter().partition(is_gone);
-    gone.iter().for_each(|place| assert_eq!(fixture.retire(place), 1));
+    for place in &gone {
+        assert_eq!(fixture.retire(place), 1);
+    }
     let (free, live) = (gone.len() as u32, left.len() as u64);
     assert_eq!((free, live), (3 + 3 + SLOTS, all - 6 - u64::from(SLOTS)));
     assert_eq!((fixture.room_in(block), pages.gain(pool, block)), ([free; 3], free));
@@ -120,7 +122,9 @@ fn a_block_tells_what_is_live_and_what_is_free() {
     let found = fixture.scan(block, false);
     assert_eq!(found.records.iter().map(|(place, ..)| *place).collect::<Vec<_>>(), left);
     assert_eq!((found.room, found.damages), ([free; 3], vec![]));
-    left.iter().for_each(|place| assert_eq!(fixture.retire(place), 1));
+    for place in &left {
+        assert_eq!(fixture.retire(place), 1);
+    }
     assert!(pages.is_empty(pool, block) && pages.is_blank(pool, block));
 }
 

@@ -100,7 +100,7 @@ fn the_parts_of_a_record_are_where_its_layout_says() {
         let whole = pages.whole(pool, &place);
         let slot = (place.record_at, u64::from(page.slot_bytes));
         assert_eq!((whole.offset(), whole.length()), slot);
-        let (_, asked) = fixture.media.watch(|| pages.prefetch_unknown(pool, &place));
+        let ((), asked) = fixture.media.watch(|| pages.prefetch_unknown(pool, &place));
         assert_eq!(asked, [], "all of it follows from the place");
         let is_checked = layout == RecordLayout::Checked;
         assert_eq!(pages.is_checked(), is_checked);
@@ -198,7 +198,7 @@ fn a_record_costs_its_lines_and_that_of_its_bit() {
             let slot = Asked::Flush(lines(place.record_at, u64::from(page.slot_bytes)));
             let bit = Asked::Flush(line(place.page_at));
             assert_eq!(asked, [slot, Asked::Fence, bit, Asked::Fence]);
-            let record = place.record_at..place.record_at + u64::from(page.slot_bytes);
+            let record = (place.record_at, place.record_at + u64::from(page.slot_bytes));
             assert_eq!(fixture.media.take_published(), [(place.page_at + 8, vec![record])]);
         }
         let place = fixture.put(&mut point, &key(1), &[5; 20]).unwrap();
