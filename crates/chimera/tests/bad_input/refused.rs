@@ -210,7 +210,9 @@ fn blocks_that_seem_unused_are_left_alone() {
             }
             let put = |words: [(usize, [u8; 8]); 2]| {
                 change(path, SUPERBLOCK, |bytes| {
-                    words.iter().for_each(|(at, word)| bytes[*at..at + 8].copy_from_slice(word));
+                    for (at, word) in words {
+                        bytes[*at..at + 8].copy_from_slice(word);
+                    }
                 });
             };
             put(older);
