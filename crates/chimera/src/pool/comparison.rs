@@ -131,7 +131,9 @@ mod tests {
     /// What a store holds with these records.
     fn of(records: &[(u64, u64)]) -> Totals {
         let mut totals = Totals::default();
-        records.iter().for_each(|(hash, location)| totals.add(*hash, *location));
+        for (hash, location) in records {
+            totals.add(*hash, *location);
+        }
         totals
     }
 

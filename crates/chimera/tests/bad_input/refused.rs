@@ -211,7 +211,7 @@ fn blocks_that_seem_unused_are_left_alone() {
             let put = |words: [(usize, [u8; 8]); 2]| {
                 change(path, SUPERBLOCK, |bytes| {
                     for (at, word) in words {
-                        bytes[*at..at + 8].copy_from_slice(word);
+                        bytes[at..at + 8].copy_from_slice(&word);
                     }
                 });
             };

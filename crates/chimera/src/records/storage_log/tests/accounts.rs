@@ -170,7 +170,7 @@ fn a_mark_is_found_again_and_not_made_twice() {
     assert_eq!(again.first_unflushed(0, 0), Some(expected));
     let (third, found) = (new_log(&pool, 0), runs(&pool));
     let ((), (lines, fences)) = cost(&media, || {
-        assert_eq!(settled(&third, found, false, |_| Ok(true)).unwrap().records, 11)
+        assert_eq!(settled(&third, found, false, |_| Ok(true)).unwrap().records, 11);
     });
     let may_hold = u64::from(pool.may_hold_undurable());
     assert_eq!((lines, fences), (2 * may_hold, may_hold), "the header of each");
