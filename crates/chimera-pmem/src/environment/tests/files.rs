@@ -452,11 +452,11 @@ fn dax_devices_are_read_and_written_by_mappings() {
 #[test]
 fn files_are_shared_between_providers_that_share_them() {
     let files = Arc::new(MemoryFiles::new());
-    let one = crate::SteppedEnvironment::with_files(1, files.clone());
-    let two = crate::SteppedEnvironment::with_files(2, files);
+    let one = SteppedEnvironment::with_files(1, files.clone());
+    let two = SteppedEnvironment::with_files(2, files);
     let path = Path::new("file");
-    let file = crate::Environment::open(&one, path, OpenMode::CreateNew).unwrap();
+    let file = Environment::open(&one, path, OpenMode::CreateNew).unwrap();
     file.write_at(0, b"seen").unwrap();
-    let file = crate::Environment::open(&two, path, OpenMode::Read).unwrap();
+    let file = Environment::open(&two, path, OpenMode::Read).unwrap();
     assert_eq!(file.length().unwrap(), 4);
 }
