@@ -75,7 +75,7 @@ pub enum BenchCommand {
 }
 
 /// Runs a benchmark and prints its result on the standard output: tables, or with `json` one JSON
-/// object (a [`Report`](crate::report::Report)).
+/// object (a [`Report`]).
 ///
 /// # Errors
 /// When the arguments make no sense, the store fails, or a record is wrong after the run.
