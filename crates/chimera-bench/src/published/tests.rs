@@ -1,5 +1,7 @@
 //! The files are sound, and the documents say what they say.
 
+mod citations;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

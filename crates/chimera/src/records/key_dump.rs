@@ -1,4 +1,4 @@
-//! A *dump*: all keys in their order, written when a store is closed, for the next open (HiKV, section 3.4).
+//! A *dump*: all keys in their order, written when a store is closed, for the next open (HiKV, section 3.5).
 //!
 //! # Structure
 //! A dump is some runs of blocks. Each has, behind the pool's line:

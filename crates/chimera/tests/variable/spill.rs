@@ -1,4 +1,4 @@
-//! Values that lie elsewhere because their page has room for the key only (section 3.2.3).
+//! Values that lie elsewhere because their page has room for the key only (Viper, section 4.2).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `chameleon written`: bytes written and read, by cause (EuroSys'21, sections 2.1 and 3.7).
+//! `chameleon written`: bytes written and read, by cause (EuroSys'21, sections 2.5 and 3.7).
 
 mod amplification;
 mod sizes;

@@ -1,5 +1,5 @@
 //! [`Aids`]: what is in DRAM of the tables of each shard, in place of a bypass index: for ChameleonDB's comparison points
-//! (section 3), which have none.
+//! (ChameleonDB, section 3.2), which have none.
 //!
 //! Each table above the last level has a fixed place, for a copy or for a filter. It is written while no table in force has
 //! that place, by whoever holds the lock of the shard's tables. Readers validate afterwards that tables stayed where they

@@ -1,4 +1,4 @@
-//! The bypass index of a shard, made anew after a restart (ChameleonDB, section 2.2): beside sessions, a shard at a time.
+//! The bypass index of a shard, made anew after a restart (ChameleonDB, sections 2.2 and 3.3): beside sessions, a shard at a time.
 //! Until then readers look at every table of the shard. Where there is no bypass index, what is made of tables instead is made
 //! anew in the same way.
 

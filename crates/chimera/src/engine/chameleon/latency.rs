@@ -1,30 +1,45 @@
 //! [`GetProtect`]: whether the tail latency of gets is above a threshold (ChameleonDB, section 2.4).
 //!
-//! Each session times one get in [`SAMPLED_ONE_IN`], by the environment's clock, and hands what it has seen to the store now and
-//! then. Of each *window* of at least [`WINDOW_SAMPLES`] gets the store asks one thing: whether the 99th percentile is above
-//! the threshold. It is if more than one get in a hundred took longer, so nothing is kept but counts.
+//! Each session times some of its gets, by the environment's clock, and hands what it has seen to the store now and then: all
+//! gets where there are fewer than a hundred a second, and one in [`SAMPLED_ONE_IN`] where there are many. Of each *window* of
+//! timed gets the store asks one thing: whether the 99th percentile is above the threshold. It is if more than one get in a
+//! hundred took longer, so nothing is kept but counts.
 //!
-//! The mode begins when a window is above the threshold, and ends when one is below [`CALM_PERCENT`] of it, so that it does not
-//! come and go; or when there was no window for [`STALE_NS`], because nobody gets anything that could be protected. Above a
-//! threshold of nothing is everything: the mode is always on then, and no get is timed.
+//! A window ends with [`WINDOW_SAMPLES`] gets; or after [`WINDOW_NS`] with [`WINDOW_SAMPLES_MIN`], as few as a 99th percentile
+//! can be told of. So any rate of gets will do, and a window takes as long as a hundred gets where there are few.
+//!
+//! The mode begins when a window is above the threshold, which may be known before the window ends. It ends when a window is
+//! below [`CALM_PERCENT`] of the threshold, so that it does not come and go; or when nobody gets anything that could be
+//! protected: when the pause since the last timed get is [`STALE_PAUSES`] times the pause before that, and [`STALE_NS`] at
+//! least. Above a threshold of nothing is everything: the mode is always on then, and no get is timed.
 
 use chimera_pmem::Environment;
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, lock};
 
-/// One get in so many is timed.
+/// One get in so many is timed, where there are many.
 pub(super) const SAMPLED_ONE_IN: u32 = 64;
+/// A session times a get so often, where it has so many.
+const SAMPLED_EVERY_NS: u64 = 10_000_000;
 /// A session hands over so many timed gets at a time.
 const HANDED_OVER: u64 = 32;
-/// Timed gets of a window, at least.
+/// It hands over fewer after so long.
+const HANDED_OVER_NS: u64 = 100_000_000;
+/// Timed gets of a window, at most.
 const WINDOW_SAMPLES: u64 = 1000;
+/// It ends after so long.
+const WINDOW_NS: u64 = 1_000_000_000;
+/// Not with fewer timed gets.
+const WINDOW_SAMPLES_MIN: u64 = 100;
 /// The 99th percentile: one in so many gets may take longer.
 const ONE_IN: u64 = 100;
 /// The mode ends below this part of the threshold.
 const CALM_PERCENT: u64 = 80;
-/// It ends after so long without a window.
+/// It ends after a pause so long without a timed get.
 const STALE_NS: u64 = 10_000_000_000;
+/// And so many times as long as the last pause between two.
+const STALE_PAUSES: u64 = 10;
 /// Switches that are remembered.
 const SWITCHES_MAX: usize = 32;
 
@@ -43,7 +58,12 @@ struct Counts {
 pub(super) struct Sampler {
     /// Gets before the next one that is timed.
     left: u32,
+    /// One get in so many is timed now.
+    one_in: u32,
     counts: Counts,
+    /// When the last timed get ended, if there was one.
+    last_ns: Option<u64>,
+    handed_over_ns: u64,
 }
 
 /// A change of the mode.
@@ -70,27 +90,53 @@ pub(super) struct GetProtect {
 struct Watch {
     opened_ns: u64,
     window: Counts,
-    /// When the last window ended.
-    judged_ns: u64,
+    /// When the first of its gets were handed over.
+    window_ns: u64,
+    /// When gets were handed over last.
+    told_ns: u64,
+    /// From the time before until then.
+    pause_ns: u64,
     count: u64,
     /// The last ones.
     switches: Vec<ProtectSwitch>,
 }
 
 impl Sampler {
-    /// Whether the next get is to be timed.
+    /// Whether the next get is to be timed. Whoever times it [notes](GetProtect::note) it, which says when the next one is.
     #[inline(always)]
     pub(super) fn is_turn(&mut self) -> bool {
         let is_turn = self.left == 0;
-        self.left = if is_turn { SAMPLED_ONE_IN } else { self.left } - 1;
+        self.left = self.left.wrapping_sub(1);
         is_turn
+    }
+
+    /// A timed get has ended: the next one is so many gets later as there are in [`SAMPLED_EVERY_NS`].
+    fn go_on(&mut self, now_ns: u64) {
+        if let Some(last_ns) = self.last_ns {
+            let pause_ns = now_ns.saturating_sub(last_ns);
+            let gets = u64::from(self.one_in) * SAMPLED_EVERY_NS;
+            let one_in = gets.checked_div(pause_ns).unwrap_or(u64::MAX);
+            self.one_in = one_in.clamp(1, SAMPLED_ONE_IN.into()) as u32;
+        }
+        self.last_ns = Some(now_ns);
+        self.left = self.one_in - 1;
+    }
+
+    /// What is to be handed over at `now_ns`, if anything is.
+    fn hand_over(&mut self, now_ns: u64) -> Option<Counts> {
+        let is_late = now_ns.saturating_sub(self.handed_over_ns) >= HANDED_OVER_NS;
+        if self.counts.samples < HANDED_OVER && !is_late {
+            return None;
+        }
+        self.handed_over_ns = now_ns;
+        Some(std::mem::take(&mut self.counts))
     }
 }
 
 impl GetProtect {
     pub(super) fn new(threshold_ns: Option<u64>, opened_ns: u64) -> Self {
         let switches = Vec::with_capacity(SWITCHES_MAX);
-        let watch = Watch { opened_ns, judged_ns: opened_ns, switches, ..Watch::default() };
+        let watch = Watch { opened_ns, told_ns: opened_ns, switches, ..Watch::default() };
         Self {
             threshold_ns: threshold_ns.unwrap_or(u64::MAX),
             is_on: AtomicU32::new((threshold_ns == Some(0)).into()),
@@ -98,15 +144,22 @@ impl GetProtect {
         }
     }
 
+    /// Whether the mode comes and goes, so that gets are timed.
+    fn is_watching(&self) -> bool {
+        !matches!(self.threshold_ns, 0 | u64::MAX)
+    }
+
     /// What a new session times with. Where gets are never protected, or always, it times hardly any.
     pub(super) fn sampler(&self) -> Sampler {
-        let left = if matches!(self.threshold_ns, 0 | u64::MAX) { u32::MAX } else { 0 };
-        Sampler { left, counts: Counts::default() }
+        let left = if self.is_watching() { 0 } else { u32::MAX };
+        let counts = Counts::default();
+        Sampler { left, one_in: 1, counts, last_ns: None, handed_over_ns: 0 }
     }
 
     /// A session's get took so long, and ended at `now_ns`.
     pub(super) fn note(&self, sampler: &mut Sampler, took_ns: u64, now_ns: u64) {
-        if self.threshold_ns == 0 {
+        if !self.is_watching() {
+            sampler.left = u32::MAX;
             return;
         }
         let calm_ns = self.threshold_ns / 100 * CALM_PERCENT;
@@ -114,26 +167,43 @@ impl GetProtect {
         counts.samples += 1;
         counts.slow += u64::from(took_ns > self.threshold_ns);
         counts.uncalm += u64::from(took_ns > calm_ns);
-        if counts.samples < HANDED_OVER {
-            return;
+        sampler.go_on(now_ns);
+        if let Some(counts) = sampler.hand_over(now_ns) {
+            self.judge(&mut lock(&self.watch), counts, now_ns);
         }
-        let counts = std::mem::take(counts);
-        let mut watch = lock(&self.watch);
-        let window = &mut watch.window;
-        window.samples += counts.samples;
-        window.slow += counts.slow;
-        window.uncalm += counts.uncalm;
-        if window.samples < WINDOW_SAMPLES {
-            return;
+    }
+
+    /// Takes what a session has handed over, and begins or ends the mode.
+    fn judge(&self, watch: &mut Watch, counts: Counts, now_ns: u64) {
+        if watch.is_stale(now_ns) {
+            // What was seen before the pause says nothing of now.
+            watch.window = Counts::default();
         }
-        let window = std::mem::take(window);
-        watch.judged_ns = now_ns;
+        watch.pause_ns = now_ns.saturating_sub(watch.told_ns);
+        watch.told_ns = now_ns;
+        if watch.window.samples == 0 {
+            watch.window_ns = now_ns;
+        }
+        let Counts { samples, slow, uncalm } = &mut watch.window;
+        *samples += counts.samples;
+        *slow += counts.slow;
+        *uncalm += counts.uncalm;
+        let window = watch.window;
+        let lasted_ns = now_ns.saturating_sub(watch.window_ns);
+        let is_late = window.samples >= WINDOW_SAMPLES_MIN && lasted_ns >= WINDOW_NS;
+        let is_whole = window.samples >= WINDOW_SAMPLES || is_late;
+        // However many gets are still to come, these alone are too many of a whole window.
+        let is_above_already = window.slow * ONE_IN > WINDOW_SAMPLES;
         let is_above = |slow: u64| slow * ONE_IN > window.samples;
         match self.is_on() {
-            false if is_above(window.slow) => self.switch(&mut watch, true, now_ns),
-            true if !is_above(window.uncalm) => self.switch(&mut watch, false, now_ns),
-            _ => {}
+            false if is_above_already || is_whole && is_above(window.slow) => {
+                self.switch(watch, true, now_ns);
+            }
+            true if is_whole && !is_above(window.uncalm) => self.switch(watch, false, now_ns),
+            _ if is_whole => {}
+            _ => return,
         }
+        watch.window = Counts::default();
     }
 
     /// Whether gets are protected now.
@@ -147,8 +217,8 @@ impl GetProtect {
         let now_ns = environment.now_ns();
         let mut watch = lock(&self.watch);
         // After a clock that went back the time begins anew, so that the mode ends.
-        watch.judged_ns = watch.judged_ns.min(now_ns);
-        if self.is_on() && now_ns - watch.judged_ns > STALE_NS {
+        watch.told_ns = watch.told_ns.min(now_ns);
+        if self.is_on() && watch.is_stale(now_ns) {
             self.switch(&mut watch, false, now_ns);
         }
         self.is_on()
@@ -175,99 +245,13 @@ impl GetProtect {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use chimera_pmem::SteppedEnvironment;
-
-    use super::*;
-
-    const THRESHOLD_NS: u64 = 2000;
-
-    /// Times so many gets, of which one in so many takes that long, and the others nothing.
-    fn feed(protect: &GetProtect, sampler: &mut Sampler, gets: u64, (one_in, ns): (u64, u64)) {
-        for get in 0..gets {
-            let took = if get % one_in == 0 { ns } else { 0 };
-            protect.note(sampler, took, 7_000_000);
-        }
-    }
-
-    #[test]
-    fn one_get_in_so_many_is_timed_and_none_where_gets_are_not_protected() {
-        let mut sampler = GetProtect::new(Some(THRESHOLD_NS), 0).sampler();
-        let timed = (0..6400).filter(|_| sampler.is_turn()).count();
-        assert_eq!(timed, 100);
-        let mut sampler = GetProtect::new(None, 0).sampler();
-        assert!((0..6400).all(|_| !sampler.is_turn()));
-    }
-
-    #[test]
-    fn the_mode_follows_the_99th_percentile_of_whole_windows() {
-        let protect = GetProtect::new(Some(THRESHOLD_NS), 1_000_000);
-        let mut sampler = protect.sampler();
-        feed(&protect, &mut sampler, 3072, (200, 9000));
-        assert!(!protect.is_on(), "fewer than one in a hundred");
-        feed(&protect, &mut sampler, 900, (1, 9000));
-        assert!(!protect.is_on(), "no window yet");
-        feed(&protect, &mut sampler, 3072, (50, 2001));
-        assert!(protect.is_on());
-        // Between the two thresholds it stays as it is.
-        feed(&protect, &mut sampler, 6144, (1, 1900));
-        assert!(protect.is_on());
-        feed(&protect, &mut sampler, 4096, (200, 9000));
-        assert!(!protect.is_on());
-        feed(&protect, &mut sampler, 6144, (1, 1900));
-        assert!(!protect.is_on());
-        let (count, switches) = protect.switches();
-        let expected = [true, false].map(|is_on| ProtectSwitch { at_ms: 6, is_on });
-        assert_eq!((count, &switches[..]), (2, &expected[..]));
-    }
-
-    #[test]
-    fn sessions_make_a_window_together() {
-        let protect = GetProtect::new(Some(THRESHOLD_NS), 0);
-        let mut samplers: Vec<_> = (0..32).map(|_| protect.sampler()).collect();
-        for sampler in &mut samplers[..31] {
-            feed(&protect, sampler, 32, (1, 9000));
-        }
-        assert!(!protect.is_on());
-        feed(&protect, &mut samplers[31], 32, (1, 0));
-        assert!(protect.is_on());
-    }
-
-    #[test]
-    fn with_a_threshold_of_nothing_the_mode_is_always_on() {
-        let environment = SteppedEnvironment::in_memory(1);
-        let protect = GetProtect::new(Some(0), 0);
-        let mut sampler = protect.sampler();
-        assert!((0..6400).all(|_| !sampler.is_turn()));
-        feed(&protect, &mut sampler, 6144, (1, 0));
-        environment.advance(2 * STALE_NS);
-        assert!(protect.protects(&environment) && protect.is_on());
-        assert_eq!(protect.switches().0, 0);
-    }
-
-    #[test]
-    fn without_gets_the_mode_ends_also_when_the_clock_went_back() {
-        let environment = SteppedEnvironment::in_memory(1);
-        let protect = GetProtect::new(Some(THRESHOLD_NS), 0);
-        environment.advance(7_000_000);
-        feed(&protect, &mut protect.sampler(), 1024, (1, 9000));
-        environment.rewind(7_000_000);
-        assert!(protect.protects(&environment));
-        environment.advance(STALE_NS + 1);
-        assert!(!protect.protects(&environment));
-    }
-
-    #[test]
-    fn without_gets_the_mode_ends() {
-        let environment = SteppedEnvironment::in_memory(1);
-        let protect = GetProtect::new(Some(THRESHOLD_NS), 0);
-        environment.advance(7_000_000);
-        feed(&protect, &mut protect.sampler(), 1024, (1, 9000));
-        assert!(protect.protects(&environment));
-        environment.advance(STALE_NS);
-        assert!(protect.protects(&environment), "a window ended at 7 ms");
-        environment.advance(8_000_000);
-        assert!(!protect.protects(&environment) && !protect.is_on());
+impl Watch {
+    /// Whether nobody seems to get anything any more.
+    fn is_stale(&self, now_ns: u64) -> bool {
+        let stale_ns = STALE_NS.max(self.pause_ns.saturating_mul(STALE_PAUSES));
+        now_ns.saturating_sub(self.told_ns) > stale_ns
     }
 }
+
+#[cfg(test)]
+mod tests;

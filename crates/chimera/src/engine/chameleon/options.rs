@@ -171,11 +171,12 @@ impl ChameleonOptions {
 
     /// Get-Protect Mode (section 2.4): while the 99th percentile of how long gets take is above `threshold`, MemTables go to
     /// bypass indexes alone, and a full one is [dumped](Self::dumps_max) instead of merged. It ends when the percentile is
-    /// below 80 % of the threshold, or after 10 seconds with too few gets to tell. Each session times one get in 64, and
-    /// 1000 of them are looked at together. A restart replays what bypass indexes held. Default none: never. With a threshold
-    /// of nothing the mode is always on, and no get is timed. The paper's
-    /// experiment has 2 microseconds ([`GET_PROTECT_PUBLISHED`](Self::GET_PROTECT_PUBLISHED)), which suits its machine; it
-    /// switches the mode on for that experiment alone. May change at every open.
+    /// below 80 % of the threshold, or when nobody gets anything for 10 seconds, or longer where gets are rarer than that.
+    /// It works at any rate of gets: each session times some hundred gets a second, one in 64 at most, and of few gets it
+    /// times all. Up to 1000 of them are looked at together, and a hundred at least before the mode ends. A restart replays
+    /// what bypass indexes held. Default none: never. With a threshold of nothing the mode is always on, and no get is timed.
+    /// The paper's experiment has 2 microseconds ([`GET_PROTECT_PUBLISHED`](Self::GET_PROTECT_PUBLISHED)), which suits its
+    /// machine; it switches the mode on for that experiment alone. May change at every open.
     pub fn get_protect(mut self, threshold: Option<Duration>) -> Self {
         self.get_protect = threshold;
         self

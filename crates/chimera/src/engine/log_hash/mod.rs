@@ -1,4 +1,4 @@
-//! A storage log and one hash table: what ChameleonDB (EuroSys'21, section 3) is compared with. The table is either an
+//! A storage log and one hash table: what ChameleonDB (EuroSys'21, section 3.2) is compared with. The table is either an
 //! extendible hash in persistent memory ([`pmem_hash`]) or a robin hood table in DRAM ([`dram_hash`]). For measurements, not
 //! for use.
 //!

@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// Whether a record is to be stored with its value spilled: because the value is too long for any page, or
-    /// because the page has room for the key only, and that saves space (section 3.2.3). The same until
+    /// because the page has room for the key only, and that saves space (section 4.2). The same until
     /// [`consume`](Self::consume).
     #[inline(always)]
     pub(super) fn spills(&self, pages: &LogPages, key_bytes: usize, value_bytes: usize) -> bool {

@@ -1,5 +1,5 @@
 //! Probing tables: hash tables of a fixed size with linear probing, in DRAM and in persistent memory, of which an engine
-//! makes the levels of its index (ChameleonDB, EuroSys'21, section 2).
+//! makes the levels of its index (ChameleonDB, EuroSys'21, sections 2.1 and 2.5).
 //!
 //! A table is told by its owner what it holds, and never grows. The owner decides which tables there are, in which
 //! order they are probed, and when they are merged. A table sees hashes and locations, never a key: closures of the

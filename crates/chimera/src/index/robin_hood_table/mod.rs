@@ -1,5 +1,5 @@
 //! [`RobinHoodTable`]: one large table in DRAM with robin hood hashing, for a store whose whole index is there (`Dram-Hash` of
-//! ChameleonDB, EuroSys'21, section 3).
+//! ChameleonDB, EuroSys'21, section 3.2).
 //!
 //! An entry is a [`Slot`] of 16 bytes: the hash of a key, and the location of its record. The table knows no records. A lookup
 //! hands the locations of a hash to a closure of the caller, which answers whether the record of its key lies there

@@ -1,5 +1,5 @@
 //! The item heap: records of any size, each written once and never changed, in runs of blocks. HiKV (ATC'17, section
-//! 3.2) calls a record an item.
+//! 3.4.1) calls a record an item.
 //!
 //! ```text
 //! run         64 bytes of the pool | units of 32 bytes

@@ -1,5 +1,5 @@
 //! The storage log: records of any size, appended and never changed, in runs of blocks. Each session appends to a run of
-//! its own. It is that of ChameleonDB (EuroSys'21, section 2.1), with whole keys, checksums, and runs that are freed.
+//! its own. It is that of ChameleonDB (EuroSys'21, sections 2 and 2.5), with whole keys, checksums, and runs that are freed.
 //!
 //! ```text
 //! run   64 bytes of the pool | 64 bytes: header | record | record | ..

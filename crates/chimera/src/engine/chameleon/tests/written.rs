@@ -1,4 +1,4 @@
-//! Bytes written to the index, against the formulas of the paper (section 2.1).
+//! Bytes written to the index, against the formulas of ChameleonDB's paper (section 2.5).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! [`PartitionedHash`]: the point index of HiKV (ATC'17, section 3.2): a hash table in persistent memory, partitioned by
+//! [`PartitionedHash`]: the point index of HiKV (ATC'17, sections 3.1 and 3.4.1): a hash table in persistent memory, partitioned by
 //! the hash of the key.
 //!
 //! An entry is 16 bytes: the *signature* of a key, which is all 64 bits of its hash, and the *position* of its record.
