@@ -148,3 +148,6 @@ fn clear<P: Pmem>(pmem: &P, ranges: impl IntoIterator<Item = Range<u64>>) {
     }
     pmem.fence(sites::SUPERBLOCK);
 }
+
+#[cfg(test)]
+mod tests;

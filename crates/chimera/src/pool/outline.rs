@@ -41,3 +41,46 @@ impl StoreOutline {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::small::new_pool;
+    use crate::pool::superblock::COPY_STRIDE;
+
+    fn outline(copies: [bool; 2], other: Option<usize>) -> Result<Option<(u64, u64)>> {
+        let mut superblock = new_pool(8192, 256).superblock;
+        (superblock.segments, superblock.sequence) = (3, 8);
+        let mut bytes = [0; StoreOutline::BYTES];
+        for (copy, is_there) in copies.into_iter().enumerate() {
+            superblock.sequence = 8 + copy as u64;
+            for (number, word) in superblock.encode().into_iter().enumerate() {
+                let at = copy * COPY_STRIDE as usize + 8 * number;
+                bytes[at..at + 8].copy_from_slice(&if is_there { word } else { 0 }.to_le_bytes());
+            }
+        }
+        other.into_iter().for_each(|at| bytes[at] ^= 1);
+        Ok(StoreOutline::of(&bytes)?.map(|outline| (outline.segments, outline.segment_bytes)))
+    }
+
+    #[test]
+    fn either_copy_of_a_superblock_says_what_a_store_is() {
+        for copies in [[true, true], [true, false], [false, true]] {
+            assert_eq!(outline(copies, None).unwrap(), Some((3, 8192)), "{copies:?}");
+        }
+        // The checksum of one of them, and of the only one.
+        assert_eq!(outline([true, true], Some(120)).unwrap(), Some((3, 8192)));
+        assert!(outline([true, false], Some(120)).is_err());
+    }
+
+    #[test]
+    fn what_is_no_superblock_says_nothing() {
+        assert_eq!(outline([false, false], None).unwrap(), None);
+        assert_eq!(outline([false, false], Some(77)).unwrap(), None, "no magic number");
+        // A creation that was interrupted has the magic number, and nothing else is there.
+        let mut bytes = [0; StoreOutline::BYTES];
+        let words = new_pool(8192, 256).superblock.encode();
+        bytes[..8].copy_from_slice(&words[0].to_le_bytes());
+        assert_eq!(StoreOutline::of(&bytes).unwrap(), None);
+    }
+}

@@ -1,7 +1,10 @@
 //! Pools in files; in `superblock_crashes`, their superblock through every crash, on the memory in [`media`].
 
 mod directories;
+mod edges;
+mod journaled;
 pub(crate) mod media;
+mod opened;
 mod opening;
 mod superblock_crashes;
 pub(crate) mod watched;

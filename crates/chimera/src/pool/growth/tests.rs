@@ -10,7 +10,7 @@ use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 use chimera_pmem::{Environment, SteppedEnvironment};
 
 use super::*;
-use crate::pool::tests::media::Media;
+use crate::pool::tests::media::{Asked, Media};
 use crate::pool::tests::watched::{Deed, Watched};
 use crate::pool::{PoolOptions, small};
 use crate::types::durability::Durability;
@@ -188,6 +188,9 @@ fn all_pages_of_blocks_in_use_are_touched_and_no_others() {
     // The last one is the first of its segment, and of its page.
     pool.populate_blocks(2..17);
     assert_eq!(media.take_populated(), [(8192, 12288)]);
+    // The last one is the last of its segment.
+    pool.populate_blocks(0..16);
+    assert_eq!(media.take_populated(), [(8192, 4096)]);
     pool.populate_blocks(5..5);
     assert_eq!(media.take_populated(), []);
     let (image, media) = (media.image(), Media::on_tmpfs());
@@ -195,4 +198,50 @@ fn all_pages_of_blocks_in_use_are_touched_and_no_others() {
     media.take_populated();
     reader.populate_blocks(2..17);
     assert_eq!(media.take_populated(), []);
+}
+
+#[test]
+fn a_pool_grows_into_a_segment_that_is_there_whatever_became_of_others() {
+    let files = Watched::default();
+    let pool = open(&files, &options(4));
+    while pool.ready_blocks() < 20 {
+        pool.grow_beyond(pool.ready_blocks()).unwrap();
+    }
+    files.files.remove(Path::new("/pool/segment-000000")).unwrap();
+    pool.grow_beyond(20).unwrap();
+    assert_eq!(pool.ready_blocks(), 24);
+    pool.grow_beyond(24).unwrap();
+    pool.grow_beyond(28).unwrap();
+    // A new one is not added to a pool that lacks some.
+    let removed = pool.grow_beyond(32).unwrap_err();
+    assert!(matches!(removed, Error::Removed { .. }), "{removed}");
+    assert_eq!(pool.superblock().segments, 2);
+    files.files.remove(Path::new("/pool/segment-000001")).unwrap();
+    let pool = open(&Watched::default(), &options(4));
+    while pool.ready_blocks() < 12 {
+        pool.grow_beyond(pool.ready_blocks()).unwrap();
+    }
+    assert_eq!(pool.ready_blocks(), 12);
+}
+
+#[test]
+fn growing_within_a_segment_stores_nothing_but_on_a_device_that_is_not_zero() {
+    let media = Media::default();
+    let pool = open_at("/pool", environment(&Watched::default()), &media, &options(4));
+    pool.grow_beyond(0).unwrap();
+    let ((), asked) = media.watch(|| pool.grow_beyond(4).unwrap());
+    assert_eq!(asked, [Asked::Populate(8192, 4096)]);
+    for is_zero in [false, true] {
+        let files = Watched::of(MemoryFiles::new().on(Medium::DevDax));
+        let file = files.files.open(Path::new("/device"), OpenMode::CreateNew).unwrap();
+        file.allocate(0, 2 << 20).unwrap();
+        let byte = if is_zero { 0 } else { 0xa5 };
+        file.write_at(2 << 20, &vec![byte; 4 * SEGMENT_BYTES as usize]).unwrap();
+        let media = Media::default();
+        let pool = open_at("/device", environment(&files), &media, &options(4));
+        pool.grow_beyond(0).unwrap();
+        let ((), photos) = media.photograph(|| pool.grow_beyond(4).unwrap());
+        // A store for each word, and the fence.
+        assert_eq!(photos.len(), if is_zero { 1 } else { 4 * 256 / 8 + 1 });
+    }
 }

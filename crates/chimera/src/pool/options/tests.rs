@@ -45,3 +45,29 @@ fn process_durability_is_everywhere_and_batches_are_nowhere() {
         assert!(matches!(effective(Durability::Batched, medium), Err(Error::InvalidOptions(_))));
     }
 }
+
+#[test]
+fn what_no_pool_can_have_is_refused() {
+    let usual = PoolOptions::default();
+    assert_eq!(usual.populate_ahead_bytes, 64 << 20);
+    let populated = PoolOptions { populate_at_open: true, ..usual.clone() };
+    let is_valid = |options: &PoolOptions| match options.validate() {
+        Ok(()) => true,
+        Err(Error::InvalidOptions(_)) => false,
+        Err(other) => panic!("{other}"),
+    };
+    assert!(is_valid(&usual) && !is_valid(&populated));
+    assert!(is_valid(&PoolOptions { capacity_bytes: Some(1), ..populated.clone() }));
+    assert!(is_valid(&PoolOptions { anonymous_bytes: Some(1), ..populated }));
+    for (bytes, expected) in [
+        (16 << 10, true),
+        ((16 << 10) - 4096, false),
+        ((16 << 10) + 8, false),
+        (1 << 20, true),
+        (1 << 30, true),
+        ((1 << 30) + 4096, false),
+    ] {
+        let options = PoolOptions { journal_bytes: Some(bytes), ..usual.clone() };
+        assert_eq!(is_valid(&options), expected, "{bytes}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Runs on memory that can be photographed, and lose what was not written back.
 
+mod bounds;
 mod costs;
 mod crashes;
 mod damage;

@@ -3,10 +3,12 @@
 use std::sync::Mutex;
 
 use chimera_pmem::SteppedEnvironment;
+use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 
 use super::*;
 use crate::pool::PoolGeometry;
 use crate::pool::tests::media::Media;
+use crate::pool::tests::watched::Watched;
 
 /// A file that keeps account of what was allocated in it.
 #[derive(Debug, Default)]
@@ -92,9 +94,10 @@ fn a_part_of_a_file_that_is_only_read_is_touched_on_tmpfs_where_it_is_mapped() {
     let media = Media::on_tmpfs();
     ensured(&media, read_only(), 4096..24_576).0.unwrap();
     assert_eq!(media.take_populated(), [((1 << 20) + 4096, 20_480)]);
-    let (result, allocated) = ensured(&Media::default(), read_only(), 4096..24_576);
+    let media = Media::default();
+    let ((result, allocated), asked) = media.watch(|| ensured(&media, read_only(), 4096..24_576));
     result.unwrap();
-    assert_eq!(allocated, []);
+    assert_eq!((allocated, asked), (vec![], vec![]));
 }
 
 #[test]
@@ -166,4 +169,21 @@ fn a_segment_without_room_is_named_by_its_number() {
         [false, false, true].map(|is_full| Arc::new(Account { is_full, ..Account::default() }));
     let error = ensure_used_in(&Media::default(), &accounts, 12).unwrap_err();
     assert!(error.to_string().contains("segment-000002"), "{error}");
+}
+
+/// All of a device is storage.
+#[test]
+fn nothing_is_allocated_on_a_device() {
+    let files = Watched::of(MemoryFiles::new().on(Medium::DevDax));
+    let device = files.files.open(Path::new("/device"), OpenMode::CreateNew).unwrap();
+    device.allocate(0, 4 << 20).unwrap();
+    let environment = Arc::new(SteppedEnvironment::with_files(1, Arc::new(files)));
+    let files = PoolFiles::lock(environment, Path::new("/device"), true, false).unwrap();
+    let geometry =
+        PoolGeometry { segment_bytes: SEGMENT, block_bytes: BLOCK as u32, block_shift_bytes: 0 };
+    let map = BlockMap::new(2 << 20, &geometry).unwrap();
+    let account = Arc::new(Account::default());
+    let segments = [Section { file: account.clone(), offset: 0 }];
+    ensure_used(&Media::default(), &files, &map, &segments, 3).unwrap();
+    assert!(account.allocated.lock().unwrap().is_empty());
 }

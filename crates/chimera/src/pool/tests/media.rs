@@ -36,6 +36,9 @@ pub(crate) enum Asked {
     /// To load lines ahead of use: for reading, and for writing.
     Ahead(Range<u64>),
     AheadForWriting(Range<u64>),
+    /// To be touched: from here on, so many bytes.
+    Populate(u64, u64),
+    Sync,
 }
 
 /// Where a word was published, and where the bytes begin and end that it depends on.
@@ -62,8 +65,11 @@ struct State {
     lines_flushed: u64,
     fences: u64,
     asked: Option<Vec<Asked>>,
+    /// How many words are kept at each fence, and these.
+    fenced: Option<(usize, Vec<Vec<u64>>)>,
     published: Vec<Published>,
     decided: u64,
+    is_on_file: bool,
     /// On tmpfs: offset and length of what was populated.
     populated: Option<Vec<(u64, u64)>>,
 }
@@ -126,11 +132,23 @@ fn lines_of(range: Extent) -> Range<u64> {
     lines.start * CACHE_LINE..lines.end * CACHE_LINE
 }
 
+/// Bytes of files as words.
+pub(crate) fn words_of(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
 impl Media {
     /// Memory that says it is a file system's.
     pub(crate) fn on_tmpfs() -> Self {
         let media = Self::default();
         media.state().populated = Some(Vec::new());
+        media
+    }
+
+    /// Memory that says it is an ordinary file's.
+    pub(crate) fn on_file() -> Self {
+        let media = Self::default();
+        media.state().is_on_file = true;
         media
     }
 
@@ -187,6 +205,13 @@ impl Media {
         let done = work();
         let asked = self.state().asked.take().expect("set above");
         (done, asked)
+    }
+
+    /// The first so many words of what is durable after each fence of `work`.
+    pub(crate) fn durable_at_fences(&self, words: usize, work: impl FnOnce()) -> Vec<Vec<u64>> {
+        self.state().fenced = Some((words, Vec::new()));
+        work();
+        self.state().fenced.take().expect("set above").1
     }
 
     /// What was published since the last call.
@@ -260,12 +285,19 @@ impl Pmem for Media {
     }
 
     fn populate(&self, at: u64, length: u64) -> io::Result<()> {
-        self.state().populated.iter_mut().for_each(|populated| populated.push((at, length)));
+        let mut state = self.state();
+        state.note(Asked::Populate(at, length));
+        state.populated.iter_mut().for_each(|populated| populated.push((at, length)));
         Ok(())
     }
 
     fn medium(&self) -> Medium {
-        if self.state().populated.is_some() { Medium::Tmpfs } else { Medium::Simulated }
+        let state = self.state();
+        match state.populated {
+            _ if state.is_on_file => Medium::File,
+            Some(_) => Medium::Tmpfs,
+            None => Medium::Simulated,
+        }
     }
 
     fn load_u64(&self, at: u64) -> u64 {
@@ -354,6 +386,10 @@ impl Pmem for Media {
             }
         }
         state.photo.pending.retain(|_, stores| !stores.is_empty());
+        let State { fenced, photo, .. } = &mut *state;
+        if let Some((words, all)) = fenced {
+            all.push(photo.durable[..*words].to_vec());
+        }
         state.take_photo();
     }
 
@@ -383,6 +419,7 @@ impl Pmem for Media {
     }
 
     fn sync(&self, _: Site) -> io::Result<()> {
+        self.state().note(Asked::Sync);
         Ok(())
     }
 

@@ -20,14 +20,27 @@ pub(crate) enum Deed {
     /// The storage of these bytes was given back.
     Punched(String, Range<u64>),
     Synced(String),
+    /// These bytes were written.
+    Written(String, Range<u64>),
+    Removed(String),
+    /// The first one took the name of the second one.
+    Replaced(String, String),
+    /// Only to be refused: no account is kept.
+    Read(String),
+    /// Of a directory: what was made and removed in it.
+    SyncedEntries(String),
 }
 
 type Hook = Arc<dyn Fn(&Deed) + Send + Sync>;
+type Refusal = Arc<dyn Fn(&Deed) -> Option<io::ErrorKind> + Send + Sync>;
 
 #[derive(Default)]
 struct Account {
     deeds: Mutex<Vec<Deed>>,
     hook: Mutex<Option<Hook>>,
+    refusal: Mutex<Option<Refusal>>,
+    /// What was opened for reading only.
+    read_only: Mutex<Vec<String>>,
 }
 
 impl fmt::Debug for Account {
@@ -37,6 +50,19 @@ impl fmt::Debug for Account {
 }
 
 impl Account {
+    /// As [`note`](Self::note), of what is done unless it is refused.
+    fn attempt<T>(&self, deed: Deed, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.check(&deed)?;
+        let done = work()?;
+        self.note(deed);
+        Ok(done)
+    }
+
+    fn check(&self, deed: &Deed) -> io::Result<()> {
+        let refusal = self.refusal.lock().unwrap().clone();
+        refusal.and_then(|refusal| refusal(deed)).map_or(Ok(()), |kind| Err(kind.into()))
+    }
+
     fn note(&self, deed: Deed) {
         let hook = self.hook.lock().unwrap().clone();
         if let Some(hook) = hook {
@@ -66,17 +92,33 @@ impl Watched {
         deeds
     }
 
+    /// What was opened for reading only since the last call.
+    pub(crate) fn take_opened_for_reading(&self) -> Vec<String> {
+        std::mem::take(&mut *self.account.read_only.lock().unwrap())
+    }
+
     /// From now on this is called after each deed, before the one who did it goes on.
     pub(crate) fn set_hook(&self, hook: impl Fn(&Deed) + Send + Sync + 'static) {
         *self.account.hook.lock().unwrap() = Some(Arc::new(hook));
+    }
+
+    /// From now on this says of opening, writing, syncing, removing and renaming which error there is instead.
+    pub(crate) fn refuse(
+        &self,
+        refusal: impl Fn(&Deed) -> Option<io::ErrorKind> + Send + Sync + 'static,
+    ) {
+        *self.account.refusal.lock().unwrap() = Some(Arc::new(refusal));
     }
 }
 
 impl FileProvider for Watched {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let file = self.files.open(path, mode)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.account.note(Deed::Opened(name.clone()));
+        let name = name_of(path);
+        let deed = Deed::Opened(name.clone());
+        let file = self.account.attempt(deed, || self.files.open(path, mode))?;
+        if mode == OpenMode::Read {
+            self.account.read_only.lock().unwrap().push(name.clone());
+        }
         Ok(Arc::new(WatchedFile { file, name, account: self.account.clone() }))
     }
 
@@ -93,16 +135,26 @@ impl FileProvider for Watched {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.files.remove(path)
+        self.account.attempt(Deed::Removed(name_of(path)), || self.files.remove(path))
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         self.files.remove_directory(path)
     }
 
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.files.sync_directory(path)
+    fn replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let deed = Deed::Replaced(name_of(from), name_of(to));
+        self.account.attempt(deed, || self.files.replace(from, to))
     }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let deed = Deed::SyncedEntries(name_of(path));
+        self.account.attempt(deed, || self.files.sync_directory(path))
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[derive(Debug)]
@@ -128,11 +180,13 @@ impl File for WatchedFile {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.account.check(&Deed::Read(self.name.clone()))?;
         self.file.read_at(offset, into)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_at(offset, bytes)
+        let deed = Deed::Written(self.name.clone(), offset..offset + bytes.len() as u64);
+        self.account.attempt(deed, || self.file.write_at(offset, bytes))
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
@@ -140,8 +194,7 @@ impl File for WatchedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.account.note(Deed::Synced(self.name.clone()));
-        self.file.sync()
+        self.account.attempt(Deed::Synced(self.name.clone()), || self.file.sync())
     }
 
     fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
