@@ -111,21 +111,31 @@ pub(super) fn on<P: Pmem>(
         opened_ns: environment.now_ns(),
         published_every: options.publish_metrics.filter(|_| is_published),
     });
-    // From here on dropping `lease` stops it.
+    let lease = start(&inner, &pool, path, options)?;
+    Ok(Db { inner, lease: Arc::new(lease) })
+}
+
+/// Starts what works in the background. Dropping the lease stops it.
+fn start<P: Pmem>(
+    inner: &Arc<Inner<P>>,
+    pool: &Arc<Pool<P>>,
+    path: &Path,
+    options: &Options,
+) -> Result<Lease<P>> {
     let mut lease = Lease::new(inner.clone());
     pool.start_background()?;
-    lease.publisher = publisher(&inner)?;
+    lease.publisher = publisher(inner)?;
     if let Some(order) = inner.engine.core().changes.order().filter(|_| !options.pool.read_only) {
         order.start().map_err(Error::io("start a thread for", path))?;
     }
-    start_ordering(&inner, options.recovery_threads)
+    start_ordering(inner, options.recovery_threads)
         .map_err(Error::io("start a thread for", path))?;
-    start_rebuild(&inner).map_err(Error::io("start a thread for", path))?;
-    start_reclaim(&inner).map_err(Error::io("start a thread for", path))?;
+    start_rebuild(inner).map_err(Error::io("start a thread for", path))?;
+    start_reclaim(inner).map_err(Error::io("start a thread for", path))?;
     if let Some(every) = options.scrub_every {
-        scrub::start(&inner, every).map_err(Error::io("start a thread for", path))?;
+        scrub::start(inner, every).map_err(Error::io("start a thread for", path))?;
     }
-    Ok(Db { inner, lease: Arc::new(lease) })
+    Ok(lease)
 }
 
 /// Opening ends with this error. A store that is not what it was when it was closed stays closed: the next open would compare
