@@ -87,6 +87,12 @@ impl Harm {
         names.any(|file| before.get(file) != after.get(file))
     }
 
+    /// Whether salvage comes to each place that was damaged, and leaves out what was there: nothing is missing beside that. What
+    /// is as it was at an earlier moment is right by its own checks, and a file is more than a place.
+    pub(super) fn is_told_by_its_places(&self) -> bool {
+        self.kind.act != Act::Older && self.kind.unit != Unit::File
+    }
+
     /// Any; none where nothing that was tried changes a byte.
     pub(super) fn random(subject: &Subject, places: &Places, chance: &mut Chance) -> Option<Self> {
         (0..DRAWS_MAX).find_map(|_| {

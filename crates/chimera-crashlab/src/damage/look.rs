@@ -7,6 +7,9 @@ use chimera::{Db, Error, ExportOptions, Options, StreamReader};
 use super::history::Contents;
 use super::machine::{Backend, Machine};
 
+/// How a loss of its own begins that is beside others.
+const SAYS_MORE: &str = "by more than the other places explain";
+
 /// A way of reading a store, or of using it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
@@ -50,6 +53,8 @@ pub(super) struct Seen {
     pub(super) noticed: Option<(Step, String)>,
     /// Of a salvaged store: whether its report says that something is left out.
     pub(super) has_losses: bool,
+    /// And that more is missing than the other places explain.
+    pub(super) says_more: Option<String>,
     pub(super) views: Vec<View>,
 }
 
@@ -95,7 +100,10 @@ pub(super) fn look<B: Backend>(
     };
     let Some(db) = opened::<B>(machine, &options, &mut seen) else { return seen };
     read(&db, &mut seen, keys);
+    let losses = db.stats().recovery.losses;
     seen.has_losses = !db.losses().is_empty();
+    seen.says_more =
+        losses.first.filter(|first| first.what.contains(SAYS_MORE)).map(|first| first.what);
     if way == Way::Used {
         match db.compact(1, None) {
             Ok(_) | Err(Error::PoolFull { .. }) => {}

@@ -128,7 +128,7 @@ fn judged(subject: &Subject, step: Step, found: Contents, noticed: bool) -> Verd
     harm.image.files.get_mut("segment-000000").expect("a store with records")[0] ^= 1;
     let view = View { step, found, refused: BTreeSet::new(), twice: None };
     let noticed = noticed.then(|| (Step::Check, "damage".to_owned()));
-    judge(subject, &harm, Way::Writing, &Seen { noticed, has_losses: false, views: vec![view] })
+    judge(subject, &harm, Way::Writing, &Seen { noticed, views: vec![view], ..Seen::default() })
 }
 
 #[test]

@@ -47,6 +47,9 @@ pub(super) enum Verdict {
 
 /// Judges what a store showed.
 pub(super) fn judge(subject: &Subject, harm: &Harm, way: Way, seen: &Seen) -> Verdict {
+    if let Some(what) = seen.says_more.as_ref().filter(|_| harm.is_told_by_its_places()) {
+        return Verdict::Violation(format!("damage at one place is told of twice: {what}"));
+    }
     let mut allowed = None;
     for view in &seen.views {
         if let (Some(key), None) = (&view.twice, &seen.noticed) {

@@ -92,7 +92,7 @@ impl Difference {
     /// What remains of it without what all places held that are left out, if there are any.
     fn without(self, held: Option<HeldInAll>) -> Rest {
         let Self { closed, found, sums } = self;
-        let Some(HeldInAll { known, ones, located, is_open }) = held else {
+        let Some(HeldInAll { known, ones, located, twice, is_open }) = held else {
             return closed.difference(found).map_or(Rest::Nothing, Rest::Missing);
         };
         let mut rest = closed.without(found).without(known);
@@ -110,7 +110,7 @@ impl Difference {
             (rest, unknown) = (rest.without(record), 0);
         }
         // As a number with a sign it may be below zero: then more was found than there was.
-        if rest.records > unknown {
+        if rest.records.wrapping_add(twice) > unknown + twice {
             let (closed, found, most) = (closed.records, found.records, known.records + ones);
             return Rest::Missing(format!(
                 "{BESIDE}: it was closed with {closed} records, {found} were found, and at most {most} can be left out there"
@@ -142,7 +142,7 @@ mod tests {
     /// What remains of the difference of [`CLOSED`] and these records, of which some are known to be left out.
     fn rest(found: &[(u64, u64)], known: &[(u64, u64)], ones: u64, is_open: bool) -> Rest {
         let (closed, found) = (of(&CLOSED), of(found));
-        let held = HeldInAll { known: of(known), ones, located: None, is_open };
+        let held = HeldInAll { known: of(known), ones, is_open, ..HeldInAll::default() };
         Difference { closed, found, sums: Sums::Records }.without(Some(held))
     }
 
@@ -191,7 +191,8 @@ mod tests {
     fn a_single_record_whose_place_is_known_explains_itself_alone() {
         let rest = |found: &[(u64, u64)], known: &[(u64, u64)], ones| {
             let (closed, found) = (of(&CLOSED), of(found));
-            let held = HeldInAll { known: of(known), ones, located: Some(8), is_open: false };
+            let located = Some(8);
+            let held = HeldInAll { known: of(known), ones, located, ..HeldInAll::default() };
             Difference { closed, found, sums: Sums::Records }.without(Some(held))
         };
         assert_eq!(rest(&CLOSED[1..], &[], 1), Rest::Nothing);
@@ -225,14 +226,22 @@ mod tests {
     #[test]
     fn sums_of_parts_tell_whether_a_part_is_missing_whatever_record_is() {
         let closed = Totals { records: 4, key_sum: 0, state_sum: 77 };
-        let rest = |records, state_sum, ones| {
+        let rest = |records, state_sum, ones, twice| {
             let found = Totals { records, key_sum: 0, state_sum };
-            let held = HeldInAll { ones, ..HeldInAll::default() };
+            let held = HeldInAll { ones, twice, ..HeldInAll::default() };
             Difference { closed, found, sums: Sums::Parts }.without(Some(held))
         };
-        assert_eq!(rest(3, 77, 1), Rest::Nothing);
-        assert_missing(&rest(3, 76, 1), "older than its closing");
-        assert_missing(&rest(2, 77, 1), "2 were found, and at most 1");
-        assert_missing(&rest(3, 77, 0), "3 were found, and at most 0");
+        assert_eq!(rest(3, 77, 1, 0), Rest::Nothing);
+        assert_missing(&rest(3, 76, 1, 0), "older than its closing");
+        assert_missing(&rest(2, 77, 1, 0), "2 were found, and at most 1");
+        assert_missing(&rest(3, 77, 0, 0), "3 were found, and at most 0");
+        // One was counted twice.
+        for (records, ones, twice) in [(5, 0, 1), (5, 1, 1), (3, 1, 1), (6, 0, 2)] {
+            assert_eq!(rest(records, 77, ones, twice), Rest::Nothing);
+        }
+        for (records, ones, twice) in [(6, 0, 1), (3, 0, 1), (2, 1, 1), (5, 1, 0)] {
+            assert_missing(&rest(records, 77, ones, twice), "closed with 4 records");
+        }
+        assert_missing(&rest(5, 76, 0, 1), "older than its closing");
     }
 }

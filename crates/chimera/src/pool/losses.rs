@@ -35,6 +35,8 @@ pub(crate) enum Held {
     Located { location: u64 },
     /// A record or none; which one is not known.
     One,
+    /// A record, or none, of a key that opening has counted once too often, because it could not tell.
+    Twice,
     /// It is not known how much.
     Unknown,
 }
@@ -48,6 +50,8 @@ pub(super) struct HeldInAll {
     pub(super) ones: u64,
     /// Where the last of these lies of which that is known.
     pub(super) located: Option<u64>,
+    /// Records at most that were counted twice.
+    pub(super) twice: u64,
     /// Any number of others.
     pub(super) is_open: bool,
 }
@@ -61,6 +65,7 @@ impl HeldInAll {
                 (self.ones, self.located) = (self.ones + 1, Some(location));
             }
             Held::One => self.ones += 1,
+            Held::Twice => self.twice += 1,
             Held::Unknown => self.is_open = true,
         }
     }
@@ -186,8 +191,9 @@ mod tests {
         assert_eq!((held.known, held.ones, held.located, held.is_open), (known, 1, None, false));
         note(800, Held::Located { location: 800 });
         note(800, Held::Located { location: 800 });
+        note(900, Held::Twice);
         let held = log.held(&environment);
-        assert_eq!((held.ones, held.located), (2, Some(800)));
+        assert_eq!((held.ones, held.located, held.twice), (2, Some(800), 1));
         note(600, Held::Unknown);
         assert!(log.held(&environment).is_open);
     }

@@ -73,15 +73,19 @@ fn each_write_costs_one_fence_and_the_lines_of_its_record() {
 #[test]
 fn a_blind_put_reads_no_table() {
     const COUNT: u64 = 100;
+    const KEYS: u64 = 30_000;
     let lines_read = |is_blind: bool| {
-        let db = open(|chameleon| chameleon.shards(1).memtable_bytes(4096).blind_puts(is_blind));
+        let db = open(|chameleon| {
+            let one = chameleon.shards(1).memtable_bytes(4096).load_factors(0.8..=0.8);
+            one.blind_puts(is_blind)
+        });
         let mut session = db.session();
-        put(&mut session, 0..10_000, true, 1);
+        put(&mut session, 0..KEYS, true, 1);
         db.sync().unwrap();
         let memtable = db.stats().chameleon().expect("ChameleonDB").memtable_entries;
         // Until a MemTable is flushed, and then not until the next one is full.
-        let until = 10_000 + 256 - memtable;
-        put(&mut session, 10_000..until, true, 1);
+        let until = KEYS + 256 - memtable;
+        put(&mut session, KEYS..until, true, 1);
         let counters =
             counted(&db, Operation::Other, || put(&mut session, until..until + COUNT, true, 1));
         let insert = counters.of(Operation::Insert);

@@ -223,7 +223,7 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     /// Whether the record of an entry is there, and sound but for its value.
-    fn is_whole(&self, found: Found, hash: u64) -> bool {
+    pub(super) fn is_whole(&self, found: Found, hash: u64) -> bool {
         self.key_of_whole(found, hash).is_some()
     }
 

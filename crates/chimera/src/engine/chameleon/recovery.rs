@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::alike::DAMAGED_RECORD;
 use super::creation::Parameters;
 use super::shards::owner;
 use super::space::Spend;
@@ -12,9 +13,9 @@ use super::{Chameleon, LEVEL, LOG, MANIFEST, TABLE, blocks_for, steps};
 use crate::engine::{self, Core, Options};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{self, Current, LevelAt, ShardManifest, TableAt};
-use crate::index::probing_table::{PersistentTable, Slot, TABLE_ALIGN};
+use crate::index::probing_table::{self, PersistentTable, Slot, TABLE_ALIGN};
 use crate::pool::runs::{FoundRun, Run};
-use crate::pool::{Pool, Sums, TOTALS_AT};
+use crate::pool::{Held, Pool, Sums, TOTALS_AT};
 use crate::records::storage_log::Recovered;
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
@@ -357,20 +358,7 @@ impl<P: Pmem> Chameleon<P> {
             }
         }
         let mut writing = self.lock_to_look(shard);
-        let probed = self.index.probe(shard, slot.hash, |found| {
-            let older = Slot { hash: slot.hash, location: found.location };
-            if self.is_same_key(slot, older) { Probe::Found(found) } else { Probe::NotThis }
-        });
-        let old = match probed {
-            Ok(Probe::Found(found)) => Some(found),
-            Err(error) if !self.salvages => return Err(error),
-            Err(error) => {
-                // The key may have a record there, and is counted twice then.
-                self.core.pool.note_lost(&error, 0);
-                None
-            }
-            Ok(_) => None,
-        };
+        let old = self.find_replaced(shard, slot)?;
         let found = slot.found().expect("just made");
         self.enter(shard, slot, old);
         let was_live = old.is_some_and(|old| !old.is_tombstone);
@@ -378,5 +366,30 @@ impl<P: Pmem> Chameleon<P> {
         writing.records = records.saturating_sub(was_live.into());
         writing.version = writing.version.max(version);
         Ok(())
+    }
+
+    /// What the index has of the key of a replayed write, which is to take its place. With salvage the write may be counted
+    /// twice where that is damaged, because it looks like another key, or cannot be looked at.
+    fn find_replaced(&self, shard: u32, slot: Slot) -> Result<Option<probing_table::Found>> {
+        let mut damaged = None;
+        let probed = self.index.probe(shard, slot.hash, |found| {
+            if self.is_same_key(slot, Slot { hash: slot.hash, location: found.location }) {
+                return Probe::Found(found);
+            }
+            if self.salvages && damaged.is_none() && !self.is_whole(found, slot.hash) {
+                damaged = Some(found.offset);
+            }
+            Probe::NotThis
+        });
+        match probed {
+            Ok(Probe::Found(found)) => return Ok(Some(found)),
+            Err(error) if !self.salvages => return Err(error),
+            Err(error) => self.core.pool.note_lost_of(Held::Twice, &error, 0),
+            Ok(_) => {}
+        }
+        if let Some(at) = damaged {
+            self.core.pool.note_loss_of(Held::Twice, at, DAMAGED_RECORD);
+        }
+        Ok(None)
     }
 }
