@@ -12,7 +12,8 @@ pub(crate) mod watched;
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment};
+use chimera_pmem::environment::{File, FileProvider, MemoryFiles, OpenMode};
+use chimera_pmem::{Hardware, HardwareOptions, RealEnvironment, SteppedEnvironment};
 
 use super::open::Opened;
 use super::*;

@@ -38,7 +38,9 @@ fn directory(others: &[&str]) -> Watched {
     files.files.create_directory(Path::new("/pool")).unwrap();
     write(&files, LOCK, &[]);
     write(&files, SUPERBLOCK, superblock(&[0]).as_bytes());
-    others.iter().for_each(|name| write(&files, name, &[]));
+    for name in &others {
+        write(&files, name, &[]);
+    }
     files
 }
 
