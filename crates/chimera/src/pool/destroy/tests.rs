@@ -38,7 +38,7 @@ fn directory(others: &[&str]) -> Watched {
     files.files.create_directory(Path::new("/pool")).unwrap();
     write(&files, LOCK, &[]);
     write(&files, SUPERBLOCK, superblock(&[0]).as_bytes());
-    for name in &others {
+    for name in others {
         write(&files, name, &[]);
     }
     files
