@@ -59,7 +59,7 @@ mod tests {
                 bytes[at..at + 8].copy_from_slice(&if is_there { word } else { 0 }.to_le_bytes());
             }
         }
-        for at in other {
+        if let Some(at) = other {
             bytes[at] ^= 1;
         }
         Ok(StoreOutline::of(&bytes)?.map(|outline| (outline.segments, outline.segment_bytes)))

@@ -93,6 +93,81 @@ fn a_superblock_that_cannot_be_opened_is_no_missing_one() {
     }
 }
 
+/// What is left of a pool without its superblock is known by its lock, or by that there is nothing else.
+#[test]
+fn without_a_superblock_the_lock_says_whose_directory_it_is() {
+    let writer = format!("{:<LOCK_BYTES$}", 4711);
+    let longer = format!("{writer}1");
+    for (lock, others, expected) in [
+        ("", vec![], Ok(())),
+        (&*writer, vec![], Ok(())),
+        (&writer, vec!["guest"], Ok(())),
+        ("", vec!["guest"], Err("it has no file `superblock`")),
+        ("4711", vec!["guest"], Err("it has no file `superblock`")),
+        (&longer, vec!["guest"], Err("it has no file `superblock`")),
+        ("not a process' number", vec!["guest"], Err("it has no file `superblock`")),
+        ("twenty bytes of text", vec!["guest"], Err("it has no file `superblock`")),
+        (&writer, vec!["segment-000000"], Err("is missing: put it back")),
+        (&writer, vec!["journal"], Err("is missing: put it back")),
+        ("", vec!["journal"], Err("is missing: put it back")),
+    ] {
+        let files = Watched::default();
+        files.files.create_directory(Path::new("/pool")).unwrap();
+        write(&files, LOCK, lock.as_bytes());
+        for name in &others {
+            write(&files, name, &[]);
+        }
+        let before = left(&files);
+        match (destroyed(&files), expected) {
+            (Ok(()), Ok(())) => assert!(!left(&files).contains(&PathBuf::from(LOCK))),
+            (Err(Error::NotAStore { reason, .. }), Err(words)) => {
+                assert!(reason.contains(words), "{lock:?}, {others:?}: {reason}");
+                assert_eq!(left(&files), before);
+            }
+            (done, expected) => panic!("{lock:?}, {others:?}: {done:?}, not {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_superblock_that_was_cut_or_extended_is_known_by_its_magic_number() {
+    let whole = superblock(&[COPY_STRIDE]);
+    for (bytes, is_known) in [(4096, false), (4104, true), (8192, true), (9000, true), (8, false)] {
+        let files = Watched::default();
+        files.files.create_directory(Path::new("/pool")).unwrap();
+        write(&files, LOCK, &[]);
+        let mut content = whole.as_bytes().to_vec();
+        content.resize(bytes, 0x77);
+        write(&files, SUPERBLOCK, &content);
+        match destroyed(&files) {
+            Ok(()) => assert!(is_known, "{bytes} bytes"),
+            Err(error) => {
+                assert!(error.to_string().contains("magic number"), "{bytes}: {error}");
+                assert!(!is_known);
+            }
+        }
+    }
+    // Eight bytes of the first copy.
+    let files = directory(&[]);
+    let file = files.files.open(Path::new("/pool/superblock"), OpenMode::ReadWrite).unwrap();
+    file.set_length(8).unwrap();
+    destroyed(&files).unwrap();
+}
+
+#[test]
+fn a_file_that_is_gone_already_is_no_error_and_any_other_one_is() {
+    for (kind, is_gone) in
+        [(io::ErrorKind::NotFound, true), (io::ErrorKind::PermissionDenied, false)]
+    {
+        let files = directory(&["journal"]);
+        files.refuse(move |deed| (*deed == Deed::Removed("journal".to_owned())).then_some(kind));
+        let done = destroyed(&files);
+        assert_eq!(done.is_ok(), is_gone);
+        let is_told = matches!(done, Err(Error::Io { action: "remove", .. }));
+        assert_eq!(is_told, !is_gone);
+    }
+}
+
 /// A device whose first words are these.
 fn device(words: &[u64]) -> Watched {
     let files = Watched::of(MemoryFiles::new().on(Medium::DevDax));

@@ -1,7 +1,7 @@
 //! Finding, locking, making and removing the files of a pool, in memory.
 
-use chimera_pmem::SteppedEnvironment;
-use chimera_pmem::environment::FileProvider;
+use chimera_pmem::environment::{FileProvider, MemoryFiles};
+use chimera_pmem::{Medium, SteppedEnvironment};
 
 use super::*;
 use crate::pool::tests::watched::{Deed, Watched};
@@ -262,4 +262,94 @@ fn a_pool_in_anonymous_memory_has_no_files() {
     let files = Watched::default();
     assert!(PoolFiles::none(environment(&files)).is_without_files());
     assert!(!new_pool(&files).is_without_files());
+}
+
+#[test]
+fn what_lies_in_the_place_of_a_new_file_is_in_the_way_and_other_errors_are_told() {
+    let files = Watched::default();
+    let pool = new_pool(&files);
+    let path = Path::new("/pool/superblock");
+    pool.create_sized(path, 0, 8192).unwrap();
+    let in_the_way = pool.create_sized(path, 0, 8192).err();
+    assert!(matches!(in_the_way, Some(Error::InTheWay { .. })), "{in_the_way:?}");
+    remove(&files, "/pool/superblock");
+    files.refuse(|deed| {
+        (*deed == Deed::Opened("superblock".to_owned())).then_some(io::ErrorKind::PermissionDenied)
+    });
+    let refused = pool.create_sized(path, 0, 8192).err();
+    assert!(matches!(refused, Some(Error::Io { action: "create", .. })), "{refused:?}");
+}
+
+/// Where nobody can have made an entry, and where it is not ours to make durable.
+#[test]
+fn the_entry_of_a_directory_is_made_durable_where_one_may() {
+    for (kind, is_allowed) in [
+        (io::ErrorKind::ReadOnlyFilesystem, true),
+        (io::ErrorKind::PermissionDenied, true),
+        (io::ErrorKind::BrokenPipe, false),
+        (io::ErrorKind::StorageFull, false),
+    ] {
+        let files = Watched::default();
+        new_pool(&files);
+        files.refuse(move |deed| {
+            let is_meant = matches!(deed, Deed::SyncedEntries(name) if name.is_empty());
+            is_meant.then_some(kind)
+        });
+        let done = sync_entry_of(&*environment(&files), Path::new("/pool"));
+        assert_eq!(done.is_ok(), is_allowed, "{kind}");
+        let is_told = matches!(done, Err(Error::Io { action: "sync", path, .. })
+            if path == Path::new("/"));
+        assert_eq!(is_told, !is_allowed);
+    }
+}
+
+#[test]
+fn a_lock_that_another_process_makes_meanwhile_is_the_one_that_is_held() {
+    for refused in [None, Some(io::ErrorKind::PermissionDenied)] {
+        let files = Watched::default();
+        files.files.create_directory(Path::new("/pool")).unwrap();
+        let (others, opened) = (files.files.clone(), Mutex::new(0));
+        files.refuse(move |deed| {
+            if *deed != Deed::Opened(LOCK.to_owned()) {
+                return None;
+            }
+            let mut opened = lock(&opened);
+            *opened += 1;
+            if *opened == 2 && refused.is_none() {
+                // Between looking for it and making it.
+                others.open(Path::new("/pool/lock"), OpenMode::CreateNew).unwrap();
+            }
+            refused.filter(|_| *opened == 2)
+        });
+        match lock_at(&files, "/pool", true, false) {
+            Ok(_) => assert_eq!(refused, None),
+            Err(Error::Io { action: "open", source, .. }) => {
+                assert_eq!(Some(source.kind()), refused);
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_device_has_room_for_a_segment_of_its_alignment_at_least() {
+    let device = |bytes: u64| {
+        let files = Watched::of(MemoryFiles::new().on(Medium::DevDax));
+        let file = files.files.open(Path::new("/device"), OpenMode::CreateNew).unwrap();
+        file.allocate(0, bytes).unwrap();
+        (lock_at(&files, "/device", true, false), file.mapping_alignment())
+    };
+    let (_, alignment) = device(4 << 20);
+    let area = 2 << 20;
+    assert!(device(area + alignment).0.is_ok());
+    let too_few = device(area + alignment - 8).0.err();
+    assert!(matches!(too_few, Some(Error::NotAStore { .. })), "{too_few:?}");
+    // Equal segments of at most so many alignments.
+    let (pool, _) = device(area + 10 * alignment);
+    let pool = pool.unwrap();
+    let device = pool.device.as_ref().unwrap();
+    let lengths =
+        [1, 2, 3, 4, 5, 9, 10, 11].map(|most| device.segment_bytes_up_to(most * alignment));
+    assert_eq!(lengths.map(|bytes| bytes / alignment), [1, 2, 2, 3, 5, 5, 10, 10]);
+    assert!(lengths.iter().all(|bytes| bytes.is_multiple_of(alignment)));
 }

@@ -88,7 +88,12 @@ fn damage_of_copies_is_told_of_where_they_have_to_agree() {
     for at in [0, COPY_STRIDE] {
         flip(&pool, at + 40);
         let damages = pool.damages();
-        assert_eq!(damages.len(), 1, "{damages:?}");
+        let Err(Error::Corrupted { what, at: place }) =
+            Superblock::decode(&words_of_copy(&pool, at), at)
+        else {
+            panic!("it is damaged")
+        };
+        assert_eq!(damages, [Damage { at: place, what }]);
         flip(&pool, at + 40);
         // Another format in one of the copies is damage as well.
         flip(&pool, at + 8);
@@ -121,6 +126,10 @@ fn damage_of_copies_is_told_of_where_they_have_to_agree() {
         flip(&pool, COPY_STRIDE + 40);
         assert_eq!(pool.damages().len(), usize::from(is_closed));
     }
+}
+
+fn words_of_copy(pool: &Pool<media::Media>, at: u64) -> [u64; superblock::WORDS] {
+    std::array::from_fn(|word| pool.pmem.load_u64(at + 8 * word as u64))
 }
 
 fn places(pool: &Pool<media::Media>) -> Vec<u64> {

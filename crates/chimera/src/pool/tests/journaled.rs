@@ -182,10 +182,10 @@ fn what_is_replayed_is_durable_in_the_data_files_before_the_journal_is_emptied()
     for name in ["superblock", "segment-000000"] {
         assert!(deeds[last..emptied].contains(&synced(name)), "{name}: {deeds:?}");
     }
-    // What a process without a journal may have left to the kernel.
-    for name in ["superblock", "segment-000000"] {
-        assert!(deeds[emptied..].contains(&synced(name)), "{name}: {deeds:?}");
-    }
+    // What a process without a journal may have left to the kernel, before anything is written again.
+    assert!(deeds[emptied..].contains(&synced("segment-000000")), "{deeds:?}");
+    let again = emptied + first(&deeds[emptied..], is_written("superblock"));
+    assert!(deeds[emptied..again].contains(&synced("superblock")), "{deeds:?}");
     let allocated = place.files.take(|_| true);
     assert!(!allocated.iter().any(is_data));
     drop(pool);
@@ -301,12 +301,32 @@ fn a_superblock_that_was_being_made_is_in_no_journals_way() {
 /// A power loss tore both copies while the journal still had them.
 #[test]
 fn a_mark_beside_a_torn_superblock_is_found_once_that_is_whole() {
-    let place = Place::killed(1);
+    let place = Place::killed(0);
+    let (pool, _) = place.open(&journaled()).unwrap();
+    pool.mark_open().unwrap();
+    pool.mark_recovered().unwrap();
+    take_block(&pool).unwrap();
+    assert_eq!(pool.superblock().closing, Closing::OpenJournaled);
+    drop(pool);
     for at in [40, COPY_STRIDE + 40] {
         place.flip("superblock", at);
     }
     let (pool, opened) = place.open(&journaled()).unwrap();
     assert_eq!((opened.journal_loss, pool.used_blocks()), (None, 1));
+}
+
+#[test]
+fn a_damaged_mark_is_an_error_that_salvage_leaves_aside() {
+    let place = Place::killed(1);
+    for at in JOURNAL_MARK_AT {
+        place.flip("superblock", at + 8);
+    }
+    let error = place.open(&journaled()).err().unwrap();
+    assert!(matches!(error, Error::Corrupted { at, .. } if at == JOURNAL_MARK_AT[0]), "{error}");
+    let (pool, opened) = place.open(&salvaging()).unwrap();
+    let loss = opened.journal_loss.expect("a loss");
+    assert!(loss.what.contains("the file `superblock`"), "{loss:?}");
+    assert_eq!(pool.used_blocks(), 1, "what is in the journal is replayed all the same");
 }
 
 #[test]

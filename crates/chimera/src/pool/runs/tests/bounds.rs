@@ -1,6 +1,7 @@
 //! How long runs can be, what is allocated for them, and whom they make wait.
 
 use super::*;
+use crate::pool::tests::media::Asked;
 use crate::pool::tests::watched::{Deed, Watched};
 
 fn watched(ahead_blocks: u64) -> (Watched, Arc<SteppedEnvironment>, Arc<Pool<Media>>) {
@@ -74,7 +75,9 @@ fn a_free_run_that_is_taken_as_a_whole_leaves_nothing() {
     pool.free_run(first).unwrap();
     let free = |pool: &Pool<Media>| pool.free_runs.lock().unwrap().all();
     assert_eq!(free(&pool), [(0, 4)]);
-    let first = take(&pool, 4).unwrap();
+    let (first, asked) = pool.pmem.watch(|| take(&pool, 4).unwrap());
+    let at = pool.map.block_at(0);
+    assert_eq!(asked, [Asked::Flush(at..at + 64), Asked::Fence], "nothing was prepared");
     assert_eq!((first.first(), free(&pool)), (0, vec![]));
     pool.free_run(first).unwrap();
     let _part = take(&pool, 3).unwrap();
