@@ -27,6 +27,8 @@ pub enum Operation {
 pub enum Outcome {
     /// Of a put: whether the key is new.
     WasNew(bool),
+    /// Of a put that does not say whether the key is new.
+    Written,
     /// Of a get: the value.
     Found(Option<u64>),
     /// Of a delete: whether the key was there.
@@ -82,6 +84,7 @@ impl Operation {
     pub(super) fn agrees(self, value: Option<u64>, outcome: Outcome) -> Option<bool> {
         match (self, outcome) {
             (Self::Put(_), Outcome::WasNew(was_new)) => Some(was_new == value.is_none()),
+            (Self::Put(_), Outcome::Written) => Some(true),
             (Self::Get, Outcome::Found(found)) => Some(found == value),
             (Self::Delete, Outcome::WasThere(was_there)) => Some(was_there == value.is_some()),
             (Self::FetchAdd(_) | Self::CompareAndSwap { .. }, Outcome::Previous(previous)) => {
@@ -134,6 +137,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::WasNew(true) => f.write_str("new"),
             Self::WasNew(false) => f.write_str("overwritten"),
+            Self::Written => f.write_str("written"),
             Self::Found(value) | Self::Previous(value) => f.write_str(&text_of(*value)),
             Self::WasThere(true) => f.write_str("was there"),
             Self::WasThere(false) => f.write_str("was not there"),

@@ -248,7 +248,10 @@ impl<P: Pmem> Worker<P> {
         let bytes = key_of(key, shared.key_bytes);
         let value = |number| value_of(key, number, shared.value_bytes_of(number));
         Ok(match operation {
-            Operation::Put(new) => Outcome::WasNew(session.put(&bytes, &value(new))?),
+            Operation::Put(new) => match session.put(&bytes, &value(new))? {
+                true if !self.workload.abilities.knows_new => Outcome::Written,
+                was_new => Outcome::WasNew(was_new),
+            },
             Operation::Get => {
                 Outcome::Found(session.get_with(&bytes, |found| number_of(key, found))?)
             }

@@ -86,6 +86,9 @@ pub(crate) struct ChameleonShape {
     replay_log_bytes: Option<u64>,
     /// Bypass indexes are not made when the store is opened, but by a task beside the operations, or by who needs them.
     looks_later: bool,
+    /// Puts do not look whether their key is there.
+    #[serde(default)]
+    blind_puts: bool,
     ordered: bool,
     keys: u64,
     /// Most bytes of blocks; none: as many as there is room for.
@@ -105,6 +108,7 @@ impl StoreShape for ChameleonShape {
             0 => Upper::OTHERS[chance.below(4) as usize],
             _ => Upper::Bypass,
         };
+        let ordered = chance.below(4) == 0;
         Self {
             upper,
             shards: 1 << chance.below(2),
@@ -122,7 +126,8 @@ impl StoreShape for ChameleonShape {
             log_batch_bytes: if chance.below(3) == 0 { 128 << chance.below(2) } else { 0 },
             replay_log_bytes: (chance.below(4) == 0).then(|| 1024 << chance.below(4)),
             looks_later: chance.below(2) == 0,
-            ordered: chance.below(4) == 0,
+            ordered,
+            blind_puts: !ordered && chance.below(4) == 0,
             keys,
             // Four segments of 32 blocks at most.
             capacity_bytes: Some(256 * (64 + chance.below(64))),
@@ -147,6 +152,7 @@ impl StoreShape for ChameleonShape {
             log_batch_bytes: 0,
             replay_log_bytes: (number % 8 == 2).then_some(64 << 10),
             looks_later: number % 2 == 1,
+            blind_puts: number % 8 == 4,
             ordered: false,
             keys: 0,
             capacity_bytes: None,
@@ -179,6 +185,7 @@ impl StoreShape for ChameleonShape {
         let reclaim = self.upper == Upper::Bypass;
         Abilities {
             in_place: false,
+            knows_new: !self.blind_puts,
             reclaim,
             deletes_when_full: false,
             salvages_when_full: reclaim,
@@ -274,6 +281,7 @@ impl StoreShape for ChameleonShape {
                     .write_intensive(self.mode == Mode::WriteIntensive)
                     .get_protect(protect)
                     .dumps_max(dumps)
+                    .blind_puts(self.blind_puts)
             });
         let options = match self.replay_log_bytes {
             Some(bytes) => options.chameleon(|options| options.replay_log_bytes_max(bytes)),

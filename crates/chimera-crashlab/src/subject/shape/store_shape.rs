@@ -13,6 +13,8 @@ use crate::simulated::Mutation;
 pub struct Abilities {
     /// It changes words of values in place.
     pub in_place: bool,
+    /// Its puts say whether their key is new. Else they may say so of a key that is there.
+    pub knows_new: bool,
     /// It empties and gives back blocks on demand.
     pub reclaim: bool,
     /// It finds damage of media.
@@ -32,6 +34,7 @@ impl Abilities {
     /// Everything.
     pub const ALL: Self = Self {
         in_place: true,
+        knows_new: true,
         reclaim: true,
         finds_damage: true,
         survives_kills: true,
