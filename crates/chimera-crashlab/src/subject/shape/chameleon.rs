@@ -115,7 +115,11 @@ impl StoreShape for ChameleonShape {
             levels: 2 + chance.below(3) as u32,
             ratio: 2,
             log_run_bytes: 512 << chance.below(3),
-            load_percent: 7 * (1 + chance.below(4) as u32),
+            load_percent: match chance.below(6) {
+                // More entries than damage at the end of a log may take without a word.
+                0 => 60,
+                _ => 7 * (1 + chance.below(4) as u32),
+            },
             level_by_level: chance.below(3) == 0,
             mode: match chance.below(6) {
                 _ if upper != Upper::Bypass => Mode::Normal,
