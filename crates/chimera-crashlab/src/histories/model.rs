@@ -84,7 +84,6 @@ impl Operation {
     pub(super) fn agrees(self, value: Option<u64>, outcome: Outcome) -> Option<bool> {
         match (self, outcome) {
             (Self::Put(_), Outcome::WasNew(was_new)) => Some(was_new == value.is_none()),
-            (Self::Put(_), Outcome::Written) => Some(true),
             (Self::Get, Outcome::Found(found)) => Some(found == value),
             (Self::Delete, Outcome::WasThere(was_there)) => Some(was_there == value.is_some()),
             (Self::FetchAdd(_) | Self::CompareAndSwap { .. }, Outcome::Previous(previous)) => {
@@ -95,7 +94,7 @@ impl Operation {
                 SwapOutcome::Different => value.is_some_and(|value| value != expected),
                 SwapOutcome::Missing => value.is_none(),
             }),
-            (_, Outcome::Refused) => Some(true),
+            (Self::Put(_), Outcome::Written) | (_, Outcome::Refused) => Some(true),
             _ => None,
         }
     }

@@ -59,7 +59,7 @@ fn explained(all: &[Interval], left: u32, value: Option<u64>) -> bool {
         }
         let operation = all[next].operation;
         let agrees = all[next].outcome.is_none_or(|outcome| match (operation, outcome) {
-            (_, Outcome::Refused) => true,
+            (_, Outcome::Refused | Outcome::Written) => true,
             (Operation::CompareAndSwap { expected, .. }, Outcome::Swap(SwapOutcome::Swapped)) => {
                 value == Some(expected)
             }
@@ -102,6 +102,7 @@ fn tiny(random: &mut Xoshiro256PlusPlus) -> History {
         if let Some(operation) = running[thread].take() {
             let outcome = match operation {
                 _ if below(12) == 0 => Outcome::Refused,
+                Operation::Put(_) if below(8) == 0 => Outcome::Written,
                 Operation::Put(_) => Outcome::WasNew(below(2) == 0),
                 Operation::Get => Outcome::Found(maybe(below(4))),
                 Operation::Delete => Outcome::WasThere(below(2) == 0),

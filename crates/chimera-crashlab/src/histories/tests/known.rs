@@ -2,7 +2,7 @@ use super::Written;
 use crate::histories::{Event, History, Operation, Outcome, SwapOutcome};
 
 use Operation::{CompareAndSwap, Delete, FetchAdd, Get, Put};
-use Outcome::{Found, Previous, Refused, Swap, WasNew, WasThere, Written};
+use Outcome::{Found, Previous, Refused, Swap, WasNew, WasThere};
 
 fn history() -> Written {
     Written::default()
@@ -116,13 +116,13 @@ fn two_puts_that_were_both_first() {
 fn a_put_that_does_not_say_whether_its_key_is_new_writes_all_the_same() {
     let both = || {
         let begun = history().begins(0, Put(1)).begins(1, Put(2));
-        begun.ends(0, Written).ends(1, Written)
+        begun.ends(0, Outcome::Written).ends(1, Outcome::Written)
     };
     both().reads(0, Some(1)).must_be_good();
     both().reads(0, Some(2)).must_be_good();
     both().reads(0, None).must_be_bad();
     both().reads(0, Some(3)).must_be_bad();
-    history().begins(0, Operation::Get).ends(0, Written).must_be_bad();
+    history().begins(0, Get).ends(0, Outcome::Written).must_be_bad();
 }
 
 #[test]
