@@ -122,7 +122,6 @@ fn a_put_that_does_not_say_whether_its_key_is_new_writes_all_the_same() {
     both().reads(0, Some(2)).must_be_good();
     both().reads(0, None).must_be_bad();
     both().reads(0, Some(3)).must_be_bad();
-    history().begins(0, Get).ends(0, Outcome::Written).must_be_bad();
 }
 
 #[test]
