@@ -128,6 +128,81 @@ fn readers_share_a_pool_and_a_writer_has_it_alone() {
     assert!(!is_locked(false));
 }
 
+/// Between opening and locking it the last holder has destroyed the pool.
+#[test]
+fn a_pool_that_was_destroyed_meanwhile_is_not_found() {
+    let files = Watched::default();
+    drop(new_pool(&files));
+    let inside = files.files.clone();
+    files.set_hook(move |deed| {
+        if *deed == Deed::Opened(LOCK.to_owned()) {
+            inside.remove(Path::new("/pool/lock")).unwrap();
+            inside.remove_directory(Path::new("/pool")).unwrap();
+        }
+    });
+    assert_not_found(lock_at(&files, "/pool", true, false));
+}
+
+/// Whoever removes the lock of an open pool lets nobody else in.
+#[test]
+fn the_superblock_is_locked_as_well() {
+    for (first_reads, second_reads) in [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let files = Watched::default();
+        drop(new_pool(&files));
+        write(&files, "/pool/superblock", &[0; 8192]);
+        let _first = lock_at(&files, "/pool", false, first_reads).unwrap();
+        remove(&files, "/pool/lock");
+        write(&files, "/pool/lock", &[]);
+        match lock_at(&files, "/pool", false, second_reads) {
+            Ok(_) => assert!(first_reads && second_reads),
+            Err(Error::Locked { holder }) => {
+                assert!(!(first_reads && second_reads));
+                assert!(holder.contains("removed or replaced"), "{holder}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn the_lock_of_a_pool_with_segments_is_made_again_by_who_may_write() {
+    for (create, read_only) in [(false, false), (true, false), (false, true), (true, true)] {
+        let files = Watched::default();
+        files.files.create_directory(Path::new("/pool")).unwrap();
+        write(&files, "/pool/segment-000000", &[]);
+        match lock_at(&files, "/pool", create, read_only) {
+            Ok(_) => assert!(!read_only && is_there(&files, "/pool/lock")),
+            Err(Error::NotAStore { reason, .. }) => {
+                assert!(read_only && !is_there(&files, "/pool/lock"));
+                assert!(reason.contains("file `lock` is missing"), "{reason}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn limits_that_are_in_the_way_are_told_as_a_lack_of_space() {
+    for (kind, words) in [
+        (io::ErrorKind::StorageFull, Some("no space left for `/a`")),
+        (io::ErrorKind::QuotaExceeded, Some("no space left for `/a`")),
+        (io::ErrorKind::FileTooLarge, Some("raise that limit")),
+        (io::ErrorKind::OutOfMemory, Some("ulimit -v")),
+        (io::ErrorKind::PermissionDenied, None),
+    ] {
+        match full_or_io(kind.into(), "extend", Path::new("/a")) {
+            Error::PoolFull { reason } => {
+                assert!(words.is_some_and(|words| reason.contains(words)), "{kind}: {reason}");
+            }
+            Error::Io { action, source, .. } => {
+                assert_eq!((action, source.kind(), words), ("extend", kind, None));
+            }
+            other => panic!("{kind}: {other}"),
+        }
+    }
+}
+
 /// Between opening and locking it the last holder has destroyed the pool, and somebody has made another one.
 #[test]
 fn a_lock_that_was_replaced_meanwhile_is_not_held() {
