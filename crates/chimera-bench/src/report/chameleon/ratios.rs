@@ -143,6 +143,10 @@ pub(super) fn write(out: &mut String, all: &Ratios) -> std::fmt::Result {
         "\n{} shards; batches of {} B where durability is batched; puts {}",
         number(all.shards.into()),
         number(all.batch_bytes.into()),
-        if all.exact_puts { "look for their key" } else { "look for their key where they have to" }
+        if all.exact_puts {
+            "look whether their key is new"
+        } else {
+            "do not look whether their key is new, but for pmem-hash and dram-hash, which find it anyway"
+        }
     )
 }
