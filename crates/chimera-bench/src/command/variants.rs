@@ -1,6 +1,9 @@
 //! `variants`: the paper's other versions of Viper (Figure 11).
 
+use std::path::Path;
+
 use chimera::{Db, EngineKind};
+use chimera_pmem::instrumented::Profile;
 use chimera_pmem::{Hardware, Instrumented};
 
 use super::benchmark::Benchmark;
@@ -14,11 +17,13 @@ use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::phase::Phase;
 use crate::driver::progress::Progress;
 use crate::driver::setup::Setup;
+use crate::driver::store::Store;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
 use crate::published::paper;
 use crate::report::Report;
+use crate::results::rows::StoreRow;
 use crate::results::series::Results;
 
 /// Arguments of `variants`.
@@ -35,20 +40,39 @@ struct Variant {
     setup: Setup,
 }
 
-/// Data in persistent memory with the index in DRAM; both in DRAM, nothing flushed; pages across DIMM borders.
+/// Data in persistent memory with the index in DRAM; both in DRAM, nothing flushed, which no model of a device slows down; pages
+/// across DIMM borders.
 fn variants(setup: &Setup) -> [Variant; 3] {
     let base = setup.clone();
     let unaligned_bytes = paper("viper").value("figure11.unaligned_bytes") as u32;
     [
         Variant { name: "viper", setup: base.clone() },
-        Variant { name: "dram", setup: Setup { flush: false, ..base.in_memory() } },
+        Variant { name: "dram", setup: in_dram(&base) },
         Variant { name: "unaligned", setup: Setup { block_shift_bytes: unaligned_bytes, ..base } },
     ]
+}
+
+fn in_dram(setup: &Setup) -> Setup {
+    Setup { flush: false, profile: Profile::Dram, ..setup.in_memory() }
 }
 
 fn named(phases: &[Phase], variant: &str) -> Vec<Phase> {
     let name = |phase: &Phase| format!("{}/{variant}", phase.name);
     phases.iter().map(|phase| Phase { name: name(phase), ..phase.clone() }).collect()
+}
+
+/// One pass over a store, which is removed. What a report says of it.
+fn measured<S: Store>(
+    plan: &Plan<'_>,
+    (path, pass): (&Path, Pass),
+    workspace: &Workspace,
+    results: &mut Results,
+    progress: &Progress,
+) -> Result<StoreRow> {
+    let finished = plan.run::<S>(path, pass, results, progress)?;
+    let row = finished.row(plan.data);
+    finished.discard(workspace)?;
+    Ok(row)
 }
 
 impl Benchmark for VariantsArguments {
@@ -88,11 +112,15 @@ impl Benchmark for VariantsArguments {
                     let plan = Plan { setup, data: &data, load_name: None, phases: &phases };
                     let path = workspace.store(if *name == "dram" { "viper" } else { name })?;
                     let pass = Pass { number, threads: *threads, measure };
-                    let finished = plan.run::<Db<B>>(&path, pass, &mut results, &progress)?;
+                    let at = (path.as_path(), pass);
+                    let stored = if setup.profile == Profile::Dram {
+                        measured::<Db<Hardware>>(&plan, at, &workspace, &mut results, &progress)?
+                    } else {
+                        measured::<Db<B>>(&plan, at, &workspace, &mut results, &progress)?
+                    };
                     if *name == "viper" {
-                        row = Some(finished.row(&data));
+                        row = Some(stored);
                     }
-                    finished.discard(&workspace)?;
                 }
             }
         }
@@ -109,5 +137,21 @@ impl Benchmark for VariantsArguments {
         results.series.sort_by_key(|series| order(&series.operation));
         let row = row.expect("every variant was measured");
         Ok((Report::new("variants", setup, vec![row], &results), results))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_not_modelled_as_a_device() {
+        let setup = Setup { profile: Profile::Optane100 { dimms: 6 }, ..Setup::small() };
+        let [viper, dram, unaligned] = variants(&setup);
+        assert_eq!([viper.setup.profile, unaligned.setup.profile], [setup.profile; 2]);
+        assert_eq!(
+            (dram.name, dram.setup.profile, dram.setup.flush),
+            ("dram", Profile::Dram, false)
+        );
     }
 }
