@@ -1,5 +1,6 @@
 //! Pools in files; in `superblock_crashes`, their superblock through every crash, on the memory in [`media`].
 
+mod compared;
 mod directories;
 mod edges;
 mod journaled;
