@@ -7,7 +7,7 @@ use chimera::{Db, EngineKind, Options};
 use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK, SUPERBLOCK_BYTES, change, checked_word_at};
 use crate::tools::{
     assert_fails, assert_sound, bytes_of, contents, fill, filled_store, key, open, restore,
-    scratch, small,
+    scratch, small, value,
 };
 
 const RECORDS: u64 = 12;
@@ -193,6 +193,28 @@ fn records_that_blind_puts_counted_twice_are_no_difference() {
     assert_eq!(db.stats().recovery.records, counted);
     assert_eq!(contents(&db).len(), 90);
     assert_sound(&db);
+}
+
+/// What salvage says of a store that was closed without a count names no number of records.
+#[test]
+fn a_loss_of_a_store_without_a_count_names_none() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &blind(), RECORDS);
+    let old = bytes_of(path);
+    let db = open(path, &blind());
+    fill(&mut db.session(), RECORDS..=RECORDS, 1);
+    db.close().expect("nobody else has it");
+    put_old_segments_back(path, &old);
+    change(path, FIRST_SEGMENT, |bytes| {
+        let value = value(3, 1);
+        let at = bytes.windows(value.len()).position(|part| part == value);
+        bytes[at.expect("a value")] ^= 1;
+    });
+    let db = open(path, &blind().read_only(true).salvage(true));
+    let losses = db.stats().recovery.losses;
+    let said = losses.to_string();
+    assert!(losses.count == 2 && said.contains("older than its closing"), "{said}");
 }
 
 /// A checked word as bytes.
