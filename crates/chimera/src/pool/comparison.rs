@@ -96,6 +96,9 @@ impl Difference {
             return closed.difference(found).map_or(Rest::Nothing, Rest::Missing);
         };
         let mut rest = closed.without(found).without(known);
+        if closed.records == Totals::UNCOUNTED {
+            rest.records = 0;
+        }
         if rest == Totals::default() {
             return Rest::Nothing;
         }

@@ -7,7 +7,7 @@ use chimera::{Db, EngineKind, Options};
 use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK, SUPERBLOCK_BYTES, change, checked_word_at};
 use crate::tools::{
     assert_fails, assert_sound, bytes_of, contents, fill, filled_store, key, open, restore,
-    scratch, small,
+    scratch, small, value,
 };
 
 const RECORDS: u64 = 12;
@@ -168,6 +168,53 @@ fn a_refused_opening_changes_nothing_that_a_repair_needs() {
         }
         assert!(refused > 1, "{kind}");
     }
+}
+
+/// ChameleonDB as above, whose puts do not look for their key.
+fn blind() -> Options {
+    let chameleon = engines().into_iter().find(|(kind, _)| *kind == EngineKind::Chameleon);
+    chameleon.expect("an engine").1.chameleon(|chameleon| chameleon.blind_puts(true))
+}
+
+/// Puts that did not look have counted some keys twice. Opening makes tables of what a later life has left in bypass indexes,
+/// and finds as many records as that life has said, also where it ends before they are counted anew.
+#[test]
+fn records_that_blind_puts_counted_twice_are_no_difference() {
+    let directory = scratch();
+    let path = directory.path();
+    (0..2).for_each(|_| filled_store(path, &blind(), 40));
+    let seeing = blind().chameleon(|chameleon| chameleon.blind_puts(false));
+    let db = open(path, &seeing.clone().chameleon(|chameleon| chameleon.write_intensive(true)));
+    fill(&mut db.session(), 40..90, 1);
+    let counted = db.stats().records;
+    assert!(counted > 90, "some are counted twice: {counted}");
+    db.close().expect("nobody else has it");
+    let db = open(path, &seeing);
+    assert_eq!(db.stats().recovery.records, counted);
+    assert_eq!(contents(&db).len(), 90);
+    assert_sound(&db);
+}
+
+/// What salvage says of a store that was closed without a count names no number of records.
+#[test]
+fn a_loss_of_a_store_without_a_count_names_none() {
+    let directory = scratch();
+    let path = directory.path();
+    filled_store(path, &blind(), RECORDS);
+    let old = bytes_of(path);
+    let db = open(path, &blind());
+    fill(&mut db.session(), RECORDS..=RECORDS, 1);
+    db.close().expect("nobody else has it");
+    put_old_segments_back(path, &old);
+    change(path, FIRST_SEGMENT, |bytes| {
+        let value = value(3, 1);
+        let at = bytes.windows(value.len()).position(|part| part == value);
+        bytes[at.expect("a value")] ^= 1;
+    });
+    let db = open(path, &blind().read_only(true).salvage(true));
+    let losses = db.stats().recovery.losses;
+    let said = losses.to_string();
+    assert!(losses.count == 2 && said.contains("older than its closing"), "{said}");
 }
 
 /// A checked word as bytes.

@@ -253,8 +253,8 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Puts tables in force that have all that the bypass index and the levels above the last one have: `aid` takes the place
     /// of the bypass index, or of what was made of the last table, and the levels are empty. With the MemTable locked it is
-    /// emptied, because they have what it had, too. Where it is known how many keys the tables have, records are counted anew:
-    /// blind puts have counted some keys more than once.
+    /// emptied, because they have what it had, too. Where it is known how many keys the tables have, records are counted anew,
+    /// unless the store is being opened: blind puts have counted some keys more than once.
     pub(super) fn replace_bypass(
         &self,
         shard: u32,
@@ -272,7 +272,7 @@ impl<P: Pmem> Chameleon<P> {
             (tables.flushed_version, tables.records) = now;
         }
         let counted = tables.records;
-        tables.records = keys.unwrap_or(counted);
+        tables.records = keys.filter(|_| self.recounts).unwrap_or(counted);
         let count_anew = |writing: &mut Writing| {
             writing.records = (writing.records + tables.records).saturating_sub(counted);
         };

@@ -98,6 +98,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
             replay_turn: Mutex::default(),
             blind_puts: chameleon.blind_puts,
             salvages: options.pool.salvage,
+            recounts: false,
             replayed_bytes: 0,
             left_out: 0,
             found: Totals::default(),

@@ -159,6 +159,9 @@ pub(crate) struct Chameleon<P: Pmem> {
     blind_puts: bool,
     /// What is damaged is passed over.
     salvages: bool,
+    /// Records are counted anew where a last table says how many there are. Not while the store is opened: their number is
+    /// compared with that of closing, also by the next opening if this one is interrupted.
+    recounts: bool,
     /// Bytes of the log that opening has replayed.
     replayed_bytes: u64,
     /// Records that are counted, and that salvage has left out. They stay counted, as in the manifest, because the next opening

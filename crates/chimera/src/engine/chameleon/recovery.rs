@@ -149,6 +149,7 @@ impl<P: Pmem> Chameleon<P> {
         let compared = pool.compare_with_closing(salvage, Sums::Parts, || self.found_totals())?;
         self.replayed_bytes = replayed.bytes;
         self.hold();
+        self.recounts = true;
         let verifies = options.verify_at_open.unwrap_or(salvage);
         // What replay has found is found once more, where a table leads to it.
         let (damaged, left_out) = if verifies { self.verify_all()? } else { (0, 0) };
