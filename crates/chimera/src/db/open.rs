@@ -138,10 +138,11 @@ fn start<P: Pmem>(
     Ok(lease)
 }
 
-/// Opening ends with this error. A store that is not what it was when it was closed stays closed: the next open would compare
-/// less with one that was not.
+/// Opening ends with this error. A store that is not what it was when it was closed stays closed, and so does one in which
+/// nothing was changed, whatever was in the way: the next open would compare less with one that was not.
 fn refuse<P: Pmem, T>(pool: &Pool<P>, error: Error) -> Result<T> {
-    if matches!(error, Error::Corrupted { at: TOTALS_AT, .. })
+    let differs = matches!(error, Error::Corrupted { at: TOTALS_AT, .. });
+    if (differs || !pool.has_changes())
         && let Err(failed) = pool.close_as_it_was()
     {
         log::warn!("marking the store as it was: {failed}");

@@ -10,6 +10,7 @@ use chimera_pmem::Pmem;
 
 use super::losses::HeldInAll;
 use super::{Held, Pool, TOTALS_AT};
+use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 use crate::types::totals::Totals;
 
@@ -64,13 +65,29 @@ impl<P: Pmem> Pool<P> {
         sums: Sums,
         found: impl FnOnce() -> Totals,
     ) -> Result<Compared> {
-        let Some(closed) = self.closed_totals else { return Ok(Compared(None)) };
-        let found = found();
-        match closed.difference(found) {
-            None => Ok(Compared(None)),
-            Some(_) if salvage => Ok(Compared(Some(Difference { closed, found, sums }))),
-            Some(what) => Err(Error::corrupted(what, TOTALS_AT)),
-        }
+        let difference = match self.closed_totals {
+            None => None,
+            Some(closed) => {
+                let found = found();
+                match closed.difference(found) {
+                    None => None,
+                    Some(_) if salvage => Some(Difference { closed, found, sums }),
+                    Some(what) => return Err(Error::corrupted(what, TOTALS_AT)),
+                }
+            }
+        };
+        self.begin_changes();
+        Ok(Compared(difference))
+    }
+
+    /// From here on the engine may change what opening has found. One that compares in several steps says so itself.
+    pub(crate) fn begin_changes(&self) {
+        self.has_changes.store(true, Ordering::Release);
+    }
+
+    /// Whether the engine may have changed what opening has found.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.has_changes.load(Ordering::Acquire)
     }
 
     /// Notes what of a difference the places do not explain that were noted as left out: all of them, by now.

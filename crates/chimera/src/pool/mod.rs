@@ -145,6 +145,8 @@ pub(crate) struct Pool<P: Pmem> {
     keeps_storage: bool,
     /// It had been closed in order.
     was_clean: bool,
+    /// The engine may have changed what it found.
+    has_changes: AtomicBool,
     /// What it said of itself then.
     closed_words: [u64; CLOSED_WORDS],
     closed_totals: Option<Totals>,

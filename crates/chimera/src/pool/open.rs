@@ -154,6 +154,7 @@ impl<P: Pmem> Pool<P> {
             ahead_blocks,
             keeps_storage: options.populate_at_open,
             was_clean,
+            has_changes: AtomicBool::new(false),
             closed_words,
             closed_totals,
             has_lost_journal,

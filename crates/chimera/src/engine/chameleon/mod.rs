@@ -259,7 +259,8 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     fn count_records(&self) -> u64 {
-        (0..self.index.shape.shards()).map(|shard| self.lock_to_look(shard).records).sum()
+        let shards = 0..self.index.shape.shards();
+        shards.map(|shard| self.lock_to_look(shard).records).fold(0, u64::saturating_add)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recovery: the manifest says which tables there are, and the log which writes are in none of them yet (ChameleonDB,
 //! section 2.1). Bypass indexes are made anew beside sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chimera_pmem::{Operation, Pmem};
 
@@ -219,8 +219,8 @@ impl<P: Pmem> Chameleon<P> {
     }
 
     /// Compares the tables and the log with what they were when the store was closed in order, before anything is changed:
-    /// what is older may be put right by hand. How many records there are is known when the log was replayed, which may make
-    /// tables.
+    /// what is older may be put right by hand. How many records there are is known when the log was replayed; where that makes
+    /// tables, they are [counted](Self::compare_count) before.
     ///
     /// # Errors
     /// `Corrupted` where a part is older, unless the store is salvaged.
@@ -310,12 +310,17 @@ impl<P: Pmem> Chameleon<P> {
             })?
         };
         self.found.merge(recovered.totals);
+        unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
         self.compare_state(self.found, salvage)?;
+        let makes_tables = !self.core.pool.read_only && !is_lost && !self.have_room_for(&unflushed);
+        if makes_tables && !salvage {
+            self.compare_count(&unflushed)?;
+        }
+        self.core.pool.begin_changes();
         let booked = self.core.book(Operation::Recovery, 0);
         self.free_orphans(runs)?;
         self.log.settle(unsettled);
         drop(booked);
-        unflushed.sort_unstable_by_key(|write| (write.shard, write.version));
         if self.core.pool.read_only || is_lost {
             self.make_room_for(&unflushed)?;
         }
@@ -323,8 +328,10 @@ impl<P: Pmem> Chameleon<P> {
         for found in unflushed.iter().filter_map(|write| write.slot.found()) {
             self.log.count_reference(found.offset, found.bytes);
         }
-        // Before tables take what was held by the process before.
-        self.hold();
+        if makes_tables {
+            // Before tables take what was held by the process before.
+            self.hold();
+        }
         for (number, write) in unflushed.iter().enumerate() {
             if let Some(later) = unflushed.get(number + PREFETCHED) {
                 self.index.prefetch_all(later.slot.hash);
@@ -346,6 +353,48 @@ impl<P: Pmem> Chameleon<P> {
             self.lock_to_look(shard).entries_max = entries_max;
         }
         Ok(())
+    }
+
+    /// Whether the MemTables have room for these writes, in the order of their shards.
+    fn have_room_for(&self, unflushed: &[Unflushed]) -> bool {
+        unflushed.chunk_by(|one, next| one.shard == next.shard).all(|of_shard| {
+            of_shard.len() as u64 <= u64::from(self.lock_to_look(of_shard[0].shard).entries_max)
+        })
+    }
+
+    /// Compares how many records there will be when these writes are replayed, in the order of their shards and versions, with
+    /// how many there were when the store was closed in order. Where replay makes tables, these say how many there are: a
+    /// wrong number could not be put right by hand any more.
+    ///
+    /// # Errors
+    /// `Corrupted` where there were others, or where something that has to be looked at is damaged.
+    ///
+    /// # Cost
+    /// A look at the tables for each write.
+    fn compare_count(&self, unflushed: &[Unflushed]) -> Result<()> {
+        let count = |records| Totals { records, ..Totals::default() };
+        let closed = self.core.pool.closed_totals().map(|closed| count(closed.records));
+        let Some(closed) = closed.filter(|closed| closed.records != Totals::UNCOUNTED) else {
+            return Ok(());
+        };
+        let mut records = self.count_records();
+        let mut newest: HashMap<u64, Vec<Slot>> = HashMap::new();
+        for (number, write) in unflushed.iter().enumerate().rev() {
+            if let Some(earlier) = number.checked_sub(PREFETCHED).map(|number| &unflushed[number]) {
+                self.index.prefetch_all(earlier.slot.hash);
+            }
+            let newer = newest.entry(write.slot.hash).or_default();
+            if newer.iter().any(|newer| self.is_same_key(*newer, write.slot)) {
+                continue;
+            }
+            newer.push(write.slot);
+            let old = self.find_replaced(write.shard, write.slot)?;
+            let is_live = write.slot.found().is_some_and(|found| !found.is_tombstone);
+            records = records.saturating_add(is_live.into());
+            records = records.saturating_sub(old.is_some_and(|old| !old.is_tombstone).into());
+        }
+        let difference = closed.difference(count(records));
+        difference.map_or(Ok(()), |what| Err(Error::corrupted(what, TOTALS_AT)))
     }
 
     fn replay_one(&self, write: &Unflushed) -> Result<()> {

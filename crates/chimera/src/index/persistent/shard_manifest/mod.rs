@@ -64,6 +64,8 @@ const CHECK_AT: usize = COPY_WORDS - 1;
 const LAST_AT: usize = 3;
 const DUMPS_AT: usize = 5;
 const LEVELS_AT: usize = DUMPS_AT + 2 * DUMPS_MAX;
+/// Highest version, and most records: both can be counted on from.
+const NUMBER_MAX: u64 = (1 << 56) - 1;
 /// Epochs begin at 1 and go round within 31 bits, without 0.
 const EPOCHS: u32 = (1 << 31) - 1;
 
@@ -268,6 +270,9 @@ fn decode(words: &[u64; COPY_WORDS]) -> Option<ShardTables> {
         (at > 0).then_some(TableAt { at, bytes })
     };
     let (flushed_version, records) = (words[1], words[2]);
+    if flushed_version.max(records) > NUMBER_MAX {
+        return None;
+    }
     let mut tables = ShardTables { flushed_version, records, last: place(0), ..Default::default() };
     for (number, dump) in tables.dumps.iter_mut().enumerate() {
         *dump = place(1 + number);
