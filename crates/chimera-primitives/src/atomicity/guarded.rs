@@ -97,7 +97,7 @@ impl GuardedNode {
     /// All that `work` did survives a power loss when the call returns; before that, all of it or nothing.
     ///
     /// # Cost
-    /// Beside that of `work`: a copy of the node and two fences; with the pointer in a transaction four more; with all in a
+    /// Beside that of `work`: a copy of the node and two fences; with the pointer in a transaction three more; with all in a
     /// transaction a snapshot of the node and four fences.
     pub fn change<P: Pmem, T>(
         &self,

@@ -21,7 +21,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use guarded::GuardedNode;
 pub use run::{RunBuffer, RunGeometry};
@@ -29,7 +29,7 @@ pub use runs::{L0_RUNS, Merge, MergeInto, Runs};
 pub use undo_log::{Transaction, UndoLog};
 
 /// The kind of failure atomicity. PMwCAS is named in [`PMWCAS`] and has no implementation here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureAtomicity {
     /// A word of 8 bytes after the data.

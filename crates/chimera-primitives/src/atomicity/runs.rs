@@ -161,7 +161,7 @@ impl Runs {
     /// All of them survive a power loss when the call returns; before that, all or nothing.
     ///
     /// # Cost
-    /// The lines of the run and one more; two fences, six with the pointer in a transaction, eight with all.
+    /// The lines of the run and one more; two fences, five with the pointer in a transaction, six with all.
     pub fn push<P: Pmem>(&self, pmem: &P, entries: &RunBuffer) -> Result<()> {
         let (filled, place) = self.state(pmem)?;
         if filled == L0_RUNS || entries.count > self.geometry.entries {

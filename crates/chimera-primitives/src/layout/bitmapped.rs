@@ -278,7 +278,12 @@ pub(crate) fn fill_bitmap<P: Pmem>(node: Node<'_, P>, count: usize, dirty: &mut 
 }
 
 /// The new node as a copy of the old one, its bitmap that of the moved half: made in DRAM, and stored once.
-fn copy_half<P: Pmem>(node: Node<'_, P>, new: Node<'_, P>, keep: usize, scratch: &mut Scratch) {
+pub(crate) fn copy_half<P: Pmem>(
+    node: Node<'_, P>,
+    new: Node<'_, P>,
+    keep: usize,
+    scratch: &mut Scratch,
+) {
     read_image(node, &mut scratch.image);
     let mut words = vec![0_u64; node.geometry.bitmap_words];
     for index in &scratch.order[keep..] {

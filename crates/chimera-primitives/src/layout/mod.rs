@@ -22,11 +22,11 @@
 //! Counts, bitmaps and slots are checked against the capacity whenever they are read, so that damage is an error and
 //! no access outside of the node.
 
-mod bitmap;
-mod bitmapped;
-mod bytes;
-mod compaction;
-mod counted;
+pub(crate) mod bitmap;
+pub(crate) mod bitmapped;
+pub(crate) mod bytes;
+pub(crate) mod compaction;
+pub(crate) mod counted;
 mod dirty;
 mod indirection;
 mod kind;

@@ -165,6 +165,28 @@ impl<'a, P: Pmem> Node<'a, P> {
         dirty.add(self.value_at(index), self.geometry.value_stride);
     }
 
+    /// Where the entry at `index` lies: its key, its value.
+    pub(crate) fn entry_extents(self, index: usize) -> [Extent; 2] {
+        let geometry = self.geometry;
+        [
+            self.part(self.key_at(index), geometry.key_stride),
+            self.part(self.value_at(index), geometry.value_stride),
+        ]
+    }
+
+    /// The first word of the value at `index`.
+    #[inline]
+    pub(crate) fn value_first(self, index: usize) -> u64 {
+        self.load(self.value_at(index))
+    }
+
+    /// Reads the value at `index` behind its first word.
+    #[inline]
+    pub(crate) fn read_value_rest(self, index: usize, into: &mut [u8]) {
+        let length = self.geometry.value_stride - 8;
+        self.pmem.read(self.part(self.value_at(index) + 8, length), into);
+    }
+
     /// Copies the entries `from..from + count` of `source` to `to..` of this node, which may be the same one.
     pub(crate) fn copy_entries(
         self,
