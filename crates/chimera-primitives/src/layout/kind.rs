@@ -1,36 +1,26 @@
-//! [`LayoutKind`]: the name of a layout, and the way from it to the code.
+//! [`LayoutKind`]: the name of a layout, and what it has.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BitmapOnly, Hashing, HashingCounted, Indirection, Layout, Sorted, Unsorted};
-
 /// The name of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutKind {
-    /// [`Sorted`].
+    /// [`Sorted`](super::Sorted).
     Sorted,
-    /// [`Unsorted`].
+    /// [`Unsorted`](super::Unsorted).
     Unsorted,
-    /// [`Indirection`].
+    /// [`Indirection`](super::Indirection).
     Indirection,
-    /// [`Hashing`].
+    /// [`Hashing`](super::Hashing).
     Hashing,
-    /// [`BitmapOnly`].
+    /// [`BitmapOnly`](super::BitmapOnly).
     Bitmap,
-    /// [`HashingCounted`].
+    /// [`HashingCounted`](super::HashingCounted).
     HashingCounted,
-}
-
-/// Something to be done with a layout that is named when the program runs.
-pub trait LayoutVisitor {
-    /// What comes of it.
-    type Output;
-    /// Does it.
-    fn visit<L: Layout>(self) -> Self::Output;
 }
 
 impl LayoutKind {
@@ -74,18 +64,6 @@ impl LayoutKind {
     /// Whether there is a hash of each key.
     pub fn has_hashes(self) -> bool {
         matches!(self, Self::Hashing | Self::HashingCounted)
-    }
-
-    /// Calls `visitor` with this layout.
-    pub fn visit<V: LayoutVisitor>(self, visitor: V) -> V::Output {
-        match self {
-            Self::Sorted => visitor.visit::<Sorted>(),
-            Self::Unsorted => visitor.visit::<Unsorted>(),
-            Self::Indirection => visitor.visit::<Indirection>(),
-            Self::Hashing => visitor.visit::<Hashing>(),
-            Self::Bitmap => visitor.visit::<BitmapOnly>(),
-            Self::HashingCounted => visitor.visit::<HashingCounted>(),
-        }
     }
 }
 

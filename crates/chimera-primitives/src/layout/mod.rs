@@ -37,6 +37,7 @@ pub mod sites;
 pub mod sizes;
 mod sorted;
 pub mod table4;
+mod visit;
 
 #[cfg(test)]
 mod tests;
@@ -46,11 +47,12 @@ use chimera_pmem::Pmem;
 pub use bitmapped::{BitmapOnly, Hashing};
 pub use counted::{HashingCounted, Unsorted};
 pub use indirection::Indirection;
-pub use kind::{LayoutKind, LayoutVisitor};
+pub use kind::LayoutKind;
 pub use node::{Node, key_bytes, key_hash, key_words};
 pub use search::Search;
 pub use shape::{Geometry, NODE_BYTES_MAX, NodeShape};
 pub use sorted::Sorted;
+pub use visit::LayoutVisitor;
 
 use crate::error::Result;
 

@@ -3,7 +3,7 @@
 use chimera_pmem::{Extent, Pmem, Site};
 
 use super::cell::{Cell, Contender};
-use super::{Region, Trial};
+use super::{Measured, Region, Trial};
 use crate::allocation::{Grouped, PerNode};
 use crate::error::{PrimitivesError, Result};
 
@@ -26,7 +26,7 @@ struct Allocations {
 }
 
 /// The trial of an allocator.
-pub(super) fn trial<P: Pmem>(
+pub(super) fn trial<P: Measured>(
     cell: &Cell,
     pmem: &P,
     region: Region,
@@ -41,7 +41,7 @@ pub(super) fn trial<P: Pmem>(
     if places == 0 {
         return Err(PrimitivesError::Shape("the region has no room for a node".to_owned()));
     }
-    let (allocator, taken) = make(pmem, region, (node_bytes, places), (grouped, frees))?;
+    let (allocator, taken) = make(pmem.plain(), region, (node_bytes, places), (grouped, frees))?;
     Ok(Box::new(Allocations { region, node_bytes, places, grouped, frees, allocator, taken }))
 }
 
@@ -76,7 +76,7 @@ fn make<P: Pmem>(
     Ok((allocator, taken))
 }
 
-impl<P: Pmem> Trial<P> for Allocations {
+impl<P: Measured> Trial<P> for Allocations {
     fn places(&self) -> u64 {
         self.places
     }
@@ -85,7 +85,7 @@ impl<P: Pmem> Trial<P> for Allocations {
         if first == 0 {
             let sizes = (self.node_bytes, self.places);
             (self.allocator, self.taken) =
-                make(pmem, self.region, sizes, (self.grouped, self.frees))?;
+                make(pmem.plain(), self.region, sizes, (self.grouped, self.frees))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use chimera_pmem::{Extent, Pmem, Site};
 
 use super::cell::{Cell, Contender};
 use super::random::mix;
-use super::{Region, Trial};
+use super::{Measured, Region, Trial};
 use crate::atomicity::{FailureAtomicity, L0_RUNS, Merge, MergeInto, RunBuffer, RunGeometry, Runs};
 use crate::error::{PrimitivesError, Result};
 
@@ -36,7 +36,7 @@ struct Level {
 }
 
 /// The trial of runs.
-pub(super) fn trial<P: Pmem>(
+pub(super) fn trial<P: Measured>(
     cell: &Cell,
     pmem: &P,
     region: Region,
@@ -68,7 +68,7 @@ pub(super) fn trial<P: Pmem>(
         sorted: Vec::new(),
     };
     level.fill();
-    level.make_image(pmem)?;
+    level.make_image(pmem.plain())?;
     Ok(Box::new(level))
 }
 
@@ -151,12 +151,13 @@ impl Level {
     }
 }
 
-impl<P: Pmem> Trial<P> for Level {
+impl<P: Measured> Trial<P> for Level {
     fn places(&self) -> u64 {
         self.places
     }
 
     fn prepare(&mut self, pmem: &P, first: u64, count: u64) -> Result<()> {
+        let pmem = pmem.plain();
         for place in first..first + count {
             // `Run_Ptr` alone says which runs are free.
             let line = &self.image[..64];

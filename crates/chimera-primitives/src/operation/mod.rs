@@ -17,7 +17,7 @@ mod random;
 #[cfg(test)]
 mod tests;
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Hardware, Instrumented, Pmem};
 
 pub use cell::{Cell, Contender, Experiment, Position, cells};
 pub use random::Places;
@@ -33,8 +33,32 @@ pub struct Region {
     pub bytes: u64,
 }
 
+/// Memory whose use is timed or counted, and the way past that: structures are made without being measured.
+pub trait Measured: Pmem {
+    /// The memory itself.
+    type Plain: Pmem;
+    /// Leads to it.
+    fn plain(&self) -> &Self::Plain;
+}
+
+impl Measured for Hardware {
+    type Plain = Self;
+
+    fn plain(&self) -> &Self {
+        self
+    }
+}
+
+impl<P: Pmem> Measured for Instrumented<P> {
+    type Plain = P;
+
+    fn plain(&self) -> &P {
+        self.inner()
+    }
+}
+
 /// One cell with its structures.
-pub trait Trial<P: Pmem> {
+pub trait Trial<P: Measured> {
     /// Places that there are: operations that can be made before [`prepare`](Self::prepare) must be called again.
     fn places(&self) -> u64;
 
@@ -60,7 +84,7 @@ pub trait Trial<P: Pmem> {
 ///
 /// # Errors
 /// `Shape` when the region has no room for a single place, or sizes do not go together.
-pub fn trial<P: Pmem>(
+pub fn trial<P: Measured>(
     cell: &Cell,
     pmem: &P,
     region: Region,

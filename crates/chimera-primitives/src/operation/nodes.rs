@@ -7,7 +7,7 @@ use chimera_pmem::{Extent, Pmem, Site};
 
 use super::cell::{Cell, Contender, Experiment, Position};
 use super::random::mix;
-use super::{Region, Trial};
+use super::{Measured, Region, Trial};
 use crate::allocation::{Grouped, PerNode};
 use crate::error::{PrimitivesError, Result};
 use crate::layout::{
@@ -22,7 +22,7 @@ const PREPARE: Site = Site::new("primitives.study.prepare");
 const NODES: u64 = 2;
 
 /// The trial of a cell on nodes.
-pub(super) fn trial<P: Pmem>(
+pub(super) fn trial<P: Measured>(
     cell: &Cell,
     pmem: &P,
     region: Region,
@@ -41,12 +41,12 @@ struct Make<'a, P> {
     places_max: u64,
 }
 
-impl<P: Pmem> LayoutVisitor for Make<'_, P> {
+impl<P: Measured> LayoutVisitor for Make<'_, P> {
     type Output = Result<Box<dyn Trial<P>>>;
 
     fn visit<L: Layout>(self) -> Self::Output {
         let trial: NodeTrial<L> =
-            NodeTrial::new(self.cell, self.pmem, self.region, self.places_max)?;
+            NodeTrial::new(self.cell, self.pmem.plain(), self.region, self.places_max)?;
         Ok(Box::new(trial))
     }
 }
@@ -222,12 +222,13 @@ impl<L: Layout> NodeTrial<L> {
     }
 }
 
-impl<P: Pmem, L: Layout> Trial<P> for NodeTrial<L> {
+impl<P: Measured, L: Layout> Trial<P> for NodeTrial<L> {
     fn places(&self) -> u64 {
         self.places
     }
 
     fn prepare(&mut self, pmem: &P, first: u64, count: u64) -> Result<()> {
+        let pmem = pmem.plain();
         for place in first..first + count {
             for (number, image) in (0..).zip(&self.images) {
                 let to = Extent::new_checked(self.at(place, number), self.geometry.node_bytes());

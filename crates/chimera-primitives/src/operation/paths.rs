@@ -5,7 +5,7 @@ use chimera_pmem::{Extent, Pmem, Site};
 use super::cell::{Cell, Contender, Experiment};
 use super::nodes::common_entries;
 use super::random::{Places, mix};
-use super::{Region, Trial};
+use super::{Measured, Region, Trial};
 use crate::error::{PrimitivesError, Result};
 use crate::layout::{Geometry, Layout, LayoutKind, LayoutVisitor, Node, NodeShape, Scratch, Walk};
 
@@ -31,7 +31,7 @@ struct Descent {
 }
 
 /// The trial of a path.
-pub(super) fn descent<P: Pmem>(
+pub(super) fn descent<P: Measured>(
     cell: &Cell,
     pmem: &P,
     region: Region,
@@ -49,7 +49,7 @@ pub(super) fn descent<P: Pmem>(
     let nodes = nodes.min(places_max.max(CHILDREN));
     let dram = in_dram.then(|| vec![[0; INNER_BYTES as usize / 8]; (levels * nodes) as usize]);
     let mut descent = Descent { levels, nodes, region, dram, places: places_max.max(1) };
-    descent.make(pmem);
+    descent.make(pmem.plain());
     Ok(Box::new(descent))
 }
 
@@ -87,7 +87,7 @@ impl Descent {
     }
 }
 
-impl<P: Pmem> Trial<P> for Descent {
+impl<P: Measured> Trial<P> for Descent {
     fn places(&self) -> u64 {
         self.places
     }
@@ -138,7 +138,7 @@ struct Chain<L> {
 const STEP_NODES: u64 = 8;
 
 /// The trial of a chain.
-pub(super) fn chain<P: Pmem>(
+pub(super) fn chain<P: Measured>(
     cell: &Cell,
     pmem: &P,
     region: Region,
@@ -155,11 +155,12 @@ struct Make<'a, P> {
     places_max: u64,
 }
 
-impl<P: Pmem> LayoutVisitor for Make<'_, P> {
+impl<P: Measured> LayoutVisitor for Make<'_, P> {
     type Output = Result<Box<dyn Trial<P>>>;
 
     fn visit<L: Layout>(self) -> Self::Output {
         let Self { cell, pmem, region, places_max } = self;
+        let pmem = pmem.plain();
         let geometry = Geometry::new(NodeShape::published(L::KIND, cell.size))?;
         let nodes = (region.bytes / geometry.node_bytes()).min(STEP_NODES * places_max).max(1);
         if nodes * geometry.node_bytes() > region.bytes {
@@ -187,7 +188,7 @@ impl<P: Pmem> LayoutVisitor for Make<'_, P> {
     }
 }
 
-impl<P: Pmem, L: Layout> Trial<P> for Chain<L> {
+impl<P: Measured, L: Layout> Trial<P> for Chain<L> {
     fn places(&self) -> u64 {
         self.nodes.div_ceil(STEP_NODES)
     }

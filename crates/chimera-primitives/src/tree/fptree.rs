@@ -266,7 +266,7 @@ impl<P: Pmem> Tree<P> for FpTree<P> {
     const NAME: &'static str = "fptree";
 
     fn bytes_for(shape: TreeShape, records: u64) -> Result<u64> {
-        let leaves = 2 * records.div_ceil(shape.leaf_entries as u64) + 4;
+        let leaves = 5 * records.div_ceil(2 * shape.leaf_entries as u64) + 4;
         Ok(Base::<P>::bytes_for(&geometry(shape)?, leaves))
     }
 

@@ -250,8 +250,8 @@ impl<P: Pmem> Tree<P> for NvTree<P> {
     const NAME: &'static str = "nvtree";
 
     fn bytes_for(shape: TreeShape, records: u64) -> Result<u64> {
-        // Leaves may be half full, and a replaced one is there together with those in its place.
-        let leaves = 5 * records.div_ceil(2 * shape.leaf_entries as u64) + 8;
+        // A split leaves a quarter of a leaf's entries in force in each of both.
+        let leaves = 4 * records.div_ceil(shape.leaf_entries as u64) + 8;
         Ok(Base::<P>::bytes_for(&geometry(shape)?, leaves))
     }
 
