@@ -16,6 +16,9 @@ pub enum BenchError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] chimera::Error),
+    /// A structure of the primitives study failed.
+    #[error("a structure of the primitives study: {0}")]
+    Tree(#[from] chimera_primitives::PrimitivesError),
     /// The operating system refused a file operation.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {

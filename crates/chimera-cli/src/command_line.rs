@@ -1,6 +1,6 @@
 //! What the user may say: the command line, and the command that it asks for.
 
-use chimera_bench::command::BenchCommand;
+use chimera_bench::command::{BenchCommand, PrimitivesCommand};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::arguments::Global;
@@ -64,6 +64,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<BenchCommand>,
     },
+    /// Measure node layouts of trees in persistent memory, on this machine or a modelled one
+    Primitives {
+        #[command(subcommand)]
+        command: Box<PrimitivesCommand>,
+    },
     Completion(Completion),
 }
 
@@ -90,6 +95,9 @@ impl Command {
             Self::Import(import) => import.run(context),
             Self::Backup(backup) => backup.run(context),
             Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
+            Self::Primitives { command } => {
+                Ok(chimera_bench::command::run_primitives(command, context.json)?)
+            }
             Self::Completion(completion) => completion.run(context, Cli::command()),
         }
     }

@@ -35,10 +35,11 @@ impl Run {
 }
 
 /// A small run of each subcommand.
-const SMALL: [(&str, &str); 7] = [
+const SMALL: [(&str, &str); 8] = [
     ("explore", "explore --json --states 100 --epochs 2 --histories 0 --plain-files 0"),
     ("mutate", "mutate --json --states 10 --histories 1 --only pool.block_ready"),
     ("plant", "plant --json --states 10"),
+    ("primitives", "primitives --json --states 10 --only nvtree"),
     ("replay", "replay --json case.json"),
     ("kill9", "kill9 --json --cycles 1 --medium file"),
     ("damage", "damage --json --cases 10"),
@@ -53,7 +54,7 @@ fn small(command: &str) -> &'static str {
 /// the small run, with which it is compared.
 type Row = (&'static str, &'static str, &'static str, fn(&Run, &Run) -> bool);
 
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 29] = [
     ("explore", "engine", "+ --engine hikv", |it, _| it.figure("engine") == "hikv"),
     ("explore", "seed", "+ --seed 7", |it, _| it.figure("seed") == 7),
     (
@@ -95,6 +96,15 @@ const ROWS: [Row; 24] = [
     ("plant", "seed", "+ --seed 7", |it, _| it.figure("seed") == 7),
     ("plant", "states", "plant --json --states 20000", |it, base| {
         count(it, "sound_states") > count(base, "sound_states")
+    }),
+    ("primitives", "engine", "+ --engine hikv", |it, _| refuses(it, "engine")),
+    ("primitives", "seed", "+ --seed 7", |it, _| it.figure("seed") == 7),
+    ("primitives", "states", "primitives --json --states 3000 --only nvtree", |it, base| {
+        count(it, "states") > count(base, "states")
+    }),
+    ("primitives", "mutate", "+ --mutate", |it, _| it.figure("mutants").is_u64()),
+    ("primitives", "only", "primitives --json --states 10 --only fptree", |it, _| {
+        it.figure("structures") == 2
     }),
     ("replay", "engine", "+ --engine hikv", |it, _| refuses(it, "engine")),
     ("replay", "seed", "+ --seed 7", |it, _| refuses(it, "seed")),

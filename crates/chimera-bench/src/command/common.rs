@@ -31,7 +31,8 @@ pub struct Common {
     #[command(flatten)]
     pub given: Given,
     /// Engines, separated by commas; several take turns in one run (core and ycsb). `dram-map` is a
-    /// baseline: hash maps in DRAM, without any durability; `hikv-wal` is HiKV with a write-ahead log
+    /// baseline: hash maps in DRAM, without any durability; `hikv-wal` is HiKV with a write-ahead log;
+    /// `fptree`, `fptree-cached` and `nvtree` are the trees that HiKV is measured against
     #[arg(long, value_delimiter = ',', default_value = "viper", help_heading = "Store")]
     pub engine: Vec<EngineChoice>,
     /// Directory to create the store in; removed at the end
@@ -162,6 +163,8 @@ impl Common {
                     (&self.verify_reads[..], &self.order[..])
                 }
                 EngineChoice::DramMap => (&[VerifyReads::Always][..], &[OrderChoice::None][..]),
+                // Always ordered: of a tree the choice says only whether there are scans.
+                EngineChoice::Tree(_) => (&[VerifyReads::Always][..], &self.order[..1]),
             };
             for (mode, order) in
                 modes.iter().flat_map(|mode| orders.iter().map(move |order| (mode, order)))
@@ -244,6 +247,18 @@ impl Common {
     }
 }
 
+/// Options of stores that a tree has no use for.
+const NOT_OF_TREES: [&str; 8] = [
+    "any-size",
+    "durability",
+    "layout",
+    "growing",
+    "publish-metrics",
+    "latency-sampling",
+    "verify-reads",
+    "trees",
+];
+
 /// Options of stores, which a baseline without one has no use for.
 const OF_STORES: [&str; 11] = [
     "keep",
@@ -265,6 +280,9 @@ impl Common {
     fn check_given(&self, setups: &[Setup]) -> Result<()> {
         if setups.iter().all(|setup| setup.engine == EngineChoice::DramMap) {
             self.given.refuse_all(&OF_STORES, "`dram-map` is no store")?;
+        }
+        if setups.iter().all(|setup| matches!(setup.engine, EngineChoice::Tree(_))) {
+            self.given.refuse_all(&NOT_OF_TREES, "the trees of the study have no such option")?;
         }
         if self.medium == MediumChoice::Anonymous {
             let files = ["path", "overwrite", "keep", "growing", "publish-metrics"];
@@ -290,6 +308,9 @@ fn check(setup: &Setup) -> Result<()> {
     }
     if setup.threads.is_empty() || setup.threads.iter().any(|threads| !(1..=64).contains(threads)) {
         return invalid("threads must be 1 to 64".to_owned());
+    }
+    if matches!(setup.engine, EngineChoice::Tree(_)) && setup.sizing == Sizing::Mixed {
+        return invalid(format!("`{}` has records of one size", setup.engine));
     }
     if setup.key_bytes == 0 {
         return invalid("keys must have at least 1 byte".to_owned());

@@ -16,7 +16,7 @@ pub(crate) struct Conclusion {
     pub(crate) recovery: Vec<RecoveryRow>,
 }
 
-/// Closes the store, measures how long opening it takes, and verifies every record of the reopened
+/// Closes the store, measures how long opening it takes by so many threads, and verifies every record of the reopened
 /// store. A store in anonymous memory is verified as it is.
 ///
 /// # Errors
@@ -24,7 +24,7 @@ pub(crate) struct Conclusion {
 pub(crate) fn conclude<S: Reopen>(
     plan: &Plan<'_>,
     finished: Finished<S>,
-    reopenings: usize,
+    (reopenings, threads): (usize, &[usize]),
     progress: &Progress,
 ) -> Result<Conclusion> {
     let setup = plan.setup;
@@ -35,8 +35,7 @@ pub(crate) fn conclude<S: Reopen>(
     let Finished { store, ledger, path, .. } = finished;
     progress.step("reopening");
     store.close()?;
-    let threads = Reopening::standard_threads();
-    let recovery = Reopening::measure::<S>(setup, &path, &threads, reopenings)?.rows();
+    let recovery = Reopening::measure::<S>(setup, &path, threads, reopenings)?.rows();
     progress.step("verifying");
     let store = S::reopen(setup, &path)?;
     let verified = verify(&store, plan.data, &ledger, cores())?;

@@ -17,6 +17,33 @@ pub enum EngineChoice {
     /// Hash maps in DRAM, from which nothing survives the end of the process: what a program pays that
     /// keeps its records in the standard library's map.
     DramMap,
+    /// A tree that HiKV is measured against.
+    Tree(TreeKind),
+}
+
+/// A tree that HiKV is measured against (ATC 2017, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeKind {
+    /// FPTree.
+    FpTree,
+    /// FPTree with a cache of records in DRAM.
+    FpTreeCached,
+    /// NV-Tree.
+    NvTree,
+}
+
+impl TreeKind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::FpTree, Self::FpTreeCached, Self::NvTree];
+
+    /// Its name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::FpTree => "fptree",
+            Self::FpTreeCached => "fptree-cached",
+            Self::NvTree => "nvtree",
+        }
+    }
 }
 
 impl EngineChoice {
@@ -34,7 +61,7 @@ impl EngineChoice {
             Self::Store(EngineKind::Viper) if is_fixed => return Ok(()),
             Self::Store(EngineKind::Viper) => "has it for records of a fixed size only",
             Self::Store(EngineKind::Hikv) | Self::HikvWal => return Ok(()),
-            Self::Store(_) | Self::DramMap => "has one layout of its own",
+            Self::Store(_) | Self::DramMap | Self::Tree(_) => "has one layout of its own",
         };
         Err(BenchError::Arguments(format!("--layout published: `{self}` {why}")))
     }
@@ -46,6 +73,7 @@ impl fmt::Display for EngineChoice {
             Self::Store(kind) => kind.fmt(f),
             Self::HikvWal => f.write_str(Self::HIKV_WAL),
             Self::DramMap => f.write_str(Self::DRAM_MAP),
+            Self::Tree(tree) => f.write_str(tree.name()),
         }
     }
 }
@@ -58,8 +86,13 @@ impl FromStr for EngineChoice {
             Self::HIKV_WAL => return Ok(Self::HikvWal),
             _ => {}
         }
-        let no_baseline =
-            |error| format!("{error}; baselines: {}, {}", Self::HIKV_WAL, Self::DRAM_MAP);
+        if let Some(tree) = TreeKind::ALL.into_iter().find(|tree| tree.name() == text) {
+            return Ok(Self::Tree(tree));
+        }
+        let trees = TreeKind::ALL.map(TreeKind::name).join(", ");
+        let no_baseline = |error| {
+            format!("{error}; baselines: {}, {}; trees: {trees}", Self::HIKV_WAL, Self::DRAM_MAP)
+        };
         text.parse().map(Self::Store).map_err(no_baseline)
     }
 }
@@ -70,7 +103,7 @@ mod tests {
 
     #[test]
     fn names_are_understood_and_others_are_not() {
-        for name in ["viper", "hikv", "hikv-wal", "dram-map"] {
+        for name in ["viper", "hikv", "hikv-wal", "dram-map", "fptree", "fptree-cached", "nvtree"] {
             assert_eq!(name.parse::<EngineChoice>().expect("known").to_string(), name);
         }
         let error = "dram".parse::<EngineChoice>().expect_err("unknown");

@@ -21,6 +21,8 @@ const MARKER_TEXT: &[u8] =
     b"Made by `chimera bench`, which may remove what is in this directory.\n";
 /// The region that floors are measured on.
 pub(super) const FLOOR: &str = "floor";
+/// A tree that is no store of the library.
+pub(super) const TREE: &str = "tree";
 /// A file to look at the medium with.
 pub(super) const PROBE: &str = "probe";
 
@@ -118,7 +120,8 @@ impl Contents {
 
 /// Whether a store has a file of this name.
 fn is_of_a_store(name: &str) -> bool {
-    let is_alone = matches!(name, "superblock" | "lock" | "journal" | "metrics" | "metrics.new");
+    let is_alone =
+        matches!(name, "superblock" | "lock" | "journal" | "metrics" | "metrics.new" | TREE);
     is_alone || name.starts_with("segment-")
 }
 

@@ -1,7 +1,7 @@
 //! How workloads are run and measured. Knows stores and clocks, nothing of arguments and output.
 //!
 //! - `engine`: what can be measured; `setup`: what is to be measured, decided.
-//! - `store`: the traits that drivers drive; `db`, `dram_map`, `dram_index`: their implementers; `backend`: the
+//! - `store`: the traits that drivers drive; `db`, `dram_map`, `dram_index`, `tree`: their implementers; `shared`, `backend`: the
 //!   persistence seam that stores lie on.
 //! - `workspace`: the directory that stores are made in; `marked`: what may be removed from it.
 //! - `clock`: the loops that operations run in, with and without a clock reading for each.
@@ -11,6 +11,7 @@
 //! - `beside`: a thread that scans beside other work; `pool`: threads that serve, or apply changes of the order of keys, as is decided.
 //! - `tuning`, what of a setup is ChameleonDB's; `opening`, a store from its opening on;
 //!   `bursts`, puts over a steady load of gets.
+//! - `study`: cells of the primitives study, timed and counted.
 //! - `counting`: the same phases with exact counters; `verify`: whether everything is still there;
 //!   `recovery`: how long opening takes; `conclusion`: the last two after the last pass.
 //!
@@ -39,7 +40,10 @@ pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod recovery;
 pub(crate) mod setup;
+mod shared;
 pub(crate) mod store;
+pub(crate) mod study;
+pub(crate) mod tree;
 pub(crate) mod tuning;
 pub(crate) mod turns;
 pub(crate) mod verify;

@@ -151,6 +151,9 @@ pub(crate) fn name_of(engine: &str, verify_reads: VerifyReads, order: OrderChoic
 impl Setup {
     /// What results call it: the engine, and how gets verify where that is not the default.
     pub(crate) fn name(&self) -> String {
+        if let EngineChoice::Tree(tree) = self.engine {
+            return tree.name().to_owned();
+        }
         name_of(&self.engine.to_string(), self.verify_reads, self.order)
     }
 
@@ -209,7 +212,7 @@ impl Setup {
             EngineChoice::HikvWal => options
                 .engine(EngineKind::Hikv)
                 .hikv(|hikv| hikv.consistency(Consistency::WriteAheadLog)),
-            EngineChoice::DramMap => options,
+            EngineChoice::DramMap | EngineChoice::Tree(_) => options,
         };
         let options = match self.tuning {
             Some(tuning) => tuning.apply(options),

@@ -2,19 +2,24 @@
 
 use chimera::Db;
 use chimera_pmem::{Hardware, Instrumented};
+use chimera_primitives::tree::{CachedFpTree, FpTree, NvTree};
 
 use super::backend::Backend;
 use super::conclusion::{Conclusion, conclude, conclude_volatile};
 use super::counting::count;
 use super::dram_map::DramMap;
-use super::engine::EngineChoice;
+use super::engine::{EngineChoice, TreeKind};
 use super::pass::{Finished, Pass, Plan, measures};
+use super::phase::Phase;
 use super::progress::Progress;
+use super::recovery::Reopening;
 use super::setup::Setup;
-use super::store::Store;
+use super::shared::Shared;
+use super::store::{Reopen, Store};
+use super::tree::TreeStore;
 use super::workspace::Workspace;
 use crate::error::Result;
-use crate::results::rows::{RecoveryRow, StoreRow};
+use crate::results::rows::{Counted, RecoveryRow, StoreRow};
 use crate::results::series::{Results, Series};
 
 /// What was measured of all engines.
@@ -103,6 +108,10 @@ impl Contest<'_> {
                 }
                 // Nothing of it lies in persistent memory.
                 EngineChoice::DramMap => {}
+                EngineChoice::Tree(tree) => {
+                    let all = count_tree(tree, setup, (load_name, phases, self.theta))?;
+                    results.enter_counted(&setup.name(), &all);
+                }
             }
         }
         Ok(())
@@ -124,6 +133,26 @@ impl Contest<'_> {
     }
 }
 
+/// Counts what a tree does.
+fn count_tree(
+    tree: TreeKind,
+    setup: &Setup,
+    (load_name, phases, theta): (Option<&str>, &[Phase], f64),
+) -> Result<Vec<(String, Counted)>> {
+    type Memory = Instrumented<Hardware>;
+    match tree {
+        TreeKind::FpTree => {
+            count::<TreeStore<Memory, FpTree<Shared<Memory>>>>(setup, load_name, phases, theta)
+        }
+        TreeKind::FpTreeCached => count::<TreeStore<Memory, CachedFpTree<Shared<Memory>>>>(
+            setup, load_name, phases, theta,
+        ),
+        TreeKind::NvTree => {
+            count::<TreeStore<Memory, NvTree<Shared<Memory>>>>(setup, load_name, phases, theta)
+        }
+    }
+}
+
 /// One engine in one pass.
 struct Turn<'a> {
     contest: Contest<'a>,
@@ -141,17 +170,17 @@ impl Turn<'_> {
         let (plan, progress) = (self.plan, self.progress);
         match plan.setup.engine {
             EngineChoice::Store(_) | EngineChoice::HikvWal => {
-                let path = if self.contest.setups.len() == 1 {
-                    self.workspace.path().to_owned()
-                } else {
-                    self.workspace.store(&plan.setup.name())?
-                };
-                let Some(finished) = self.run_pass::<Db<B>>(&path)? else { return Ok(None) };
-                let conclusion = conclude(&plan, finished, self.contest.reopenings, progress)?;
-                if !plan.setup.keep {
-                    self.workspace.remove(&path)?;
-                }
-                Ok(Some(conclusion))
+                self.run_lasting::<Db<B>>(&Reopening::standard_threads())
+            }
+            // A tree recovers on one thread.
+            EngineChoice::Tree(TreeKind::FpTree) => {
+                self.run_lasting::<TreeStore<B, FpTree<Shared<B>>>>(&[1])
+            }
+            EngineChoice::Tree(TreeKind::FpTreeCached) => {
+                self.run_lasting::<TreeStore<B, CachedFpTree<Shared<B>>>>(&[1])
+            }
+            EngineChoice::Tree(TreeKind::NvTree) => {
+                self.run_lasting::<TreeStore<B, NvTree<Shared<B>>>>(&[1])
             }
             EngineChoice::DramMap => {
                 let Some(finished) = self.run_pass::<DramMap>(self.workspace.path())? else {
@@ -160,6 +189,22 @@ impl Turn<'_> {
                 conclude_volatile(&plan, finished, progress).map(Some)
             }
         }
+    }
+
+    /// Runs the pass of a store that lasts; the last one is opened again by each of so many threads.
+    fn run_lasting<S: Reopen>(&mut self, threads: &[usize]) -> Result<Option<Conclusion>> {
+        let path = if self.contest.setups.len() == 1 {
+            self.workspace.path().to_owned()
+        } else {
+            self.workspace.store(&self.plan.setup.name())?
+        };
+        let Some(finished) = self.run_pass::<S>(&path)? else { return Ok(None) };
+        let opened = (self.contest.reopenings, threads);
+        let conclusion = conclude(&self.plan, finished, opened, self.progress)?;
+        if !self.plan.setup.keep {
+            self.workspace.remove(&path)?;
+        }
+        Ok(Some(conclusion))
     }
 
     /// The store after the pass, when it is the last one.

@@ -6,6 +6,7 @@ mod columns;
 pub(crate) mod device;
 mod json;
 pub(crate) mod plot;
+pub(crate) mod study;
 pub(crate) mod table;
 mod updates;
 

@@ -38,6 +38,25 @@ impl Machine {
     }
 }
 
+/// Bytes of the largest cache of the first processor, as the system says; 0 where it does not.
+pub(crate) fn last_level_cache_bytes() -> u64 {
+    let of_index = |index: u32| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        fs::read_to_string(path).map(|text| cache_bytes_of(&text)).unwrap_or_default()
+    };
+    (0..8).map(of_index).max().unwrap_or_default()
+}
+
+/// A size as `32768K` or `32M`.
+fn cache_bytes_of(text: &str) -> u64 {
+    let text = text.trim();
+    let (number, shift) = match text.strip_suffix('K') {
+        Some(number) => (number, 10),
+        None => (text.trim_end_matches('M'), if text.ends_with('M') { 20 } else { 0 }),
+    };
+    number.parse::<u64>().map_or(0, |number| number << shift)
+}
+
 /// The model in `/proc/cpuinfo`; the architecture where the system does not say.
 fn cpu_of(cpuinfo: &str) -> String {
     field(cpuinfo, "model name").unwrap_or(std::env::consts::ARCH).to_owned()
@@ -78,6 +97,8 @@ mod tests {
         assert_eq!(cpu_of(""), std::env::consts::ARCH);
         assert_eq!(bytes_of("MemTotal:        1000 kB\nMemFree: 1 kB\n", "MemTotal"), 1_024_000);
         assert_eq!(bytes_of("nothing", "MemTotal"), 0);
+        let sizes = ["32768K\n", "32M", "512", "", "K"].map(cache_bytes_of);
+        assert_eq!(sizes, [32 << 20, 32 << 20, 512, 0, 0]);
         assert_eq!(private_resident_of("VmRSS:\t 9 kB\nRssAnon:\t     3 kB\n"), 3072);
     }
 

@@ -8,6 +8,7 @@ mod found;
 mod kill9;
 mod mutate;
 mod plant;
+mod primitives;
 mod replay;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ enum Command {
     Mutate(mutate::Arguments),
     /// Plant historical bugs and see whether the lab finds them
     Plant(plant::Arguments),
+    /// Crash the nodes, runs and trees of the primitives study; with --mutate, break each of their steps in turn
+    Primitives(primitives::Arguments),
     /// Run one failure again, from what `explore` printed
     Replay(replay::Arguments),
     /// Kill a writing process at random moments and verify what it acknowledged
@@ -50,6 +53,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Explore(arguments) => explore::run(arguments, common),
         Command::Mutate(arguments) => mutate::run(arguments, common),
         Command::Plant(arguments) => plant::run(arguments, common),
+        Command::Primitives(arguments) => primitives::run(arguments, common),
         Command::Replay(arguments) => replay::run(arguments, common),
         Command::Kill9(arguments) => kill9::run(arguments, common),
         Command::Damage(arguments) => damage::run(arguments, common),

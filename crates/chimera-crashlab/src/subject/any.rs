@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, EngineShape, Fixture, Subject};
+use super::{Engine, EngineShape, Fixture, Primitive, Subject};
 
 /// What kind of store is tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,6 +10,7 @@ use super::{Engine, EngineShape, Fixture, Subject};
 pub(crate) enum Shape {
     Engine(EngineShape),
     Fixture(Fixture),
+    Primitive(Primitive),
 }
 
 /// Something to be done with a subject of any type.
@@ -24,6 +25,7 @@ impl Shape {
         match self {
             Self::Engine(shape) => visitor.visit(&Engine::new(shape)),
             Self::Fixture(fixture) => visitor.visit(fixture),
+            Self::Primitive(primitive) => visitor.visit(primitive),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! What is tested: stores on a simulated machine, through their public interface.
+//! What is tested: stores on a simulated machine, through their public interface; the planted bugs; the structures of the
+//! primitives study.
 
 mod any;
 mod engine;
 mod fixtures;
+mod primitives;
 mod shape;
 
 use std::fmt;
@@ -15,6 +17,7 @@ use crate::simulated::Machine;
 pub(crate) use any::{Shape, SubjectVisitor};
 pub(crate) use engine::Engine;
 pub(crate) use fixtures::{Bug, Fixture, Form};
+pub(crate) use primitives::Primitive;
 pub use shape::Abilities;
 pub(crate) use shape::{EngineShape, parse_engine};
 

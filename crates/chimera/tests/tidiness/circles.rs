@@ -67,6 +67,7 @@ fn files_do_not_use_each_other_in_circles() {
     for name in [
         "chimera-pmem",
         "chimera",
+        "chimera-primitives",
         "chimera-bench",
         "chimera-crashlab",
         "chimera-cli",

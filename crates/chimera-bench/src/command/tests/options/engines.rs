@@ -83,3 +83,48 @@ fn the_published_layout_takes_less_space() {
         assert_eq!((&*checked.layout, &*published.layout), ("checked", "published"));
     }
 }
+
+/// The trees of the study have records of one size, and few options.
+#[test]
+fn options_reach_trees_or_are_refused() {
+    for tree in ["fptree", "fptree-cached", "nvtree"] {
+        let of = |rest: &str| decided(&format!("core --engine {tree} {rest}"));
+        for taken in ["profile", "medium", "keep", "no-counters", "key-size", "value-size"] {
+            let row = COMMON.iter().find(|it| it.0 == taken).expect("there is a row");
+            assert!(of(row.1).expect("it is taken").iter().all(row.2), "{tree} {taken}");
+        }
+        for refused in ["--growing", "--durability process", "--any-size", "--mixed-sizes"] {
+            assert!(of(refused).is_err(), "{tree} {refused}");
+        }
+        // Beside a store they are the store's.
+        let both = format!(
+            "core --engine hikv,{tree} --any-size --durability process --order asynchronous"
+        );
+        let names: Vec<_> = decided(&both).expect("taken").iter().map(Setup::name).collect();
+        assert_eq!(names, ["hikv-ordered", tree]);
+    }
+}
+
+#[test]
+fn trees_are_rows_of_the_same_run() {
+    let sizes = "--records 2000 --operations 500 --repetitions 1 --medium anonymous";
+    let line = format!("core --engine hikv,fptree,fptree-cached,nvtree --any-size {sizes}");
+    let report = run_line(&line).expect("runs");
+    let of = |engine: &str, operation: &str| {
+        let row = report.rows.iter().find(|row| row.engine == engine && row.operation == operation);
+        row.and_then(|row| row.counters).expect("it was counted")
+    };
+    let lines = |engine: &str| of(engine, "get").lines_read;
+    for tree in ["fptree", "nvtree"] {
+        assert!(lines("hikv") < lines(tree), "{} against {}", lines("hikv"), lines(tree));
+    }
+    // Splits come on top of three and two persists.
+    for (tree, least, most) in [("fptree", 3.0, 3.4), ("nvtree", 2.0, 2.4)] {
+        let fences = of(tree, "insert").fences;
+        assert!((least..most).contains(&fences), "{tree}: {fences}");
+    }
+    assert!(
+        report.stores.iter().all(|store| store.verified_records == Some(2500 - 500)),
+        "{report:?}"
+    );
+}
