@@ -20,8 +20,10 @@ pub(super) fn engines() -> Vec<(EngineKind, Options)> {
         || options().log_hash(|options| options.index_segment_bytes(1024).log_run_bytes(4096));
     let hikv =
         options().hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096));
+    // A MemTable has room for 14 keys, whichever shard they are in.
     let chameleon = options().chameleon(|chameleon| {
-        chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2).log_run_bytes(4096)
+        let chameleon = chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2);
+        chameleon.log_run_bytes(4096).load_factors(0.9..=0.9)
     });
     let engines = vec![
         (EngineKind::Viper, options()),
