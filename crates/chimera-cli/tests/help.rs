@@ -38,6 +38,7 @@ fn every_command_has_a_description() {
         "import",
         "backup",
         "bench",
+        "primitives",
         "completion",
         "help",
     ];
