@@ -99,7 +99,7 @@ const ROWS: [Row; 29] = [
     }),
     ("primitives", "engine", "+ --engine hikv", |it, _| refuses(it, "engine")),
     ("primitives", "seed", "+ --seed 7", |it, _| it.figure("seed") == 7),
-    ("primitives", "states", "primitives --json --states 3000 --only nvtree", |it, base| {
+    ("primitives", "states", "primitives --json --states 20000 --only nvtree", |it, base| {
         count(it, "states") > count(base, "states")
     }),
     ("primitives", "mutate", "+ --mutate", |it, _| it.figure("mutants").is_u64()),
