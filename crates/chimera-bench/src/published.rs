@@ -9,11 +9,12 @@ mod tests;
 use std::sync::LazyLock;
 
 /// The files, by the names of the papers.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("viper", include_str!("../published/viper.tsv")),
     ("hikv", include_str!("../published/hikv.tsv")),
     ("chameleondb", include_str!("../published/chameleondb.tsv")),
     ("yang-fast20", include_str!("../published/yang-fast20.tsv")),
+    ("damon20", include_str!("../published/damon20.tsv")),
 ];
 /// The first line of each.
 const HEADER: &str = "id\tfigure\twhat\tunit\tvalue\tquote";
@@ -47,7 +48,8 @@ pub struct Paper {
     all: Vec<Published>,
 }
 
-/// The values of a paper: `viper` (PVLDB 2021), `hikv` (ATC 2017), `chameleondb` (EuroSys 2021) or `yang-fast20`.
+/// The values of a paper: `viper` (PVLDB 2021), `hikv` (ATC 2017), `chameleondb` (EuroSys 2021), `yang-fast20` or
+/// `damon20` (the study of primitives).
 ///
 /// # Panics
 /// When there is no such paper.

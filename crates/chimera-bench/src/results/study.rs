@@ -98,8 +98,22 @@ pub(crate) struct Finding {
     pub measured: f64,
     /// Its unit.
     pub unit: String,
-    /// Whether that is as published.
+    /// The least that counts as published.
+    pub least: f64,
+    /// The most, if there is such a bound.
+    pub most: Option<f64>,
+    /// Whether what came out is between these.
     pub holds: bool,
+}
+
+impl Finding {
+    /// What counts as published.
+    pub(crate) fn bounds(&self) -> String {
+        match self.most {
+            Some(most) => format!("{} to {most} {}", self.least, self.unit),
+            None => format!("{} {} at least", self.least, self.unit),
+        }
+    }
 }
 
 impl Study {

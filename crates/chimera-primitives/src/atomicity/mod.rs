@@ -69,7 +69,10 @@ impl FromStr for FailureAtomicity {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
         found.ok_or_else(|| match text {
-            PMWCAS => "pmwcas is listed by the paper and not implemented".to_owned(),
+            PMWCAS => {
+                "pmwcas is listed by the paper, which does not measure it; it is not to be had here"
+                    .to_owned()
+            }
             _ => format!("unknown failure atomicity `{text}`"),
         })
     }

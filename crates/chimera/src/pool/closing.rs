@@ -21,19 +21,12 @@ impl<P: Pmem> Pool<P> {
         self.is_incomplete.store(false, Ordering::Release);
     }
 
-    /// Marks the pool as closed in order, after everything else is durable. One that lacks records stays
-    /// marked as such.
+    /// Marks the pool as closed in order, after everything else is durable, with words that are in force until the pool
+    /// is opened again, and with what the store holds. One that lacks records stays marked as such.
     ///
     /// # Errors
     /// When the medium fails, or files were removed or replaced; the pool then stays marked as open, and the next opening
     /// recovers it. `AfterClosing` when it is closed in order, and a step after that failed.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for engines with nothing to say"))]
-    pub(crate) fn close(&self) -> Result<()> {
-        self.close_with([0; CLOSED_WORDS], Totals::default())
-    }
-
-    /// As [`close`](Self::close), with words that are in force until the pool is opened again, and with what the store
-    /// holds.
     pub(crate) fn close_with(
         &self,
         closed_words: [u64; CLOSED_WORDS],
@@ -66,7 +59,7 @@ impl<P: Pmem> Pool<P> {
     /// totals that it has.
     ///
     /// # Errors
-    /// As [`close`](Self::close).
+    /// As [`close_with`](Self::close_with).
     pub(crate) fn close_as_it_was(&self) -> Result<()> {
         match self.closed_totals {
             Some(totals) if !self.read_only && self.was_clean => {
@@ -75,6 +68,12 @@ impl<P: Pmem> Pool<P> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// As [`close_with`](Self::close_with), with nothing to say.
+    #[cfg(test)]
+    pub(crate) fn close(&self) -> Result<()> {
+        self.close_with([0; CLOSED_WORDS], Totals::default())
     }
 
     /// Says that the pool is closed in order, in both copies: either one alone must be enough.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// All sections, figures and tables of the papers.
 const PLACES: &str = include_str!("../../../published/places.tsv");
 /// What names a paper, and the name of its file.
-const NAMES: [(&str, &str); 7] = [
+const NAMES: [(&str, &str); 8] = [
     ("Viper", "viper"),
     ("PVLDB", "viper"),
     ("HiKV", "hikv"),
@@ -15,6 +15,7 @@ const NAMES: [(&str, &str); 7] = [
     ("ChameleonDB", "chameleondb"),
     ("EuroSys", "chameleondb"),
     ("FAST", "another"),
+    ("DaMoN", "damon20"),
 ];
 
 /// A paper, a kind of place and a number.

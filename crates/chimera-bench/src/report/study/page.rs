@@ -81,17 +81,19 @@ fn write_findings(out: &mut String, study: &Study) -> std::fmt::Result {
     out.push_str(
         "<h2 id=\"findings\">What the paper says, and what came out</h2>\n<div class=\"scroll\"><table>\
          <tr><th class=\"text\">where</th><th class=\"text\">what</th><th class=\"text\">published</th>\
-         <th>measured</th><th class=\"text\">holds</th></tr>\n",
+         <th class=\"text\">counts as that</th><th>measured</th><th class=\"text\">holds</th></tr>\n",
     );
     for finding in &study.findings {
         let (class, holds) = if finding.holds { ("yes", "yes") } else { ("no", "no") };
         writeln!(
             out,
-            "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{:.1} {}</td>\
+            "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td>\
+             <td class=\"text\">{}</td><td>{:.1} {}</td>\
              <td class=\"text {class}\">{holds}</td></tr>",
             escape(&finding.source),
             escape(&finding.what),
             escape(&finding.published),
+            escape(&finding.bounds()),
             finding.measured,
             escape(&finding.unit)
         )?;

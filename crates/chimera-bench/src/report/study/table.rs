@@ -132,12 +132,14 @@ fn write(out: &mut String, study: &Study) -> std::fmt::Result {
     }
     if !study.findings.is_empty() {
         writeln!(out, "\nwhat the paper says, and what came out")?;
-        let mut table = Table::new(&["where", "what", "published", "measured", "holds"]);
+        let mut table =
+            Table::new(&["where", "what", "published", "counts as that", "measured", "holds"]);
         for finding in &study.findings {
             table.row(vec![
                 finding.source.clone(),
                 finding.what.clone(),
                 finding.published.clone(),
+                finding.bounds(),
                 format!("{:.1} {}", finding.measured, finding.unit),
                 if finding.holds { "yes" } else { "NO" }.to_owned(),
             ]);

@@ -82,6 +82,30 @@ fn what_the_paper_says_is_compared() {
     }
 }
 
+/// Between the bounds, on them, and beyond.
+#[test]
+fn a_finding_holds_within_the_bounds_that_are_shown() {
+    for (ns, expected) in [(399.0, false), (400.0, true), (450.0, true), (501.0, false)] {
+        let mut study = study();
+        for row in &mut study.rows {
+            // Five levels take four more than one does; times are told per level.
+            let whole = 1000.0 + f64::from(row.size - 1) * ns;
+            if row.experiment == "E2" {
+                row.uncached.median_ns = whole / f64::from(row.size);
+            }
+        }
+        let all = findings(&study);
+        let level = all.iter().find(|it| it.what == "a level of inner nodes in PMem").unwrap();
+        assert!((level.measured - ns).abs() < 1e-6, "{level:?}");
+        assert_eq!((level.holds, &*level.published), (expected, "400 to 500 ns"));
+        assert_eq!(level.bounds(), "400 to 500 ns");
+    }
+    let all = findings(&study());
+    let erasing = all.iter().find(|it| it.what == "erasing sorted over bitmap").unwrap();
+    assert_eq!(erasing.bounds(), "2 times at least");
+    assert_eq!(erasing.holds, erasing.measured >= 2.0);
+}
+
 #[test]
 fn what_was_not_measured_is_left_out() {
     let mut study = study();

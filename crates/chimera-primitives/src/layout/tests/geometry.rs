@@ -18,7 +18,7 @@ fn entries_are_those_of_table_4() {
         (LayoutKind::Bitmap, [8, 18, 40, 82, 168]),
         (LayoutKind::Indirection, [8, 18, 37, 79, 160]),
         (LayoutKind::Hashing, [8, 18, 37, 79, 160]),
-        // A count of 8 bytes is smaller than a bitmap of 9 to 16: Figure 2's 80 at 2 KiB.
+        // A count of 8 bytes is smaller than a bitmap of 9 to 16: Figure 2 has 80 entries at 2 KiB.
         (LayoutKind::HashingCounted, [8, 18, 37, 80, 160]),
     ] {
         assert_eq!(SIZES.map(|size| published(kind, size).entries), expected, "{kind}");
