@@ -47,6 +47,19 @@ pub(crate) fn read<P: Pmem>(node: Node<'_, P>, into: &mut Vec<u64>) -> Result<()
     Ok(())
 }
 
+/// Hands the index of every entry to `take`.
+///
+/// # Errors
+/// As [`word`].
+#[inline]
+pub(crate) fn iterate<P: Pmem>(node: Node<'_, P>, mut take: impl FnMut(usize)) -> Result<()> {
+    for number in 0..node.geometry.bitmap_words {
+        let word = word(node, number)?;
+        bits(&[word]).for_each(|bit| take(64 * number + bit));
+    }
+    Ok(())
+}
+
 /// Entries that are there.
 ///
 /// # Errors

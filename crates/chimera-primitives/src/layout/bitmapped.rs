@@ -11,16 +11,15 @@ use super::{Direction, Layout, LayoutKind, Place, Recovered, Scratch, Search, Sp
 use super::{bitmap, bytes, compaction, sites};
 use crate::error::{PrimitivesError, Result};
 
-/// A bitmap, and a hash of each key that is probed before the key (FPTree's fingerprints).
+/// A bitmap; `HASHED`: and a hash of each key that is probed before the key.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Hashing;
+pub struct Bitmapped<const HASHED: bool>;
+
+/// A bitmap and hashes (FPTree's fingerprints).
+pub type Hashing = Bitmapped<true>;
 
 /// A bitmap alone.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BitmapOnly;
-
-/// What both layouts do. `HASHED`: whether there are hashes.
-struct Bitmapped<const HASHED: bool>;
+pub type BitmapOnly = Bitmapped<false>;
 
 /// Looks at the keys of all entries that are there.
 fn find_linear<P: Pmem>(node: Node<'_, P>, key: &[u64]) -> Result<Option<usize>> {
@@ -63,23 +62,6 @@ fn find_hashed<P: Pmem>(node: Node<'_, P>, key: &[u64]) -> Result<Option<usize>>
 }
 
 impl<const HASHED: bool> Bitmapped<HASHED> {
-    fn search<P: Pmem>(node: Node<'_, P>, key: &[u64]) -> Result<Option<Place>> {
-        let found = if HASHED { find_hashed(node, key) } else { find_linear(node, key) };
-        Ok(found?.map(|index| Place { rank: index, index }))
-    }
-
-    fn insert<P: Pmem>(node: Node<'_, P>, key: &[u64], value: &[u8]) -> Result<()> {
-        let index = bitmap::free_index(node)?;
-        let mut dirty = node.dirty();
-        node.write_entry(index, key, value, &mut dirty);
-        if HASHED {
-            let range = index..index + 1;
-            bytes::store(node, node.geometry.hashes_at, range, &mut dirty, |_| key_hash(key));
-        }
-        dirty.persist(node.pmem, sites::ENTRY);
-        Self::commit(node, index, true)
-    }
-
     /// Makes the bit of an entry durable.
     fn commit<P: Pmem>(node: Node<'_, P>, index: usize, is_there: bool) -> Result<()> {
         let mut dirty = node.dirty();
@@ -93,30 +75,6 @@ impl<const HASHED: bool> Bitmapped<HASHED> {
         bitmap::read(node, &mut scratch.words)?;
         scratch.order.clear();
         scratch.order.extend(bitmap::bits(&scratch.words));
-        Ok(())
-    }
-
-    fn split<P: Pmem>(
-        node: Node<'_, P>,
-        new: Node<'_, P>,
-        how: Split,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        Self::list(node, scratch)?;
-        let count = scratch.order.len();
-        if count < 2 {
-            return PrimitivesError::corrupted(
-                "a node of fewer than two entries is split",
-                node.at,
-            );
-        }
-        let keep = count - count / 2;
-        compaction::halve(node, keep, scratch);
-        match how {
-            Split::Move => Self::move_half(node, new, keep, scratch),
-            Split::Copy => copy_half(node, new, keep, scratch),
-        }
-        finish_split(node, new, keep, node.dirty(), scratch);
         Ok(())
     }
 
@@ -136,44 +94,6 @@ impl<const HASHED: bool> Bitmapped<HASHED> {
         new.set_next(node.next(), &mut dirty);
         new.set_prev(node.at, &mut dirty);
         dirty.persist(new.pmem, sites::ENTRY);
-    }
-
-    fn balance<P: Pmem>(
-        (donor, receiver): (Node<'_, P>, Node<'_, P>),
-        moved: usize,
-        direction: Direction,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        Self::list(donor, scratch)?;
-        let room = receiver.geometry.entries - bitmap::count(receiver)?;
-        if moved > scratch.order.len() || moved > room {
-            return Err(PrimitivesError::Full);
-        }
-        scratch.marks.clear();
-        scratch.marks.resize(donor.geometry.entries, false);
-        let mut chosen = std::mem::take(&mut scratch.keys);
-        chosen.clear();
-        for _ in 0..moved {
-            let found = compaction::extreme(donor, &scratch.order, &scratch.marks, direction);
-            let Some(index) = found else { break };
-            scratch.marks[index] = true;
-            chosen.push(index as u64);
-        }
-        let taken =
-            Self::take_in(receiver, donor, chosen.iter().map(|index| *index as usize), scratch);
-        scratch.keys = chosen;
-        taken?;
-        let mut dirty = donor.dirty();
-        bitmap::read(donor, &mut scratch.words)?;
-        for (number, word) in scratch.words.iter().enumerate() {
-            let marked = (0..64).filter(|bit| scratch.marks.get(64 * number + bit) == Some(&true));
-            let gone = marked.fold(0_u64, |bits, bit| bits | 1 << bit);
-            if gone != 0 {
-                bitmap::set_word(donor, number, word & !gone, &mut dirty);
-            }
-        }
-        dirty.persist(donor.pmem, sites::COMMIT);
-        Ok(())
     }
 
     /// Copies entries to free places and makes them part of the receiver, durably: for each, a free bit is looked for.
@@ -219,6 +139,104 @@ impl<const HASHED: bool> Bitmapped<HASHED> {
             bitmap::set_word(receiver, number, words[number], &mut commit);
         }
         commit.persist(receiver.pmem, sites::COMMIT);
+        Ok(())
+    }
+}
+
+impl<const HASHED: bool> Layout for Bitmapped<HASHED> {
+    const KIND: LayoutKind = if HASHED { LayoutKind::Hashing } else { LayoutKind::Bitmap };
+
+    fn count<P: Pmem>(node: Node<'_, P>) -> Result<usize> {
+        bitmap::count(node)
+    }
+
+    #[inline]
+    fn search<P: Pmem>(node: Node<'_, P>, key: &[u64], _: Search) -> Result<Option<Place>> {
+        let found = if HASHED { find_hashed(node, key) } else { find_linear(node, key) };
+        Ok(found?.map(|index| Place { rank: index, index }))
+    }
+
+    fn insert<P: Pmem>(
+        node: Node<'_, P>,
+        _: usize,
+        key: &[u64],
+        value: &[u8],
+        _: &mut Scratch,
+    ) -> Result<()> {
+        let index = bitmap::free_index(node)?;
+        let mut dirty = node.dirty();
+        node.write_entry(index, key, value, &mut dirty);
+        if HASHED {
+            let range = index..index + 1;
+            bytes::store(node, node.geometry.hashes_at, range, &mut dirty, |_| key_hash(key));
+        }
+        dirty.persist(node.pmem, sites::ENTRY);
+        Self::commit(node, index, true)
+    }
+
+    fn erase<P: Pmem>(node: Node<'_, P>, place: Place, _: &mut Scratch) -> Result<()> {
+        Self::commit(node, place.index, false)
+    }
+
+    #[inline]
+    fn iterate<P: Pmem>(node: Node<'_, P>, _: Walk, take: impl FnMut(usize)) -> Result<()> {
+        bitmap::iterate(node, take)
+    }
+
+    fn split<P: Pmem>(
+        node: Node<'_, P>,
+        new: Node<'_, P>,
+        how: Split,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        Self::list(node, scratch)?;
+        let count = scratch.order.len();
+        let keep = compaction::kept(node, count)?;
+        compaction::halve(node, keep, scratch);
+        match how {
+            Split::Move => Self::move_half(node, new, keep, scratch),
+            Split::Copy => copy_half(node, new, keep, scratch),
+        }
+        finish_split(node, new, keep, node.dirty(), scratch);
+        Ok(())
+    }
+
+    fn balance<P: Pmem>(
+        donor: Node<'_, P>,
+        receiver: Node<'_, P>,
+        moved: usize,
+        direction: Direction,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        Self::list(donor, scratch)?;
+        let room = receiver.geometry.entries - bitmap::count(receiver)?;
+        if moved > scratch.order.len() || moved > room {
+            return Err(PrimitivesError::Full);
+        }
+        scratch.marks.clear();
+        scratch.marks.resize(donor.geometry.entries, false);
+        let mut chosen = std::mem::take(&mut scratch.keys);
+        chosen.clear();
+        for _ in 0..moved {
+            let found = compaction::extreme(donor, &scratch.order, &scratch.marks, direction);
+            let Some(index) = found else { break };
+            scratch.marks[index] = true;
+            chosen.push(index as u64);
+        }
+        let taken =
+            Self::take_in(receiver, donor, chosen.iter().map(|index| *index as usize), scratch);
+        scratch.keys = chosen;
+        taken?;
+        let mut dirty = donor.dirty();
+        bitmap::read(donor, &mut scratch.words)?;
+        for (number, word) in scratch.words.iter().enumerate() {
+            let marked = (0..64).filter(|bit| scratch.marks.get(64 * number + bit) == Some(&true));
+            let gone = marked.fold(0_u64, |bits, bit| bits | 1 << bit);
+            if gone != 0 {
+                bitmap::set_word(donor, number, word & !gone, &mut dirty);
+            }
+        }
+        dirty.persist(donor.pmem, sites::COMMIT);
         Ok(())
     }
 
@@ -331,85 +349,3 @@ pub(crate) fn finish_split<P: Pmem>(
     node.set_next(new.at, &mut dirty);
     dirty.persist(node.pmem, sites::COMMIT);
 }
-
-macro_rules! bitmapped {
-    ($layout:ident, $kind:ident, $hashed:literal) => {
-        impl Layout for $layout {
-            const KIND: LayoutKind = LayoutKind::$kind;
-
-            fn count<P: Pmem>(node: Node<'_, P>) -> Result<usize> {
-                bitmap::count(node)
-            }
-
-            #[inline]
-            fn search<P: Pmem>(node: Node<'_, P>, key: &[u64], _: Search) -> Result<Option<Place>> {
-                Bitmapped::<$hashed>::search(node, key)
-            }
-
-            fn rank_of<P: Pmem>(_: Node<'_, P>, _: &[u64]) -> Result<usize> {
-                Ok(0)
-            }
-
-            fn insert<P: Pmem>(
-                node: Node<'_, P>,
-                _: usize,
-                key: &[u64],
-                value: &[u8],
-                _: &mut Scratch,
-            ) -> Result<()> {
-                Bitmapped::<$hashed>::insert(node, key, value)
-            }
-
-            fn erase<P: Pmem>(node: Node<'_, P>, place: Place, _: &mut Scratch) -> Result<()> {
-                Bitmapped::<$hashed>::commit(node, place.index, false)
-            }
-
-            #[inline]
-            fn iterate<P: Pmem>(
-                node: Node<'_, P>,
-                _: Walk,
-                mut take: impl FnMut(usize),
-            ) -> Result<()> {
-                for number in 0..node.geometry.bitmap_words {
-                    let word = bitmap::word(node, number)?;
-                    bitmap::bits(&[word]).for_each(|bit| take(64 * number + bit));
-                }
-                Ok(())
-            }
-
-            fn split<P: Pmem>(
-                node: Node<'_, P>,
-                new: Node<'_, P>,
-                how: Split,
-                scratch: &mut Scratch,
-            ) -> Result<()> {
-                Bitmapped::<$hashed>::split(node, new, how, scratch)
-            }
-
-            fn balance<P: Pmem>(
-                donor: Node<'_, P>,
-                receiver: Node<'_, P>,
-                count: usize,
-                direction: Direction,
-                scratch: &mut Scratch,
-            ) -> Result<()> {
-                Bitmapped::<$hashed>::balance((donor, receiver), count, direction, scratch)
-            }
-
-            fn merge<P: Pmem>(
-                receiver: Node<'_, P>,
-                donor: Node<'_, P>,
-                scratch: &mut Scratch,
-            ) -> Result<()> {
-                Bitmapped::<$hashed>::merge(receiver, donor, scratch)
-            }
-
-            fn recover<P: Pmem>(node: Node<'_, P>, scratch: &mut Scratch) -> Result<Recovered> {
-                Bitmapped::<$hashed>::recover(node, scratch)
-            }
-        }
-    };
-}
-
-bitmapped!(Hashing, Hashing, true);
-bitmapped!(BitmapOnly, Bitmap, false);

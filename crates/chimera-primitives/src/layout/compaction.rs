@@ -1,4 +1,4 @@
-//! What nodes without an order share: finding halves and extremes, and closing gaps.
+//! What layouts share: how many entries stay, finding halves and extremes, and closing gaps.
 
 use std::cmp::Ordering;
 
@@ -7,6 +7,7 @@ use chimera_pmem::Pmem;
 use super::dirty::Dirty;
 use super::node::Node;
 use super::{Direction, Scratch};
+use crate::error::{PrimitivesError, Result};
 
 /// How the keys at two indices compare.
 fn compare<P: Pmem>(node: Node<'_, P>, one: usize, other: usize) -> Ordering {
@@ -20,6 +21,17 @@ fn compare<P: Pmem>(node: Node<'_, P>, one: usize, other: usize) -> Ordering {
         }
     }
     Ordering::Equal
+}
+
+/// How many of so many entries stay in a node that is split.
+///
+/// # Errors
+/// `Corrupted` when there are fewer than two.
+pub(crate) fn kept<P: Pmem>(node: Node<'_, P>, count: usize) -> Result<usize> {
+    if count < 2 {
+        return PrimitivesError::corrupted("a node of fewer than two entries is split", node.at);
+    }
+    Ok(count - count / 2)
 }
 
 /// Divides the entries in `scratch.order` by quickselect: those behind the first `keep` have larger keys. The smallest of

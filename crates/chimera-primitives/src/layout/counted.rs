@@ -11,13 +11,15 @@ use super::{Direction, Layout, LayoutKind, Place, Recovered, Scratch, Search, Sp
 use super::{bytes, compaction, sites};
 use crate::error::{PrimitivesError, Result};
 
-/// Entries in the order of their insertion (NV-Tree's leaves).
+/// Entries in the order of their insertion; `HASHED`: and a hash of each key, which is probed first.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unsorted;
+pub struct Counted<const HASHED: bool>;
 
-/// The same with a hash of each key, which is probed first: "hash probing without a bitmap but a size field" (I1).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HashingCounted;
+/// A count alone (NV-Tree's leaves).
+pub type Unsorted = Counted<false>;
+
+/// A count and hashes: "hash probing without a bitmap but a size field" (I1).
+pub type HashingCounted = Counted<true>;
 
 /// The count of a node.
 ///
@@ -36,6 +38,24 @@ pub(crate) fn count<P: Pmem>(node: Node<'_, P>) -> Result<usize> {
 #[inline]
 pub(crate) fn set_count<P: Pmem>(node: Node<'_, P>, count: usize, dirty: &mut Dirty) {
     node.store(node.geometry.count_at, count as u64, dirty, sites::COMMIT);
+}
+
+/// Makes a count durable.
+pub(crate) fn commit<P: Pmem>(node: Node<'_, P>, count: usize) {
+    let mut dirty = node.dirty();
+    set_count(node, count, &mut dirty);
+    dirty.persist(node.pmem, sites::COMMIT);
+}
+
+/// The last entry of a node, which is not before `place`.
+///
+/// # Errors
+/// `Corrupted` when there is no such place any more.
+pub(crate) fn last_from<P: Pmem>(node: Node<'_, P>, place: Place) -> Result<usize> {
+    match count(node)?.checked_sub(1) {
+        Some(last) if place.index <= last => Ok(last),
+        _ => PrimitivesError::corrupted("an entry is not there any more", node.at),
+    }
 }
 
 /// Searches the first `count` entries from the first one on.
@@ -59,30 +79,7 @@ fn find_hashed<P: Pmem>(node: Node<'_, P>, count: usize, key: &[u64]) -> Option<
     None
 }
 
-/// What both layouts do. `HASHED`: whether there are hashes.
-struct Counted<const HASHED: bool>;
-
 impl<const HASHED: bool> Counted<HASHED> {
-    fn search<P: Pmem>(node: Node<'_, P>, key: &[u64]) -> Result<Option<Place>> {
-        let count = count(node)?;
-        let found =
-            if HASHED { find_hashed(node, count, key) } else { find_linear(node, count, key) };
-        Ok(found.map(|index| Place { rank: index, index }))
-    }
-
-    fn insert<P: Pmem>(node: Node<'_, P>, key: &[u64], value: &[u8]) -> Result<()> {
-        let count = count(node)?;
-        if count == node.geometry.entries {
-            return Err(PrimitivesError::Full);
-        }
-        let mut dirty = node.dirty();
-        node.write_entry(count, key, value, &mut dirty);
-        Self::set_hashes(node, count..count + 1, &mut dirty, |_| key_hash(key));
-        dirty.persist(node.pmem, sites::ENTRY);
-        Self::commit(node, count + 1);
-        Ok(())
-    }
-
     fn set_hashes<P: Pmem>(
         node: Node<'_, P>,
         range: std::ops::Range<usize>,
@@ -92,29 +89,6 @@ impl<const HASHED: bool> Counted<HASHED> {
         if HASHED {
             bytes::store(node, node.geometry.hashes_at, range, dirty, hash);
         }
-    }
-
-    /// Makes a count durable.
-    fn commit<P: Pmem>(node: Node<'_, P>, count: usize) {
-        let mut dirty = node.dirty();
-        set_count(node, count, &mut dirty);
-        dirty.persist(node.pmem, sites::COMMIT);
-    }
-
-    fn erase<P: Pmem>(node: Node<'_, P>, place: Place) -> Result<()> {
-        let last = count(node)?.checked_sub(1).filter(|last| place.index <= *last);
-        let Some(last) = last else {
-            return PrimitivesError::corrupted("an entry is not there any more", node.at);
-        };
-        let mut dirty = node.dirty();
-        if place.index != last {
-            compaction::fill(node, place.index, last, &mut dirty);
-            let hash = if HASHED { bytes::load(node, node.geometry.hashes_at, last) } else { 0 };
-            Self::set_hashes(node, place.index..place.index + 1, &mut dirty, |_| hash);
-        }
-        dirty.persist(node.pmem, sites::ENTRY);
-        Self::commit(node, last);
-        Ok(())
     }
 
     /// Moves the marked entries below `left` over by those above, and their hashes.
@@ -156,16 +130,70 @@ impl<const HASHED: bool> Counted<HASHED> {
             bytes::load(node, node.geometry.hashes_at, order[number - to])
         });
     }
+}
 
-    fn split<P: Pmem>(node: Node<'_, P>, new: Node<'_, P>, scratch: &mut Scratch) -> Result<()> {
+impl<const HASHED: bool> Layout for Counted<HASHED> {
+    const KIND: LayoutKind = if HASHED { LayoutKind::HashingCounted } else { LayoutKind::Unsorted };
+
+    #[inline]
+    fn count<P: Pmem>(node: Node<'_, P>) -> Result<usize> {
+        count(node)
+    }
+
+    #[inline]
+    fn search<P: Pmem>(node: Node<'_, P>, key: &[u64], _: Search) -> Result<Option<Place>> {
         let count = count(node)?;
-        if count < 2 {
-            return PrimitivesError::corrupted(
-                "a node of fewer than two entries is split",
-                node.at,
-            );
+        let found =
+            if HASHED { find_hashed(node, count, key) } else { find_linear(node, count, key) };
+        Ok(found.map(|index| Place { rank: index, index }))
+    }
+
+    fn insert<P: Pmem>(
+        node: Node<'_, P>,
+        _: usize,
+        key: &[u64],
+        value: &[u8],
+        _: &mut Scratch,
+    ) -> Result<()> {
+        let count = count(node)?;
+        if count == node.geometry.entries {
+            return Err(PrimitivesError::Full);
         }
-        let keep = count - count / 2;
+        let mut dirty = node.dirty();
+        node.write_entry(count, key, value, &mut dirty);
+        Self::set_hashes(node, count..count + 1, &mut dirty, |_| key_hash(key));
+        dirty.persist(node.pmem, sites::ENTRY);
+        commit(node, count + 1);
+        Ok(())
+    }
+
+    fn erase<P: Pmem>(node: Node<'_, P>, place: Place, _: &mut Scratch) -> Result<()> {
+        let last = last_from(node, place)?;
+        let mut dirty = node.dirty();
+        if place.index != last {
+            compaction::fill(node, place.index, last, &mut dirty);
+            let hash = if HASHED { bytes::load(node, node.geometry.hashes_at, last) } else { 0 };
+            Self::set_hashes(node, place.index..place.index + 1, &mut dirty, |_| hash);
+        }
+        dirty.persist(node.pmem, sites::ENTRY);
+        commit(node, last);
+        Ok(())
+    }
+
+    #[inline]
+    fn iterate<P: Pmem>(node: Node<'_, P>, _: Walk, take: impl FnMut(usize)) -> Result<()> {
+        (0..count(node)?).for_each(take);
+        Ok(())
+    }
+
+    fn split<P: Pmem>(
+        node: Node<'_, P>,
+        new: Node<'_, P>,
+        _: Split,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let count = count(node)?;
+        let keep = compaction::kept(node, count)?;
         scratch.order.clear();
         scratch.order.extend(0..count);
         compaction::halve(node, keep, scratch);
@@ -185,7 +213,8 @@ impl<const HASHED: bool> Counted<HASHED> {
     }
 
     fn balance<P: Pmem>(
-        (donor, receiver): (Node<'_, P>, Node<'_, P>),
+        donor: Node<'_, P>,
+        receiver: Node<'_, P>,
         moved: usize,
         direction: Direction,
         scratch: &mut Scratch,
@@ -214,13 +243,13 @@ impl<const HASHED: bool> Counted<HASHED> {
             bytes::load(donor, donor.geometry.hashes_at, chosen[number - room] as usize)
         });
         dirty.persist(receiver.pmem, sites::ENTRY);
-        Self::commit(receiver, room + moved);
+        commit(receiver, room + moved);
         Self::close_gaps(donor, has, has - moved, scratch);
-        Self::commit(donor, has - moved);
+        commit(donor, has - moved);
         Ok(())
     }
 
-    fn merge<P: Pmem>(receiver: Node<'_, P>, donor: Node<'_, P>) -> Result<()> {
+    fn merge<P: Pmem>(receiver: Node<'_, P>, donor: Node<'_, P>, _: &mut Scratch) -> Result<()> {
         merge_counted(receiver, donor, |has, more, dirty| {
             Self::set_hashes(receiver, has..has + more, dirty, |number| {
                 bytes::load(donor, donor.geometry.hashes_at, number - has)
@@ -278,79 +307,3 @@ pub(crate) fn merge_counted<P: Pmem>(
     dirty.persist(receiver.pmem, sites::COMMIT);
     Ok(())
 }
-
-macro_rules! counted {
-    ($layout:ident, $kind:ident, $hashed:literal) => {
-        impl Layout for $layout {
-            const KIND: LayoutKind = LayoutKind::$kind;
-
-            #[inline]
-            fn count<P: Pmem>(node: Node<'_, P>) -> Result<usize> {
-                count(node)
-            }
-
-            #[inline]
-            fn search<P: Pmem>(node: Node<'_, P>, key: &[u64], _: Search) -> Result<Option<Place>> {
-                Counted::<$hashed>::search(node, key)
-            }
-
-            fn rank_of<P: Pmem>(_: Node<'_, P>, _: &[u64]) -> Result<usize> {
-                Ok(0)
-            }
-
-            fn insert<P: Pmem>(
-                node: Node<'_, P>,
-                _: usize,
-                key: &[u64],
-                value: &[u8],
-                _: &mut Scratch,
-            ) -> Result<()> {
-                Counted::<$hashed>::insert(node, key, value)
-            }
-
-            fn erase<P: Pmem>(node: Node<'_, P>, place: Place, _: &mut Scratch) -> Result<()> {
-                Counted::<$hashed>::erase(node, place)
-            }
-
-            #[inline]
-            fn iterate<P: Pmem>(node: Node<'_, P>, _: Walk, take: impl FnMut(usize)) -> Result<()> {
-                (0..count(node)?).for_each(take);
-                Ok(())
-            }
-
-            fn split<P: Pmem>(
-                node: Node<'_, P>,
-                new: Node<'_, P>,
-                _: Split,
-                scratch: &mut Scratch,
-            ) -> Result<()> {
-                Counted::<$hashed>::split(node, new, scratch)
-            }
-
-            fn balance<P: Pmem>(
-                donor: Node<'_, P>,
-                receiver: Node<'_, P>,
-                count: usize,
-                direction: Direction,
-                scratch: &mut Scratch,
-            ) -> Result<()> {
-                Counted::<$hashed>::balance((donor, receiver), count, direction, scratch)
-            }
-
-            fn merge<P: Pmem>(
-                receiver: Node<'_, P>,
-                donor: Node<'_, P>,
-                _: &mut Scratch,
-            ) -> Result<()> {
-                Counted::<$hashed>::merge(receiver, donor)
-            }
-
-            fn recover<P: Pmem>(node: Node<'_, P>, scratch: &mut Scratch) -> Result<Recovered> {
-                Counted::<$hashed>::recover(node, scratch)
-            }
-        }
-    };
-}
-
-counted!(Unsorted, Unsorted, false);
-counted!(HashingCounted, HashingCounted, true);

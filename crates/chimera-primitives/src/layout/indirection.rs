@@ -10,7 +10,7 @@ use super::dirty::Dirty;
 use super::node::Node;
 use super::search::Ranked;
 use super::{Direction, Layout, LayoutKind, Place, Recovered, Scratch, Search, Split, Walk};
-use super::{bitmap, bytes, sites};
+use super::{bitmap, bytes, compaction, sites};
 use crate::error::{PrimitivesError, Result};
 
 /// Slots over a bitmap (wB+-Tree's leaves).
@@ -226,12 +226,7 @@ impl Layout for Indirection {
     fn iterate<P: Pmem>(node: Node<'_, P>, walk: Walk, mut take: impl FnMut(usize)) -> Result<()> {
         match walk {
             Walk::Slots => (0..slots(node)?).for_each(|rank| take(slot(node, rank))),
-            Walk::Bitmap => {
-                for number in 0..node.geometry.bitmap_words {
-                    let word = bitmap::word(node, number)?;
-                    bitmap::bits(&[word]).for_each(|bit| take(64 * number + bit));
-                }
-            }
+            Walk::Bitmap => bitmap::iterate(node, take)?,
         }
         Ok(())
     }
@@ -244,13 +239,7 @@ impl Layout for Indirection {
     ) -> Result<()> {
         list(node, scratch)?;
         let count = scratch.order.len();
-        if count < 2 {
-            return PrimitivesError::corrupted(
-                "a node of fewer than two entries is split",
-                node.at,
-            );
-        }
-        let keep = count - count / 2;
+        let keep = compaction::kept(node, count)?;
         scratch.separator.clear();
         node.read_key(scratch.order[keep], &mut scratch.separator);
         match how {

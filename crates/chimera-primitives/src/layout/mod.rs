@@ -150,7 +150,9 @@ pub trait Layout: Copy + Default + std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// `Corrupted`.
-    fn rank_of<P: Pmem>(node: Node<'_, P>, key: &[u64]) -> Result<usize>;
+    fn rank_of<P: Pmem>(_node: Node<'_, P>, _key: &[u64]) -> Result<usize> {
+        Ok(0)
+    }
 
     /// Inserts a key that is not there (E4); `rank` is what [`rank_of`](Self::rank_of) says. `Full` where there is no room.
     ///

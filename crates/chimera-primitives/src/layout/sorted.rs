@@ -4,7 +4,8 @@
 
 use chimera_pmem::Pmem;
 
-use super::counted::{count, merge_counted, set_count};
+use super::compaction;
+use super::counted::{commit, count, last_from, merge_counted, set_count};
 use super::node::Node;
 use super::search::Ranked;
 use super::sites;
@@ -27,13 +28,6 @@ fn ranked<P: Pmem>(
         first: |rank| node.key_first(rank),
     };
     Ok(keys.search(key[0], how))
-}
-
-/// Makes a count durable.
-fn commit<P: Pmem>(node: Node<'_, P>, count: usize) {
-    let mut dirty = node.dirty();
-    set_count(node, count, &mut dirty);
-    dirty.persist(node.pmem, sites::COMMIT);
 }
 
 impl Layout for Sorted {
@@ -74,10 +68,7 @@ impl Layout for Sorted {
     }
 
     fn erase<P: Pmem>(node: Node<'_, P>, place: Place, _: &mut Scratch) -> Result<()> {
-        let last = count(node)?.checked_sub(1).filter(|last| place.index <= *last);
-        let Some(last) = last else {
-            return PrimitivesError::corrupted("an entry is not there any more", node.at);
-        };
+        let last = last_from(node, place)?;
         let mut dirty = node.dirty();
         node.copy_entries(node, place.index + 1, place.index, last - place.index, &mut dirty);
         dirty.persist(node.pmem, sites::ENTRY);
@@ -98,13 +89,7 @@ impl Layout for Sorted {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let count = count(node)?;
-        if count < 2 {
-            return PrimitivesError::corrupted(
-                "a node of fewer than two entries is split",
-                node.at,
-            );
-        }
-        let keep = count - count / 2;
+        let keep = compaction::kept(node, count)?;
         scratch.separator.clear();
         node.read_key(keep, &mut scratch.separator);
         let mut dirty = new.dirty();
