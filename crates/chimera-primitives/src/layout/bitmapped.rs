@@ -213,19 +213,10 @@ impl<const HASHED: bool> Layout for Bitmapped<HASHED> {
         if moved > scratch.order.len() || moved > room {
             return Err(PrimitivesError::Full);
         }
-        scratch.marks.clear();
-        scratch.marks.resize(donor.geometry.entries, false);
-        let mut chosen = std::mem::take(&mut scratch.keys);
-        chosen.clear();
-        for _ in 0..moved {
-            let found = compaction::extreme(donor, &scratch.order, &scratch.marks, direction);
-            let Some(index) = found else { break };
-            scratch.marks[index] = true;
-            chosen.push(index as u64);
-        }
-        let taken =
-            Self::take_in(receiver, donor, chosen.iter().map(|index| *index as usize), scratch);
-        scratch.keys = chosen;
+        compaction::choose(donor, moved, direction, scratch);
+        let chosen = std::mem::take(&mut scratch.chosen);
+        let taken = Self::take_in(receiver, donor, chosen.iter().copied(), scratch);
+        scratch.chosen = chosen;
         taken?;
         let mut dirty = donor.dirty();
         bitmap::read(donor, &mut scratch.words)?;

@@ -1,6 +1,4 @@
-//! What layouts share: how many entries stay, finding halves and extremes, and closing gaps.
-
-use std::cmp::Ordering;
+//! What layouts share: how many entries stay, finding halves and the largest or smallest keys, and closing gaps.
 
 use chimera_pmem::Pmem;
 
@@ -9,18 +7,14 @@ use super::node::Node;
 use super::{Direction, Scratch};
 use crate::error::{PrimitivesError, Result};
 
-/// How the keys at two indices compare.
-fn compare<P: Pmem>(node: Node<'_, P>, one: usize, other: usize) -> Ordering {
-    let words = node.geometry.key_words as u64;
-    let base = node.geometry.keys_at;
-    let at = |index: usize, word: u64| base + index as u64 * node.geometry.key_stride + 8 * word;
-    for word in 0..words {
-        match node.load(at(one, word)).cmp(&node.load(at(other, word))) {
-            Ordering::Equal => {}
-            other => return other,
-        }
-    }
-    Ordering::Equal
+/// Reads the keys of all places at once, so that comparing them reads no persistent memory.
+fn read_keys<P: Pmem>(node: Node<'_, P>, scratch: &mut Scratch) {
+    let Scratch { keys, image, .. } = scratch;
+    image.clear();
+    image.resize(node.geometry.entries * node.geometry.key_stride as usize, 0);
+    node.pmem.read(node.part(node.geometry.keys_at, image.len() as u64), image);
+    keys.clear();
+    keys.extend(image.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
 }
 
 /// How many of so many entries stay in a node that is split.
@@ -37,46 +31,40 @@ pub(crate) fn kept<P: Pmem>(node: Node<'_, P>, count: usize) -> Result<usize> {
 /// Divides the entries in `scratch.order` by quickselect: those behind the first `keep` have larger keys. The smallest of
 /// them is the separator.
 pub(crate) fn halve<P: Pmem>(node: Node<'_, P>, keep: usize, scratch: &mut Scratch) {
+    read_keys(node, scratch);
     let words = node.geometry.key_words;
     let Scratch { keys, order, separator, .. } = scratch;
-    keys.clear();
-    keys.resize(node.geometry.entries * words, 0);
-    for index in order.iter().copied() {
-        separator.clear();
-        node.read_key(index, separator);
-        keys[index * words..][..words].copy_from_slice(separator);
-    }
     let key = |index: usize| &keys[index * words..][..words];
     let (_, least, _) = order.select_nth_unstable_by(keep, |a, b| key(*a).cmp(key(*b)));
     separator.clear();
     separator.extend_from_slice(key(*least));
 }
 
-/// The entry with the smallest or the largest key of those that `live` names and that are not marked yet, looked for in the
-/// node itself (E9).
-pub(crate) fn extreme<P: Pmem>(
+/// Marks the `count` entries of `scratch.order` with the smallest or the largest keys, and lists them in `scratch.chosen`. Each
+/// is looked for among all that are left, as the paper has it (E9).
+pub(crate) fn choose<P: Pmem>(
     node: Node<'_, P>,
-    live: &[usize],
-    marks: &[bool],
+    count: usize,
     direction: Direction,
-) -> Option<usize> {
-    let wanted = match direction {
-        Direction::ToSmaller => Ordering::Less,
-        Direction::ToLarger => Ordering::Greater,
-    };
-    let is_long = node.geometry.key_words > 1;
-    let mut best: Option<(usize, u64)> = None;
-    for index in live.iter().copied().filter(|index| !marks[*index]) {
-        let first = node.key_first(index);
-        let is_better = best.is_none_or(|(than, least)| match first.cmp(&least) {
-            Ordering::Equal => is_long && compare(node, index, than) == wanted,
-            found => found == wanted,
-        });
-        if is_better {
-            best = Some((index, first));
-        }
+    scratch: &mut Scratch,
+) {
+    read_keys(node, scratch);
+    let words = node.geometry.key_words;
+    let Scratch { keys, order, marks, chosen, .. } = scratch;
+    marks.clear();
+    marks.resize(node.geometry.entries, false);
+    chosen.clear();
+    let key = |index: usize| &keys[index * words..][..words];
+    for _ in 0..count {
+        let left = order.iter().copied().filter(|index| !marks[*index]);
+        let found = match direction {
+            Direction::ToSmaller => left.min_by(|a, b| key(*a).cmp(key(*b))),
+            Direction::ToLarger => left.max_by(|a, b| key(*a).cmp(key(*b))),
+        };
+        let Some(index) = found else { break };
+        marks[index] = true;
+        chosen.push(index);
     }
-    best.map(|(index, _)| index)
 }
 
 /// The pairs that close the gaps of a counted node: the marked entries below `left` are gaps, the others above fill them.

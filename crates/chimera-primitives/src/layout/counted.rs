@@ -225,23 +225,9 @@ impl<const HASHED: bool> Layout for Counted<HASHED> {
         }
         scratch.order.clear();
         scratch.order.extend(0..has);
-        scratch.marks.clear();
-        scratch.marks.resize(has, false);
-        scratch.words.clear();
+        compaction::choose(donor, moved, direction, scratch);
         let mut dirty = receiver.dirty();
-        for number in 0..moved {
-            let Some(index) = compaction::extreme(donor, &scratch.order, &scratch.marks, direction)
-            else {
-                break;
-            };
-            scratch.marks[index] = true;
-            scratch.words.push(index as u64);
-            receiver.copy_entries(donor, index, room + number, 1, &mut dirty);
-        }
-        let chosen = &scratch.words;
-        Self::set_hashes(receiver, room..room + moved, &mut dirty, |number| {
-            bytes::load(donor, donor.geometry.hashes_at, chosen[number - room] as usize)
-        });
+        Self::copy_out((donor, receiver), &scratch.chosen, room, &mut dirty);
         dirty.persist(receiver.pmem, sites::ENTRY);
         commit(receiver, room + moved);
         Self::close_gaps(donor, has, has - moved, scratch);

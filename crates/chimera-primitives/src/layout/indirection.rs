@@ -225,7 +225,16 @@ impl Layout for Indirection {
     #[inline]
     fn iterate<P: Pmem>(node: Node<'_, P>, walk: Walk, mut take: impl FnMut(usize)) -> Result<()> {
         match walk {
-            Walk::Slots => (0..slots(node)?).for_each(|rank| take(slot(node, rank))),
+            // Eight slots a load; the first byte is their count.
+            Walk::Slots => {
+                let end = slots(node)? + 1;
+                for first in (0..end).step_by(8) {
+                    let slots = node.load(node.geometry.slots_at + first as u64).to_le_bytes();
+                    for number in first.max(1)..(first + 8).min(end) {
+                        take(usize::from(slots[number - first]).min(node.geometry.entries - 1));
+                    }
+                }
+            }
             Walk::Bitmap => bitmap::iterate(node, take)?,
         }
         Ok(())

@@ -109,6 +109,7 @@ pub struct Scratch {
     pub(crate) keys: Vec<u64>,
     pub(crate) order: Vec<usize>,
     pub(crate) marks: Vec<bool>,
+    pub(crate) chosen: Vec<usize>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) words: Vec<u64>,
     pub(crate) image: Vec<u8>,

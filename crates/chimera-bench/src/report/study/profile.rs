@@ -99,7 +99,7 @@ pub(crate) fn profile(study: &Study, is_alone: bool) -> Option<String> {
 
 fn draw(panels: &[Vec<Bar<'_>>], is_alone: bool) -> String {
     let height = TOP + SPOKES.len() as f64 * STEP + 14.0;
-    let (whole_width, whole_height) = (3.0 * WIDTH, 2.0 * height + 26.0);
+    let (whole_width, whole_height) = (3.0 * WIDTH, 2.0 * height + 42.0);
     let style = if is_alone { STYLE } else { "" };
     let mut out = String::new();
     let _ = write!(
@@ -126,7 +126,7 @@ fn draw(panels: &[Vec<Bar<'_>>], is_alone: bool) -> String {
                 let width = score.clamp(0.0, 1.0) * (WIDTH - LEFT - 50.0);
                 let _ = write!(
                     out,
-                    "<rect x=\"{LEFT}\" y=\"{}\" width=\"{width:.1}\" height=\"{BAR}\" fill=\"{colour}\"/><text x=\"{:.1}\" y=\"{}\" font-size=\"10\">{score:.2}</text>",
+                    "<rect x=\"{LEFT}\" y=\"{}\" width=\"{width:.1}\" height=\"{BAR}\" fill=\"{colour}\"/><text x=\"{:.1}\" y=\"{}\" style=\"font-size:10px\">{score:.2}</text>",
                     at + offset,
                     LEFT + width + 4.0,
                     at + offset + BAR
@@ -135,13 +135,23 @@ fn draw(panels: &[Vec<Bar<'_>>], is_alone: bool) -> String {
         }
         out.push_str("</g>");
     }
-    let y = whole_height - 8.0;
-    let _ = write!(
-        out,
-        "<rect x=\"10\" y=\"{}\" width=\"12\" height=\"9\" fill=\"#4e79d7\"/><text x=\"26\" y=\"{y}\">time of the best layout over this one's (entries: this one's over the most), 1 KiB, uncached</text>\
-         <rect x=\"560\" y=\"{}\" width=\"12\" height=\"9\" fill=\"#e8762d\"/><text x=\"576\" y=\"{y}\">the same of bytes modified</text></svg>",
-        y - 9.0,
-        y - 9.0
-    );
+    for (row, (colour, what)) in [
+        (
+            "#4e79d7",
+            "time of the best layout over this one's (entries: this one's over the most), 1 KiB, uncached",
+        ),
+        ("#e8762d", "the same of bytes modified"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let y = whole_height - 24.0 + row as f64 * 16.0;
+        let _ = write!(
+            out,
+            "<rect x=\"10\" y=\"{}\" width=\"12\" height=\"9\" fill=\"{colour}\"/><text x=\"26\" y=\"{y}\">{what}</text>",
+            y - 9.0
+        );
+    }
+    out.push_str("</svg>");
     out
 }
