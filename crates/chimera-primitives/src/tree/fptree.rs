@@ -247,6 +247,36 @@ impl<P: Pmem> FpTree<P> {
         }
         Ok(true)
     }
+
+    /// As [`scan`](Tree::scan), booked by the caller.
+    fn scan_from(
+        &self,
+        from: &[u8],
+        count: usize,
+        mut take: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let words = self.base.key(from)?;
+        let mut leaf = self.inner.find(words.get());
+        let mut taken = 0;
+        let mut one = |key: &[u8], value: &[u8]| {
+            if taken < count {
+                take(key, value);
+                taken += 1;
+            }
+            taken < count
+        };
+        for _ in 0..self.base.leaves.nodes() {
+            let node = self.base.leaf(leaf)?;
+            if count == 0 || !self.scan_leaf(node, words.get(), &mut one)? {
+                break;
+            }
+            leaf = self.base.after(leaf)?;
+            if leaf == NONE {
+                break;
+            }
+        }
+        Ok(taken)
+    }
 }
 
 /// The smallest key of a leaf.
@@ -334,28 +364,11 @@ impl<P: Pmem> Tree<P> for FpTree<P> {
         removed
     }
 
-    fn scan(&self, from: &[u8], count: usize, mut take: impl FnMut(&[u8], &[u8])) -> Result<usize> {
-        let words = self.base.key(from)?;
-        let mut leaf = self.inner.find(words.get());
-        let mut taken = 0;
-        let mut one = |key: &[u8], value: &[u8]| {
-            if taken < count {
-                take(key, value);
-                taken += 1;
-            }
-            taken < count
-        };
-        for _ in 0..self.base.leaves.nodes() {
-            let node = self.base.leaf(leaf)?;
-            if count == 0 || !self.scan_leaf(node, words.get(), &mut one)? {
-                break;
-            }
-            leaf = self.base.after(leaf)?;
-            if leaf == NONE {
-                break;
-            }
-        }
-        Ok(taken)
+    fn scan(&self, from: &[u8], count: usize, take: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+        self.base.pmem.operation_begin(Operation::Get, 0);
+        let taken = self.scan_from(from, count, take);
+        self.base.pmem.operation_acknowledge();
+        taken
     }
 
     fn footprint(&self) -> TreeFootprint {

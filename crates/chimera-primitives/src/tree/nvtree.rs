@@ -228,6 +228,39 @@ impl<P: Pmem> NvTree<P> {
         base.finish_creation(KIND, first);
         Ok(())
     }
+
+    /// As [`scan`](Tree::scan), booked by the caller.
+    fn scan_from(
+        &self,
+        from: &[u8],
+        count: usize,
+        mut take: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let words = self.base.key(from)?;
+        let mut leaf = self.plane.leaf(self.plane.find(words.get()));
+        let mut key_of = vec![0; self.base.shape.key_bytes as usize];
+        let mut value = vec![0; self.base.shape.value_bytes as usize];
+        let mut taken = 0;
+        for _ in 0..self.base.leaves.nodes() {
+            let node = self.base.leaf(leaf)?;
+            for (key, index) in
+                in_force(node)?.into_iter().filter(|(key, _)| key[..] >= *words.get())
+            {
+                if taken == count {
+                    return Ok(taken);
+                }
+                key_bytes(&key, &mut key_of);
+                node.read_value_rest(index, &mut value);
+                take(&key_of, &value);
+                taken += 1;
+            }
+            leaf = self.base.after(leaf)?;
+            if leaf == NONE || taken == count {
+                break;
+            }
+        }
+        Ok(taken)
+    }
 }
 
 /// The smallest and the largest key of all entries of a leaf, whether in force or not.
@@ -320,31 +353,11 @@ impl<P: Pmem> Tree<P> for NvTree<P> {
     }
 
     /// Entries that are not in force have to be told from those that are.
-    fn scan(&self, from: &[u8], count: usize, mut take: impl FnMut(&[u8], &[u8])) -> Result<usize> {
-        let words = self.base.key(from)?;
-        let mut leaf = self.plane.leaf(self.plane.find(words.get()));
-        let mut key_of = vec![0; self.base.shape.key_bytes as usize];
-        let mut value = vec![0; self.base.shape.value_bytes as usize];
-        let mut taken = 0;
-        for _ in 0..self.base.leaves.nodes() {
-            let node = self.base.leaf(leaf)?;
-            for (key, index) in
-                in_force(node)?.into_iter().filter(|(key, _)| key[..] >= *words.get())
-            {
-                if taken == count {
-                    return Ok(taken);
-                }
-                key_bytes(&key, &mut key_of);
-                node.read_value_rest(index, &mut value);
-                take(&key_of, &value);
-                taken += 1;
-            }
-            leaf = self.base.after(leaf)?;
-            if leaf == NONE || taken == count {
-                break;
-            }
-        }
-        Ok(taken)
+    fn scan(&self, from: &[u8], count: usize, take: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+        self.base.pmem.operation_begin(Operation::Get, 0);
+        let taken = self.scan_from(from, count, take);
+        self.base.pmem.operation_acknowledge();
+        taken
     }
 
     fn footprint(&self) -> TreeFootprint {

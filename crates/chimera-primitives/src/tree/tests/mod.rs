@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chimera_pmem::environment::AnonymousFile;
 use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{
-    Environment, Hardware, HardwareOptions, Instrumented, Pmem, RealEnvironment, Site,
+    Environment, Hardware, HardwareOptions, Instrumented, Operation, Pmem, RealEnvironment, Site,
 };
 use proptest::prelude::*;
 
@@ -191,6 +191,30 @@ fn persists_are_those_of_the_papers() {
     assert_eq!(persists::<FpTree<Counted>>(), [3, 3, 1]);
     assert_eq!(persists::<CachedFpTree<Counted>>(), [3, 3, 1]);
     assert_eq!(persists::<NvTree<Counted>>(), [2, 2, 2]);
+}
+
+/// What a scan reads is booked as a scan's, which is a get's.
+#[test]
+fn scans_count_what_they_read() {
+    fn lines<T: Tree<Counted>>() -> u64 {
+        let bytes = T::bytes_for(SHAPE, 1000).expect("it fits").next_multiple_of(4096);
+        let mut tree = T::open(memory(bytes), SHAPE).expect("it opens");
+        for number in 0..500 {
+            tree.put(&key(number), &value(number)).expect("it puts");
+        }
+        tree.pmem().reset();
+        assert_eq!(tree.scan(&key(100), 200, |_, _| ()).expect("it scans"), 200);
+        let snapshot = tree.pmem().snapshot();
+        let gets = snapshot.operations.get(&Operation::Get).expect("there is one");
+        assert_eq!(gets.operations, 1);
+        assert_eq!(gets.lines_read(), snapshot.total().lines_read());
+        gets.lines_read()
+    }
+    // At the least the values, of which a line has some.
+    let least = 200 * u64::from(SHAPE.value_bytes) / 64;
+    assert!(lines::<FpTree<Counted>>() >= least);
+    assert!(lines::<CachedFpTree<Counted>>() >= least);
+    assert!(lines::<NvTree<Counted>>() >= least);
 }
 
 /// HiKV, section 4.7: one parent for each leaf takes far more DRAM than a tree over them.
