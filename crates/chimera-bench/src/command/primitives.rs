@@ -12,7 +12,7 @@ use chimera_primitives::operation::{Cell, Experiment, Measured, cells};
 
 use crate::driver::backend::Backend;
 use crate::driver::progress::Progress;
-use crate::driver::study::{Plan, arrays, measure};
+use crate::driver::study::{Plan, arrays, load_ns, measure};
 use crate::error::{BenchError, Result};
 use crate::report::study::{figure, findings, page, profile, text};
 use crate::results::machine::{Machine, last_level_cache_bytes};
@@ -167,6 +167,7 @@ impl RunArguments {
             progress.step(&format!("{experiment}, {size} {}", position.name()));
             rows.extend(measure(&plan, &pmem, figure)?);
         }
+        let load_ns = load_ns(&plan, &pmem);
         let mut study = Study {
             machine: Machine::here(pmem.hardware().flush_instruction().to_string()),
             medium: pmem.medium().to_string(),
@@ -176,6 +177,7 @@ impl RunArguments {
             cache_bytes,
             array_bytes,
             exceeds_cache: array_bytes >= 2 * cache_bytes,
+            load_ns,
             repetitions,
             operations,
             command: self.command(),
@@ -269,6 +271,8 @@ mod tests {
         let study = arguments.study().expect("it runs");
         assert!(study.modelled && study.command.contains("--profile optane-100"));
         assert!(study.rows.iter().all(|row| row.counters.media_writes > 0.0));
+        assert!(study.load_ns > 0.0);
+        assert!(crate::report::study::text(&study).contains("by the model of the device"));
     }
 
     #[test]

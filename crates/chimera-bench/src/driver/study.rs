@@ -31,6 +31,9 @@ const COUNTED_BYTES: u64 = 16 << 20;
 /// Operations that are counted.
 const COUNTED_OPERATIONS: u64 = 32;
 
+/// Loads of a batch that show what one takes.
+const LOADS: u64 = 10_000;
+
 /// What all cells have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -58,6 +61,18 @@ fn memory<B: Backend>(bytes: u64, instrumented: InstrumentedOptions) -> Result<B
 /// The memory that cells are timed in, with an array for each of so many contenders.
 pub(crate) fn arrays<B: Backend>(plan: &Plan, contenders: usize) -> Result<B> {
     memory(plan.array_bytes * contenders as u64, InstrumentedOptions::timed(plan.profile))
+}
+
+/// Nanoseconds of a load of a word that is in every cache: with a profile, what the model of the device needs to know that.
+pub(crate) fn load_ns<B: Backend>(plan: &Plan, pmem: &B) -> f64 {
+    let mut batches = Vec::new();
+    for _ in 0..plan.repetitions {
+        let started = Instant::now();
+        let sum = (0..LOADS).fold(0_u64, |sum, _| sum.wrapping_add(pmem.load_u64(black_box(0))));
+        batches.push(started.elapsed().as_nanos() as f64 / LOADS as f64);
+        black_box(sum);
+    }
+    median(&batches)
 }
 
 /// Times and counts the cells of one figure, which differ in their contenders alone.

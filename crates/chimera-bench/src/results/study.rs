@@ -23,6 +23,9 @@ pub(crate) struct Study {
     pub array_bytes: u64,
     /// Whether every array is at least twice the cache.
     pub exceeds_cache: bool,
+    /// Nanoseconds of a load of a cached word. With a profile, what the model of the device takes to find that it is cached; it is in
+    /// all times, and no time of a device.
+    pub load_ns: f64,
     /// Batches of which the median is told.
     pub repetitions: usize,
     /// Most operations of a batch.

@@ -56,9 +56,17 @@ pub(super) fn summary(study: &Study) -> String {
         (bytes, true) => format!("twice the last-level cache of {} MiB at least", bytes >> 20),
         (bytes, false) => format!("LESS than twice the last-level cache of {} MiB", bytes >> 20),
     };
+    let load = if study.modelled {
+        format!(
+            "; {:.0} ns of each load, cached or not, are taken by the model of the device, and are in all times",
+            study.load_ns
+        )
+    } else {
+        String::new()
+    };
     format!(
         "{}, {} cores; medium {}; flushes by {}; profile {}{modelled}; seed {}; median of {} batches of at most {} \
-         operations; arrays of {} MiB for each contender: {cache}",
+         operations; arrays of {} MiB for each contender: {cache}{load}",
         study.machine.cpu,
         study.machine.cores,
         study.medium,

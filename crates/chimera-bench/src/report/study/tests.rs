@@ -30,6 +30,7 @@ fn study() -> Study {
         cache_bytes: 32 << 20,
         array_bytes: 64 << 20,
         exceeds_cache: true,
+        load_ns: 1.0,
         repetitions: 5,
         operations: 1000,
         command: "chimera primitives run --all <&>".to_owned(),
