@@ -1,0 +1,22 @@
+//! Persistent memory for RocksDB: block cache and memtables in DRAM, in persistent memory or in both, and what that costs.
+//!
+//! # Rooms (each uses only those above it)
+//! - [`region`]: a file on persistent memory, mapped as volatile memory.
+//! - [`arena`]: allocating and freeing memory of a region.
+//! - [`heap`]: memory of one component, of which a share lies in persistent memory.
+//! - [`tier`]: blocks that a block cache in DRAM gave up.
+//! - `exports`: what the C++ shim calls of these.
+//! - [`database`]: RocksDB, through the shim in `shim/`.
+//!
+//! Nothing here is durable, and nothing goes through the persistence seam of the store: the memory is volatile.
+//! docs/PLACEMENT.md says what is measured.
+
+pub mod arena;
+pub mod database;
+mod error;
+mod exports;
+pub mod heap;
+pub mod region;
+pub mod tier;
+
+pub use error::{Error, Result};
