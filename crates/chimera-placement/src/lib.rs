@@ -16,7 +16,12 @@ pub mod database;
 mod error;
 mod exports;
 pub mod heap;
+pub mod placement;
+pub mod published;
 pub mod region;
+pub mod report;
+pub mod study;
 pub mod tier;
+pub mod workload;
 
 pub use error::{Error, Result};
