@@ -40,8 +40,5 @@ fn main() -> ExitCode {
     }
     build.compile("chimera_placement_shim");
     println!("cargo::rustc-link-lib=rocksdb");
-    if std::env::var_os("CARGO_FEATURE_MEMKIND").is_some() {
-        println!("cargo::rustc-link-lib=memkind");
-    }
     ExitCode::SUCCESS
 }

@@ -32,8 +32,11 @@ void chimera_heap_stored(const ChimeraHeap* heap, const void* address, size_t le
 void chimera_heap_retain(const ChimeraHeap* heap);
 void chimera_heap_release(const ChimeraHeap* heap);
 
+// Takes a block of `length` bytes that `fill` writes; false when there is no room or `fill` fails. `fill` may be called more than
+// once.
 bool chimera_tier_insert(const ChimeraTier* tier, const char* key, size_t key_length,
-                         const char* block, size_t length);
+                         size_t length, bool (*fill)(void* context, char* block, size_t length),
+                         void* context);
 // Hands the bytes of a block to `work`; false when there is no such block.
 bool chimera_tier_lookup(const ChimeraTier* tier, const char* key, size_t key_length, bool take,
                          void (*work)(void* context, const char* block, size_t length),

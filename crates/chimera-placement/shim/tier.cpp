@@ -1,7 +1,5 @@
 #include "tier.h"
 
-#include <vector>
-
 namespace chimera_placement {
 
 using rocksdb::Cache;
@@ -41,6 +39,19 @@ void Create(void* context, const char* block, size_t length) noexcept {
   }
 }
 
+// What an insertion is about.
+struct Saving {
+  void* value;
+  const Cache::CacheItemHelper* helper;
+  Status status;
+};
+
+bool Save(void* context, char* block, size_t length) noexcept {
+  auto* saving = static_cast<Saving*>(context);
+  saving->status = saving->helper->saveto_cb(saving->value, 0, length, block);
+  return saving->status.ok();
+}
+
 }  // namespace
 
 Status PlacedTier::Insert(const Slice& key, void* value, const Cache::CacheItemHelper* helper) {
@@ -48,18 +59,11 @@ Status PlacedTier::Insert(const Slice& key, void* value, const Cache::CacheItemH
       helper->saveto_cb == nullptr) {
     return Status::InvalidArgument("a block that cannot be saved");
   }
-  thread_local std::vector<char> buffer;
+  Saving saving{value, helper, Status::OK()};
   const size_t length = helper->size_cb(value);
-  if (buffer.size() < length) {
-    buffer.resize(length);
-  }
-  const Status status = helper->saveto_cb(value, 0, length, buffer.data());
-  if (!status.ok()) {
-    return status;
-  }
   // A block without room is lost to the tier, and RocksDB reads it from its file again.
-  chimera_tier_insert(tier_.get(), key.data(), key.size(), buffer.data(), length);
-  return Status::OK();
+  chimera_tier_insert(tier_.get(), key.data(), key.size(), length, Save, &saving);
+  return saving.status;
 }
 
 std::unique_ptr<SecondaryCacheResultHandle> PlacedTier::Lookup(

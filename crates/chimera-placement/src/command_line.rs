@@ -57,6 +57,9 @@ pub(crate) struct StudyArguments {
     /// Parts to run, all unless given.
     #[arg(long = "part", value_name = "PART", value_enum, value_delimiter = ',')]
     parts: Vec<Part>,
+    /// Placements to run beside dram, all of a part unless given: such as cache, both-40, tier-lz4.
+    #[arg(long = "placement", value_name = "NAME", value_delimiter = ',')]
+    placements: Vec<Placement>,
     /// Which persistent memory to model: optane-100, cxl-nvcmm, hikv-nvm, or dram for nothing. On DAX nothing is modelled.
     #[arg(long, default_value = "optane-100")]
     profile: Profile,
@@ -102,6 +105,7 @@ impl StudyArguments {
             pmem: self.pmem.pmem.clone().unwrap_or_else(|| self.path.clone()),
             require_dax: self.pmem.require_dax,
             parts: if self.parts.is_empty() { all.to_vec() } else { self.parts.clone() },
+            placements: self.placements.clone(),
             profile: self.profile,
             processor_cache_bytes: self.processor_cache,
             scale_down: self.scale_down.unwrap_or(if self.quick { QUICK_SCALE_DOWN } else { 1 }),

@@ -136,15 +136,16 @@ unsafe extern "C" fn chimera_tier_insert(
     tier: *const Tier,
     key: *const c_char,
     key_length: usize,
-    block: *const c_char,
     length: usize,
+    fill: extern "C" fn(*mut c_void, *mut c_char, usize) -> bool,
+    context: *mut c_void,
 ) -> bool {
     // SAFETY: the shim lends the key for the time of the call.
     let key = unsafe { bytes_of(key, key_length) };
-    // SAFETY: the shim lends the block for the time of the call.
-    let block = unsafe { bytes_of(block, length) };
     // SAFETY: the shim holds a reference to the tier.
-    unsafe { tier_of(tier) }.insert(key, block)
+    let tier = unsafe { tier_of(tier) };
+    let mut fill = |bytes: &mut [u8]| fill(context, bytes.as_mut_ptr().cast(), bytes.len());
+    tier.insert_with(key, length, &mut fill)
 }
 
 #[unsafe(no_mangle)]

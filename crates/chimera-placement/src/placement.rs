@@ -34,7 +34,7 @@ pub enum CachePlace {
 /// Where block cache and memtables lie.
 ///
 /// As text: `dram`; `cache`, `memtable`, `both`, each with `-PERCENT` for a share; `tier`, with `-lz4`, `-exclusive`, and
-/// `-whole` for a tier of the size of the whole cache instead of three quarters.
+/// `-whole` or `-double` for a tier of the size of the whole cache, or twice that, instead of three quarters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// The block cache.
@@ -74,7 +74,11 @@ impl fmt::Display for Placement {
                 f.write_str("tier")?;
                 f.write_str(if is_compressed { "-lz4" } else { "" })?;
                 f.write_str(if is_exclusive { "-exclusive" } else { "" })?;
-                f.write_str(if quarters == 4 { "-whole" } else { "" })
+                f.write_str(match quarters {
+                    4 => "-whole",
+                    8 => "-double",
+                    _ => "",
+                })
             }
         }
     }
@@ -87,6 +91,7 @@ fn parse_tier(options: &str) -> Option<CachePlace> {
             "lz4" => is_compressed = true,
             "exclusive" => is_exclusive = true,
             "whole" => quarters = 4,
+            "double" => quarters = 8,
             _ => return None,
         }
     }
@@ -100,7 +105,7 @@ impl FromStr for Placement {
         let wrong = || {
             Error::Option(format!(
                 "no placement is called {text:?}; there are dram, cache, memtable and both, each of the last three with -PERCENT \
-                 (1 to 100) for a share, and tier with -lz4, -exclusive, -whole"
+                 (1 to 100) for a share, and tier with -lz4, -exclusive, -whole or -double"
             ))
         };
         if text == "dram" {
@@ -136,10 +141,10 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Bytes of persistent memory that are enough for any placement: block cache and four memtables, with a quarter more for what
-    /// size classes and fragments take.
+    /// Bytes of persistent memory that are enough for any placement: twice the block cache and four memtables, with a quarter more for
+    /// what size classes and fragments take.
     pub fn pmem_bytes(&self) -> u64 {
-        let components = self.cache_bytes + 4 * self.write_buffer_bytes;
+        let components = 2 * self.cache_bytes + 4 * self.write_buffer_bytes;
         components + components / 4 + (32 << 20)
     }
 }
@@ -226,6 +231,7 @@ mod tests {
             "tier-exclusive",
             "tier-whole",
             "tier-lz4-exclusive-whole",
+            "tier-double",
         ];
         for name in names {
             assert_eq!(name.parse::<Placement>().unwrap().to_string(), name);

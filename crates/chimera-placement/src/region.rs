@@ -92,14 +92,16 @@ impl Region {
         };
         let base = mapped.map_err(|errno| system("mapping", path, errno))?;
         let region = Self { base, length, path: path.to_owned(), is_dax, file };
-        region.use_huge_pages();
+        region.prepare_pages();
         Ok(region)
     }
 
-    /// Asks for huge pages. It is advice: file systems without them go on as they are.
-    fn use_huge_pages(&self) {
-        // SAFETY: the range is the mapping that this value owns; the advice changes no contents.
-        let _ = unsafe { mm::madvise(self.base.as_ptr(), self.length, Advice::LinuxHugepage) };
+    /// Asks for huge pages, and for all pages now rather than at their first use. Both are advice: a system without them goes on.
+    fn prepare_pages(&self) {
+        for advice in [Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
+            // SAFETY: the range is the mapping that this value owns, and the advice changes no contents.
+            let _ = unsafe { mm::madvise(self.base.as_ptr(), self.length, advice) };
+        }
     }
 
     /// Where it begins.

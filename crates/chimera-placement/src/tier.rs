@@ -10,13 +10,18 @@
 //! All of it may be used from any number of threads. Keys are spread over shards with a lock each. No lock is held while a block
 //! is read, written, compressed or decompressed.
 
-use std::collections::{BTreeMap, HashMap};
+mod order;
+
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
+
 use crate::heap::Heap;
+use order::{Key, Order};
 
 /// Locks that keys are spread over.
 const SHARDS: usize = 16;
@@ -63,16 +68,27 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Puts bytes into persistent memory; `None` when there is no room.
-    fn new(heap: &Arc<Heap>, bytes: &[u8], raw: usize, is_compressed: bool) -> Option<Self> {
-        let object = heap.allocate_pmem(bytes.len())?;
-        // SAFETY: the object was allocated with as many bytes, and nobody else knows of it yet.
-        unsafe { object.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-        heap.stored(object.as_ptr(), bytes.len());
+    /// A block of zeros in persistent memory, for `fill`; `None` when there is no room, or `fill` fails.
+    fn new(
+        heap: &Arc<Heap>,
+        stored: usize,
+        raw: usize,
+        is_compressed: bool,
+        fill: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> Option<Self> {
+        let object = heap.allocate_pmem(stored)?;
         // SAFETY: the object is live.
         let occupied = unsafe { heap.usable_bytes(object) };
         let heap = Arc::clone(heap);
-        Some(Self { heap, object, stored: bytes.len(), raw, occupied, is_compressed })
+        // From here on the object is freed with the block.
+        let block = Self { heap, object, stored, raw, occupied, is_compressed };
+        // SAFETY: the object has as many bytes. They are of a mapped file, so they have values, and nobody else knows of them yet.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(object.as_ptr(), stored) };
+        if !fill(bytes) {
+            return None;
+        }
+        block.heap.stored(object.as_ptr(), stored);
+        Some(block)
     }
 
     fn bytes(&self) -> &[u8] {
@@ -88,56 +104,48 @@ impl Drop for Block {
     }
 }
 
-/// Blocks of some of the keys, in order of use.
+/// Blocks of some of the keys.
 #[derive(Debug, Default)]
 struct Shard {
-    blocks: HashMap<Box<[u8]>, (u64, Arc<Block>)>,
-    /// Keys by when they were used last.
-    order: BTreeMap<u64, Box<[u8]>>,
-    clock: u64,
+    blocks: Order<Arc<Block>>,
     occupied: usize,
     raw: usize,
 }
 
 impl Shard {
-    fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
-    }
-
-    fn insert(&mut self, key: &[u8], block: Block) {
-        self.remove(key);
-        let at = self.tick();
+    fn insert(&mut self, key: Key, block: Block) {
+        self.remove(&key);
         self.occupied += block.occupied;
         self.raw += block.raw;
-        self.order.insert(at, key.into());
-        self.blocks.insert(key.into(), (at, Arc::new(block)));
+        self.blocks.insert(key, Arc::new(block));
     }
 
-    fn touch(&mut self, key: &[u8]) -> Option<Arc<Block>> {
-        let now = self.tick();
-        let (at, block) = self.blocks.get_mut(key)?;
-        if let Some(key) = self.order.remove(at) {
-            self.order.insert(now, key);
-        }
-        *at = now;
-        Some(Arc::clone(block))
+    fn touch(&mut self, key: &Key) -> Option<Arc<Block>> {
+        self.blocks.touch(key).cloned()
     }
 
-    fn remove(&mut self, key: &[u8]) -> Option<Arc<Block>> {
-        let (at, block) = self.blocks.remove(key)?;
-        self.order.remove(&at);
-        self.occupied -= block.occupied;
-        self.raw -= block.raw;
+    fn remove(&mut self, key: &Key) -> Option<Arc<Block>> {
+        let block = self.blocks.remove(key)?;
+        self.forget(&block);
         Some(block)
     }
 
     /// Gives up the least recently used block.
     fn evict(&mut self) -> Option<Arc<Block>> {
-        let (_, key) = self.order.first_key_value()?;
-        let key = key.clone();
-        self.remove(&key)
+        let block = self.blocks.remove_oldest()?;
+        self.forget(&block);
+        Some(block)
     }
+
+    fn forget(&mut self, block: &Block) {
+        self.occupied -= block.occupied;
+        self.raw -= block.raw;
+    }
+}
+
+thread_local! {
+    /// A block before it is compressed, and after.
+    static SCRATCH: RefCell<[Vec<u8>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
 /// Blocks in persistent memory behind a block cache in DRAM.
@@ -190,7 +198,7 @@ impl Tier {
         }
     }
 
-    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
+    fn shard(&self, key: &Key) -> MutexGuard<'_, Shard> {
         lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
     }
 
@@ -208,28 +216,79 @@ impl Tier {
 
     /// Takes a block; one of the same key is replaced. False when there is no room.
     pub fn insert(&self, key: &[u8], raw: &[u8]) -> bool {
-        let compressed = self.is_compressed.then(|| lz4_flex::block::compress(raw));
-        // What does not shrink is kept as it is.
-        let compressed = compressed.filter(|compressed| compressed.len() < raw.len());
-        let bytes = compressed.as_deref().unwrap_or(raw);
-        let taken = self.place(key, bytes, raw.len(), compressed.is_some());
+        self.insert_with(key, raw.len(), &mut |bytes| {
+            bytes.copy_from_slice(raw);
+            true
+        })
+    }
+
+    /// Takes a block of `length` bytes that `fill` writes; one of the same key is replaced. False when there is no room, the key is
+    /// longer than 24 bytes, or `fill` says that it failed.
+    pub fn insert_with(
+        &self,
+        key: &[u8],
+        length: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> bool {
+        let taken = Key::new(key).is_some_and(|key| {
+            if self.is_compressed {
+                self.insert_compressed(&key, length, fill)
+            } else {
+                self.place(&key, length, length, false, fill)
+            }
+        });
         let counter = if taken { &self.inserts } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
         taken
     }
 
-    fn place(&self, key: &[u8], bytes: &[u8], raw: usize, is_compressed: bool) -> bool {
+    fn insert_compressed(
+        &self,
+        key: &Key,
+        length: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> bool {
+        SCRATCH.with_borrow_mut(|[raw, compressed]| {
+            raw.resize(length, 0);
+            if !fill(raw) {
+                return false;
+            }
+            compressed.resize(get_maximum_output_size(length), 0);
+            // What does not shrink is kept as it is.
+            let shrunk = compress_into(raw, compressed).ok().filter(|shrunk| *shrunk < length);
+            let bytes = shrunk.map_or(&raw[..], |shrunk| &compressed[..shrunk]);
+            let copy = &mut |into: &mut [u8]| {
+                into.copy_from_slice(bytes);
+                true
+            };
+            self.place(key, bytes.len(), length, shrunk.is_some(), copy)
+        })
+    }
+
+    fn place(
+        &self,
+        key: &Key,
+        stored: usize,
+        raw: usize,
+        is_compressed: bool,
+        fill: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> bool {
         for _ in 0..ATTEMPTS {
-            if let Some(block) = Block::new(&self.heap, bytes, raw, is_compressed) {
+            let mut is_filled = true;
+            let block = Block::new(&self.heap, stored, raw, is_compressed, &mut |bytes| {
+                is_filled = fill(bytes);
+                is_filled
+            });
+            if let Some(block) = block {
                 let mut shard = self.shard(key);
                 let has_room = self.make_room(&mut shard, block.occupied);
                 if has_room {
-                    shard.insert(key, block);
+                    shard.insert(*key, block);
                 }
                 return has_room;
             }
             // The arena is full or in fragments.
-            if self.shard(key).evict().is_none() {
+            if !is_filled || self.shard(key).evict().is_none() {
                 return false;
             }
             self.evictions.fetch_add(1, Ordering::Relaxed);
@@ -240,28 +299,35 @@ impl Tier {
     /// Finds a block and hands its bytes to `work`; what that returns, or `None` without a block. With `take`, the block is given
     /// up.
     pub fn lookup<R>(&self, key: &[u8], take: bool, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        let block = {
-            let mut shard = self.shard(key);
-            if take { shard.remove(key) } else { shard.touch(key) }
-        };
-        let Some(block) = block else {
-            self.misses.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
+        let found = Key::new(key).and_then(|key| {
+            let mut shard = self.shard(&key);
+            if take { shard.remove(&key) } else { shard.touch(&key) }
+        });
+        let result = found.and_then(|block| self.hand_out(&block, work));
+        let counter = if result.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+
+    fn hand_out<R>(&self, block: &Block, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.heap.read(block.object.as_ptr(), block.stored);
         if !block.is_compressed {
-            self.hits.fetch_add(1, Ordering::Relaxed);
             return Some(work(block.bytes()));
         }
-        let raw = lz4_flex::block::decompress(block.bytes(), block.raw);
-        let counter = if raw.is_ok() { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
-        raw.ok().map(|raw| work(&raw))
+        // `work` may come back here, so the buffer is not borrowed while it runs.
+        let mut raw = SCRATCH.with_borrow_mut(|[raw, _]| std::mem::take(raw));
+        raw.resize(block.raw, 0);
+        let length = decompress_into(block.bytes(), &mut raw);
+        let result = length.ok().map(|length| work(&raw[..length]));
+        SCRATCH.with_borrow_mut(|[scratch, _]| *scratch = raw);
+        result
     }
 
     /// Gives up a block.
     pub fn erase(&self, key: &[u8]) {
-        self.shard(key).remove(key);
+        if let Some(key) = Key::new(key) {
+            self.shard(&key).remove(&key);
+        }
     }
 
     /// What it has done and has.
@@ -285,9 +351,10 @@ impl Tier {
     }
 }
 
-/// DRAM for each block: the block and its count of readers, its place in the map and in the order, and its key twice with the
-/// allocator's headers.
-const INDEX_BYTES: u64 = (size_of::<Block>() + 16 + 2 * (16 + 24) + 2 * (8 + 16) + 16) as u64;
+/// DRAM for each block: the block, its count of readers and the allocator's header; a node of the order with the key and four words;
+/// the key and its place in a map that is two thirds full.
+const INDEX_BYTES: u64 =
+    (size_of::<Block>() + 32 + size_of::<Key>() + 32 + (size_of::<Key>() + 4) * 3 / 2) as u64;
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     // A shard is whole before anything under its lock can panic.

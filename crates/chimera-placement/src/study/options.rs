@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use chimera_pmem::instrumented::{CacheParameters, Profile, ReadModel};
 
+use super::plan::plan;
+use super::result::{Part, Settings};
 use crate::arena::Arena;
 use crate::database::CacheKind;
 use crate::error::{Error, Result};
-use crate::placement::Sizes;
+use crate::placement::{Placement, Sizes};
 use crate::region::RegionOptions;
-use crate::study::result::{Part, Settings};
 
 /// Records of the paper: db_bench's.
 const RECORDS: u64 = 1_000_000;
@@ -36,6 +37,8 @@ pub struct StudyOptions {
     pub require_dax: bool,
     /// Parts to run.
     pub parts: Vec<Part>,
+    /// Placements to run, of those that a part has; all of them where none is given. DRAM is always run.
+    pub placements: Vec<Placement>,
     /// The profile of persistent memory that is charged. Nothing is charged on DAX.
     pub profile: Profile,
     /// Bytes of a modelled processor cache in front of persistent memory; 0 for none, so that each read goes to the media.
@@ -65,6 +68,13 @@ impl StudyOptions {
             let most = RECORDS / RECORDS_MIN;
             return wrong(format!("--scale-down is 1 to {most}, not {}", self.scale_down));
         }
+        let is_run = |placement: &Placement| {
+            *placement == Placement::DRAM
+                || self.parts.iter().any(|part| has_placement(*part, *placement))
+        };
+        if let Some(placement) = self.placements.iter().find(|placement| !is_run(placement)) {
+            return wrong(format!("no part that is run has the placement {placement}"));
+        }
         if self.repetitions == 0 {
             return wrong("--repetitions is at least 1".to_owned());
         }
@@ -84,6 +94,12 @@ impl StudyOptions {
             );
         }
         Ok(())
+    }
+
+    /// Whether a placement is to be run.
+    pub(super) fn wants(&self, placement: Placement) -> bool {
+        let is_all = self.placements.is_empty() || placement == Placement::DRAM;
+        is_all || self.placements.contains(&placement)
     }
 
     /// Where the databases of this process are made.
@@ -165,7 +181,13 @@ impl StudyOptions {
     }
 }
 
+/// Whether a part has a placement.
+fn has_placement(part: Part, placement: Placement) -> bool {
+    plan(part).is_ok_and(|groups| groups.iter().any(|group| group.placements.contains(&placement)))
+}
+
 /// Cores that the process may use.
 pub(super) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    // Not what a control group leaves of them: threads that share a core are what matters.
+    rustix::thread::sched_getaffinity(None).map_or(1, |cores| cores.count() as usize)
 }

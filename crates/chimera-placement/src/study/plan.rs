@@ -30,7 +30,7 @@ const SHARES: [&str; 8] =
 /// Placements under YCSB.
 const YCSB: [&str; 4] = ["dram", "cache", "both", "tier"];
 /// Placements where most reads hit.
-const HITS: [&str; 9] = [
+const HITS: [&str; 12] = [
     "dram",
     "cache",
     "both",
@@ -39,7 +39,10 @@ const HITS: [&str; 9] = [
     "tier",
     "tier-exclusive",
     "tier-lz4",
+    "tier-lz4-exclusive",
     "tier-whole",
+    "tier-double",
+    "tier-exclusive-double",
 ];
 /// Threads of all parts that are not the paper's.
 const OWN_THREADS: usize = 2;

@@ -30,7 +30,9 @@ pub fn runs(options: &StudyOptions) -> Result<usize> {
     options.check()?;
     let mut count = 0;
     for part in &options.parts {
-        count += plan(*part)?.iter().map(|group| group.placements.len()).sum::<usize>();
+        for group in plan(*part)? {
+            count += group.placements.iter().filter(|placement| options.wants(**placement)).count();
+        }
     }
     Ok(count * options.repetitions)
 }
@@ -45,7 +47,8 @@ pub fn run(options: &StudyOptions, progress: &mut dyn FnMut(&str)) -> Result<Stu
     let is_dax = arena.region().is_dax();
     let mut rows = Vec::new();
     for part in &options.parts {
-        for group in plan(*part)? {
+        for mut group in plan(*part)? {
+            group.placements.retain(|placement| options.wants(*placement));
             rows.extend(run_group(options, &group, &arena, progress)?);
         }
     }

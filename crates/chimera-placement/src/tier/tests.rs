@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -66,6 +68,18 @@ fn the_least_recently_used_block_goes_first() {
     assert_eq!(report.evictions, 1001 - report.blocks);
     assert!(report.pmem_bytes <= tier.capacity() as u64);
     assert_eq!(found(&tier, &key(0), false), None);
+}
+
+#[test]
+fn a_block_that_cannot_be_written_leaves_nothing() {
+    for is_compressed in [false, true] {
+        let (_scratch, tier) = tier(4 << 20, 8 << 20, is_compressed);
+        assert!(!tier.insert_with(b"key", 4096, &mut |_| false));
+        assert!(!tier.insert(&[0; 25], &block(1, 100)), "the key is too long");
+        assert_eq!(found(&tier, &[0; 25], false), None);
+        let report = tier.report();
+        assert_eq!((report.refused, report.blocks, tier.heap().report().pmem_bytes), (2, 0, 0));
+    }
 }
 
 #[test]
