@@ -7,6 +7,9 @@
 //! - [`tier`]: blocks that a block cache in DRAM gave up.
 //! - `exports`: what the C++ shim calls of these.
 //! - [`database`]: RocksDB, through the shim in `shim/`.
+//! - [`placement`]: where components lie, and what is made for that.
+//! - [`workload`]: keys, values and mixes; pure arithmetic. [`published`]: what the paper says, with its words.
+//! - [`study`]: the workloads of the study, run. [`report`]: what came out, as text and as a page.
 //!
 //! Nothing here is durable, and nothing goes through the persistence seam of the store: the memory is volatile.
 //! docs/PLACEMENT.md says what is measured.

@@ -1,7 +1,7 @@
 //! Published values beside ours.
 
 use super::result::{Finding, Part, Row, Settings};
-use super::session::median;
+use super::statistics::median;
 use crate::published;
 
 /// Which reading was taken where the paper contradicts itself or leaves something open.

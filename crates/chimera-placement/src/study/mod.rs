@@ -2,7 +2,7 @@
 //!
 //! - `plan`: which workloads, with which placements. `drive`: threads that work on a database.
 //! - `options`: what the caller may say. `session`: one group of runs. `findings`: published values beside ours.
-//! - `result`: all of it as plain data, which reports print.
+//! - `statistics`: medians. `result`: all of it as plain data, which reports print.
 
 mod drive;
 mod findings;
@@ -11,6 +11,7 @@ mod overhead;
 mod plan;
 mod result;
 mod session;
+mod statistics;
 
 pub use options::StudyOptions;
 pub use overhead::{Overhead, OverheadRow, overhead};

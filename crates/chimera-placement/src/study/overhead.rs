@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::drive::{Load, drive, fill, remove};
 use super::options::StudyOptions;
-use super::session::{VALUE_BYTES, hits_part, median};
+use super::plan::VALUE_BYTES;
+use super::result::Part;
+use super::statistics::median;
 use crate::error::Result;
 use crate::placement::{Components, Placement};
 use crate::workload::{Mix, Shared};
@@ -51,7 +53,7 @@ pub struct Overhead {
 pub fn overhead(options: &StudyOptions, progress: &mut dyn FnMut(&str)) -> Result<Overhead> {
     options.check()?;
     let arena = options.open_arena()?;
-    let sizes = options.sizes(hits_part());
+    let sizes = options.sizes(Part::Hits);
     let path = options.database_path();
     let mut rows = Vec::new();
     for mix in [Mix::YcsbC, Mix::YcsbA] {

@@ -20,6 +20,8 @@ pub(super) struct Group {
     pub(super) placements: Vec<Placement>,
 }
 
+/// Bytes of a value in the paper.
+pub(super) const VALUE_BYTES: usize = 1024;
 /// Key sizes of the paper.
 const KEY_BYTES: [usize; 2] = [8, 16];
 /// Threads of the paper.

@@ -11,16 +11,14 @@ use chimera_pmem::instrumented::ReadModel;
 use super::drive::{Load, Measured, drive, fill, remove};
 use super::findings::{READINGS, findings};
 use super::options::{StudyOptions, cores};
-use super::plan::{Group, plan};
-use super::result::{Charged, ComponentBytes, Latency, Part, Row, RunKey, Study};
+use super::plan::{Group, VALUE_BYTES, plan};
+use super::result::{Charged, ComponentBytes, Latency, Row, RunKey, Study};
+use super::statistics::{median, spread};
 use crate::arena::Arena;
 use crate::database::{Counts, Database};
 use crate::error::Result;
 use crate::placement::{Components, Placement, Sizes};
 use crate::workload::{Mix, Shared};
-
-/// Bytes of a value in the paper.
-pub(super) const VALUE_BYTES: usize = 1024;
 
 /// Runs that the study consists of.
 ///
@@ -246,29 +244,4 @@ fn bytes(components: &Components, database: &Database) -> (ComponentBytes, Compo
         cache.pmem += report.pmem_bytes;
     }
     (cache, memtable, overflow)
-}
-
-/// The middle of some numbers; between two, their mean; 0 of none.
-pub(super) fn median(numbers: &[f64]) -> f64 {
-    let mut numbers = numbers.to_vec();
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    match numbers.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => numbers[middle],
-        _ => f64::midpoint(numbers[middle - 1], numbers[middle]),
-    }
-}
-
-/// (max - min) / median.
-pub(super) fn spread(numbers: &[f64]) -> f64 {
-    let min = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-    let max = numbers.iter().copied().fold(0.0, f64::max);
-    let median = median(numbers);
-    if median == 0.0 { 0.0 } else { (max - min) / median }
-}
-
-/// Groups of a part, for the overhead.
-pub(super) fn hits_part() -> Part {
-    Part::Hits
 }
