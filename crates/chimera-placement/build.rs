@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "allocator.cpp",
     "cache.cpp",
     "database.cpp",
     "factories.cpp",
+    "memkind_allocator.cpp",
     "memtable.cpp",
     "node_arena.cpp",
     "skip_list.cpp",
@@ -38,7 +39,14 @@ fn main() -> ExitCode {
     for source in SOURCES {
         build.file(format!("shim/{source}"));
     }
+    let has_memkind = std::env::var_os("CARGO_FEATURE_MEMKIND").is_some();
+    if has_memkind {
+        build.define("CHIMERA_MEMKIND", None);
+    }
     build.compile("chimera_placement_shim");
     println!("cargo::rustc-link-lib=rocksdb");
+    if has_memkind {
+        println!("cargo::rustc-link-lib=memkind");
+    }
     ExitCode::SUCCESS
 }

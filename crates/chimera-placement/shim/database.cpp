@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "cache.h"
+#include "memkind_allocator.h"
 #include "memtable.h"
 #include "tier.h"
 
@@ -56,7 +57,7 @@ char* Guarded(Work work) noexcept {
 }
 
 std::shared_ptr<rocksdb::Cache> NewCache(const ChimeraOptions& options,
-                                         const std::shared_ptr<PlacedAllocator>& allocator) {
+                                         std::shared_ptr<rocksdb::MemoryAllocator> allocator) {
   if (options.cache_kind == kChimeraHyperClock) {
     rocksdb::HyperClockCacheOptions clock(options.cache_bytes, options.block_bytes);
     clock.memory_allocator = allocator;
@@ -73,15 +74,24 @@ std::shared_ptr<rocksdb::Cache> NewCache(const ChimeraOptions& options,
   return rocksdb::NewLRUCache(lru);
 }
 
-void MakeCache(const ChimeraOptions& options, ChimeraDatabase* database) {
+Status MakeCache(const ChimeraOptions& options, ChimeraDatabase* database) {
   if (options.cache_heap == nullptr) {
-    database->cache = NewCache(options, nullptr);
-    return;
+    std::shared_ptr<rocksdb::MemoryAllocator> allocator;
+    if (options.memkind_directory != nullptr) {
+      const Status status = chimera_placement::NewMemkindAllocator(
+          options.memkind_directory, options.memkind_bytes, &allocator);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    database->cache = NewCache(options, allocator);
+    return Status::OK();
   }
   auto allocator = std::make_shared<PlacedAllocator>(options.cache_heap);
   auto inside = NewCache(options, allocator);
   database->placed_cache = std::make_shared<PlacedCache>(inside, allocator);
   database->cache = database->placed_cache;
+  return Status::OK();
 }
 
 rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* database) {
@@ -110,6 +120,8 @@ rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* datab
 
 }  // namespace
 
+bool chimera_has_memkind() { return chimera_placement::HasMemkind(); }
+
 void chimera_message_free(char* message) { delete[] message; }
 
 char* chimera_database_open(const ChimeraOptions* options, ChimeraDatabase** database) {
@@ -118,9 +130,12 @@ char* chimera_database_open(const ChimeraOptions* options, ChimeraDatabase** dat
     if (options->keeps_statistics) {
       made->statistics = rocksdb::CreateDBStatistics();
     }
-    MakeCache(*options, made.get());
+    Status status = MakeCache(*options, made.get());
+    if (!status.ok()) {
+      return status;
+    }
     rocksdb::DB* db = nullptr;
-    Status status = rocksdb::DB::Open(OptionsOf(*options, made.get()), options->path, &db);
+    status = rocksdb::DB::Open(OptionsOf(*options, made.get()), options->path, &db);
     if (status.ok()) {
       made->db.reset(db);
       *database = made.release();

@@ -23,6 +23,9 @@ struct ChimeraOptions {
   const ChimeraHeap* cache_heap;
   // Nodes of memtables lie in this heap; null for RocksDB's own memtable.
   const ChimeraHeap* memtable_heap;
+  // Blocks lie in memory of libmemkind in this directory; null for none. Not with `cache_heap`.
+  const char* memkind_directory;
+  uint64_t memkind_bytes;
   // Behind the block cache; null for none.
   const ChimeraTier* tier;
   uint64_t cache_bytes;
@@ -52,6 +55,9 @@ struct ChimeraCounts {
   uint64_t pmem_cache_hits;
   uint64_t cache_refused;
 };
+
+// Whether libmemkind is built in.
+bool chimera_has_memkind();
 
 // A null message is success; any other one is freed with chimera_message_free.
 void chimera_message_free(char* message);

@@ -211,7 +211,7 @@ impl Heap {
             return;
         }
         // SAFETY: an object of this heap outside of the arena has a header, by the contract.
-        let (size, place) = unsafe { self.header(object) };
+        let (size, place) = unsafe { Self::header(object) };
         self.bytes_of(place).remove(size);
         let Some(layout) = dram_layout(size) else { return };
         // SAFETY: the object begins `HEADER` bytes behind the start of its allocation.
@@ -229,7 +229,7 @@ impl Heap {
             return self.arena.usable_bytes(object);
         }
         // SAFETY: an object of this heap outside of the arena has a header, by the contract.
-        unsafe { self.header(object) }.0
+        unsafe { Self::header(object) }.0
     }
 
     /// Where an object lies.
@@ -241,7 +241,7 @@ impl Heap {
             return Place::Pmem;
         }
         // SAFETY: an object of this heap outside of the arena has a header, by the contract.
-        unsafe { self.header(object) }.1
+        unsafe { Self::header(object) }.1
     }
 
     /// Charges a read of `length` bytes, if there is a model and they lie in persistent memory.
@@ -289,7 +289,7 @@ impl Heap {
     ///
     /// # Safety
     /// The object came from `allocate_dram` and was not freed since.
-    unsafe fn header(&self, object: NonNull<u8>) -> (usize, Place) {
+    unsafe fn header(object: NonNull<u8>) -> (usize, Place) {
         // SAFETY: an object in DRAM begins `HEADER` bytes behind the start of its allocation.
         let start = unsafe { object.sub(HEADER) }.cast::<[usize; 2]>();
         // SAFETY: `allocate_dram` wrote two words there, and nobody else writes there.
@@ -351,7 +351,9 @@ mod tests {
                     "{share}: {report:?}"
                 );
             }
-            objects.drain(..).for_each(|object| free(&heap, object));
+            for object in objects {
+                free(&heap, object);
+            }
             let report = heap.report();
             assert_eq!((report.pmem_bytes, report.dram_bytes, report.overflow_bytes), (0, 0, 0));
             assert_eq!(report.allocations, 4000);
@@ -367,7 +369,9 @@ mod tests {
         assert!(places[1024..].iter().all(|place| *place == Place::Overflow));
         let report = heap.report();
         assert_eq!((report.overflows, report.overflow_bytes), (6, 6 * 4096));
-        objects.into_iter().for_each(|object| free(&heap, object));
+        for object in objects {
+            free(&heap, object);
+        }
         assert_eq!(heap.report().overflow_bytes, 0);
         assert_eq!(place(&heap, heap.allocate(10).unwrap()), Place::Pmem);
     }

@@ -14,7 +14,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use chimera_placement::report::{overhead_text, page, text};
-use chimera_placement::study::{StudyOptions, overhead, run, runs};
+use chimera_placement::study::{StudyOptions, overhead, overhead_runs, run, runs};
 use chimera_placement::{Error, Result};
 use command_line::{Cli, Command, StudyArguments};
 
@@ -60,7 +60,7 @@ fn run_study(arguments: &StudyArguments) -> Result<()> {
 
 fn measure_overhead(arguments: &StudyArguments) -> Result<()> {
     let options: StudyOptions = arguments.study_options()?;
-    let shown = bar(2 * options.repetitions as u64);
+    let shown = bar(overhead_runs(&options) as u64);
     let measured = overhead(&options, &mut |what| {
         shown.set_message(what.to_owned());
         shown.inc(1);

@@ -203,6 +203,16 @@ impl Components {
         Ok(made)
     }
 
+    /// A block cache in memory of libmemkind in `directory`, where that is built in.
+    ///
+    /// # Errors
+    /// Never: whether it is built in shows when the database is opened.
+    pub fn with_memkind(sizes: Sizes, directory: &Path) -> Result<Self> {
+        let mut made = Self::new(Placement::DRAM, sizes, None, None)?;
+        made.options.memkind = Some((directory.to_owned(), sizes.pmem_bytes()));
+        Ok(made)
+    }
+
     /// Opens a database that uses them.
     ///
     /// # Errors

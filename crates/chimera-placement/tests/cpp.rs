@@ -1,4 +1,5 @@
 //! A C++ program uses the library as its header says.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ fn library() -> PathBuf {
         std::fs::read_dir(test.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     let is_library = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with("libchimera_placement") && name.ends_with(".a")
+        name.starts_with("libchimera_placement") && path.extension().is_some_and(|end| end == "a")
     };
     let age = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
     built.filter(is_library).max_by_key(age).expect("the static library is built with the tests")

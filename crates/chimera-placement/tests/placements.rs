@@ -1,17 +1,20 @@
 //! RocksDB's results are the same in every placement.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod tools;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera_placement::database::{Database, Direction};
+use chimera_placement::database::{CacheKind, Database, DatabaseOptions, Direction, has_memkind};
+use chimera_placement::heap::{Heap, Share};
 use proptest::prelude::*;
 use tools::{Setup, WAYS, Way, key, value};
 
 /// All records of one snapshot, which are the same in both directions.
 fn listed(database: &Database) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut iter = database.iter();
+    let mut iter = database.cursor();
     let mut all = |direction| {
         iter.seek_to_end(direction).unwrap();
         std::iter::from_fn(|| iter.step(direction).unwrap()).collect::<Vec<_>>()
@@ -116,7 +119,7 @@ fn seeks_find_their_place_in_memtables() {
     for number in (0..500).map(|number| number * 10) {
         database.put(&key(number), &value(number, 0)).unwrap();
     }
-    let mut iter = database.iter();
+    let mut iter = database.cursor();
     for number in 0..4990 {
         iter.seek(&key(number), Direction::Forward).unwrap();
         let (found, _) = iter.step(Direction::Forward).unwrap().unwrap();
@@ -141,7 +144,7 @@ fn a_snapshot_outlives_its_memtable() {
     let setup = Setup::new(scratch.path(), Way::Both(100));
     let database = setup.open();
     (0..100).for_each(|number| database.put(&key(number), &value(number, 0)).unwrap());
-    let mut iter = database.iter();
+    let mut iter = database.cursor();
     iter.seek_to_end(Direction::Forward).unwrap();
     (0..100).for_each(|number| database.put(&key(number), &value(number, 1)).unwrap());
     database.flush().unwrap();
@@ -247,6 +250,49 @@ fn a_cache_without_room_keeps_nothing_in_dram() {
     // Index blocks, which RocksDB keeps for as long as it uses a file, and nothing that the cache holds.
     assert!(report.overflow_bytes < 128 << 10, "{report:?}");
     assert!(report.pmem_bytes > 3 << 20, "{report:?}");
+}
+
+#[test]
+fn memory_of_libmemkind_is_a_reference() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut setup = Setup::new(scratch.path(), Way::Dram);
+    setup.options.memkind = Some((scratch.path().to_owned(), 64 << 20));
+    if !has_memkind() {
+        let error = Database::open(&setup.directory, &setup.options).unwrap_err().to_string();
+        assert!(error.contains("feature `memkind`"), "{error}");
+        return;
+    }
+    let database = setup.open();
+    let model = load(&database, 3000);
+    assert_has(&database, &model, 3000);
+    drop(database);
+    setup.options.memkind = Some((scratch.path().join("missing"), 64 << 20));
+    let error = Database::open(&setup.directory, &setup.options).unwrap_err().to_string();
+    assert!(error.contains("memkind"), "{error}");
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let tier = Setup::new(scratch.path(), Way::Tier { compressed: false, exclusive: false });
+    let refused = |change: &dyn Fn(&mut DatabaseOptions)| {
+        let mut options = tier.options.clone();
+        change(&mut options);
+        Database::open(&tier.directory, &options).unwrap_err().to_string()
+    };
+    let clock = refused(&|options| options.cache_kind = CacheKind::HyperClock);
+    assert!(clock.contains("no tier behind it"), "{clock}");
+    let heap = Heap::new(Arc::clone(&tier.arena), Share::ALL, None);
+    let heap = Some(Arc::new(heap));
+    let both = refused(&|options| options.cache_heap.clone_from(&heap));
+    assert!(both.contains("block cache in DRAM"), "{both}");
+    let memkind = refused(&|options| {
+        options.tier = None;
+        options.cache_heap.clone_from(&heap);
+        options.memkind = Some((scratch.path().to_owned(), 64 << 20));
+    });
+    assert!(memkind.contains("not in both"), "{memkind}");
+    assert!(!tier.directory.exists(), "nothing was made");
 }
 
 proptest! {

@@ -1,4 +1,5 @@
 //! What can be wrong with persistent memory, and what is said of it.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -84,7 +84,7 @@ impl Bin {
     pub(super) fn give(&mut self, index: usize, offset: usize) -> Given {
         let Some(Some(slab)) = self.slabs.get_mut(index) else { return Given::Nothing };
         let object = offset / self.size;
-        if offset % self.size != 0 || object >= self.per_chunk || !slab.clear(object) {
+        if !offset.is_multiple_of(self.size) || object >= self.per_chunk || !slab.clear(object) {
             return Given::Nothing;
         }
         if !slab.is_listed {

@@ -1,11 +1,11 @@
 //! [`Arena`]: allocating and freeing memory of a [`Region`].
 //!
-//! The region is cut into chunks. A chunk belongs to nobody, to a [`Bin`](bin::Bin) of objects of one size, or to one object
+//! The region is cut into chunks. A chunk belongs to nobody, to a bin of objects of one size, or to one object
 //! that is larger than a quarter of a chunk and has a run of chunks to itself. What is free is known in DRAM alone.
 //!
 //! # Thread safety
 //! All of it may be used from any number of threads.
-//! 1. Each size class has [`SHARDS`] bins with a lock each. A thread allocates from a bin of its own choice.
+//! 1. Each size class has several bins with a lock each. A thread allocates from a bin of its own choice.
 //! 2. Free chunks have a lock, which is taken last: while a bin is locked, never the other way round.
 //! 3. The owner of a chunk is a word. It changes only while no live object is in the chunk, so whoever frees an object reads it
 //!    without a lock.

@@ -43,6 +43,9 @@ pub struct DatabaseOptions {
     pub cache_heap: Option<Arc<Heap>>,
     /// Memory of memtables. `None`, the default, for RocksDB's own memtable.
     pub memtable_heap: Option<Arc<Heap>>,
+    /// Directory and bytes for a block cache in memory of libmemkind, that of the published study. Default none. Not with a heap, and
+    /// only where [`has_memkind`].
+    pub memkind: Option<(PathBuf, u64)>,
     /// A tier behind the block cache. Default none. Not with [`CacheKind::HyperClock`].
     pub tier: Option<Arc<Tier>>,
     /// Whether the tier gives up blocks that go back to DRAM. Default false: it keeps them.
@@ -70,6 +73,7 @@ impl Default for DatabaseOptions {
         Self {
             cache_heap: None,
             memtable_heap: None,
+            memkind: None,
             tier: None,
             tier_is_exclusive: false,
             cache_bytes: 8 << 20,
@@ -139,6 +143,17 @@ fn check(message: *mut c_char) -> Result<()> {
     Err(Error::RocksDb(text))
 }
 
+/// A path as the shim takes it.
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Option(format!("{} has a zero in it", path.display())))
+}
+
+/// Whether libmemkind is built in: the feature `memkind`.
+pub fn has_memkind() -> bool {
+    raw::chimera_has_memkind()
+}
+
 fn parts(bytes: &[u8]) -> (*const c_char, usize) {
     (bytes.as_ptr().cast(), bytes.len())
 }
@@ -158,12 +173,19 @@ impl Database {
             let text = "a tier goes behind a block cache in DRAM; leave the cache where it is";
             return Err(Error::Option(text.to_owned()));
         }
-        let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Error::Option(format!("{} has a zero in it", path.display())))?;
+        if options.memkind.is_some() && options.cache_heap.is_some() {
+            let text = "the block cache lies in a heap or in memory of libmemkind, not in both";
+            return Err(Error::Option(text.to_owned()));
+        }
+        let name = c_path(path)?;
+        let memkind = options.memkind.as_ref();
+        let memkind_directory = memkind.map(|(directory, _)| c_path(directory)).transpose()?;
         let given = RawOptions {
             path: name.as_ptr(),
             cache_heap: raw_or_null(options.cache_heap.as_ref()),
             memtable_heap: raw_or_null(options.memtable_heap.as_ref()),
+            memkind_directory: memkind_directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
+            memkind_bytes: memkind.map_or(0, |(_, bytes)| *bytes),
             tier: raw_or_null(options.tier.as_ref()),
             cache_bytes: options.cache_bytes,
             write_buffer_bytes: options.write_buffer_bytes,
@@ -267,7 +289,7 @@ impl Database {
     }
 
     /// A snapshot of all records, in the order of their keys.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn cursor(&self) -> Iter<'_> {
         Iter::new(self)
     }
 

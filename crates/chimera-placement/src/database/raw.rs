@@ -20,6 +20,8 @@ pub(super) struct RawOptions {
     pub(super) path: *const c_char,
     pub(super) cache_heap: *const c_void,
     pub(super) memtable_heap: *const c_void,
+    pub(super) memkind_directory: *const c_char,
+    pub(super) memkind_bytes: u64,
     pub(super) tier: *const c_void,
     pub(super) cache_bytes: u64,
     pub(super) write_buffer_bytes: u64,
@@ -57,6 +59,7 @@ pub(super) type TakeValue = extern "C" fn(*mut c_void, *const c_char, usize);
 // Contract of all of them: pointers are live, lengths are those of what is pointed to, and a message that is not null belongs to
 // the caller.
 unsafe extern "C" {
+    pub(super) safe fn chimera_has_memkind() -> bool;
     pub(super) fn chimera_message_free(message: *mut c_char);
     pub(super) fn chimera_database_open(
         options: *const RawOptions,

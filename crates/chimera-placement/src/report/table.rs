@@ -188,15 +188,15 @@ fn write_aligned(out: &mut String, lines: &[Vec<String>]) {
 /// The overhead as text.
 pub fn overhead_text(overhead: &Overhead) -> String {
     let mut out = format!(
-        "Our allocator beside RocksDB's own, nothing injected, {} pairs by turns\n",
-        overhead.pairs
+        "Allocators of the block cache beside RocksDB's own, nothing injected, {} repetitions by turns\n",
+        overhead.repetitions
     );
     for row in &overhead.rows {
         let _ = writeln!(
             out,
-            "  {}, {}: {:+.2} % slower in the median, quartiles {:+.2} and {:+.2} %; {:.1} % of lookups hit",
+            "  {}, {:?}: {:+.2} % slower in the median, quartiles {:+.2} and {:+.2} %; {:.1} % of lookups hit",
             mix_name(row.mix),
-            row.placement,
+            row.contender,
             row.slower_percent,
             row.quartiles_percent[0],
             row.quartiles_percent[1],

@@ -143,7 +143,7 @@ fn work(
     let mut before = begin;
     for _ in 0..load.operations {
         // Drawing is part of an operation, as in db_bench.
-        let operation = draw.next();
+        let operation = draw.draw();
         let histogram = match operation {
             Operation::Get(record) => {
                 key(record, load.key_bytes, &mut bytes);

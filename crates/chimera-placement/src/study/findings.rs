@@ -56,7 +56,7 @@ pub(super) fn findings(rows: &[Row], settings: &Settings) -> Vec<Finding> {
     let both = format!("{modelled}mean of the eight configurations; {}", hits(rows, "both"));
     let freed =
         rows.iter().filter(|row| row.key.part == Part::Published && row.key.placement == "cache");
-    let freed: Vec<f64> = freed.map(|row| row.freed_bytes() as f64 / 1e6).collect();
+    let freed: Vec<f64> = freed.map(|row| row.freed_bytes as f64 / 1e6).collect();
     let freed_text =
         format!("median of the eight configurations, of a cache of {} bytes", settings.cache_bytes);
     let values = [

@@ -14,6 +14,6 @@ mod session;
 mod statistics;
 
 pub use options::StudyOptions;
-pub use overhead::{Overhead, OverheadRow, overhead};
+pub use overhead::{Contender, Overhead, OverheadRow, overhead, overhead_runs};
 pub use result::{Charged, ComponentBytes, Finding, Latency, Part, Row, RunKey, Settings, Study};
 pub use session::{run, runs};

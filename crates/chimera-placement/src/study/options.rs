@@ -191,3 +191,49 @@ pub(super) fn cores() -> usize {
     // Not what a control group leaves of them: threads that share a core are what matters.
     rustix::thread::sched_getaffinity(None).map_or(1, |cores| cores.count() as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(profile: Profile) -> StudyOptions {
+        StudyOptions {
+            path: "/nowhere".into(),
+            pmem: "/nowhere".into(),
+            require_dax: false,
+            parts: vec![Part::Published],
+            placements: Vec::new(),
+            profile,
+            processor_cache_bytes: 0,
+            scale_down: 1,
+            operations: 0,
+            repetitions: 1,
+            cache_kind: CacheKind::Lru,
+            seed: 1,
+            command: String::new(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_injected_on_dax_and_the_settings_say_so() {
+        for (profile, is_dax, is_modelled) in [
+            (Profile::OPTANE_100, false, true),
+            (Profile::OPTANE_100, true, false),
+            (Profile::Dram, false, false),
+        ] {
+            let options = options(profile);
+            assert_eq!(options.model(is_dax).is_some(), is_modelled);
+            let settings = options.settings(is_dax);
+            assert_eq!((settings.is_modelled, settings.is_dax), (is_modelled, is_dax));
+            assert_eq!(settings.profile == "none", !is_modelled);
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_db_bench() {
+        let options = options(Profile::Dram);
+        let sizes = options.sizes(Part::Published);
+        assert_eq!((options.records(), options.operations()), (1_000_000, 1_000_000));
+        assert_eq!((sizes.cache_bytes, sizes.write_buffer_bytes), (8 << 20, 64 << 20));
+    }
+}

@@ -146,6 +146,8 @@ pub struct Row {
     pub memtable: ComponentBytes,
     /// What was charged in the last repetition.
     pub charged: Charged,
+    /// Bytes that would be in DRAM if persistent memory were not used.
+    pub freed_bytes: u64,
     /// Bytes for which persistent memory had no room.
     pub overflow_bytes: u64,
 }
@@ -155,11 +157,6 @@ impl Row {
     pub fn hit_ratio(&self) -> f64 {
         let lookups = self.counts.block_cache_hits + self.counts.block_cache_misses;
         if lookups == 0 { 0.0 } else { self.counts.block_cache_hits as f64 / lookups as f64 }
-    }
-
-    /// Bytes that would be in DRAM if persistent memory were not used.
-    pub fn freed_bytes(&self) -> u64 {
-        self.cache.pmem + self.memtable.pmem
     }
 }
 

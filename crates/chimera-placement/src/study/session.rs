@@ -123,6 +123,7 @@ fn row(group: &Group, placement: Placement, repeated: Repeated) -> Option<Row> {
         cache: last.cache,
         memtable: last.memtable,
         charged: last.charged,
+        freed_bytes: last.cache.pmem + last.memtable.pmem,
         overflow_bytes: last.overflow_bytes,
     })
 }

@@ -86,7 +86,7 @@ impl<'a> Draw<'a> {
     }
 
     /// The next operation.
-    pub fn next(&mut self) -> Operation {
+    pub fn draw(&mut self) -> Operation {
         let mix = self.shared.mix;
         let is_get = match mix {
             // All gets of a hundred come before its puts.
@@ -121,7 +121,7 @@ mod tests {
     fn draw(mix: Mix, count: usize) -> Vec<Operation> {
         let shared = Shared::new(mix, 1000);
         let mut draw = Draw::new(&shared, 7, 0);
-        (0..count).map(|_| draw.next()).collect()
+        (0..count).map(|_| draw.draw()).collect()
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let shared = Shared::new(Mix::YcsbC, 1 << 40 >> 20);
         let of = |seed, thread| {
             let mut draw = Draw::new(&shared, seed, thread);
-            (0..10).map(|_| draw.next()).collect::<Vec<_>>()
+            (0..10).map(|_| draw.draw()).collect::<Vec<_>>()
         };
         assert_eq!(of(1, 1), of(1, 1));
         assert_ne!(of(1, 1), of(1, 2));
