@@ -41,7 +41,7 @@ pub struct ReadCounts {
     pub media_reads: u64,
     /// Latency charged, in nanoseconds, without waits for the media.
     pub latency_ns: u64,
-    /// All that threads were made to wait, in nanoseconds.
+    /// What threads were made to wait beyond the time that the call took by itself, in nanoseconds. Depends on the machine.
     pub waited_ns: u64,
 }
 
@@ -103,9 +103,11 @@ impl ReadModel {
         let Some(timing) = timing else { return };
         let latency_ns = latency_ns(&timing, last, fetched.first);
         let until_ns = fetched.begun_ps / PS + latency_ns;
+        // What has passed since the beginning is no waiting: the machine may have run another thread meanwhile.
+        let wait_ns = until_ns.saturating_sub(clock::now_ns());
         clock::wait_until(until_ns);
         self.latency_ns.fetch_add(latency_ns, Ordering::Relaxed);
-        self.waited_ns.fetch_add(until_ns - start_ns, Ordering::Relaxed);
+        self.waited_ns.fetch_add(wait_ns, Ordering::Relaxed);
     }
 
     /// Says that `length` bytes from offset `at` were stored: the modelled processor cache has them now. Waits for nothing.
