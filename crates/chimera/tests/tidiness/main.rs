@@ -76,9 +76,8 @@ fn unsafe_code_is_in_two_crates() {
     let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "unsafe trait"];
     // RocksDB is C++, and takes pointers.
     let allowed = ["chimera-pmem", "chimera-placement"];
-    let others = |source: &Source| {
-        !allowed.iter().any(|name| source.is_in(name)) && !source.is_in(HERE)
-    };
+    let others =
+        |source: &Source| !allowed.iter().any(|name| source.is_in(name)) && !source.is_in(HERE);
     forbid("only chimera-pmem and chimera-placement have unsafe code", &words, others);
     for entry in fs::read_dir(crates()).expect("the directory of all crates") {
         let path = entry.expect("an entry").path();
