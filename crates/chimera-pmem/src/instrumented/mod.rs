@@ -6,6 +6,7 @@
 //! - `cache`: which lines a modelled processor cache holds, and so which reads miss.
 //! - `device`: what interleaved DIMMs with a media unit larger than a line read and write, and when.
 //! - `profile`: instances of the device; `pace`: who waits for it; `clock`: how.
+//! - `reads`: reads that no backend carries out, on the same device.
 //! - `recorder`, `lines`: one thread's stack of operations; `shared`: all threads.
 //!
 //! Absent on purpose: any knowledge of engines, and any look at the contents of memory.
@@ -22,6 +23,7 @@ mod device;
 mod lines;
 mod pace;
 mod profile;
+mod reads;
 mod recorder;
 mod shared;
 mod wrapped;
@@ -41,6 +43,7 @@ pub use profile::{
     HIKV_PERSIST_NS, HIKV_PERSIST_NS_MAX, HIKV_PERSIST_NS_MIN, OPTANE_DIMMS, OPTANE_DIMMS_MAX,
     Profile, ProfileError,
 };
+pub use reads::{ReadCounts, ReadModel};
 
 /// What an [`Instrumented`] does. All of it is fixed for the life of the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -6,6 +6,7 @@ mod hardware;
 mod lines;
 mod operations;
 mod profile;
+mod reads;
 mod threads;
 
 use std::io;

@@ -1,0 +1,94 @@
+#include "cache.h"
+
+namespace chimera_placement {
+
+using rocksdb::Cache;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+PlacedCache::PlacedCache(std::shared_ptr<Cache> inside, std::shared_ptr<PlacedAllocator> allocator)
+    : Cache(allocator),
+      inside_(std::move(inside)),
+      allocator_(std::move(allocator)),
+      has_model_(chimera_heap_has_model(allocator_->heap())) {}
+
+CacheCounts PlacedCache::counts() const {
+  return {pmem_hits_.load(std::memory_order_relaxed), refused_.load(std::memory_order_relaxed)};
+}
+
+bool PlacedCache::Register(const void* value) {
+  size_t length = 0;
+  void* object = PlacedAllocator::TakeMeasured(&length);
+  const ChimeraPlace place =
+      object == nullptr ? kChimeraDram : chimera_heap_place(allocator_->heap(), object);
+  if (has_model_) {
+    Shard& shard = ShardOf(value);
+    std::lock_guard<std::mutex> guard(shard.mutex);
+    if (place == kChimeraPmem) {
+      shard.bytes[value] = {object, length};
+    } else {
+      // The address may have been that of another block.
+      shard.bytes.erase(value);
+    }
+  }
+  if (place == kChimeraPmem) {
+    chimera_heap_stored(allocator_->heap(), object, length);
+  }
+  return place == kChimeraOverflow;
+}
+
+Status PlacedCache::Insert(const Slice& key, void* value, size_t charge, DeleterFn deleter,
+                           Handle** handle, Priority priority) {
+  const bool is_refused = Register(value);
+  Status status = inside_->Insert(key, value, charge, deleter, handle, priority);
+  if (is_refused && status.ok()) {
+    inside_->Erase(key);
+    refused_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+Status PlacedCache::Insert(const Slice& key, void* value, const CacheItemHelper* helper,
+                           size_t charge, Handle** handle, Priority priority) {
+  const bool is_refused = Register(value);
+  Status status = inside_->Insert(key, value, helper, charge, handle, priority);
+  if (is_refused && status.ok()) {
+    inside_->Erase(key);
+    refused_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+Cache::Handle* PlacedCache::Lookup(const Slice& key, rocksdb::Statistics* stats) {
+  return Charge(inside_->Lookup(key, stats));
+}
+
+Cache::Handle* PlacedCache::Lookup(const Slice& key, const CacheItemHelper* helper,
+                                   const CreateCallback& create, Priority priority, bool wait,
+                                   rocksdb::Statistics* stats) {
+  return Charge(inside_->Lookup(key, helper, create, priority, wait, stats));
+}
+
+Cache::Handle* PlacedCache::Charge(Handle* handle) {
+  if (handle == nullptr || !has_model_) {
+    return handle;
+  }
+  const void* value = inside_->Value(handle);
+  Bytes bytes{nullptr, 0};
+  {
+    Shard& shard = ShardOf(value);
+    std::lock_guard<std::mutex> guard(shard.mutex);
+    const auto found = shard.bytes.find(value);
+    if (found != shard.bytes.end()) {
+      bytes = found->second;
+    }
+  }
+  if (bytes.object != nullptr) {
+    // The handle keeps the block where it is.
+    pmem_hits_.fetch_add(1, std::memory_order_relaxed);
+    chimera_heap_read(allocator_->heap(), bytes.object, bytes.length);
+  }
+  return handle;
+}
+
+}  // namespace chimera_placement

@@ -1,0 +1,106 @@
+// PlacedCache: a block cache around another one, whose blocks lie where a PlacedAllocator says.
+//
+// - A block that had no room in persistent memory is not kept: whoever inserts it gets its handle, and the block is gone when
+//   the handle is.
+// - With a model of the device, each lookup that finds a block in persistent memory reads the whole block from the media, once,
+//   and waits as long as that takes.
+//
+// Everything else is what the cache inside does.
+#pragma once
+
+#include <rocksdb/cache.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "allocator.h"
+
+namespace chimera_placement {
+
+struct CacheCounts {
+  uint64_t pmem_hits = 0;
+  uint64_t refused = 0;
+};
+
+class PlacedCache : public rocksdb::Cache {
+ public:
+  // `inside` allocates with `allocator`.
+  PlacedCache(std::shared_ptr<rocksdb::Cache> inside, std::shared_ptr<PlacedAllocator> allocator);
+
+  CacheCounts counts() const;
+
+  const char* Name() const override { return "chimera.PlacedCache"; }
+
+  rocksdb::Status Insert(const rocksdb::Slice& key, void* value, size_t charge, DeleterFn deleter,
+                         Handle** handle, Priority priority) override;
+  rocksdb::Status Insert(const rocksdb::Slice& key, void* value, const CacheItemHelper* helper,
+                         size_t charge, Handle** handle, Priority priority) override;
+  Handle* Lookup(const rocksdb::Slice& key, rocksdb::Statistics* stats) override;
+  Handle* Lookup(const rocksdb::Slice& key, const CacheItemHelper* helper,
+                 const CreateCallback& create, Priority priority, bool wait,
+                 rocksdb::Statistics* stats) override;
+
+  bool Ref(Handle* handle) override { return inside_->Ref(handle); }
+  bool Release(Handle* handle, bool erase_if_last_ref) override {
+    return inside_->Release(handle, erase_if_last_ref);
+  }
+  bool Release(Handle* handle, bool useful, bool erase_if_last_ref) override {
+    return inside_->Release(handle, useful, erase_if_last_ref);
+  }
+  void* Value(Handle* handle) override { return inside_->Value(handle); }
+  void Erase(const rocksdb::Slice& key) override { inside_->Erase(key); }
+  uint64_t NewId() override { return inside_->NewId(); }
+  void SetCapacity(size_t capacity) override { inside_->SetCapacity(capacity); }
+  void SetStrictCapacityLimit(bool strict) override { inside_->SetStrictCapacityLimit(strict); }
+  bool HasStrictCapacityLimit() const override { return inside_->HasStrictCapacityLimit(); }
+  size_t GetCapacity() const override { return inside_->GetCapacity(); }
+  size_t GetUsage() const override { return inside_->GetUsage(); }
+  size_t GetUsage(Handle* handle) const override { return inside_->GetUsage(handle); }
+  size_t GetOccupancyCount() const override { return inside_->GetOccupancyCount(); }
+  size_t GetTableAddressCount() const override { return inside_->GetTableAddressCount(); }
+  size_t GetPinnedUsage() const override { return inside_->GetPinnedUsage(); }
+  size_t GetCharge(Handle* handle) const override { return inside_->GetCharge(handle); }
+  DeleterFn GetDeleter(Handle* handle) const override { return inside_->GetDeleter(handle); }
+  void DisownData() override { inside_->DisownData(); }
+  void ApplyToAllEntries(
+      const std::function<void(const rocksdb::Slice&, void*, size_t, DeleterFn)>& callback,
+      const ApplyToAllEntriesOptions& options) override {
+    inside_->ApplyToAllEntries(callback, options);
+  }
+  void EraseUnRefEntries() override { inside_->EraseUnRefEntries(); }
+  std::string GetPrintableOptions() const override { return inside_->GetPrintableOptions(); }
+  bool IsReady(Handle* handle) override { return inside_->IsReady(handle); }
+  void Wait(Handle* handle) override { inside_->Wait(handle); }
+  void WaitAll(std::vector<Handle*>& handles) override { inside_->WaitAll(handles); }
+
+ private:
+  struct Bytes {
+    const void* object;
+    size_t length;
+  };
+  // Where the bytes of blocks are, by the address of what the cache keeps of them. An entry is replaced when another block gets
+  // that address, so the map is as large as there are such addresses.
+  struct Shard {
+    std::mutex mutex;
+    std::unordered_map<const void*, Bytes> bytes;
+  };
+
+  Shard& ShardOf(const void* value) {
+    return shards_[(reinterpret_cast<uintptr_t>(value) >> 6) % shards_.size()];
+  }
+  // Before an insertion: where the block lies that comes next. True when it is not to be kept.
+  bool Register(const void* value);
+  Handle* Charge(Handle* handle);
+
+  const std::shared_ptr<rocksdb::Cache> inside_;
+  const std::shared_ptr<PlacedAllocator> allocator_;
+  const bool has_model_;
+  std::array<Shard, 64> shards_;
+  std::atomic<uint64_t> pmem_hits_{0};
+  std::atomic<uint64_t> refused_{0};
+};
+
+}  // namespace chimera_placement

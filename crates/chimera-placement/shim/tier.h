@@ -1,0 +1,35 @@
+// PlacedTier: a tier of persistent memory behind a block cache in DRAM, through RocksDB's interface of secondary caches.
+#pragma once
+
+#include <rocksdb/secondary_cache.h>
+
+#include "handles.h"
+
+namespace chimera_placement {
+
+class PlacedTier : public rocksdb::SecondaryCache {
+ public:
+  // An exclusive tier gives up a block that goes back to DRAM. RocksDB then keeps a block in DRAM only from its second hit in the
+  // tier on. An inclusive tier keeps the block, and a block that leaves DRAM again needs no copy.
+  PlacedTier(const ChimeraTier* tier, bool is_exclusive)
+      : tier_(tier), is_exclusive_(is_exclusive) {}
+
+  const char* Name() const override { return "chimera.PlacedTier"; }
+  rocksdb::Status Insert(const rocksdb::Slice& key, void* value,
+                         const rocksdb::Cache::CacheItemHelper* helper) override;
+  std::unique_ptr<rocksdb::SecondaryCacheResultHandle> Lookup(
+      const rocksdb::Slice& key, const rocksdb::Cache::CreateCallback& create, bool wait,
+      bool advise_erase, bool& is_in_sec_cache) override;
+  bool SupportForceErase() const override { return is_exclusive_; }
+  void Erase(const rocksdb::Slice& key) override;
+  // Results are ready at once.
+  void WaitAll(std::vector<rocksdb::SecondaryCacheResultHandle*>) override {}
+  rocksdb::Status SetCapacity(size_t capacity) override;
+  rocksdb::Status GetCapacity(size_t& capacity) override;
+
+ private:
+  TierReference tier_;
+  const bool is_exclusive_;
+};
+
+}  // namespace chimera_placement

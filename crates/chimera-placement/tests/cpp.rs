@@ -1,0 +1,45 @@
+//! A C++ program uses the library as its header says.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The static library, which is built beside the tests; the newest one, since older builds may be there as well.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built =
+        std::fs::read_dir(test.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with("libchimera_placement") && path.extension().is_some_and(|end| end == "a")
+    };
+    let age = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
+    built.filter(is_library).max_by_key(age).expect("the static library is built with the tests")
+}
+
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_program_places_block_cache_and_memtables() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = scratch.path().join("rocksdb_user");
+    let mut compiler = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
+    compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I"]).arg(here.join("include"));
+    compiler.arg(here.join("include/example/rocksdb_user.cpp")).arg(library());
+    succeed(compiler.args(["-lrocksdb", "-lpthread", "-ldl", "-lm", "-o"]).arg(&program));
+    let database = scratch.path().join("db");
+    let said = succeed(Command::new(&program).arg(&database).arg(scratch.path()));
+    assert_eq!(said, "OK\n");
+    let left = scratch.path().join(chimera_placement::region::FILE_NAME);
+    assert!(!left.exists(), "removed at the end");
+    // What is wrong is said, and nothing crashes.
+    let output = Command::new(&program).arg(&database).arg("/nowhere").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no directory /nowhere"));
+}
