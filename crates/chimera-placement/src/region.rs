@@ -5,6 +5,7 @@
 //! - Its storage is reserved before it is mapped, so no access can fail later.
 //! - Nothing in it outlives the process. Nothing is flushed, and the file is removed at the end. A process that is killed leaves
 //!   the file, and the next one takes it over.
+//! - A child that was forked has the mapping, and neither the file nor its lock: when it ends, both stay its parent's.
 //!
 //! Absent on purpose: any knowledge of what lies where.
 
@@ -50,6 +51,8 @@ pub struct Region {
     is_dax: bool,
     /// Holds the lock.
     file: File,
+    /// The process that made it.
+    process: u32,
 }
 
 // SAFETY: the pointer is an address range that the value owns until it is dropped, and no state is bound to a thread.
@@ -91,7 +94,8 @@ impl Region {
             Err(_) => (map_file(&file, length, MapFlags::SHARED), false),
         };
         let base = mapped.map_err(|errno| system("mapping", path, errno))?;
-        let region = Self { base, length, path: path.to_owned(), is_dax, file };
+        let process = std::process::id();
+        let region = Self { base, length, path: path.to_owned(), is_dax, file, process };
         region.prepare_pages();
         Ok(region)
     }
@@ -133,11 +137,17 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // Removed while the lock is held: nobody else can have taken the file over.
-        let _ = fs::remove_file(&self.path);
+        let is_ours = self.process == std::process::id();
+        if is_ours {
+            // Removed while the lock is held: nobody else can have taken the file over.
+            let _ = fs::remove_file(&self.path);
+        }
         // SAFETY: the range was mapped by `map` and is given back once. Whoever holds addresses of it holds the region, too.
         let _ = unsafe { mm::munmap(self.base.as_ptr(), self.length) };
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        if is_ours {
+            // A child has the same open file: it would release its parent's lock.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 

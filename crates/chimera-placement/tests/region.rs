@@ -35,6 +35,28 @@ fn the_file_is_reserved_and_removed_at_the_end() {
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
+/// A child that was forked has the mapping, and ends: the file stays, and so does its lock.
+#[test]
+fn a_forked_child_takes_nothing_with_it() {
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::{ForkResult, fork};
+    let scratch = tempfile::tempdir().unwrap();
+    let region = open(scratch.path()).unwrap();
+    // SAFETY: the child drops the region, which calls the kernel alone, and ends without running anything else.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            drop(region);
+            // SAFETY: ends the process at once.
+            unsafe { nix::libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => {
+            assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));
+        }
+    }
+    assert!(region.path().exists());
+    assert!(matches!(open(scratch.path()), Err(Error::InUse(_))));
+}
+
 #[test]
 fn sizes_are_rounded_up_to_huge_pages() {
     let scratch = tempfile::tempdir().unwrap();
