@@ -272,7 +272,7 @@ mod tests {
         assert!(study.modelled && study.command.contains("--profile optane-100"));
         assert!(study.rows.iter().all(|row| row.counters.media_writes > 0.0));
         assert!(study.load_ns > 0.0);
-        assert!(crate::report::study::text(&study).contains("by the model of the device"));
+        assert!(text(&study).contains("by the model of the device"));
     }
 
     #[test]
