@@ -36,6 +36,7 @@ class PersistentMemory {
   // Memory of which `percent` percent lie in persistent memory.
   std::shared_ptr<rocksdb::MemoryAllocator> NewAllocator(int percent) const;
   // A block cache of which `percent` percent lie in persistent memory. Where that is full, the cache does not keep a block.
+  // Null when `options` has a secondary cache: RocksDB takes blocks back from one into DRAM, by no allocator.
   std::shared_ptr<rocksdb::Cache> NewBlockCache(rocksdb::LRUCacheOptions options,
                                                 int percent) const;
   // Memtables of which `percent` percent lie in persistent memory. They need allow_concurrent_memtable_write = false.

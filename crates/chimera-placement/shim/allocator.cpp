@@ -1,17 +1,13 @@
 #include "allocator.h"
 
 #include <cstdlib>
+#include <utility>
 
 namespace chimera_placement {
 
 namespace {
 
-struct Measured {
-  void* object = nullptr;
-  size_t length = 0;
-};
-
-thread_local Measured measured;
+thread_local PlacedAllocator::Measured measured;
 
 }  // namespace
 
@@ -31,15 +27,12 @@ void PlacedAllocator::Deallocate(void* object) {
 }
 
 size_t PlacedAllocator::UsableSize(void* object, size_t allocation_size) const {
-  measured = {object, allocation_size};
+  measured = {this, object, allocation_size, chimera_heap_place(heap_.get(), object)};
   return chimera_heap_usable_bytes(heap_.get(), object);
 }
 
-void* PlacedAllocator::TakeMeasured(size_t* length) {
-  const Measured found = measured;
-  measured = {};
-  *length = found.length;
-  return found.object;
+PlacedAllocator::Measured PlacedAllocator::TakeMeasured() {
+  return std::exchange(measured, Measured{});
 }
 
 }  // namespace chimera_placement

@@ -19,9 +19,17 @@ class PlacedAllocator : public rocksdb::MemoryAllocator {
 
   const ChimeraHeap* heap() const { return heap_.get(); }
 
+  // An object whose size was asked for, and where it lay then. It may be gone by now: nothing reads it.
+  struct Measured {
+    const PlacedAllocator* allocator = nullptr;
+    const void* object = nullptr;
+    size_t length = 0;
+    ChimeraPlace place = kChimeraDram;
+  };
+
   // The object whose size this thread asked for last, which is forgotten then. RocksDB asks for the size of a block right
-  // before it puts the block into the cache, and by no other way says where the block's bytes are.
-  static void* TakeMeasured(size_t* length);
+  // before it puts the block into the cache, and by no other way says where the block's bytes are. It asks at other times, too.
+  static Measured TakeMeasured();
 
  private:
   HeapReference heap_;

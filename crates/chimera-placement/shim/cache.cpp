@@ -17,22 +17,25 @@ CacheCounts PlacedCache::counts() const {
 }
 
 bool PlacedCache::Register(const void* value) {
-  size_t length = 0;
-  void* object = PlacedAllocator::TakeMeasured(&length);
-  const ChimeraPlace place =
-      object == nullptr ? kChimeraDram : chimera_heap_place(allocator_->heap(), object);
+  const PlacedAllocator::Measured found = PlacedAllocator::TakeMeasured();
+  if (value == nullptr) {
+    // It stands for memory that is counted, or for a block that is not to be kept anyway.
+    return false;
+  }
+  const bool is_ours = found.allocator == allocator_.get() && found.object != nullptr;
+  const ChimeraPlace place = is_ours ? found.place : kChimeraDram;
   if (has_model_) {
     Shard& shard = ShardOf(value);
     std::lock_guard<std::mutex> guard(shard.mutex);
     if (place == kChimeraPmem) {
-      shard.bytes[value] = {object, length};
+      shard.bytes[value] = {found.object, found.length};
     } else {
       // The address may have been that of another block.
       shard.bytes.erase(value);
     }
   }
   if (place == kChimeraPmem) {
-    chimera_heap_stored(allocator_->heap(), object, length);
+    chimera_heap_stored(allocator_->heap(), found.object, found.length);
   }
   return place == kChimeraOverflow;
 }

@@ -58,7 +58,10 @@ std::shared_ptr<rocksdb::MemoryAllocator> PersistentMemory::NewAllocator(int per
 
 std::shared_ptr<rocksdb::Cache> PersistentMemory::NewBlockCache(rocksdb::LRUCacheOptions options,
                                                                 int percent) const {
-  return WithHeap(arena_, percent, [&](const ChimeraHeap* heap) {
+  if (options.secondary_cache != nullptr) {
+    return nullptr;
+  }
+  return WithHeap(arena_, percent, [&](const ChimeraHeap* heap) -> std::shared_ptr<rocksdb::Cache> {
     auto allocator = std::make_shared<PlacedAllocator>(heap);
     options.memory_allocator = allocator;
     return std::make_shared<PlacedCache>(rocksdb::NewLRUCache(options), allocator);

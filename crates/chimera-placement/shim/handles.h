@@ -1,9 +1,16 @@
 // Counted references to what Rust owns.
 #pragma once
 
+#include <rocksdb/version.h>
+
 #include <utility>
 
 #include "rust.h"
+
+// Interfaces of caches, tiers and memtables change with every version.
+#if ROCKSDB_MAJOR != 7 || ROCKSDB_MINOR != 8
+#error "chimera-placement needs RocksDB 7.8, as Debian 12 has it; set ROCKSDB_INCLUDE_DIR to its headers"
+#endif
 
 namespace chimera_placement {
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "skip_list.h"
 
@@ -133,6 +134,9 @@ class PlacedIterator final : private OwnMemory, public MemTableRep::Iterator {
   std::string encoded_;
 };
 
+// Where a lookup of this thread wants to know the iterator that it makes; null outside of lookups.
+thread_local PlacedIterator** made_by_lookup = nullptr;
+
 class PlacedMemTable final : public MemTableRep {
  public:
   PlacedMemTable(const ChimeraHeap* heap, const KeyComparator& comparator,
@@ -157,6 +161,16 @@ class PlacedMemTable final : public MemTableRep {
     return node != nullptr && list_.Compare(node, key) == 0;
   }
 
+  // RocksDB's own lookup makes an iterator without an arena and never destroys it.
+  void Get(const rocksdb::LookupKey& key, void* arguments,
+           bool (*callback)(void* arguments, const char* entry)) override {
+    PlacedIterator* made = nullptr;
+    PlacedIterator** const outer = std::exchange(made_by_lookup, &made);
+    MemTableRep::Get(key, arguments, callback);
+    made_by_lookup = outer;
+    delete made;
+  }
+
   size_t ApproximateMemoryUsage() override { return list_.bytes(); }
 
   uint64_t ApproximateNumEntries(const Slice& start, const Slice& end) override {
@@ -172,7 +186,13 @@ class PlacedMemTable final : public MemTableRep {
 
   // RocksDB looks up keys with such an iterator, without an arena.
   Iterator* GetDynamicPrefixIterator(rocksdb::Arena* arena) override {
-    return PlacedIterator::New(&list_, arena == nullptr ? Purpose::kLookup : Purpose::kScan);
+    PlacedIterator* iterator =
+        PlacedIterator::New(&list_, arena == nullptr ? Purpose::kLookup : Purpose::kScan);
+    // The first one of a lookup is the lookup's. What is made inside of its callback has another owner.
+    if (made_by_lookup != nullptr && *made_by_lookup == nullptr) {
+      *made_by_lookup = iterator;
+    }
+    return iterator;
   }
 
  private:

@@ -71,12 +71,13 @@ std::unique_ptr<SecondaryCacheResultHandle> PlacedTier::Lookup(
     bool& is_in_sec_cache) {
   const bool take = advise_erase && is_exclusive_;
   Creation creation{&create};
+  // RocksDB does not offer a block again that it takes to be there. It may be gone by then: a block that is used in DRAM is not
+  // used here. A block that still is there is not copied again.
   is_in_sec_cache = false;
   if (!chimera_tier_lookup(tier_.get(), key.data(), key.size(), take, Create, &creation) ||
       creation.value == nullptr) {
     return nullptr;
   }
-  is_in_sec_cache = !take;
   return std::make_unique<Found>(creation.value, creation.charge);
 }
 

@@ -10,7 +10,8 @@ namespace chimera_placement {
 class PlacedTier : public rocksdb::SecondaryCache {
  public:
   // An exclusive tier gives up a block that goes back to DRAM. RocksDB then keeps a block in DRAM only from its second hit in the
-  // tier on. An inclusive tier keeps the block, and a block that leaves DRAM again needs no copy.
+  // tier on. An inclusive tier keeps the block; when it leaves DRAM again and still is
+  // here, nothing is copied.
   PlacedTier(const ChimeraTier* tier, bool is_exclusive)
       : tier_(tier), is_exclusive_(is_exclusive) {}
 

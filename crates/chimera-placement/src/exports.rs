@@ -144,6 +144,10 @@ unsafe extern "C" fn chimera_tier_insert(
     let key = unsafe { bytes_of(key, key_length) };
     // SAFETY: the shim holds a reference to the tier.
     let tier = unsafe { tier_of(tier) };
+    // A key names the same bytes for good: RocksDB gives each file a name of its own.
+    if tier.renew(key) {
+        return true;
+    }
     let mut fill = |bytes: &mut [u8]| fill(context, bytes.as_mut_ptr().cast(), bytes.len());
     tier.insert_with(key, length, &mut fill)
 }

@@ -72,32 +72,39 @@ impl Region {
         check_directory(&options.directory)?;
         let path = options.directory.join(FILE_NAME);
         let file = lock_file(&options.directory, &path)?;
-        match Self::map(options, &path, file) {
-            Ok(region) => Ok(region),
+        match Self::map(options, &path, &file) {
+            Ok((base, length, is_dax)) => {
+                let region = Self { base, length, path, is_dax, file, process: std::process::id() };
+                region.prepare_pages();
+                Ok(region)
+            }
             Err(error) => {
-                // The file is ours: its lock was held until now.
+                // The file is ours: its lock is held.
                 let _ = fs::remove_file(&path);
                 Err(error)
             }
         }
     }
 
-    fn map(options: &RegionOptions, path: &Path, file: File) -> Result<Self> {
-        let bytes = options.bytes.next_multiple_of(HUGE_PAGE);
-        let length = usize::try_from(bytes)
-            .map_err(|_| Error::Option(format!("{bytes} bytes are more than can be mapped")))?;
-        reserve(&options.directory, &file, bytes)?;
-        let synchronous = map_file(&file, length, MapFlags::SHARED_VALIDATE | MapFlags::SYNC);
+    /// Where the file is mapped, how long, and whether it is on a DAX file system.
+    fn map(
+        options: &RegionOptions,
+        path: &Path,
+        file: &File,
+    ) -> Result<(NonNull<c_void>, usize, bool)> {
+        let too_many =
+            || Error::Option(format!("{} bytes are more than can be mapped", options.bytes));
+        let bytes = options.bytes.checked_next_multiple_of(HUGE_PAGE).ok_or_else(too_many)?;
+        let length = usize::try_from(bytes).map_err(|_| too_many())?;
+        reserve(&options.directory, file, bytes)?;
+        let synchronous = map_file(file, length, MapFlags::SHARED_VALIDATE | MapFlags::SYNC);
         let (mapped, is_dax) = match synchronous {
             Ok(base) => (Ok(base), true),
             Err(_) if options.require_dax => return Err(Error::NotDax(options.directory.clone())),
-            Err(_) => (map_file(&file, length, MapFlags::SHARED), false),
+            Err(_) => (map_file(file, length, MapFlags::SHARED), false),
         };
         let base = mapped.map_err(|errno| system("mapping", path, errno))?;
-        let process = std::process::id();
-        let region = Self { base, length, path: path.to_owned(), is_dax, file, process };
-        region.prepare_pages();
-        Ok(region)
+        Ok((base, length, is_dax))
     }
 
     /// Asks for huge pages, and for all pages now rather than at their first use. Both are advice: a system without them goes on.

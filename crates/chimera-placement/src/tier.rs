@@ -205,6 +205,9 @@ impl Tier {
     /// Gives up blocks of a shard until `bytes` more have room; false when they never will.
     fn make_room(&self, shard: &mut Shard, bytes: usize) -> bool {
         let most = self.capacity() / SHARDS;
+        if bytes > most {
+            return false;
+        }
         while shard.occupied + bytes > most {
             if shard.evict().is_none() {
                 return false;
@@ -212,6 +215,11 @@ impl Tier {
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
         true
+    }
+
+    /// Whether there is a block of this key already; it is then the one that was used last.
+    pub fn renew(&self, key: &[u8]) -> bool {
+        Key::new(key).is_some_and(|key| self.shard(&key).touch(&key).is_some())
     }
 
     /// Takes a block; one of the same key is replaced. False when there is no room.

@@ -55,6 +55,33 @@ fn a_block_that_is_taken_is_gone() {
     assert_eq!(tier.heap().report().pmem_bytes, 0);
 }
 
+/// A block that never has room takes nobody else's.
+#[test]
+fn a_block_that_is_too_large_gives_up_no_other() {
+    let (_scratch, tier) = tier(SHARDS * 4096 * 4, 8 << 20, false);
+    for seed in 0..100 {
+        tier.insert(&[seed], &block(seed, 1024));
+    }
+    let before = tier.report();
+    for seed in 100..200 {
+        assert!(!tier.insert(&[seed], &block(seed, 4096 * 4 + 1)));
+    }
+    let after = tier.report();
+    assert_eq!((after.blocks, after.evictions), (before.blocks, before.evictions));
+}
+
+#[test]
+fn a_block_that_is_renewed_goes_last() {
+    let (_scratch, tier) = tier(SHARDS * 4096, 8 << 20, false);
+    assert!(!tier.renew(b"first"));
+    tier.insert(b"first", &block(0, 1024));
+    for number in 0..1000_u32 {
+        assert!(tier.renew(b"first"), "{number}");
+        tier.insert(&number.to_le_bytes(), &block(1, 1024));
+    }
+    assert_eq!(found(&tier, b"first", false), Some(block(0, 1024)));
+}
+
 #[test]
 fn the_least_recently_used_block_goes_first() {
     let (_scratch, tier) = tier(SHARDS * 4096 * 4, 8 << 20, false);
