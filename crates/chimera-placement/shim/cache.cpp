@@ -1,5 +1,7 @@
 #include "cache.h"
 
+#include <algorithm>
+
 namespace chimera_placement {
 
 using rocksdb::Cache;
@@ -45,8 +47,7 @@ Status PlacedCache::Insert(const Slice& key, void* value, size_t charge, Deleter
   const bool is_refused = Register(value);
   Status status = inside_->Insert(key, value, charge, deleter, handle, priority);
   if (is_refused && status.ok()) {
-    inside_->Erase(key);
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    Refuse(key);
   }
   return status;
 }
@@ -56,10 +57,28 @@ Status PlacedCache::Insert(const Slice& key, void* value, const CacheItemHelper*
   const bool is_refused = Register(value);
   Status status = inside_->Insert(key, value, helper, charge, handle, priority);
   if (is_refused && status.ok()) {
-    inside_->Erase(key);
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    Refuse(key);
   }
   return status;
+}
+
+void PlacedCache::Refuse(const Slice& key) {
+  inside_->Erase(key);
+  if (refused_.fetch_add(1, std::memory_order_relaxed) % kRefusalsForRoom != 0) {
+    return;
+  }
+  std::unique_lock<std::mutex> lock(capacity_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) {
+    const size_t capacity = inside_->GetCapacity();
+    const size_t usage = inside_->GetUsage();
+    inside_->SetCapacity(std::min(capacity, usage - usage / kRefusalsForRoom));
+    inside_->SetCapacity(capacity);
+  }
+}
+
+void PlacedCache::SetCapacity(size_t capacity) {
+  std::lock_guard<std::mutex> lock(capacity_mutex_);
+  inside_->SetCapacity(capacity);
 }
 
 Cache::Handle* PlacedCache::Lookup(const Slice& key, rocksdb::Statistics* stats) {

@@ -1,7 +1,8 @@
 // PlacedCache: a block cache around another one, whose blocks lie where a PlacedAllocator says.
 //
 // - A block that had no room in persistent memory is not kept: whoever inserts it gets its handle, and the block is gone when
-//   the handle is.
+//   the handle is. After some such blocks the least recently used ones of the cache give up a part of it, so that what is hot
+//   now gets in although persistent memory, and not the capacity, is the limit. (A HyperClockCache gives up nothing then.)
 // - With a model of the device, each lookup that finds a block in persistent memory reads the whole block from the media, once,
 //   and waits as long as that takes.
 //
@@ -53,7 +54,7 @@ class PlacedCache : public rocksdb::Cache {
   void* Value(Handle* handle) override { return inside_->Value(handle); }
   void Erase(const rocksdb::Slice& key) override { inside_->Erase(key); }
   uint64_t NewId() override { return inside_->NewId(); }
-  void SetCapacity(size_t capacity) override { inside_->SetCapacity(capacity); }
+  void SetCapacity(size_t capacity) override;
   void SetStrictCapacityLimit(bool strict) override { inside_->SetStrictCapacityLimit(strict); }
   bool HasStrictCapacityLimit() const override { return inside_->HasStrictCapacityLimit(); }
   size_t GetCapacity() const override { return inside_->GetCapacity(); }
@@ -94,11 +95,18 @@ class PlacedCache : public rocksdb::Cache {
   // Before an insertion: where the block lies that comes next. True when it is not to be kept.
   bool Register(const void* value);
   Handle* Charge(Handle* handle);
+  // Gives up a block that had no room, and now and then others.
+  void Refuse(const rocksdb::Slice& key);
+
+  // After so many blocks without room, one of so many that the cache has is given up.
+  static constexpr size_t kRefusalsForRoom = 64;
 
   const std::shared_ptr<rocksdb::Cache> inside_;
   const std::shared_ptr<PlacedAllocator> allocator_;
   const bool has_model_;
   std::array<Shard, 64> shards_;
+  // Held while the capacity is changed.
+  std::mutex capacity_mutex_;
   std::atomic<uint64_t> pmem_hits_{0};
   std::atomic<uint64_t> refused_{0};
 };

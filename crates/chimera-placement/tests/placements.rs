@@ -252,6 +252,28 @@ fn a_cache_without_room_keeps_nothing_in_dram() {
     assert!(report.pmem_bytes > 3 << 20, "{report:?}");
 }
 
+/// What is read now gets in, though the arena is full of what was read before, and the capacity never is used up.
+#[test]
+fn a_cache_without_room_follows_what_is_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut setup = Setup::with_pmem(scratch.path(), Way::Cache(100), 8 << 20);
+    setup.options.cache_bytes = 64 << 20;
+    let database = setup.open();
+    load(&database, 12_000);
+    database.compact().unwrap();
+    let read = |range: std::ops::Range<u64>| {
+        let before = database.counts();
+        range.for_each(|number| drop(got(&database, &key(number))));
+        let after = database.counts();
+        let misses = after.block_cache_misses - before.block_cache_misses;
+        misses as f64 / (misses + after.block_cache_hits - before.block_cache_hits) as f64
+    };
+    read(0..12_000);
+    let all = read(0..12_000);
+    let hot = (0..40).map(|_| read(11_000..11_400)).last().unwrap();
+    assert!(all > 0.1 && hot < 0.02, "{all} of all lookups, {hot} of hot ones");
+}
+
 #[test]
 fn memory_of_libmemkind_is_a_reference() {
     let scratch = tempfile::tempdir().unwrap();
