@@ -270,7 +270,7 @@ fn a_cache_without_room_follows_what_is_read() {
     };
     read(0..12_000);
     let all = read(0..12_000);
-    let hot = (0..40).map(|_| read(11_000..11_400)).last().unwrap();
+    let hot = (0..40).fold(1.0, |_, _| read(11_000..11_400));
     assert!(all > 0.1 && hot < 0.02, "{all} of all lookups, {hot} of hot ones");
 }
 

@@ -6,7 +6,7 @@
 /// Alignment of all objects, and the smallest one.
 pub(super) const LINE: usize = 64;
 /// The largest object that shares a chunk with others.
-pub(super) const SMALL_MAX: usize = 64 << 10;
+pub(super) const SMALL_MAX: usize = 128 << 10;
 /// Steps of a doubling, as a power of two.
 const STEPS_LOG2: u32 = 3;
 /// Sizes below this are multiples of a line.

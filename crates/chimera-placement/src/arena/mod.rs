@@ -1,7 +1,7 @@
 //! [`Arena`]: allocating and freeing memory of a [`Region`].
 //!
 //! The region is cut into chunks. A chunk belongs to nobody, to a bin of objects of one size, or to one object
-//! that is larger than a quarter of a chunk and has a run of chunks to itself. What is free is known in DRAM alone.
+//! that is larger than half a chunk and has a run of chunks to itself. What is free is known in DRAM alone.
 //!
 //! # Thread safety
 //! All of it may be used from any number of threads.

@@ -92,7 +92,7 @@ pub fn overhead(options: &StudyOptions, progress: &mut dyn FnMut(&str)) -> Resul
     for mix in MIXES {
         rows.extend(site.rows(mix, progress)?);
     }
-    remove(&site.path)?;
+    drop(site);
     Ok(Overhead { rows, repetitions: options.repetitions })
 }
 
@@ -102,6 +102,13 @@ struct Site<'a> {
     arena: Arc<Arena>,
     sizes: Sizes,
     path: PathBuf,
+}
+
+/// The database goes, also where a run fails.
+impl Drop for Site<'_> {
+    fn drop(&mut self) {
+        let _ = remove(&self.path);
+    }
 }
 
 impl Site<'_> {

@@ -92,7 +92,7 @@ fn run_group(
             of.last = Some(once);
         }
     }
-    remove(&place.path())?;
+    drop(place);
     let rows = group.placements.iter().zip(repeated);
     Ok(rows.filter_map(|(placement, repeated)| row(group, *placement, repeated)).collect())
 }
@@ -144,6 +144,13 @@ struct Site<'a> {
     group: &'a Group,
     arena: &'a Arc<Arena>,
     sizes: Sizes,
+}
+
+/// The database goes, also where a run fails: it may be all that fills the memory of a `tmpfs`.
+impl Drop for Site<'_> {
+    fn drop(&mut self) {
+        let _ = remove(&self.path());
+    }
 }
 
 impl<'a> Site<'a> {
