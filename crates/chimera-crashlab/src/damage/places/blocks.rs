@@ -5,7 +5,9 @@ use crate::damage::image::{Image, SUPERBLOCK};
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// Where the segments of a directory begin in the pool.
 pub(super) const BASE: u64 = 2 * PAGE_BYTES;
-pub(super) const COPY_WORDS: u64 = 48;
+pub(super) const COPY_WORDS: u64 = 51;
+/// The first word of the engine's area of a copy.
+const AREA: usize = 21;
 pub(super) const USED_BLOCKS_AT: u64 = 1024;
 
 /// What a superblock says.
@@ -47,6 +49,11 @@ impl Pool {
             words: (0..COPY_WORDS).map(word).collect(),
         };
         (segment_bytes > PAGE_BYTES && pool.block_bytes > 0).then_some(pool)
+    }
+
+    /// A word of the engine's area.
+    pub(super) fn area(&self, number: usize) -> u64 {
+        self.words[AREA + number]
     }
 
     pub(super) fn blocks_per_segment(&self) -> u64 {

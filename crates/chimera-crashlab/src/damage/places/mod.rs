@@ -92,3 +92,25 @@ impl Map<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chimera::EngineKind;
+
+    use super::*;
+    use crate::damage::life::Subject;
+
+    /// Each shard of a manifest has one word that says which of its two copies is in force.
+    #[test]
+    fn a_manifest_has_a_copy_in_force_for_each_shard() {
+        for seed in 1..=12 {
+            let subject = Subject::new(EngineKind::Chameleon, seed).expect("a store");
+            let places = Places::of(&subject.image);
+            let words = |name| places.groups.get(name).map_or(0, Vec::len);
+            let shards = words("manifest: current word");
+            assert!(shards.is_power_of_two(), "{shards} shards, seed {seed}");
+            assert_eq!(words("manifest: copy in force"), 32 * shards, "seed {seed}");
+            assert_eq!(words("manifest: other copy"), 32 * shards, "seed {seed}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use crate::damage::image::{Image, JOURNAL, SUPERBLOCK};
 const VIPER: u64 = 1;
 
 /// Names of the words of a superblock copy.
-const COMMON: [&str; 18] = [
+const COMMON: [&str; 21] = [
     "superblock: magic",
     "superblock: version, engine",
     "superblock: pool id",
@@ -26,6 +26,9 @@ const COMMON: [&str; 18] = [
     "superblock: checksum",
     "superblock: length of the area",
     "superblock: check of the area",
+    "superblock: totals of a closed store",
+    "superblock: totals of a closed store",
+    "superblock: totals of a closed store",
 ];
 const JOURNAL_HEADER: [&str; 8] = [
     "journal: magic",
