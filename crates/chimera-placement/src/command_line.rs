@@ -26,46 +26,28 @@ pub(crate) enum Command {
     /// Runs the placement study: the published workloads, shares, YCSB, and reads that mostly hit.
     Run(StudyArguments),
     /// Measures what the allocator itself costs beside RocksDB's own, with nothing injected.
-    Overhead(StudyArguments),
+    Overhead(LoadArguments),
     /// Writes numbered records to a database, and says after each thousand how many there are.
     Fill(RecordArguments),
     /// Checks records that `fill` wrote.
     Verify(RecordArguments),
 }
 
-/// Where persistent memory comes from.
+/// What `run` and `overhead` have in common.
 #[derive(Debug, Args)]
-pub(crate) struct PmemArguments {
-    /// Directory of persistent memory, on a DAX mount where there is one [default: that of --path].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) pmem: Option<PathBuf>,
-    /// Fails where the directory of persistent memory is not on a DAX file system.
-    #[arg(long)]
-    pub(crate) require_dax: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StudyArguments {
+pub(crate) struct LoadArguments {
     /// Divides all sizes by 50 and runs each workload once: within a minute.
     #[arg(long)]
     quick: bool,
     /// Directory for databases, and for persistent memory unless --pmem is given. It has to be there.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     path: PathBuf,
-    #[command(flatten)]
-    pmem: PmemArguments,
-    /// Parts to run, all unless given.
-    #[arg(long = "part", value_name = "PART", value_enum, value_delimiter = ',')]
-    parts: Vec<Part>,
-    /// Placements to run beside dram, all of a part unless given: such as cache, both-40, tier-lz4.
-    #[arg(long = "placement", value_name = "NAME", value_delimiter = ',')]
-    placements: Vec<Placement>,
-    /// Which persistent memory to model: optane-100, cxl-nvcmm, hikv-nvm, or dram for nothing. On DAX nothing is modelled.
-    #[arg(long, default_value = "optane-100")]
-    profile: Profile,
-    /// Bytes of a modelled processor cache in front of persistent memory; 0 for none, so that each read goes to the media.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    processor_cache: u64,
+    /// Directory of persistent memory, on a DAX mount where there is one [default: that of --path].
+    #[arg(long, value_name = "DIR")]
+    pmem: Option<PathBuf>,
+    /// Fails where the directory of persistent memory is not on a DAX file system.
+    #[arg(long)]
+    require_dax: bool,
     /// Divides all published sizes [default: 1, or 50 with --quick].
     #[arg(long, value_name = "N")]
     scale_down: Option<u64>,
@@ -81,12 +63,51 @@ pub(crate) struct StudyArguments {
     /// Seed of keys and values.
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Directory for a report: one HTML page, and all results as JSON.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report: Option<PathBuf>,
     /// Prints all results as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl LoadArguments {
+    /// Options of a run without parts, with nothing injected.
+    pub(crate) fn options(&self) -> StudyOptions {
+        StudyOptions {
+            path: self.path.clone(),
+            pmem: self.pmem.clone().unwrap_or_else(|| self.path.clone()),
+            require_dax: self.require_dax,
+            parts: Vec::new(),
+            placements: Vec::new(),
+            profile: Profile::Dram,
+            processor_cache_bytes: 0,
+            scale_down: self.scale_down.unwrap_or(if self.quick { QUICK_SCALE_DOWN } else { 1 }),
+            operations: self.operations,
+            repetitions: self.repetitions.unwrap_or(if self.quick { 1 } else { 5 }),
+            cache_kind: self.cache,
+            seed: self.seed,
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyArguments {
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+    /// Parts to run, all unless given.
+    #[arg(long = "part", value_name = "PART", value_enum, value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// Placements to run beside dram, all of a part unless given: such as cache, both-40, tier-lz4.
+    #[arg(long = "placement", value_name = "NAME", value_delimiter = ',')]
+    placements: Vec<Placement>,
+    /// Which persistent memory to model: optane-100, cxl-nvcmm, hikv-nvm, or dram for nothing. On DAX nothing is modelled.
+    #[arg(long, default_value = "optane-100")]
+    profile: Profile,
+    /// Bytes of a modelled processor cache in front of persistent memory; 0 for none, so that each read goes to the media.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    processor_cache: u64,
+    /// Directory for a report: one HTML page, and all results as JSON.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// The least and the most that a modelled processor cache may have, beside none.
@@ -95,27 +116,33 @@ const PROCESSOR_CACHE_BYTES: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 30;
 impl StudyArguments {
     /// What the study is asked for.
     pub(crate) fn study_options(&self) -> Result<StudyOptions> {
+        let wrong = |text: String| Err(Error::Option(text));
         if self.processor_cache != 0 && !PROCESSOR_CACHE_BYTES.contains(&self.processor_cache) {
-            let text = format!("--processor-cache is 0, or {PROCESSOR_CACHE_BYTES:?} bytes");
-            return Err(Error::Option(text));
+            return wrong(format!("--processor-cache is 0, or {PROCESSOR_CACHE_BYTES:?} bytes"));
+        }
+        if self.processor_cache != 0 && self.profile == Profile::Dram {
+            return wrong("--processor-cache has no effect with --profile dram".to_owned());
         }
         let all = [Part::Published, Part::Shares, Part::Ycsb, Part::Hits];
         Ok(StudyOptions {
-            path: self.path.clone(),
-            pmem: self.pmem.pmem.clone().unwrap_or_else(|| self.path.clone()),
-            require_dax: self.pmem.require_dax,
             parts: if self.parts.is_empty() { all.to_vec() } else { self.parts.clone() },
             placements: self.placements.clone(),
             profile: self.profile,
             processor_cache_bytes: self.processor_cache,
-            scale_down: self.scale_down.unwrap_or(if self.quick { QUICK_SCALE_DOWN } else { 1 }),
-            operations: self.operations,
-            repetitions: self.repetitions.unwrap_or(if self.quick { 1 } else { 5 }),
-            cache_kind: self.cache,
-            seed: self.seed,
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            ..self.load.options()
         })
     }
+}
+
+/// Where persistent memory comes from.
+#[derive(Debug, Args)]
+pub(crate) struct PmemArguments {
+    /// Directory of persistent memory, on a DAX mount where there is one. Needed by every placement but dram.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pmem: Option<PathBuf>,
+    /// Fails where the directory of persistent memory is not on a DAX file system.
+    #[arg(long)]
+    pub(crate) require_dax: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use chimera_placement::report::{overhead_text, page, text};
 use chimera_placement::study::{StudyOptions, overhead, overhead_runs, run, runs};
 use chimera_placement::{Error, Result};
-use command_line::{Cli, Command, StudyArguments};
+use command_line::{Cli, Command, LoadArguments, StudyArguments};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -55,11 +55,11 @@ fn run_study(arguments: &StudyArguments) -> Result<()> {
         write_file(directory, "placement.html", &page(&study))?;
         write_file(directory, "placement.json", &serde_json::to_string_pretty(&study)?)?;
     }
-    print(&if arguments.json { serde_json::to_string_pretty(&study)? } else { text(&study) })
+    print(&if arguments.load.json { serde_json::to_string_pretty(&study)? } else { text(&study) })
 }
 
-fn measure_overhead(arguments: &StudyArguments) -> Result<()> {
-    let options: StudyOptions = arguments.study_options()?;
+fn measure_overhead(arguments: &LoadArguments) -> Result<()> {
+    let options: StudyOptions = arguments.options();
     let shown = bar(overhead_runs(&options) as u64);
     let measured = overhead(&options, &mut |what| {
         shown.set_message(what.to_owned());

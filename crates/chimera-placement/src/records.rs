@@ -41,6 +41,9 @@ fn open(arguments: &RecordArguments) -> Result<(Database, Components)> {
         let require_dax = arguments.pmem.require_dax;
         let options = RegionOptions { directory, bytes: sizes.pmem_bytes(), require_dax };
         Some(Arc::new(Arena::open(&options)?))
+    } else if arguments.pmem.pmem.is_some() || arguments.pmem.require_dax {
+        let text = "the placement dram has nothing in persistent memory: --pmem and --require-dax have no effect";
+        return Err(Error::Option(text.to_owned()));
     } else {
         None
     };

@@ -36,6 +36,15 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// The options of a placement.
+fn place<'a>(placement: &'a str, pmem: &'a Path) -> Vec<&'a str> {
+    let mut options = vec!["--placement", placement];
+    if placement != "dram" {
+        options.extend(["--pmem", text(pmem)]);
+    }
+    options
+}
+
 const PLACEMENTS: [&str; 7] =
     ["dram", "cache", "memtable", "both", "both-60", "tier", "tier-lz4-exclusive"];
 
@@ -44,10 +53,10 @@ fn records_of_a_killed_process_are_there_again() {
     for placement in PLACEMENTS {
         let scratch = tempfile::tempdir().unwrap();
         let database = scratch.path().join("db");
-        let pmem = ["--pmem", text(scratch.path()), "--placement", placement];
+        let place = place(placement, scratch.path());
         let small = ["--cache-bytes", "1000000", "--write-buffer-bytes", "1000000"];
         let fill = ["fill", text(&database), "--records", "1000000000"];
-        let arguments: Vec<&str> = fill.into_iter().chain(pmem).chain(small).collect();
+        let arguments: Vec<&str> = fill.into_iter().chain(place.clone()).chain(small).collect();
         let mut child = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
         // So many that memtables were flushed and files compacted.
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -57,7 +66,7 @@ fn records_of_a_killed_process_are_there_again() {
         assert!(last.is_some(), "{placement}: it ended by itself");
         assert_eq!(scratch.path().join(FILE_NAME).exists(), placement != "dram", "left behind");
         let verify = ["verify", text(&database), "--records", "12000"];
-        let arguments: Vec<&str> = verify.into_iter().chain(pmem).chain(small).collect();
+        let arguments: Vec<&str> = verify.into_iter().chain(place).chain(small).collect();
         let said = succeed(&arguments);
         assert!(said.starts_with("12000 records as written"), "{placement}: {said}");
         assert!(!scratch.path().join(FILE_NAME).exists(), "{placement}: removed at the end");
@@ -69,8 +78,8 @@ fn a_database_may_change_its_placement() {
     let scratch = tempfile::tempdir().unwrap();
     let database = scratch.path().join("db");
     let common = |command, placement| {
-        let arguments = [command, text(&database), "--records", "3000", "--placement", placement];
-        succeed(&[&arguments[..], &["--pmem", text(scratch.path())]].concat())
+        let arguments = [command, text(&database), "--records", "3000"];
+        succeed(&[&arguments[..], &place(placement, scratch.path())].concat())
     };
     common("fill", "both");
     for placement in PLACEMENTS {
@@ -140,6 +149,43 @@ fn placements_and_options_that_make_no_sense_are_refused() {
     assert!(run(&["--quick", "--cache", "hyper-clock"]).contains("HyperClockCache"));
     assert!(fail(&["run", "--quick", "--path", "/nowhere/at/all"]).contains("no directory"));
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+/// An option that would change nothing is refused.
+#[test]
+fn options_without_an_effect_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = text(scratch.path());
+    for option in ["--report", "--part", "--placement", "--profile", "--processor-cache"] {
+        let said = fail(&["overhead", "--quick", option, "0", "--path", path]);
+        assert!(said.contains(option), "{said}");
+    }
+    let said = fail(&[
+        "run",
+        "--quick",
+        "--profile",
+        "dram",
+        "--processor-cache",
+        "1048576",
+        "--path",
+        path,
+    ]);
+    assert!(said.contains("--processor-cache has no effect"), "{said}");
+    let database = scratch.path().join("db");
+    for command in ["fill", "verify"] {
+        let said = fail(&[
+            command,
+            text(&database),
+            "--records",
+            "10",
+            "--placement",
+            "dram",
+            "--pmem",
+            path,
+        ]);
+        assert!(said.contains("--pmem"), "{said}");
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
 #[test]
