@@ -41,7 +41,7 @@ class PersistentMemory {
                                                 int percent) const;
   // Memtables of which `percent` percent lie in persistent memory. They need allow_concurrent_memtable_write = false.
   std::shared_ptr<rocksdb::MemTableRepFactory> NewMemTableFactory(int percent) const;
-  // A tier behind a block cache in DRAM, for LRUCacheOptions::secondary_cache.
+  // A tier behind a block cache in DRAM, for LRUCacheOptions::secondary_cache. An exclusive one needs strict_capacity_limit = false.
   std::shared_ptr<rocksdb::SecondaryCache> NewTier(uint64_t capacity_bytes, bool compresses,
                                                    bool is_exclusive) const;
 
