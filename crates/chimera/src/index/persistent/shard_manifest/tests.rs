@@ -128,3 +128,21 @@ fn a_run_that_is_too_short_has_no_manifest() {
     let place = Place::new();
     assert!(ShardManifest::new(place.pool.clone(), &place.run, 2 * SHARDS).is_none());
 }
+
+/// A right checksum does not make a number right: from one near the end of 64 bits nothing could be counted on.
+#[test]
+fn numbers_beyond_the_bound_are_damage() {
+    for (version, records, is_damage) in [
+        (NUMBER_MAX, NUMBER_MAX, false),
+        (NUMBER_MAX + 1, 1, true),
+        (1, NUMBER_MAX + 1, true),
+        (u64::MAX, u64::MAX, true),
+    ] {
+        let place = Place::new();
+        let manifest = place.manifest();
+        let before = manifest.load(0).unwrap();
+        let forged = ShardTables { flushed_version: version, records, ..tables(1) };
+        manifest.publish(0, &manifest.stage(0, &before, forged));
+        assert_eq!(manifest.load(0).is_err(), is_damage, "{version}, {records}");
+    }
+}
