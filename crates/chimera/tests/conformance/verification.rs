@@ -23,6 +23,7 @@ pub(crate) const TESTS: &[Test] = tests![
     a_scan_hands_out_what_lies_in_front_of_damage: needs checksums ordered,
     a_scrub_goes_on_behind_damage: needs checksums,
     a_scrub_beside_writers_finds_no_damage,
+    a_check_beside_blocks_that_are_given_back_finds_no_damage: needs reclaim,
     a_scrub_in_the_background_ends_in_time_and_repeats,
     a_scrub_of_a_moment_is_the_same_each_time,
     a_store_closes_while_it_is_scrubbed,
@@ -30,6 +31,8 @@ pub(crate) const TESTS: &[Test] = tests![
 ];
 
 const RECORDS: u64 = 60;
+/// How often a store is filled, emptied and compacted.
+const ROUNDS: u64 = 300;
 /// A record that is damaged.
 const VICTIM: u64 = 33;
 
@@ -266,6 +269,33 @@ fn a_scrub_beside_writers_finds_no_damage(configuration: &Configuration) {
         is_over.store(true, Ordering::Release);
     });
     assert!(db.stats().scrub.passes > 0);
+    assert!(db.check(None).is_sound());
+}
+
+/// A block that is being verified may be given back meanwhile, and its storage to the file system: then it is zeros.
+fn a_check_beside_blocks_that_are_given_back_finds_no_damage(configuration: &Configuration) {
+    let directory = scratch();
+    let db = open(directory.path(), &configuration.still());
+    let is_over = AtomicBool::new(false);
+    at_once(2, |thread| {
+        if thread == 1 {
+            while !is_over.load(Ordering::Acquire) {
+                let report = db.check(None);
+                assert_eq!(report.damages, 0, "{report:?}");
+            }
+            return;
+        }
+        for version in 0..ROUNDS {
+            let mut session = db.session();
+            configuration.fill(&mut session, 0..RECORDS, version);
+            for number in 0..RECORDS {
+                assert!(session.delete(&configuration.key(number)).expect("a delete"));
+            }
+            drop(session);
+            db.compact(1, None).expect("compaction");
+        }
+        is_over.store(true, Ordering::Release);
+    });
     assert!(db.check(None).is_sound());
 }
 

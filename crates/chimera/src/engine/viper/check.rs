@@ -95,12 +95,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if damages.is_empty() {
             return;
         }
-        // With all page locks of the block held nothing changes, so what is found again is really damaged.
-        let pages = if self.blocks.has(block) { self.pages.pages_per_block() } else { 0 };
-        let _locks: Vec<_> = (0..pages)
-            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
-            .map(|lock| lock.lock(&*self.core.pool.environment))
-            .collect();
+        // With all page locks of the block held nothing changes, so what is found again is really damaged: unless the
+        // block was given back before, and its storage returned.
+        let _pages = self.blocks.has(block).then(|| self.lock_pages(block));
+        if block >= self.core.pool.used_blocks() {
+            return;
+        }
         for (at, what) in self.damages_again(block, buffers, &damages) {
             report.damage(at, what.to_owned());
         }

@@ -10,6 +10,7 @@ use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::vpage::{
     Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
 };
+use crate::sync::VersionGuard;
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
 
@@ -345,11 +346,18 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     fn empty_pages(&self, block: u64) -> Result<()> {
         // Before anything is touched.
         block_flags::read(&self.core.pool, block)?;
-        let locks = (0..self.pages.pages_per_block())
-            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)));
-        let _locked: Vec<_> = locks.map(|lock| lock.lock(&*self.core.pool.environment)).collect();
+        let _pages = self.lock_pages(block);
         self.pages.persist_empty(&self.core.pool, block);
         Ok(())
+    }
+
+    /// Locks all pages of a block, the first one first. Until they are let go nothing is written to the block, and it is
+    /// not given back.
+    pub(super) fn lock_pages(&self, block: u64) -> Vec<VersionGuard<'_>> {
+        (0..self.pages.pages_per_block())
+            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
+            .map(|lock| lock.lock(&*self.core.pool.environment))
+            .collect()
     }
 
     /// Makes these the flags of a block of the caller that is durably empty, durably.

@@ -318,6 +318,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
     fn give_back(&self, block: u64) -> bool {
+        // Who verifies a block under these locks must not meet one whose storage has gone.
+        let _pages = self.lock_pages(block);
         let is_back = block_flags::read(&self.core.pool, block).ok() == Some(block_flags::FREE)
             && self.pages.is_empty(&self.core.pool, block)
             && !self.blocks.is_damaged(block)
