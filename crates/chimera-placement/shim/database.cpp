@@ -105,6 +105,8 @@ rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* datab
   all.compression =
       options.compresses ? rocksdb::kSnappyCompression : rocksdb::kNoCompression;
   all.statistics = database->statistics;
+  all.use_direct_reads = options.is_direct;
+  all.use_direct_io_for_flush_and_compaction = options.is_direct;
   if (options.memtable_heap != nullptr) {
     all.memtable_factory = std::make_shared<PlacedMemTableFactory>(options.memtable_heap);
   }

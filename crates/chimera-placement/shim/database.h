@@ -38,6 +38,8 @@ struct ChimeraOptions {
   bool tier_is_exclusive;
   bool compresses;
   bool keeps_statistics;
+  // Files are read and written past the system's page cache.
+  bool is_direct;
 };
 
 // Mirrors `RawCounts` in database/raw.rs.

@@ -79,6 +79,7 @@ impl LoadArguments {
             placements: Vec::new(),
             profile: Profile::Dram,
             processor_cache_bytes: 0,
+            is_direct: false,
             scale_down: self.scale_down.unwrap_or(if self.quick { QUICK_SCALE_DOWN } else { 1 }),
             operations: self.operations,
             repetitions: self.repetitions.unwrap_or(if self.quick { 1 } else { 5 }),
@@ -105,6 +106,9 @@ pub(crate) struct StudyArguments {
     /// Bytes of a modelled processor cache in front of persistent memory; 0 for none, so that each read goes to the media.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     processor_cache: u64,
+    /// Reads and writes databases past the system's page cache, so that a miss costs a read of the disk. Needs --path on a disk.
+    #[arg(long)]
+    direct: bool,
     /// Directory for a report: one HTML page, and all results as JSON.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
@@ -129,6 +133,7 @@ impl StudyArguments {
             placements: self.placements.clone(),
             profile: self.profile,
             processor_cache_bytes: self.processor_cache,
+            is_direct: self.direct,
             ..self.load.options()
         })
     }

@@ -213,6 +213,12 @@ impl Components {
         Ok(made)
     }
 
+    /// The same, of a database that goes past the system's page cache, where `is_direct`.
+    pub fn direct(mut self, is_direct: bool) -> Self {
+        self.options.is_direct = is_direct;
+        self
+    }
+
     /// Opens a database that uses them.
     ///
     /// # Errors

@@ -13,11 +13,12 @@
 mod order;
 
 use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
 use crate::heap::Heap;
@@ -113,19 +114,19 @@ struct Shard {
 }
 
 impl Shard {
-    fn insert(&mut self, key: Key, block: Block) {
-        self.remove(&key);
+    fn insert(&mut self, hash: u64, key: Key, block: Block) {
+        self.remove(hash, &key);
         self.occupied += block.occupied;
         self.raw += block.raw;
-        self.blocks.insert(key, Arc::new(block));
+        self.blocks.insert(hash, key, Arc::new(block));
     }
 
-    fn touch(&mut self, key: &Key) -> Option<Arc<Block>> {
-        self.blocks.touch(key).cloned()
+    fn touch(&mut self, hash: u64, key: &Key) -> Option<Arc<Block>> {
+        self.blocks.touch(hash, key).cloned()
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Arc<Block>> {
-        let block = self.blocks.remove(key)?;
+    fn remove(&mut self, hash: u64, key: &Key) -> Option<Arc<Block>> {
+        let block = self.blocks.remove(hash, key)?;
         self.forget(&block);
         Some(block)
     }
@@ -169,7 +170,7 @@ impl Tier {
         Self {
             heap,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             capacity: AtomicUsize::new(capacity),
             is_compressed,
             hits: AtomicU64::new(0),
@@ -198,8 +199,11 @@ impl Tier {
         }
     }
 
-    fn shard(&self, key: &Key) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
+    /// The shard of a key, and the key's hash.
+    fn shard(&self, key: &Key) -> (MutexGuard<'_, Shard>, u64) {
+        let hash = self.hasher.hash_one(key);
+        // The upper half: a table goes by the lower bits and the uppermost ones.
+        (lock(&self.shards[(hash >> 32) as usize % SHARDS]), hash)
     }
 
     /// Gives up blocks of a shard until `bytes` more have room; false when they never will.
@@ -219,7 +223,11 @@ impl Tier {
 
     /// Whether there is a block of this key already; it is then the one that was used last.
     pub fn renew(&self, key: &[u8]) -> bool {
-        Key::new(key).is_some_and(|key| self.shard(&key).touch(&key).is_some())
+        let is_there = |key: Key| {
+            let (mut shard, hash) = self.shard(&key);
+            shard.touch(hash, &key).is_some()
+        };
+        Key::new(key).is_some_and(is_there)
     }
 
     /// Takes a block; one of the same key is replaced. False when there is no room.
@@ -288,15 +296,15 @@ impl Tier {
                 is_filled
             });
             if let Some(block) = block {
-                let mut shard = self.shard(key);
+                let (mut shard, hash) = self.shard(key);
                 let has_room = self.make_room(&mut shard, block.occupied);
                 if has_room {
-                    shard.insert(*key, block);
+                    shard.insert(hash, *key, block);
                 }
                 return has_room;
             }
             // The arena is full or in fragments.
-            if !is_filled || self.shard(key).evict().is_none() {
+            if !is_filled || self.shard(key).0.evict().is_none() {
                 return false;
             }
             self.evictions.fetch_add(1, Ordering::Relaxed);
@@ -308,8 +316,8 @@ impl Tier {
     /// up.
     pub fn lookup<R>(&self, key: &[u8], take: bool, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let found = Key::new(key).and_then(|key| {
-            let mut shard = self.shard(&key);
-            if take { shard.remove(&key) } else { shard.touch(&key) }
+            let (mut shard, hash) = self.shard(&key);
+            if take { shard.remove(hash, &key) } else { shard.touch(hash, &key) }
         });
         let result = found.and_then(|block| self.hand_out(&block, work));
         let counter = if result.is_some() { &self.hits } else { &self.misses };
@@ -334,7 +342,8 @@ impl Tier {
     /// Gives up a block.
     pub fn erase(&self, key: &[u8]) {
         if let Some(key) = Key::new(key) {
-            self.shard(&key).remove(&key);
+            let (mut shard, hash) = self.shard(&key);
+            shard.remove(hash, &key);
         }
     }
 
@@ -360,9 +369,8 @@ impl Tier {
 }
 
 /// DRAM for each block: the block, its count of readers and the allocator's header; a node of the order with the key and four words;
-/// the key and its place in a map that is two thirds full.
-const INDEX_BYTES: u64 =
-    (size_of::<Block>() + 32 + size_of::<Key>() + 32 + (size_of::<Key>() + 4) * 3 / 2) as u64;
+/// its place in a table that is two thirds full, and a byte of that.
+const INDEX_BYTES: u64 = (size_of::<Block>() + 32 + size_of::<Key>() + 32 + 5 * 3 / 2) as u64;
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     // A shard is whole before anything under its lock can panic.

@@ -156,7 +156,9 @@ fn placements_and_options_that_make_no_sense_are_refused() {
 fn options_without_an_effect_are_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let path = text(scratch.path());
-    for option in ["--report", "--part", "--placement", "--profile", "--processor-cache"] {
+    for option in
+        ["--report", "--part", "--placement", "--profile", "--processor-cache", "--direct"]
+    {
         let said = fail(&["overhead", "--quick", option, "0", "--path", path]);
         assert!(said.contains(option), "{said}");
     }
@@ -186,6 +188,27 @@ fn options_without_an_effect_are_refused() {
         assert!(said.contains("--pmem"), "{said}");
     }
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// Past the page cache only where there is one.
+#[test]
+fn misses_are_reads_of_the_disk_where_that_is_asked_for() {
+    let options = ["run", "--direct", "--scale-down", "100", "--operations", "500"];
+    let part = ["--repetitions", "1", "--part", "hits", "--placement", "tier", "--path"];
+    let run = |path: &'static str| [&options[..], &part[..], &[path]].concat();
+    assert!(fail(&run("/dev/shm")).contains("--direct has no effect"));
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let output = output(&run(directory));
+    let said = String::from_utf8_lossy(if output.status.success() {
+        &output.stdout
+    } else {
+        &output.stderr
+    });
+    let expected = match output.status.code() {
+        Some(0) => "past the system's page cache",
+        _ => "--direct has no effect",
+    };
+    assert!(said.contains(expected), "{said}");
 }
 
 #[test]

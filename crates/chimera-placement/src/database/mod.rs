@@ -66,6 +66,8 @@ pub struct DatabaseOptions {
     pub compresses: bool,
     /// Whether RocksDB counts hits and misses. Default true.
     pub keeps_statistics: bool,
+    /// Whether files are read and written past the system's page cache. Default false.
+    pub is_direct: bool,
 }
 
 impl Default for DatabaseOptions {
@@ -84,6 +86,7 @@ impl Default for DatabaseOptions {
             bloom_bits_per_key: 0,
             compresses: true,
             keeps_statistics: true,
+            is_direct: false,
         }
     }
 }
@@ -197,6 +200,7 @@ impl Database {
             tier_is_exclusive: options.tier_is_exclusive,
             compresses: options.compresses,
             keeps_statistics: options.keeps_statistics,
+            is_direct: options.is_direct,
         };
         let mut database = ptr::null_mut();
         // SAFETY: all pointers are live during the call. The shim takes references of its own to heaps and tier.

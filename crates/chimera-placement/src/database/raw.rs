@@ -33,6 +33,7 @@ pub(super) struct RawOptions {
     pub(super) tier_is_exclusive: bool,
     pub(super) compresses: bool,
     pub(super) keeps_statistics: bool,
+    pub(super) is_direct: bool,
 }
 
 /// Mirrors `ChimeraCounts`.

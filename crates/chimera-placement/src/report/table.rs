@@ -121,6 +121,9 @@ pub(super) fn notes(settings: &Settings) -> Vec<String> {
     } else {
         "Persistent memory is a file without DAX, and nothing is injected: it costs what that file costs.".to_owned()
     });
+    if settings.is_direct {
+        notes.push("Databases are read and written past the system's page cache: a miss is a read of the disk.".to_owned());
+    }
     notes.push(format!(
         "* more threads than the {} cores: oversubscribed, no scaling claim",
         settings.cores

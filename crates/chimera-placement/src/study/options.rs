@@ -1,6 +1,6 @@
 //! [`StudyOptions`]: what is run, how large it is, and on what.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chimera_pmem::instrumented::{CacheParameters, Profile, ReadModel};
@@ -43,6 +43,8 @@ pub struct StudyOptions {
     pub profile: Profile,
     /// Bytes of a modelled processor cache in front of persistent memory; 0 for none, so that each read goes to the media.
     pub processor_cache_bytes: u64,
+    /// Whether databases are read and written past the system's page cache, so that a miss costs a read of the disk.
+    pub is_direct: bool,
     /// Divides all published sizes.
     pub scale_down: u64,
     /// Operations of each thread; 0 for as many as there are records, as db_bench does.
@@ -74,6 +76,10 @@ impl StudyOptions {
         };
         if let Some(placement) = self.placements.iter().find(|placement| !is_run(placement)) {
             return wrong(format!("no part that is run has the placement {placement}"));
+        }
+        if self.is_direct && is_in_memory(&self.path) {
+            let text = "--direct has no effect where the database lies in memory (tmpfs); choose --path DIR on a disk";
+            return wrong(text.to_owned());
         }
         if self.repetitions == 0 {
             return wrong("--repetitions is at least 1".to_owned());
@@ -168,6 +174,7 @@ impl StudyOptions {
             is_modelled,
             is_dax,
             processor_cache_bytes: if is_modelled { self.processor_cache_bytes } else { 0 },
+            is_direct: self.is_direct,
             scale_down: self.scale_down,
             records: self.records(),
             operations: self.operations(),
@@ -179,6 +186,12 @@ impl StudyOptions {
             seed: self.seed,
         }
     }
+}
+
+/// Whether a directory is one of a file system in memory. Not where there is none.
+fn is_in_memory(path: &Path) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    rustix::fs::statfs(path).is_ok_and(|status| status.f_type == TMPFS_MAGIC)
 }
 
 /// Whether a part has a placement.
@@ -205,6 +218,7 @@ mod tests {
             placements: Vec::new(),
             profile,
             processor_cache_bytes: 0,
+            is_direct: false,
             scale_down: 1,
             operations: 0,
             repetitions: 1,

@@ -198,6 +198,8 @@ pub struct Settings {
     pub is_dax: bool,
     /// Bytes of the modelled processor cache; 0 for none.
     pub processor_cache_bytes: u64,
+    /// Whether databases were read and written past the system's page cache.
+    pub is_direct: bool,
     /// Sizes are published ones divided by this.
     pub scale_down: u64,
     /// Records, of published loads those that keys are drawn from.

@@ -191,7 +191,8 @@ impl<'a> Site<'a> {
         let load = self.load(repetition);
         self.prepare(&path, &load)?;
         let model = self.options.model(self.arena.region().is_dax());
-        let components = Components::new(placement, self.sizes, Some(self.arena), model.as_ref())?;
+        let components = Components::new(placement, self.sizes, Some(self.arena), model.as_ref())?
+            .direct(self.options.is_direct);
         let database = components.open(&path)?;
         let shared = Shared::new(self.group.mix, self.options.records());
         if self.group.mix == Mix::YcsbC {

@@ -1,6 +1,6 @@
 //! [`Order`]: values under short keys, in order of use. No value is freed here: whoever takes one out drops it.
 
-use std::collections::HashMap;
+use hashbrown::HashTable;
 
 /// The longest key. RocksDB's keys of blocks have 16 bytes.
 pub(super) const KEY_BYTES_MAX: usize = 24;
@@ -26,6 +26,7 @@ impl Key {
 #[derive(Debug)]
 struct Node<V> {
     key: Key,
+    hash: u64,
     value: Option<V>,
     /// The node that was used right after this one.
     newer: u32,
@@ -33,10 +34,11 @@ struct Node<V> {
     older: u32,
 }
 
-/// Values in order of use.
+/// Values in order of use. Whoever calls hashes the keys, always in the same way.
 #[derive(Debug)]
 pub(super) struct Order<V> {
-    places: HashMap<Key, u32>,
+    /// The nodes, by the hash of their keys.
+    places: HashTable<u32>,
     nodes: Vec<Node<V>>,
     vacant: Vec<u32>,
     newest: u32,
@@ -45,7 +47,7 @@ pub(super) struct Order<V> {
 
 impl<V> Default for Order<V> {
     fn default() -> Self {
-        let (places, nodes, vacant) = (HashMap::new(), Vec::new(), Vec::new());
+        let (places, nodes, vacant) = (HashTable::new(), Vec::new(), Vec::new());
         Self { places, nodes, vacant, newest: NONE, oldest: NONE }
     }
 }
@@ -57,21 +59,22 @@ impl<V> Order<V> {
     }
 
     /// Adds a value, which is the newest one then. There is none under its key.
-    pub(super) fn insert(&mut self, key: Key, value: V) {
-        let node = Node { key, value: Some(value), newer: NONE, older: NONE };
+    pub(super) fn insert(&mut self, hash: u64, key: Key, value: V) {
+        let node = Node { key, hash, value: Some(value), newer: NONE, older: NONE };
         let place = self.vacant.pop().unwrap_or(self.nodes.len() as u32);
         if place as usize == self.nodes.len() {
             self.nodes.push(node);
         } else {
             self.nodes[place as usize] = node;
         }
-        self.places.insert(key, place);
+        self.places.insert_unique(hash, place, |place| self.nodes[*place as usize].hash);
         self.link(place);
     }
 
     /// The value under a key, which is the newest one then.
-    pub(super) fn touch(&mut self, key: &Key) -> Option<&V> {
-        let place = *self.places.get(key)?;
+    pub(super) fn touch(&mut self, hash: u64, key: &Key) -> Option<&V> {
+        let is_it = |place: &u32| self.nodes[*place as usize].key == *key;
+        let place = *self.places.find(hash, is_it)?;
         if self.newest != place {
             self.unlink(place);
             self.link(place);
@@ -80,8 +83,9 @@ impl<V> Order<V> {
     }
 
     /// Takes out the value under a key.
-    pub(super) fn remove(&mut self, key: &Key) -> Option<V> {
-        let place = self.places.remove(key)?;
+    pub(super) fn remove(&mut self, hash: u64, key: &Key) -> Option<V> {
+        let is_it = |place: &u32| self.nodes[*place as usize].key == *key;
+        let (place, _) = self.places.find_entry(hash, is_it).ok()?.remove();
         self.unlink(place);
         self.vacant.push(place);
         self.nodes[place as usize].value.take()
@@ -89,8 +93,8 @@ impl<V> Order<V> {
 
     /// Takes out the oldest value.
     pub(super) fn remove_oldest(&mut self) -> Option<V> {
-        let key = self.nodes.get(self.oldest as usize)?.key;
-        self.remove(&key)
+        let &Node { hash, key, .. } = self.nodes.get(self.oldest as usize)?;
+        self.remove(hash, &key)
     }
 
     fn link(&mut self, place: u32) {
@@ -127,6 +131,11 @@ mod tests {
         Key::new(&[number]).unwrap()
     }
 
+    /// Several keys have one hash.
+    fn hash(number: u8) -> u64 {
+        u64::from(number % 5)
+    }
+
     #[test]
     fn keys_have_a_limit() {
         assert!(
@@ -144,18 +153,18 @@ mod tests {
                 let at = model.iter().position(|found| *found == number);
                 match what {
                     0 if at.is_none() => {
-                        order.insert(key(number), number);
+                        order.insert(hash(number), key(number), number);
                         model.push(number);
                     }
                     0 | 1 => {
-                        prop_assert_eq!(order.touch(&key(number)).copied(), at.map(|_| number));
+                        prop_assert_eq!(order.touch(hash(number), &key(number)).copied(), at.map(|_| number));
                         if let Some(at) = at {
                             let number = model.remove(at);
                             model.push(number);
                         }
                     }
                     2 => {
-                        prop_assert_eq!(order.remove(&key(number)), at.map(|at| model.remove(at)));
+                        prop_assert_eq!(order.remove(hash(number), &key(number)), at.map(|at| model.remove(at)));
                     }
                     _ => {
                         let oldest = (!model.is_empty()).then(|| model.remove(0));
