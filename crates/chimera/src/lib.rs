@@ -41,6 +41,7 @@
 //! - [`metrics`]: what sessions count and time; metrics as text.
 //! - `sync`: the facade of locks and atomics that tests can replace.
 #![forbid(unsafe_code)]
+#![cfg_attr(loom, allow(dead_code, unused_imports, reason = "models need a part of the store"))]
 
 pub mod db;
 mod engine;

@@ -168,7 +168,7 @@ fn a_copy_leaves_the_vectors_of_others_alone() {
     #[target_feature(enable = "avx2")]
     #[inline(never)]
     fn across(values: &mut [[u64; 4]; 10], from: &[u64; 4], to: &mut [u64; 4]) {
-        #[allow(clippy::cast_ptr_alignment, reason = "they are loaded and stored unaligned")]
+        #[expect(clippy::cast_ptr_alignment, reason = "they are loaded and stored unaligned")]
         let at = values.as_mut_ptr().cast::<__m256i>();
         macro_rules! across {
             ($($value:ident $number:literal)*) => {

@@ -19,7 +19,6 @@
 
 mod directory;
 pub(crate) mod persistent;
-#[allow(dead_code, unused_imports, reason = "the engine that uses it follows")]
 pub(crate) mod probing_table;
 #[cfg(not(loom))]
 pub(crate) mod robin_hood_table;

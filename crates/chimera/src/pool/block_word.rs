@@ -37,7 +37,6 @@ impl BlockKind {
     pub(super) const FREE: Self = Self { code: KIND as u8, name: "free" };
 
     /// Kind number `code`, from 1 to 14, which a report calls `name`.
-    #[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs have kinds"))]
     pub(crate) const fn new(code: u8, name: &'static str) -> Self {
         assert!(0 < code && code < Self::FREE.code, "kinds have numbers from 1 to 14");
         Self { code, name }

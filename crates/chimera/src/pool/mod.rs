@@ -38,7 +38,6 @@ mod open;
 mod options;
 mod orphan;
 mod outline;
-#[cfg_attr(not(test), allow(dead_code, reason = "only engines with runs use them"))]
 pub(crate) mod runs;
 mod segment;
 #[cfg(test)]
@@ -53,7 +52,6 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::environment::{OpenMode, Task};
 use chimera_pmem::{Environment, Extent, Pmem, Site};
 
-#[allow(unused_imports, reason = "only engines with runs have kinds of blocks")]
 pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
@@ -76,7 +74,6 @@ use files::PoolFiles;
 /// Where in the pool the engine's area begins, in the first copy of the superblock.
 pub(crate) use superblock::AREA_BYTE as AREA_AT;
 pub(crate) use superblock::CLOSED_WORDS;
-use superblock::ROOTS;
 /// Where in the pool the totals begin, in the first copy of the superblock.
 pub(crate) use superblock::TOTALS_BYTE as TOTALS_AT;
 
@@ -320,20 +317,6 @@ impl<P: Pmem> Pool<P> {
     /// What the store held when it was closed in order, if it was, and no opening for writing has ended since.
     pub(crate) fn closed_totals(&self) -> Option<Totals> {
         self.closed_totals
-    }
-
-    /// Replaces roots of the engine atomically: with what `change` makes of them. What they lead to must be
-    /// durable. Both copies of the superblock say so on return, so that either one alone is enough.
-    ///
-    /// # Durability
-    /// The new roots are durable on return; a crash before leaves the old ones or the new ones.
-    ///
-    /// # Cost
-    /// As twice [`change_superblock`](Self::change_superblock).
-    #[cfg_attr(not(test), allow(dead_code, reason = "only engines with roots replace them"))]
-    pub(crate) fn replace_roots(&self, change: impl FnOnce(&mut [u64; ROOTS])) {
-        self.change_superblock(|superblock| change(&mut superblock.roots));
-        self.change_superblock(|_| {});
     }
 
     /// Makes everything stored so far survive what the medium can.

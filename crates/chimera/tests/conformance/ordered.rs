@@ -416,13 +416,13 @@ fn the_order_says_what_it_has(configuration: &Configuration) {
     configuration.fill(&mut db.session(), 50..200, 2);
     assert_eq!(db.stats().order.expect("ordered").changes, 250);
     assert!(db.metrics_text().contains("chimera_order_keys 150"));
-    let commits = chimera::pmem::transactions_commit();
-    assert_eq!(db.stats().order.expect("ordered").transactions, commits);
-    drop(db);
-    let without = ordered(configuration).order(|order| order.hardware_transactions(false));
-    let db = open(directory.path(), &without);
     let order = db.stats().order.expect("ordered");
     assert!(!order.transactions && order.transactions_aborted == 0);
+    drop(db);
+    let with = ordered(configuration).order(|order| order.hardware_transactions(true));
+    let db = open(directory.path(), &with);
+    let commits = chimera::pmem::transactions_commit();
+    assert_eq!(db.stats().order.expect("ordered").transactions, commits);
 }
 
 fn impossible_orders_are_refused(configuration: &Configuration) {

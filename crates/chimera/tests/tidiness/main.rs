@@ -45,6 +45,32 @@ fn files_are_short() {
     assert_none(&wrong, "a file has at most 600 lines");
 }
 
+/// Attributes that silence a lint whether it would say something or not, by file. Shorter only.
+const SILENCED: [(&str, &str); 4] = [
+    ("chimera/src/lib.rs", "#![cfg_attr(loom, allow(dead_code,"),
+    ("chimera-mutants/src/runtime/mutant.rs", "#![allow(warnings)]"),
+    ("chimera-pmem/src/arch/x86_64.rs", "#[allow(unused_unsafe,"),
+    ("chimera/src/sync/under_loom/atomic.rs", "#[allow(dead_code,"),
+];
+
+/// Of an `expect` whose lint says nothing the compiler tells; of an `allow` nobody does.
+#[test]
+fn lints_are_silenced_where_they_speak() {
+    let mut wrong = String::new();
+    for source in sources().iter().filter(|source| !source.is_in(HERE)) {
+        let is_src = source.path.iter().nth(1).is_some_and(|part| part == "src");
+        for (number, line) in source.code().filter(|_| is_src) {
+            let is_known = |(path, attribute): &(&str, &str)| {
+                source.is_in(path) && line.trim().starts_with(attribute)
+            };
+            if line.contains(concat!("all", "ow(")) && !SILENCED.iter().any(is_known) {
+                let _ = writeln!(wrong, "{}:{number}: {}", source.path.display(), line.trim());
+            }
+        }
+    }
+    assert_none(&wrong, "a lint is silenced by `expect`, with its reason");
+}
+
 /// Lines of code that the teaching engine may have: docs/ENGINES.md promises it.
 const TEACHING_LINES_MAX: usize = 300;
 

@@ -17,7 +17,7 @@ pub(super) struct Machine {
     pub(super) cores: usize,
     /// Flush instructions of the processor, best first.
     pub(super) flush_instructions: Vec<FlushInstruction>,
-    /// Whether hardware transactions commit, which ordered stores use then.
+    /// Whether hardware transactions commit, which ordered stores can use then.
     pub(super) transactions: bool,
     /// Persistent-memory regions and what the platform saves of them at a power loss.
     pub(super) regions: Vec<Region>,

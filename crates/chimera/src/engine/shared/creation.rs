@@ -38,7 +38,6 @@ const BLOCK_BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// `InvalidOptions` when the options ask for records of a fixed size, or for segments that cannot be.
-#[allow(dead_code, reason = "only engines with runs use it")]
 pub(crate) fn plan_of_runs(options: &Options) -> Result<Plan> {
     if options.sizes.is_some() {
         let what = "this engine has no stores for records of a fixed size";

@@ -3,13 +3,11 @@
 //! A *position* is a place in the order of a store's listings, which stays the same for as long as the store
 //! lives. Each key has one, and hardly ever two keys the same. What the number means is the engine's.
 
-use std::ops::Bound;
-
-use chimera_pmem::Pmem;
-
-use super::client::Client;
-use crate::engine::Engine;
-use crate::types::error::Result;
+#[cfg(feature = "teaching-engine")]
+use {
+    super::client::Client, crate::engine::Engine, crate::types::error::Result, chimera_pmem::Pmem,
+    std::ops::Bound,
+};
 
 /// A record as a listing gives it.
 pub(crate) struct Listed<'a> {
@@ -22,11 +20,12 @@ pub(crate) struct Listed<'a> {
 }
 
 /// A key with its position in listings, as a range of an ordered map begins or ends with it.
+#[cfg(feature = "teaching-engine")]
 pub(crate) type PlacedKey = (u64, Vec<u8>);
 
 /// [`Engine::list`] of an engine that has its keys in order. `key_after` finds the first key after another one, and
 /// tells whether no other key at its position follows.
-#[allow(dead_code, reason = "only engines with runs use it")]
+#[cfg(feature = "teaching-engine")]
 pub(crate) fn by_key<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,

@@ -30,7 +30,6 @@ impl Stats {
     pub fn viper(&self) -> Option<&ViperStats> {
         match &self.details {
             EngineStats::Viper(viper) => Some(viper),
-            #[allow(unreachable_patterns, reason = "there may be no other engine")]
             _ => None,
         }
     }
@@ -41,7 +40,6 @@ impl InspectReport {
     pub fn viper(&self) -> Option<&ViperInspect> {
         match &self.details {
             EngineInspect::Viper(viper) => Some(viper),
-            #[allow(unreachable_patterns, reason = "there may be no other engine")]
             _ => None,
         }
     }

@@ -32,11 +32,6 @@ pub(super) enum Placed {
 }
 
 impl Image {
-    /// A buffer without memory.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Begins a table of so many slots, all empty.
     ///
     /// # Panics
@@ -157,11 +152,6 @@ impl Image {
     /// Bytes of the table in persistent memory.
     pub(crate) fn bytes(&self) -> u64 {
         PersistentTable::bytes_of(self.slots)
-    }
-
-    /// Bytes of DRAM that the buffer keeps.
-    pub(crate) fn buffer_bytes(&self) -> u64 {
-        self.words.capacity() as u64 * 8
     }
 
     /// Writes the table to the start of `to`. `owner` is what [`PersistentTable::open`] is to be told: different for

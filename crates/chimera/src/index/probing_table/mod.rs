@@ -56,8 +56,8 @@ pub(crate) use self::header::TABLE_ALIGN;
 pub(crate) use self::image::Image;
 pub(crate) use self::merge::{MergeOwner, Source, merge, merge_last};
 pub(crate) use self::persistent::PersistentTable;
-pub(crate) use self::slot::{Found, OFFSET_END, Slot, decode, encode, rounded_bytes};
-pub(crate) use self::volatile::{Refused, Tables, Upserted, VolatileTable};
+pub(crate) use self::slot::{Found, Slot};
+pub(crate) use self::volatile::{Tables, Upserted, VolatileTable};
 
 /// Checks that a tool can leave out.
 pub(crate) mod steps {

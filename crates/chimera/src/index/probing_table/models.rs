@@ -105,8 +105,8 @@ fn loom_an_entry_is_found_while_it_is_replaced_and_never_gets_older() {
 fn loom_a_probe_of_a_table_that_is_used_again_never_sees_another_hash() {
     // The check tells them apart: not chance, but the words of this model.
     for (one, other) in [(FIRST, SECOND), (FIRST, THIRD), (SECOND, THIRD)] {
-        assert!(super::decode(one, slot(other, 0).location).is_none());
-        assert!(super::decode(other, slot(one, 0).location).is_none());
+        assert!(super::slot::decode(one, slot(other, 0).location).is_none());
+        assert!(super::slot::decode(other, slot(one, 0).location).is_none());
     }
     model::check(2, || {
         let tables = tables(&[FIRST, SECOND]);

@@ -223,24 +223,6 @@ impl PersistentTable {
         if is_whole || pmem.skips(steps::TABLE_CHECK) { Ok(()) } else { Err(self.damaged()) }
     }
 
-    /// As [`for_each`](Self::for_each), but that damaged slots are left out, for salvage. Returns how many they are.
-    /// Whether the checksum matches is not looked at.
-    pub(crate) fn for_each_sound<P: Pmem>(
-        self,
-        pmem: &P,
-        mut visit: impl FnMut(Slot) -> Result<()>,
-    ) -> Result<u32> {
-        let mut damaged = 0;
-        self.scan(pmem, |_, slot| {
-            if slot.found().is_some() {
-                return visit(slot);
-            }
-            damaged += u32::from(!slot.is_empty());
-            Ok(())
-        })?;
-        Ok(damaged)
-    }
-
     /// As [`for_each`](Self::for_each), and verifies that a probe comes to every entry.
     ///
     /// # Errors

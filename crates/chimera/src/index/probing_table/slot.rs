@@ -48,7 +48,7 @@ pub(crate) struct Found {
     pub(crate) location: u64,
     /// Offset of the record.
     pub(crate) offset: u64,
-    /// Bytes of the record, [rounded up](rounded_bytes).
+    /// Bytes of the record, rounded up by a quarter at most.
     pub(crate) bytes: u64,
     /// The record says that the key was deleted.
     pub(crate) is_tombstone: bool,
@@ -129,11 +129,6 @@ pub(super) fn decode_unchecked(location: u64) -> Found {
         bytes: class_bytes(location >> CLASS_SHIFT & ((1 << CLASS_BITS) - 1)),
         is_tombstone: location & TOMBSTONE != 0,
     }
-}
-
-/// Bytes of a record as its location says them: rounded up, by a quarter at most.
-pub(crate) fn rounded_bytes(bytes: u64) -> u64 {
-    class_bytes(class_of(bytes))
 }
 
 /// Fourteen bits that change whenever one bit of either number does.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use chimera_pmem::{Extent, Hardware, Pmem, RealEnvironment};
 
+use super::slot::decode;
 use super::*;
 use crate::index::Probe;
 use crate::pool::small::small_pool;
@@ -80,7 +81,7 @@ fn note(found: &mut Vec<u64>, hash: u64, entry: Found) -> Probe<()> {
 
 /// Writes a table of these slots durably, and opens it.
 fn written(pool: &Pool<Hardware>, slots: u32, entries: &[Slot]) -> PersistentTable {
-    let mut image = Image::new();
+    let mut image = Image::default();
     assert!(image.fill(slots, entries.iter().copied()));
     assert_eq!((image.slots(), image.len()), (slots, entries.len() as u32));
     let to = place(pool, slots);

@@ -206,11 +206,6 @@ impl<'t> VolatileTable<'t> {
         prefetch_read(self.slot(home(hash, self.slots)));
     }
 
-    /// Slots.
-    pub(crate) fn slots(self) -> u32 {
-        self.slots
-    }
-
     /// Entries.
     #[inline(always)]
     pub(crate) fn len(self) -> u32 {

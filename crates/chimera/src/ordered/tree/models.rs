@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::image::Image;
-use super::{Page, Payload, Tree, TreeShape};
+use super::{Page, Tree, TreeShape};
 use crate::sync::under_loom::model;
 
 /// Keys that fill a leaf without fences.

@@ -41,7 +41,7 @@ pub(crate) struct TreeShape {
 
 impl Default for TreeShape {
     fn default() -> Self {
-        Self { node_bytes: 2048, payload: Payload::Word, huge_pages: false, transactions: true }
+        Self { node_bytes: 2048, payload: Payload::Word, huge_pages: false, transactions: false }
     }
 }
 

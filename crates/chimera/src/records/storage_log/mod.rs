@@ -61,21 +61,15 @@ use super::limits::Limits;
 use crate::pool::{BlockKind, Pool};
 use crate::sync::atomic::AtomicBool;
 use crate::types::totals::Totals;
-#[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use append::{Appended, Appender, NewRecord};
-#[allow(unused_imports, reason = "the engine that names them is being made")]
-pub(crate) use free::{LogCounts, Victim};
+pub(crate) use free::Victim;
 use header::HEADER_BYTES;
-#[allow(unused_imports, reason = "the engine that names them is being made")]
 pub(crate) use read::Record;
-#[allow(unused_imports, reason = "the engine that names them is being made")]
-pub(crate) use recovery::{Recovered, Replayed, Unsettled};
-#[allow(unused_imports, reason = "the engine that names them is being made")]
+pub(crate) use recovery::{Recovered, Replayed};
 pub(crate) use replay::Unflushed;
 use runs::Runs;
 use sessions::Sessions;
-#[allow(unused_imports, reason = "the engine that names them is being made")]
-pub(crate) use walk::{Walk, Walked};
+pub(crate) use walk::Walked;
 
 /// Where the log stores, flushes and fences.
 pub(crate) mod sites {

@@ -65,7 +65,7 @@ impl Sources {
                 sources.places.push(Err(number));
                 continue;
             }
-            let mut image = Image::new();
+            let mut image = Image::default();
             assert!(image.fill(slots_for(slots.len() as u64, 80).unwrap(), slots.iter().copied()));
             let to = sources.pool.pmem.check(at, image.bytes()).unwrap();
             at += image.bytes();
@@ -91,7 +91,7 @@ impl Sources {
     fn merge_last(&self, load: u32, image: &mut Image, owner: &mut Records) -> Result<()> {
         let slots = slots_for(self.entries as u64, 100).unwrap();
         let last = |entries| slots_for(u64::from(entries), load).unwrap();
-        let images = [image, &mut Image::new()];
+        let images = [image, &mut Image::default()];
         merge_last(&self.pool.pmem, &self.sources(), slots, last, images, owner)
     }
 }
@@ -127,7 +127,7 @@ proptest! {
             sources.push((is_persistent, slots));
         }
         let sources = Sources::new(&sources);
-        let (mut image, mut owner) = (Image::new(), Records::default());
+        let (mut image, mut owner) = (Image::default(), Records::default());
         sources.merge(&mut image, &mut owner).unwrap();
         prop_assert_eq!(sorted(image.iter()), sorted(model.values().copied()));
         prop_assert_eq!(image.len() as usize, model.len());
@@ -158,7 +158,7 @@ proptest! {
 fn records_are_being_loaded_when_they_are_asked_about() {
     let table = |version| (0..100).map(|key| slot_of(mixed(key), key, version, false)).collect();
     let sources = Sources::new(&[(true, table(1)), (false, table(0))]);
-    let (mut image, mut owner) = (Image::new(), Records::default());
+    let (mut image, mut owner) = (Image::default(), Records::default());
     sources.merge(&mut image, &mut owner).unwrap();
     assert_eq!((owner.asked, owner.dropped.len()), (100, 100));
     // But for those that are entered while the one that they supersede is on its way.
@@ -170,7 +170,7 @@ fn records_are_being_loaded_when_they_are_asked_about() {
 fn a_merge_of_damage_fails() {
     let slots = |version| (0..50).map(|key| slot_of(mixed(key), key, version, false)).collect();
     let sources = Sources::new(&[(false, slots(1)), (true, slots(0))]);
-    let (mut image, mut owner) = (Image::new(), Records::default());
+    let (mut image, mut owner) = (Image::default(), Records::default());
     owner.damaged = Some(slot_of(mixed(17), 17, 0, false).location);
     let outcome = sources.merge(&mut image, &mut owner);
     assert!(matches!(outcome, Err(Error::Corrupted { at: 8, .. })));
@@ -192,14 +192,13 @@ fn a_merge_of_damage_fails() {
 }
 
 #[test]
-fn an_image_keeps_its_buffer() {
-    let mut image = Image::new();
+fn an_image_that_is_begun_again_is_empty() {
+    let mut image = Image::default();
     image.begin(512);
-    let bytes = image.buffer_bytes();
     assert!(image.enter(slot_of(1, 1, 0, false)));
     image.begin(64);
-    assert_eq!((image.len(), image.iter().count(), image.buffer_bytes()), (0, 0, bytes));
-    assert!(std::panic::catch_unwind(|| Image::new().begin(24)).is_err());
+    assert_eq!((image.len(), image.iter().count()), (0, 0));
+    assert!(std::panic::catch_unwind(|| Image::default().begin(24)).is_err());
 }
 
 /// Also where their chain goes on at the first slot.
@@ -213,7 +212,7 @@ fn entries_of_one_hash_are_listed_in_the_order_of_the_probe() {
         for slot in &slots {
             volatile.insert(*slot, u32::MAX).unwrap();
         }
-        let mut image = Image::new();
+        let mut image = Image::default();
         assert!(image.fill(16, slots.iter().copied()));
         let pool = pool();
         let (persistent, mut listed) = (written(&pool, 16, &slots), Vec::new());

@@ -35,7 +35,7 @@ fn get(pool: &Pool<Hardware>, table: PersistentTable, key: u64) -> Result<Option
     })
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "outcomes are asked about where they come to be")]
+#[expect(clippy::needless_pass_by_value, reason = "outcomes are asked about where they come to be")]
 fn is_corrupted<T: std::fmt::Debug>(outcome: Result<T>) -> bool {
     matches!(outcome, Err(Error::Corrupted { .. }))
 }
@@ -86,15 +86,6 @@ fn whatever_byte_is_overwritten_is_noticed_or_does_not_matter() {
                 let hash = (slot << 32) / u64::from(SLOTS) + 1;
                 assert_eq!(u64::from(home(hash, SLOTS)), slot);
                 assert!(is_corrupted(in_persistent(&pool, table, hash)), "{what}");
-                let (mut sound, mut image) = (0, Image::new());
-                image.begin(SLOTS);
-                let damaged = table.for_each_sound(&pool.pmem, |slot| {
-                    sound += 1;
-                    assert!(image.enter(slot));
-                    Ok(())
-                });
-                assert_eq!(damaged.unwrap(), 1);
-                assert!(sound == ENTRIES || sound == ENTRIES - 1);
             }
         }
         pool.pmem.store_u64(at, word, SITE);
@@ -285,7 +276,7 @@ fn a_probe_of_a_full_table_comes_to_an_end() {
     for key in 0..16 {
         assert_eq!(in_persistent(&pool, table, hash_at(9, key)).unwrap().len(), 2);
     }
-    let mut image = Image::new();
+    let mut image = Image::default();
     assert!(!image.fill(16, slots.iter().copied().chain([slot_of(1, 50, 0, false)])), "no room");
     // All of one hash.
     let alike: Vec<_> = (0..16).map(|key| slot_of(5, key, 0, false)).collect();
@@ -311,7 +302,7 @@ fn entries_of_one_hash_at_the_end_of_a_full_table_are_listed_in_the_order_of_the
             Ok(())
         })
         .unwrap();
-    let mut image = Image::new();
+    let mut image = Image::default();
     assert!(image.fill(16, slots.iter().copied()));
     for slots in [listed, image.iter().collect()] {
         assert_eq!(slots.len(), 16);

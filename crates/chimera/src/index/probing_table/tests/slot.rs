@@ -1,6 +1,7 @@
 //! Slots: what is noticed of damage.
 
 use super::*;
+use crate::index::probing_table::slot::{OFFSET_END, decode, encode};
 
 #[test]
 fn every_flipped_bit_of_a_slot_is_noticed() {
@@ -59,6 +60,11 @@ fn no_flipped_bit_makes_an_empty_slot_an_entry() {
     // Memory full of ones, and what memory full of zeros is on media.
     assert_eq!(decode(u64::MAX, u64::MAX), None);
     assert_eq!(decode(0, u64::MAX), None);
+}
+
+/// What a location says of a record of so many bytes.
+fn rounded_bytes(bytes: u64) -> u64 {
+    Slot::new(1, 8, bytes, false).found().unwrap().bytes
 }
 
 #[test]

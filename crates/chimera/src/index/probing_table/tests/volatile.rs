@@ -7,6 +7,8 @@ use std::thread;
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::probing_table::slot::decode;
+use crate::index::probing_table::volatile::Refused;
 use crate::index::{Resolve, TooManyAlike};
 
 const NO_LIMIT: u32 = u32::MAX;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::pool::tests::media::bytes_of;
+use crate::records::storage_log::free::LogCounts;
 
 /// A log with three sealed runs and one that is appended to, and its records.
 fn filled<P: Pmem>(pool: &Arc<Pool<P>>) -> (StorageLog<P>, Vec<Vec<Appended>>) {
