@@ -1,4 +1,4 @@
-//! Workloads, drivers and figures for Chimera: `chimera bench`; the study of node layouts: `chimera primitives`.
+//! Workloads, drivers and figures for Chimera, and the study of node layouts: what the command `chimera-bench` does.
 //!
 //! # Rooms (each uses only those below it)
 //! - [`command`]: arguments, and what each subcommand measures.

@@ -1,11 +1,10 @@
 //! What the user may say: the command line, and the command that it asks for.
 
-use chimera_bench::command::{BenchCommand, PrimitivesCommand};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::arguments::Global;
 use crate::commands::{
-    Context, backup::Backup, check::Check, compact::Compact, completion::Completion,
+    Context, backup::Backup, bench::PassedOn, check::Check, compact::Compact, completion::Completion,
     delete::Delete, doctor::Doctor, export::Export, get::Get, import::Import, inspect::Inspect,
     list_keys::ListKeys, put::Put, scan::Scan, stats::Stats, update_u64::UpdateU64,
 };
@@ -59,16 +58,12 @@ pub(crate) enum Command {
     Export(Export),
     Import(Import),
     Backup(Backup),
-    /// Measure throughput, latency and what the memory does
-    Bench {
-        #[command(subcommand)]
-        command: Box<BenchCommand>,
-    },
-    /// Measure node layouts of trees in persistent memory, on this machine or a modelled one
-    Primitives {
-        #[command(subcommand)]
-        command: Box<PrimitivesCommand>,
-    },
+    /// Measure throughput, latency and what the memory does: runs `chimera-bench`, which is built apart
+    #[command(disable_help_flag = true)]
+    Bench(PassedOn),
+    /// Measure node layouts of trees in persistent memory: runs `chimera-bench primitives`
+    #[command(disable_help_flag = true)]
+    Primitives(PassedOn),
     Completion(Completion),
 }
 
@@ -94,10 +89,8 @@ impl Command {
             Self::Export(export) => export.run(context),
             Self::Import(import) => import.run(context),
             Self::Backup(backup) => backup.run(context),
-            Self::Bench { command } => Ok(chimera_bench::command::run(command, context.json)?),
-            Self::Primitives { command } => {
-                Ok(chimera_bench::command::run_primitives(command, context.json)?)
-            }
+            Self::Bench(passed_on) => passed_on.run(context, &[]),
+            Self::Primitives(passed_on) => passed_on.run(context, &["primitives"]),
             Self::Completion(completion) => completion.run(context, Cli::command()),
         }
     }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use chimera::metrics::NotMetrics;
 use chimera::{Error, Losses};
-use chimera_bench::BenchError;
 
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +33,10 @@ pub(crate) enum Failure {
     Unpublished { path: PathBuf, holder: Option<String> },
     #[error("the file that metrics are published in holds something else: {0}")]
     NotMetrics(NotMetrics),
-    #[error(transparent)]
-    Bench(BenchError),
+    #[error(
+        "there is no command `chimera-bench`, neither beside this one nor where programs are looked for"
+    )]
+    NoBench,
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
     /// Nobody reads the output any more: a quiet end, exit code 0.
@@ -88,7 +89,7 @@ impl Failure {
             Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
             Self::NotMetrics(_) => "not_metrics",
-            Self::Bench(_) => "bench",
+            Self::NoBench => "no_bench",
             Self::Io { .. } => "io",
             Self::OutputClosed => "output_closed",
         }
@@ -106,6 +107,9 @@ impl Failure {
             return Some(
                 "`chimera check` says more of the damage; a copy of the store may have what is left out",
             );
+        }
+        if matches!(self, Self::NoBench) {
+            return Some("in Chimera's sources: cargo install --path crates/chimera-bench");
         }
         let Self::Store(error) = self else { return None };
         match error {
@@ -126,19 +130,6 @@ impl Failure {
 impl From<chimera::CloseError> for Failure {
     fn from(failed: chimera::CloseError) -> Self {
         Error::from(failed).into()
-    }
-}
-
-impl From<BenchError> for Failure {
-    fn from(error: BenchError) -> Self {
-        match error {
-            BenchError::Store(error) => Self::Store(error),
-            BenchError::Arguments(what) => Self::Usage(what),
-            BenchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
-                Self::OutputClosed
-            }
-            other => Self::Bench(other),
-        }
     }
 }
 

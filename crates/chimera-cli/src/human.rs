@@ -1,6 +1,17 @@
 //! Numbers as people read and write them.
 
-pub(crate) use chimera_bench::report::number as count;
+/// A number with a comma between each three digits.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
 
 /// A line of a table: a name and what is said.
 pub(crate) type Row = (&'static str, String);

@@ -1,48 +1,45 @@
-//! `bench` through the command: the result is JSON, and a store in use is safe from it.
+//! `bench` and `primitives` run another command, with the arguments as they are.
 
 mod common;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
 use common::Place;
 
-/// A benchmark that is done at once.
-fn tiny<'a>(path: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let sizes = ["--records", "500", "--operations", "500", "--repetitions", "1"];
-    [&["bench", "core", "--path", path], &sizes[..], more].concat()
+/// Runs a copy of the command in a directory of its own, with no other programs to be found. The exit code, and both outputs.
+fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let copy = directory.join("chimera");
+    fs::copy(env!("CARGO_BIN_EXE_chimera"), &copy).expect("a copy");
+    let output = Command::new(&copy).args(arguments).env("PATH", "").output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 #[test]
-fn the_result_is_one_json_object() {
+fn arguments_are_passed_on_to_the_command_that_measures() {
     let place = Place::new();
-    let path = place.directory.path().join("bench");
-    let path = path.to_str().expect("text");
-    let report = place.run(tiny(path, &["--json", "--seed", "7"])).expect(0).json();
-    for field in ["machine", "medium", "durability", "seed", "rows"] {
-        assert!(!report[field].is_null(), "no {field} in {report}");
+    let directory = place.directory.path();
+    let program = directory.join("chimera-bench");
+    fs::write(&program, "#!/bin/sh\necho \"$@\"\nexit 7\n").expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
+    for (arguments, passed_on) in [
+        (&["bench", "core", "--json", "--help"][..], "core --json --help\n"),
+        (&["bench", "--help"], "--help\n"),
+        (&["--json", "-v", "bench", "ycsb"], "ycsb --json -v\n"),
+        (&["primitives", "run", "--all"], "primitives run --all\n"),
+    ] {
+        assert_eq!(run(directory, arguments), (Some(7), passed_on.to_owned(), String::new()));
     }
-    assert_eq!(report["seed"], 7);
-    assert!(report["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{report}");
-    assert!(!std::path::Path::new(path).exists(), "the store is removed at the end");
 }
 
 #[test]
-fn a_store_is_not_overwritten_unless_told_so() {
+fn a_command_that_is_not_there_is_an_error() {
     let place = Place::new();
-    place.run(["put", "k", "v"]).ok();
-    let store = place.store();
-    let path = store.to_str().expect("text");
-    assert_eq!(place.run(tiny(path, &["--json"])).expect(3).error_kind(), "bench");
-    assert_eq!(place.run(["get", "k"]).ok(), "v\n");
-    let run = place.run(tiny(path, &["--threads", "0", "--json"])).expect(2);
-    assert_eq!(run.error_kind(), "usage");
-}
-
-#[test]
-fn what_is_published_meanwhile_is_gone_at_the_end() {
-    let place = Place::new();
-    let path = place.directory.path().join("bench");
-    let path = path.to_str().expect("text");
-    let more = ["--publish-metrics", "0.01", "--latency-sampling", "1", "--no-counters"];
-    place.run(tiny(path, &more)).ok();
-    assert!(!std::path::Path::new(path).exists(), "the store is removed at the end");
-    place.run(tiny(path, &["--publish-metrics", "0"])).expect(2);
+    let (code, _, said) = run(place.directory.path(), &["bench", "core"]);
+    assert!(code == Some(3) && said.contains("hint: "), "{said}");
+    let (code, _, said) = run(place.directory.path(), &["--json", "primitives", "run"]);
+    assert!(code == Some(3) && said.contains("\"no_bench\""), "{said}");
 }

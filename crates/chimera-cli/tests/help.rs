@@ -43,7 +43,9 @@ fn every_command_has_a_description() {
         "help",
     ];
     assert_eq!(names, expected);
-    for name in names.iter().filter(|name| *name != "help") {
+    // Those that are passed on have the help of another command.
+    let passed_on = ["help", "bench", "primitives"];
+    for name in names.iter().filter(|name| !passed_on.contains(&name.as_str())) {
         for option in ["-h", "--help"] {
             let help = place.run([name.as_str(), option]).ok();
             let first = help.lines().next().unwrap_or_default();

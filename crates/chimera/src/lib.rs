@@ -66,8 +66,10 @@ pub use engine::{
 #[cfg(not(loom))]
 pub use engine::{
     ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
-    LogHashInspect, LogHashOptions, LogHashStats, ProtectSwitch, TablesWritten, UpperIndex,
+    ProtectSwitch, TablesWritten, UpperIndex,
 };
+#[cfg(all(feature = "baselines", not(loom)))]
+pub use engine::{LogHashInspect, LogHashOptions, LogHashStats};
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub use index::table_filter::FilterKind;

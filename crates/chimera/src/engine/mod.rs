@@ -27,7 +27,7 @@ mod core;
 mod demand;
 mod dispatch;
 mod hikv;
-#[cfg(not(loom))]
+#[cfg(all(feature = "baselines", not(loom)))]
 mod log_hash;
 mod options;
 mod report;
@@ -64,7 +64,7 @@ pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
 pub use hikv::{Consistency, HikvInspect, HikvOptions, HikvStats};
-#[cfg(not(loom))]
+#[cfg(all(feature = "baselines", not(loom)))]
 pub use log_hash::{LogHashInspect, LogHashOptions, LogHashStats};
 pub use options::Options;
 pub use report::{InspectReport, Stats};
@@ -73,7 +73,7 @@ pub use viper::{
     ViperStats,
 };
 
-#[cfg(not(loom))]
+#[cfg(all(feature = "baselines", not(loom)))]
 use log_hash::{dram_hash, pmem_hash};
 use shared::client::Client;
 use shared::listing::Listed;
@@ -94,11 +94,11 @@ table::engines! { ($)
     Chameleon = 3, "chameleon", chameleon { Chameleon: Chameleon }
 
     /// ChameleonDB's comparison point `Pmem-Hash`: a log and an extendible hash in persistent memory
-    #[cfg(not(loom))]
+    #[cfg(all(feature = "baselines", not(loom)))]
     PmemHash = 4, "pmem-hash", pmem_hash { PmemHash: PmemHash }
 
     /// ChameleonDB's comparison point `Dram-Hash`: a log in persistent memory, a hash table in DRAM
-    #[cfg(not(loom))]
+    #[cfg(all(feature = "baselines", not(loom)))]
     DramHash = 5, "dram-hash", dram_hash { DramHash: DramHash }
 
     /// The engine of docs/ENGINES.md, to learn from: a log in persistent memory, a map in DRAM, one lock

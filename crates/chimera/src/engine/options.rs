@@ -35,7 +35,7 @@ pub struct Options {
     pub(crate) hikv: HikvOptions,
     #[cfg(not(loom))]
     pub(crate) chameleon: super::ChameleonOptions,
-    #[cfg(not(loom))]
+    #[cfg(all(feature = "baselines", not(loom)))]
     pub(crate) log_hash: super::LogHashOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
@@ -65,7 +65,7 @@ impl Default for Options {
             hikv: HikvOptions::default(),
             #[cfg(not(loom))]
             chameleon: super::ChameleonOptions::default(),
-            #[cfg(not(loom))]
+            #[cfg(all(feature = "baselines", not(loom)))]
             log_hash: super::LogHashOptions::default(),
             sizes: None,
             segment_bytes: None,
@@ -188,8 +188,7 @@ impl Options {
     }
 
     /// Options of `pmem-hash` and `dram-hash` alone, changed by `change`. They have no effect on stores of other engines.
-    #[cfg(not(loom))]
-    #[doc(hidden)]
+    #[cfg(all(feature = "baselines", not(loom)))]
     pub fn log_hash(
         mut self,
         change: impl FnOnce(super::LogHashOptions) -> super::LogHashOptions,

@@ -20,7 +20,7 @@
 mod directory;
 pub(crate) mod persistent;
 pub(crate) mod probing_table;
-#[cfg(not(loom))]
+#[cfg(all(feature = "baselines", not(loom)))]
 pub(crate) mod robin_hood_table;
 #[cfg(not(loom))]
 pub(crate) mod table_filter;

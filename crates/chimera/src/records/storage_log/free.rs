@@ -52,6 +52,7 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     /// Whether `at` lies in a run of the log.
+    #[cfg(any(test, feature = "baselines"))]
     pub(crate) fn has_run_at(&self, at: u64) -> bool {
         self.runs.slot_of(&self.pool.map, at).is_some()
     }

@@ -65,7 +65,9 @@ pub(crate) use append::{Appended, Appender, NewRecord};
 pub(crate) use free::Victim;
 use header::HEADER_BYTES;
 pub(crate) use read::Record;
-pub(crate) use recovery::{Recovered, Replayed};
+pub(crate) use recovery::Recovered;
+#[cfg(any(test, feature = "baselines"))]
+pub(crate) use recovery::Replayed;
 pub(crate) use replay::Unflushed;
 use runs::Runs;
 use sessions::Sessions;

@@ -28,6 +28,10 @@ pub(crate) struct Replayed<'a> {
     pub(crate) hash: u64,
     pub(crate) version: u64,
     pub(crate) is_tombstone: bool,
+    #[cfg_attr(
+        not(any(test, feature = "baselines")),
+        expect(dead_code, reason = "ChameleonDB goes by the hash")
+    )]
     pub(crate) key: &'a [u8],
 }
 
@@ -68,10 +72,25 @@ struct Found {
 }
 
 impl<P: Pmem> StorageLog<P> {
+    /// As [`recover_from`](Self::recover_from), of the records alone that may not be in a table.
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(any(test, feature = "baselines"))]
+    pub(crate) fn recover(
+        &self,
+        runs: Vec<Run>,
+        salvage: bool,
+        visit: impl FnMut(Replayed<'_>) -> Result<bool>,
+    ) -> Result<(Recovered, Unsettled)> {
+        self.recover_from(runs, salvage, false, visit)
+    }
+
     /// Takes over the runs that [`recover_runs`](crate::pool::Pool::recover_runs) found, and tells `visit` of every record
     /// that may not be in a table; `visit` says whether it is not. Such a record is to be
     /// [counted as in a table](Self::flushed) later. The order is that of the log for records of one session, and none
-    /// otherwise.
+    /// otherwise. Where `tells_all`, as in a store that has lost tables, `visit` is told of the records that are in tables as
+    /// well.
     ///
     /// Nothing is stored, and what was found may not be durable, until it is [settled](Self::settle). Nothing is freed until
     /// references are [counted](Self::end_counting).
@@ -82,20 +101,6 @@ impl<P: Pmem> StorageLog<P> {
     ///
     /// # Cost
     /// The header of each run; all of an open one; the lines of what is replayed.
-    pub(crate) fn recover(
-        &self,
-        runs: Vec<Run>,
-        salvage: bool,
-        visit: impl FnMut(Replayed<'_>) -> Result<bool>,
-    ) -> Result<(Recovered, Unsettled)> {
-        self.recover_from(runs, salvage, false, visit)
-    }
-
-    /// As [`recover`](Self::recover), and where `tells_all`, `visit` is told of the records that are in tables as well: for a
-    /// store that has lost tables.
-    ///
-    /// # Errors
-    /// As [`recover`](Self::recover).
     pub(crate) fn recover_from(
         &self,
         runs: Vec<Run>,

@@ -22,7 +22,7 @@ mod slots;
 
 pub(crate) use batch::Batch;
 pub(crate) use layout::{DEPTH_MAX, Prefix};
-#[cfg(not(loom))]
+#[cfg(all(feature = "baselines", not(loom)))]
 pub(crate) use layout::{offset, position};
 pub(crate) use slots::{Image, PER_BUCKET, Slot, Slots, damaged_slot};
 
