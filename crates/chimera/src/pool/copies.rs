@@ -38,7 +38,8 @@ pub(super) fn find_superblock(
 }
 
 /// Whether these can be the copies of a pool that was being made: the second one is stored when the first one is
-/// durable, and nobody was told of the pool before the second one was, too.
+/// durable, and no call has reported the pool before the second one was, too. Lines of two interrupted creations may make a
+/// valid first copy. No call has reported that pool either.
 fn is_half_made([first, second]: &[Result<Superblock>; 2]) -> bool {
     let is_first_change = match first {
         Ok(first) => first.sequence == 0 && first.segments == 0,

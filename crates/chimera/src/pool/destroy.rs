@@ -6,8 +6,9 @@
 //! - **Directory**: segments, the first one first, the journal, and what else the caller names; the
 //!   superblock; the lock. Without its first segment a pool that has any is refused by opening. The
 //!   directory goes last, when it is empty.
-//! - **Device**: both copies of the superblock but for one magic number; the rest of the superblock's area; that
-//!   magic number. So opening after a crash finds the whole pool, damage, or nothing.
+//! - **Device**: both copies of the superblock but for their magic numbers; the rest of the superblock's area but for
+//!   one magic number; that magic number. So opening after a crash finds the whole pool, damage, or nothing: while one
+//!   copy is whole, the used-blocks words are as they were, and no pool with fewer blocks is ever found.
 //!
 //! As long as there is anything left, it is known as a pool: by a magic number, or by a lock that is alone or
 //! names its last writer.

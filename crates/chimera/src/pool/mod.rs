@@ -20,6 +20,18 @@
 //! 5. For a run of blocks the used-blocks word is durable before the run is handed out, and the run's own
 //!    word before that. What the first word of a block beyond the used ones says does not count, and
 //!    need not be zero: blocks that were given back keep theirs, see `runs`.
+//!
+//! # Why two used-blocks words are as good as one
+//! Recovery takes the higher word. A crash before the fence leaves each word as it was after some store since the last
+//! fence. The higher word is one of these, so the pool is as a crash could have left it with one word:
+//! - For a single block, the block may be in use. What the engine prepared in it was durable before.
+//! - For a fresh run, what the run's word says was durable before either used-blocks word was stored.
+//! - For blocks that are given back, one word may say the lower number and the other the higher one. The blocks are in
+//!   use then, as they were: none behind the lower number is handed out before the fence has made both words low.
+//!
+//! Where one word is damaged, the other is enough by the same argument, also during a change. Where both are, the pool
+//! is refused. The lower word would be right after a crash, too. The higher one is taken because it hides no record
+//! where the medium has lost a store to the other.
 
 mod block_word;
 mod blocks;

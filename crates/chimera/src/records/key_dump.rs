@@ -9,7 +9,7 @@
 //! ```
 //! The superblock of a store that was closed in order says the number of its dump and how many keys it has. It does so in
 //! the words that say that the store was closed, and the words that say that it is open take both away. So a dump is in
-//! force only while nobody has the store open, and is used once. docs/DURABILITY.md argues what a crash leaves.
+//! force only while nobody has the store open, and is used once.
 //!
 //! A dump is used only if it is whole: all runs, sums, lengths and the number of keys are as they must be, and keys ascend. Anything else is no damage: the keys are gathered from the index.
 

@@ -25,7 +25,7 @@
 //! An area of a new log has whatever its blocks had before. No record was ever there, because the run of a log is never
 //! freed, and bytes of another kind do not pass for one.
 //!
-//! The log is told nothing of any index or heap. What is damaged in it is as good as nothing: see docs/DURABILITY.md.
+//! The log knows nothing of any index or heap. A damaged record of it is as good as none: see `engine/hikv/log.rs`.
 
 use std::sync::Arc;
 

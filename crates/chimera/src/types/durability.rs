@@ -28,11 +28,12 @@ pub enum Durability {
         max_delay: Duration,
     },
     /// The end of the process (kill -9), not of the machine: a store on plain files that was open when
-    /// the machine went down is refused. No journal, and no memory beside the page cache.
+    /// the machine went down is refused. In anonymous memory nothing survives. No journal, and no memory beside the page cache.
     Process,
     /// What an engine with a log in batches reports where it was asked for them: any end of the process, a kill or a power
-    /// loss, may take the last batch of each session, never more. `sync`, the end of a session and closing make all of it as
-    /// durable as the medium can. Nothing that options can ask for.
+    /// loss, may take the last batch of each session, beside what the durability that was asked for may lose (on plain files
+    /// with `Group` a power loss takes the writes that are not synced). `sync`, the end of a session and closing make all of
+    /// it as durable as the medium can. Nothing that options can ask for.
     Batched,
 }
 

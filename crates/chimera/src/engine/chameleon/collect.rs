@@ -4,6 +4,15 @@
 //! has the shard's next version, and goes to the MemTable as a put does. So it is newer than whatever it may be compared
 //! with, and nothing is ever resurrected. No change is told, and the number of records stays.
 //!
+//! # What a crash leaves
+//! - Before the copy is durable, the old record is in force. Its run is not freed, because the index refers to the record.
+//! - After it, the copy is in force. It has the higher version, whether both records are replayed, or the copy alone is, or both
+//!   are in tables.
+//! - A deleted key does not come back. A tombstone is a newest slot, so a copy of the record before it is never made; and once
+//!   a last table was made without the tombstone, nothing leads to a record of the key.
+//! - A run is freed when nothing refers to its records. Copies are certified before that, because nothing else would be left
+//!   of them if damage made the end of their run look cut off.
+//!
 //! # A pass
 //! 1. *Fold*: where many entries above the last tables supersede records, each shard gets a new last table: then it is known
 //!    which records nothing leads to.

@@ -1,4 +1,10 @@
 //! Tables above the last level as sources of a compaction; and, where there is no bypass index, what is made of tables instead.
+//!
+//! # Slots that do not count
+//! A store with bypass indexes may free the record of a superseded slot above the last level. The store may be opened without
+//! bypass indexes later. Such a slot lies behind the newer one of its key, in the order in which readers and merges look. A
+//! merge drops it: where its record is not there, or is of a key with another hash, the slot is taken for superseded by the newer
+//! slot of the same hash.
 
 use std::ops::Range;
 

@@ -36,7 +36,7 @@
 //!    slot is of its key.
 //! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
 //!
-//! docs/DURABILITY.md argues from these what a crash leaves.
+//! docs/DURABILITY.md has what a crash in each step leaves.
 
 mod aids;
 mod alike;

@@ -9,6 +9,18 @@
 //! - *Get-Protect Mode* comes and goes with the [latency of gets](super::latency). A full bypass index becomes a dump, if the
 //!   shard has fewer of them than it may.
 //!
+//! In the normal mode a full MemTable goes to the bypass index alone, too, where as many compactions are at work as may be.
+//!
+//! # While a shard is ahead
+//! - No MemTable of the shard becomes a table of an upper level: its flushed version would cover what is in the bypass index
+//!   alone.
+//! - Upper levels are not compacted: what they have may be superseded by records that only the log has.
+//! - A record that a table leads to stays referred to, also where the bypass index has a newer one of its key. After a crash
+//!   the table's slot is found first, and its record is read.
+//!
+//! So a crash leaves the manifest of before the shard was ahead, whose tables are whole, and every later record in the log.
+//! Modes may change at any time and at every open. Replay empties full MemTables as the new mode says.
+//!
 //! # What the log is told
 //! - That a record is in a table: when a table that has it, or the MemTable, is in force. Records that were superseded
 //!   before are told of then and there.

@@ -136,7 +136,7 @@ impl ChameleonOptions {
     /// Bytes of records that a session appends to the log before they are made durable, all at once; 4096 as published.
     /// Default 0: each write is durable before it is acknowledged. With batches the store reports
     /// [`Durability::Batched`](crate::Durability::Batched): any end of the process may take the last batch of each session,
-    /// never more, while other sessions have read it. May change at every open.
+    /// also where other sessions have read it, beside what the durability of the medium may lose. May change at every open.
     pub fn log_batch_bytes(mut self, bytes: u32) -> Self {
         self.log_batch_bytes = bytes;
         self

@@ -1,5 +1,22 @@
 //! HiKV-wal (section 4.5 of ATC'17): each change is written to a redo log before it is made. A partition of the index has
 //! an area of the log.
+//!
+//! # What the log is worth
+//! No acknowledged write depends on the log: an item is durable before its entry, and the entry before the acknowledgement,
+//! as without a log. So a damaged record is as good as none. The log is what the paper measures ordered writes against, and
+//! is kept as a real one: once a record is durable, no crash undoes its change.
+//!
+//! # Why changes may be made again
+//! The record of an area is that of the last change of its partition that has begun. Where the change was made, no key of the
+//! partition has changed since, so making it again changes nothing, and recovery may be interrupted and begin again. Recovery
+//! empties the areas before the store serves anybody. After a kill it may have read a record that is not durable. If that
+//! area were left, a later power loss could bring back the record before, of a key that has changed since. A power loss before
+//! the areas are empty may do so as well. Then the older change is made in place of one that was never acknowledged.
+//!
+//! The room of the item is taken before the record is written, so a full heap refuses a put that has no record. If the index
+//! cannot grow, the item is written where there is room without a fresh run, under the same record. If that fails as well, the
+//! record is withdrawn before the put fails. A store that is opened for reading makes no change again: it shows the change as
+//! not made, and the next opening for writing may make it.
 
 use chimera_pmem::Pmem;
 

@@ -26,7 +26,7 @@
 //! 4. Of a new key an add-on is told before its entry is made, so whoever can find the key can find it there as well. Of
 //!    a removal it is told when the entry is gone.
 //!
-//! docs/DURABILITY.md argues from these what a crash leaves.
+//! docs/DURABILITY.md has what a crash in each step leaves.
 
 mod check;
 mod creation;

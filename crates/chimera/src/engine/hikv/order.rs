@@ -1,4 +1,14 @@
 //! The order of keys, written when the store is closed and read when it is opened again. See [`key_dump`].
+//!
+//! Closing writes the runs, each durable before the next one. Then one change of the superblock says that the store is closed,
+//! and which dump it has. Opening says in both copies that the store is open and has no dump, then builds the tree of the dump,
+//! then frees all runs of dumps before the store serves anybody. So:
+//! - A run is read only when a closed superblock named its dump. The run was durable before that, and nothing has changed since.
+//! - A crash at any other moment leaves runs that nothing names. The next opening frees them, and the order is gathered from the
+//!   index. So does an opening without order, and one that salvages: an old dump never misses keys that came later.
+//! - A dump of an older life has another number: the number is above that of every earlier change of the superblock.
+//! - A damaged copy of the superblock may leave the other one in force, which names the dump of before the opening. If the store
+//!   was written to since, the runs were freed before. So the dump is not whole, or it is of keys of which none has changed.
 
 use std::ops::Bound;
 

@@ -1,4 +1,4 @@
-//! Puts, updates and deletes. The order of steps is argued in docs/DURABILITY.md.
+//! Puts, updates and deletes. docs/DURABILITY.md has what a crash in each step leaves.
 
 use chimera_pmem::{Operation, Pmem};
 

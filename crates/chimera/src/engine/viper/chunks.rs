@@ -1,4 +1,13 @@
 //! Values that are spilled: chunks first, then a record that tells where they are.
+//!
+//! A chunk is live while its record is. It names the record, and both have the same random name, so a record that comes to
+//! lie at that place later does not make it live. A chunk's lengths are stored with the rest of the chunk, so a crash may leave
+//! it torn. That is never taken for damage: the lengths are one word, which is there or zero, and a chunk without a live
+//! record is not read.
+//!
+//! A session holds the blocks of its chunks until the record is live, so nobody looks for room in them. Their pages are sealed
+//! after that, because only the record's fence makes the chunks durable. If the record is not written, a fence of its own comes
+//! first.
 
 use chimera_pmem::{Extent, Pmem};
 

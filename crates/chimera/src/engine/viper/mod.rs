@@ -38,7 +38,7 @@
 //!    then the record with the higher version stays (in the published layout: with the higher location), and
 //!    recovery clears the other.
 //!
-//! docs/DURABILITY.md argues from these that no acknowledged write is lost.
+//! docs/DURABILITY.md has what a crash in each step leaves.
 
 /// Comparisons and steps of recovery that a tool can leave out.
 pub(crate) mod steps {

@@ -1,4 +1,14 @@
 //! Updates: in place where one aligned word changes, else by writing the record anew.
+//!
+//! A record's header can name one word of the value, the [`UncheckedWord`]. No checksum covers the word; the key's checksum
+//! covers its name. An update of this word is a store, a flush and a fence under the page lock. A crash leaves the old word
+//! or the new one, and the record matches its checksums either way. Any other update of one word is an overwrite whose record
+//! names the word, so the next update is in place. A put names no word. A word behind the 8191st is never named.
+//!
+//! Invariant: in every live record everything but the named word is as it was when the record became live. The header is
+//! durable before the record is live, and never changes. An update stores under the key's lock, so no writer replaces the
+//! record in between. Readers wait for the page lock, so none returns a word that is not durable. A value that does not match
+//! its checksum is never written anew: it would get one that is right.
 
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 

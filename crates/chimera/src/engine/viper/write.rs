@@ -1,4 +1,16 @@
-//! Inserts, overwrites and deletes. The order of steps is argued in docs/DURABILITY.md.
+//! Inserts, overwrites and deletes.
+//!
+//! # What a crash leaves
+//! - Before the commit word (the word of the bitset, or the lengths) is durable, the slot is free and the log ends where it
+//!   did. An early eviction of the word makes no difference: the word is stored after the fence of the record. The same
+//!   word may hold bits that other sessions have cleared and not fenced. Each of these changes is valid alone.
+//! - Between the commit and the retirement of the old record both are live. When a record becomes live, its version is
+//!   higher than that of every live record of its key, whatever the clocks of the sessions say. Recovery keeps it, and
+//!   retires the other one durably before the store serves anybody. So a third record never meets a forgotten first one.
+//! - In the published layout there are no versions. The record at the higher place stays, which may be the old one. Its
+//!   page is locked until the old record is durably retired, so no reader has seen the new record by then.
+//! - A delete clears the commit word before the index forgets the key. A reader that finds the entry in between returns a
+//!   value that was right when its read began.
 
 use chimera_pmem::{Extent, Operation, Pmem};
 

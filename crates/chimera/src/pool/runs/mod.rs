@@ -13,7 +13,7 @@
 //! 3. The free list in DRAM holds what the words on media say. Both change under one lock.
 //!
 //! # Protocol
-//! Each step ends with a fence. What a crash between two of them leaves is argued in docs/DURABILITY.md.
+//! Each step ends with a fence. docs/DURABILITY.md says what a crash between two of them leaves.
 //!
 //! - **Take fresh blocks**: the word of the run, behind the used blocks, and what the engine prepares; the
 //!   used-blocks word. If the run does not fit what is left of the segment, the rest of the segment becomes a
@@ -23,6 +23,11 @@
 //! - **Free**: one word, in the first block of the run or of the free run before it, covers the run and the
 //!   free runs on both sides. Where no run in use is behind them, the used-blocks word takes its place: it
 //!   gives all of them back.
+//!
+//! The order of the steps is necessary. A used-blocks word that is durable first would show blocks whose kind nothing
+//! says. The word of a free run that is durable first would lead a walk to a word that is not there, or an engine to
+//! bytes of the run's last use. Freeing fences before it releases the lock: otherwise another thread could take the
+//! blocks and store to them while media still say that the old run is there.
 //!
 //! An engine takes runs, or single blocks ([`take_block`](Pool::take_block)), never both: a single block has no
 //! word that a walk would find.

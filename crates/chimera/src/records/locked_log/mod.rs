@@ -24,7 +24,8 @@
 //! 2. Behind the last record of a run lies a word that durably is an end.
 //! 3. The first word of a run durably is an end before the run is taken.
 //!
-//! docs/DURABILITY.md argues from these what a crash leaves.
+//! So no crash leaves a zero where a record begins or the log ends: a zero there is damage. docs/DURABILITY.md has what a crash
+//! in each step leaves.
 
 mod append;
 mod read;

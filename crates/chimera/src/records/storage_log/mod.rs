@@ -38,7 +38,7 @@
 //! an index but numbers: which records are [referred to](StorageLog::dropped) and which are [in
 //! tables](StorageLog::flushed).
 //!
-//! docs/DURABILITY.md argues from these what a crash leaves.
+//! docs/DURABILITY.md has what a crash in each step leaves.
 
 mod append;
 mod free;

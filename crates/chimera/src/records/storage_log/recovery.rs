@@ -1,4 +1,16 @@
 //! Recovery of the log: what its runs say, where open ones end, and the records that may not be in tables.
+//!
+//! # Where the log of an open run ends
+//! The log ends at the first record that is not sound. Damage must not look like an end:
+//! - Without batches a crash tears one record at most. So a sound head with the run's number anywhere behind the end is damage.
+//! - With batches the heads of pending records begin less than a batch behind the last durable one. So one that begins later is
+//!   damage. The size of the batch is that of the run's header, not that of the options.
+//!
+//! Damage of the last records of an open run cannot be told from a crash: docs/DURABILITY.md says which.
+//!
+//! Bytes of an earlier use of the run are no records, because they name another sequence number. So does what a crash cut off
+//! in an earlier life, because a run that is opened again gets a new number. A record that is half old and half new does not
+//! match its checksums, which cover the number.
 
 use chimera_pmem::Pmem;
 

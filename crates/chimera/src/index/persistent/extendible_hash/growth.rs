@@ -1,4 +1,4 @@
-//! Growth: the first segment, splits, and doubling of the directory. The order of steps is argued in docs/DURABILITY.md.
+//! Growth: the first segment, splits, and doubling of the directory. docs/DURABILITY.md has what a crash in each step leaves.
 
 use chimera_pmem::{CACHE_LINE, Pmem};
 

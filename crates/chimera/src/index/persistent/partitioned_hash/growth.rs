@@ -1,4 +1,9 @@
-//! Growth: the first segment of a partition, and splits. The order of steps is argued in docs/DURABILITY.md.
+//! Growth: the first segment of a partition, and splits. docs/DURABILITY.md has what a crash in each step leaves.
+//!
+//! The next opening frees a segment that a crash leaves beside the one that covers it, before the store serves anybody. A later
+//! split of the old segment would make another segment with the same prefix. An entry that moved stays in the old segment and
+//! is foreign there. It may be out of date. That makes no difference: a foreign entry is never read, and prefixes never become
+//! shorter.
 
 use chimera_pmem::{CACHE_LINE, Pmem};
 
