@@ -247,7 +247,7 @@ fn json_and_hexadecimal_show_or_are_refused() {
             assert_ne!(hex.out, run(Filled, line).out, "{command}");
         }
     }
-    let hex = run(Nothing, "bench core --hex");
+    let hex = run(Nothing, "--hex bench core");
     assert!(hex.code == 2 && hex.err.contains("--hex has no effect"), "{hex:?}");
 }
 
