@@ -138,6 +138,40 @@ fn seeks_find_their_place_in_memtables() {
     assert!(half * 4 > all && half * 4 < all * 3, "{half} of {all}");
 }
 
+/// Files of records in a database.
+fn files(setup: &Setup) -> usize {
+    let entries = std::fs::read_dir(&setup.directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|end| end == "sst")).count()
+}
+
+/// The smallest memtable that RocksDB makes is as large as one block of a memtable's memory.
+#[test]
+fn a_small_memtable_is_flushed_when_it_is_full_and_not_before() {
+    for share in [60, 100] {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut setup = Setup::new(scratch.path(), Way::Both(share));
+        setup.options.write_buffer_bytes = 64 << 10;
+        let database = setup.open();
+        let empty = database.counts().memtable_bytes;
+        assert!(empty < 8 << 10, "{share}: {empty} bytes of nothing");
+        for number in 0..200 {
+            database.put(&key(number), &[7; 100]).unwrap();
+        }
+        // 100 bytes of value, 16 of key, and less than 100 around them.
+        let full = database.counts().memtable_bytes;
+        assert!((200 * 116..48 << 10).contains(&full), "{share}: {full}");
+        assert_eq!(files(&setup), 0, "{share}");
+        assert!((0..200).all(|number| got(&database, &key(number)).is_some()));
+        assert_eq!(database.counts().memtable_hits, 200, "{share}");
+        for number in 200..2000 {
+            database.put(&key(number), &[7; 100]).unwrap();
+        }
+        database.flush().unwrap();
+        let made = files(&setup);
+        assert!((1..=10).contains(&made), "{share}: {made} files");
+    }
+}
+
 #[test]
 fn a_snapshot_outlives_its_memtable() {
     let scratch = tempfile::tempdir().unwrap();
