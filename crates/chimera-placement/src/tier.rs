@@ -4,7 +4,9 @@
 //! - The bytes that blocks occupy, rounded up to their size classes, are at most the capacity.
 //! - The least recently used block goes first.
 //! - A block that is being read stays where it is until its last reader is done, whoever gives it up meanwhile.
-//! - A block for which the arena has no room is refused. The cache in front goes on without it.
+//! - Where the arena is full, one block is given up for another one: the oldest whose memory the other one can have. Where none of
+//!   the oldest has such memory, the oldest one goes, so that its chunk becomes empty some time. A block that still has no room is
+//!   refused. The cache in front goes on without it.
 //!
 //! # Thread safety
 //! All of it may be used from any number of threads. Keys are spread over shards with a lock each. No lock is held while a block
@@ -12,7 +14,7 @@
 
 mod order;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,13 +22,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
+use crate::arena::Arena;
 use crate::heap::Heap;
 use order::{Key, Order};
 
 /// Locks that keys are spread over.
 const SHARDS: usize = 16;
-/// Blocks that are given up at most to make room for one where the arena is full.
-const ATTEMPTS: usize = 8;
+/// Blocks that are looked at for one whose memory another one can have, where the arena is full.
+const OLDEST: usize = 64;
 
 /// What a tier has done and has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -135,6 +138,17 @@ impl Shard {
         let block = self.blocks.remove_oldest()?;
         self.forget(&block);
         Some(block)
+    }
+
+    /// Gives up the oldest block whose memory one that occupies `bytes` can have; where none of the oldest has such memory, the
+    /// oldest one.
+    fn evict_for(&mut self, bytes: usize) -> Option<Arc<Block>> {
+        let is_one = |found: &(&Key, &Arc<Block>)| found.1.occupied == bytes;
+        let fits = self.blocks.oldest_first().take(OLDEST).find(is_one).map(|(key, _)| *key);
+        match fits {
+            Some(key) => self.remove(&key),
+            None => self.evict(),
+        }
     }
 
     fn forget(&mut self, block: &Block) {
@@ -281,27 +295,33 @@ impl Tier {
         is_compressed: bool,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> bool {
-        for _ in 0..ATTEMPTS {
-            let mut is_filled = true;
-            let block = Block::new(&self.heap, stored, raw, is_compressed, &mut |bytes| {
-                is_filled = fill(bytes);
-                is_filled
-            });
-            if let Some(block) = block {
-                let mut shard = self.shard(key);
-                let has_room = self.make_room(&mut shard, block.occupied);
-                if has_room {
-                    shard.insert(*key, block);
-                }
-                return has_room;
-            }
-            // The arena is full or in fragments.
-            if !is_filled || self.shard(key).evict().is_none() {
-                return false;
-            }
-            self.evictions.fetch_add(1, Ordering::Relaxed);
+        let bytes = Arena::occupied_bytes(stored);
+        if bytes > self.capacity() / SHARDS {
+            return false;
         }
-        false
+        let is_filled = Cell::new(true);
+        let mut make = || {
+            Block::new(&self.heap, stored, raw, is_compressed, &mut |bytes| {
+                is_filled.set(fill(bytes));
+                is_filled.get()
+            })
+        };
+        let again = || is_filled.get() && self.evict_for(key, bytes);
+        let block = make().or_else(|| if again() { make() } else { None });
+        let Some(block) = block else { return false };
+        let mut shard = self.shard(key);
+        let has_room = self.make_room(&mut shard, block.occupied);
+        if has_room {
+            shard.insert(*key, block);
+        }
+        has_room
+    }
+
+    /// Gives up a block of the shard of `key` for one that occupies `bytes` and has no room in the arena; false when there is none.
+    fn evict_for(&self, key: &Key, bytes: usize) -> bool {
+        let given_up = self.shard(key).evict_for(bytes);
+        self.evictions.fetch_add(u64::from(given_up.is_some()), Ordering::Relaxed);
+        given_up.is_some()
     }
 
     /// Finds a block and hands its bytes to `work`; what that returns, or `None` without a block. With `take`, the block is given

@@ -167,6 +167,15 @@ impl Arena {
         }
     }
 
+    /// Bytes that an object of `size` bytes occupies.
+    pub(crate) fn occupied_bytes(size: usize) -> usize {
+        if size <= SMALL_MAX {
+            size_of(class_of(size))
+        } else {
+            size.checked_next_multiple_of(CHUNK).unwrap_or(usize::MAX)
+        }
+    }
+
     /// What it has given out.
     pub fn report(&self) -> ArenaReport {
         ArenaReport {

@@ -87,6 +87,13 @@ impl<V> Order<V> {
         self.nodes[place as usize].value.take()
     }
 
+    /// All values, from the oldest on.
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = (&Key, &V)> {
+        let first = self.nodes.get(self.oldest as usize);
+        let nodes = std::iter::successors(first, |node| self.nodes.get(node.newer as usize));
+        nodes.filter_map(|node| Some((&node.key, node.value.as_ref()?)))
+    }
+
     /// Takes out the oldest value.
     pub(super) fn remove_oldest(&mut self) -> Option<V> {
         let key = self.nodes.get(self.oldest as usize)?.key;
@@ -163,6 +170,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(order.len(), model.len());
+                prop_assert!(order.oldest_first().map(|(_, number)| number).eq(&model));
             }
             let rest: Vec<u8> = std::iter::from_fn(|| order.remove_oldest()).collect();
             prop_assert_eq!(rest, model);

@@ -134,6 +134,57 @@ fn a_full_arena_makes_it_give_up_blocks_or_refuse() {
     assert_eq!(found(&tier, &2999_u32.to_le_bytes(), false), Some(block(3, 4096)));
 }
 
+/// Blocks of another size have the arena: each block that wants in costs one of them at most.
+#[test]
+fn a_block_without_room_in_fragments_gives_up_one_block_at_most() {
+    let (_scratch, tier) = tier(64 << 20, 4 << 20, false);
+    let key = |number: u32| number.to_le_bytes();
+    for number in 0..6000 {
+        tier.insert(&key(number), &block(3, 1024));
+    }
+    let before = tier.report();
+    let taken = (6000..6100).filter(|number| tier.insert(&key(*number), &block(4, 8192))).count();
+    let after = tier.report();
+    assert!(after.evictions - before.evictions <= 100, "{before:?} {after:?}");
+    assert_eq!(after.refused - before.refused, 100 - taken as u64);
+    assert_eq!(after.inserts - before.inserts, taken as u64);
+    // Whoever gives up the rest gets in.
+    let taken = (6100..20_000).filter(|number| tier.insert(&key(*number), &block(4, 8192))).count();
+    assert!(taken > 8000, "{taken}, {:?}", tier.report());
+}
+
+/// Blocks of two sizes have the arena: a block takes the place of one of its size.
+#[test]
+fn a_block_takes_the_memory_of_one_of_its_size() {
+    let (_scratch, tier) = tier(64 << 20, 4 << 20, false);
+    let insert = |number: u32| {
+        let length = if number.is_multiple_of(2) { 1024 } else { 4096 };
+        tier.insert(&number.to_le_bytes(), &block(number as u8, length))
+    };
+    for number in 0..8000 {
+        insert(number);
+    }
+    let before = tier.report();
+    let taken = (8000..16_000).filter(|number| insert(*number)).count();
+    let after = tier.report();
+    assert!(taken > 7800 && after.evictions - before.evictions <= 8000, "{taken}, {after:?}");
+}
+
+#[test]
+fn a_block_that_never_has_room_gives_up_no_other_where_the_arena_is_full() {
+    let (_scratch, tier) = tier(64 << 20, 4 << 20, false);
+    for number in 0..3000_u32 {
+        tier.insert(&number.to_le_bytes(), &block(3, 4096));
+    }
+    let before = tier.report();
+    assert!(!tier.insert(b"larger than a shard", &block(0, (4 << 20) + 1)));
+    tier.erase(&2999_u32.to_le_bytes());
+    assert!(!tier.insert_with(b"not written", 4096, &mut |_| false));
+    let after = tier.report();
+    assert_eq!((after.evictions, after.blocks), (before.evictions, before.blocks - 1));
+    assert_eq!(after.refused, before.refused + 2);
+}
+
 #[test]
 fn a_block_that_is_read_stays_until_its_reader_is_done() {
     let (_scratch, tier) = tier(4 << 20, 4 << 20, false);
