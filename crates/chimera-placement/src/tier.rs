@@ -14,7 +14,7 @@
 
 mod order;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -159,7 +159,16 @@ impl Shard {
 
 thread_local! {
     /// A block before it is compressed, and after.
-    static SCRATCH: RefCell<[Vec<u8>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+    static SCRATCH: Cell<[Vec<u8>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
+}
+
+/// Lends the buffers of this thread. `work` may come back here, or run while the thread is ending: it gets others then.
+fn with_scratch<R>(work: impl FnOnce(&mut [Vec<u8>; 2]) -> R) -> R {
+    let mut buffers = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    let result = work(&mut buffers);
+    // A thread that is ending keeps none.
+    let _ = SCRATCH.try_with(|scratch| scratch.set(buffers));
+    result
 }
 
 /// Blocks in persistent memory behind a block cache in DRAM.
@@ -270,7 +279,7 @@ impl Tier {
         length: usize,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> bool {
-        SCRATCH.with_borrow_mut(|[raw, compressed]| {
+        with_scratch(|[raw, compressed]| {
             raw.resize(length, 0);
             if !fill(raw) {
                 return false;
@@ -342,13 +351,11 @@ impl Tier {
         if !block.is_compressed {
             return Some(work(block.bytes()));
         }
-        // `work` may come back here, so the buffer is not borrowed while it runs.
-        let mut raw = SCRATCH.with_borrow_mut(|[raw, _]| std::mem::take(raw));
-        raw.resize(block.raw, 0);
-        let length = decompress_into(block.bytes(), &mut raw);
-        let result = length.ok().map(|length| work(&raw[..length]));
-        SCRATCH.with_borrow_mut(|[scratch, _]| *scratch = raw);
-        result
+        with_scratch(|[raw, _]| {
+            raw.resize(block.raw, 0);
+            let length = decompress_into(block.bytes(), raw).ok()?;
+            raw.get(..length).map(work)
+        })
     }
 
     /// Gives up a block.

@@ -199,6 +199,53 @@ fn a_block_that_is_read_stays_until_its_reader_is_done() {
     assert_eq!(result, Some(true));
 }
 
+/// A block that is used while its thread is ending, when what the thread keeps for tiers is gone.
+struct UsedAtTheEnd(Arc<Tier>);
+
+impl Drop for UsedAtTheEnd {
+    fn drop(&mut self) {
+        let at_end = SCRATCH.try_with(|_| ()).is_err();
+        let kept = found(&self.0, b"before", false) == Some(block(1, 4096));
+        self.0.insert(if at_end && kept { b"at end" } else { b"wrong" }, &block(2, 4096));
+    }
+}
+
+thread_local! {
+    static USED_AT_THE_END: std::cell::RefCell<Option<UsedAtTheEnd>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn a_thread_that_is_ending_may_use_a_tier() {
+    let (_scratch, tier) = tier(1 << 20, 4 << 20, true);
+    let tier = Arc::new(tier);
+    let shared = Arc::clone(&tier);
+    let thread = std::thread::spawn(move || {
+        // What is made first goes last.
+        USED_AT_THE_END.set(Some(UsedAtTheEnd(Arc::clone(&shared))));
+        shared.insert(b"before", &block(1, 4096));
+    });
+    thread.join().unwrap();
+    assert_eq!(found(&tier, b"at end", false), Some(block(2, 4096)));
+}
+
+/// Whoever reads a block may use the tier meanwhile.
+#[test]
+fn a_reader_may_come_back() {
+    let (_scratch, tier) = tier(1 << 20, 4 << 20, true);
+    tier.insert(b"one", &block(1, 4096));
+    let both = tier.lookup(b"one", false, |one| {
+        assert!(tier.insert(b"two", &block(2, 5000)));
+        (one.to_vec(), found(&tier, b"two", false))
+    });
+    assert_eq!(both, Some((block(1, 4096), Some(block(2, 5000)))));
+    let inserted = tier.insert_with(b"three", 4096, &mut |bytes| {
+        bytes.copy_from_slice(&block(3, 4096));
+        found(&tier, b"two", false) == Some(block(2, 5000))
+    });
+    assert!(inserted);
+    assert_eq!(found(&tier, b"three", false), Some(block(3, 4096)));
+}
+
 #[test]
 fn threads_share_a_tier() {
     let (_scratch, tier) = tier(1 << 20, 4 << 20, true);
