@@ -27,10 +27,10 @@ constexpr size_t kMessageBytes = 1024;
 template <typename Make>
 auto WithHeap(const ChimeraArena* arena, int percent, Make make) {
   const int bounded = percent < 0 ? 0 : percent > 100 ? 100 : percent;
-  const ChimeraHeap* heap = chimera_heap_new(arena, static_cast<uint8_t>(bounded));
-  auto made = make(heap);
-  chimera_heap_release(heap);
-  return made;
+  // Also given up where there is no memory for what is made.
+  const std::unique_ptr<const ChimeraHeap, void (*)(const ChimeraHeap*)> heap(
+      chimera_heap_new(arena, static_cast<uint8_t>(bounded)), chimera_heap_release);
+  return make(heap.get());
 }
 
 }  // namespace
@@ -78,10 +78,9 @@ std::shared_ptr<rocksdb::MemTableRepFactory> PersistentMemory::NewMemTableFactor
 std::shared_ptr<rocksdb::SecondaryCache> PersistentMemory::NewTier(uint64_t capacity_bytes,
                                                                    bool compresses,
                                                                    bool is_exclusive) const {
-  const ChimeraTier* tier = chimera_tier_new(arena_, capacity_bytes, compresses);
-  auto made = std::make_shared<PlacedTier>(tier, is_exclusive);
-  chimera_tier_release(tier);
-  return made;
+  const std::unique_ptr<const ChimeraTier, void (*)(const ChimeraTier*)> tier(
+      chimera_tier_new(arena_, capacity_bytes, compresses), chimera_tier_release);
+  return std::make_shared<PlacedTier>(tier.get(), is_exclusive);
 }
 
 }  // namespace chimera_placement

@@ -88,7 +88,7 @@ pub(crate) fn verify(arguments: &RecordArguments) -> Result<()> {
             }
         }
     }
-    let counts = database.counts();
+    let counts = database.counts()?;
     say(&format!(
         "{} records as written; {} block lookups hit, {} missed",
         arguments.records, counts.block_cache_hits, counts.block_cache_misses

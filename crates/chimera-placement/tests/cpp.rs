@@ -24,15 +24,21 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Compiles a program of the crate with the library.
+fn compile(source: &str, program: &Path) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut compiler = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
+    compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-rtti", "-I"]);
+    compiler.arg(here.join("include")).arg("-I").arg(here.join("shim"));
+    compiler.arg(here.join(source)).arg(library());
+    succeed(compiler.args(["-lrocksdb", "-lpthread", "-ldl", "-lm", "-o"]).arg(program));
+}
+
 #[test]
 fn a_program_places_block_cache_and_memtables() {
     let scratch = tempfile::tempdir().unwrap();
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = scratch.path().join("rocksdb_user");
-    let mut compiler = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
-    compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I"]).arg(here.join("include"));
-    compiler.arg(here.join("include/example/rocksdb_user.cpp")).arg(library());
-    succeed(compiler.args(["-lrocksdb", "-lpthread", "-ldl", "-lm", "-o"]).arg(&program));
+    compile("include/example/rocksdb_user.cpp", &program);
     let database = scratch.path().join("db");
     let said = succeed(Command::new(&program).arg(&database).arg(scratch.path()));
     assert_eq!(said, "OK\n");
@@ -42,4 +48,13 @@ fn a_program_places_block_cache_and_memtables() {
     let output = Command::new(&program).arg(&database).arg("/nowhere").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no directory /nowhere"));
+}
+
+#[test]
+fn no_exception_leaves_what_rust_calls() {
+    let scratch = tempfile::tempdir().unwrap();
+    let program = scratch.path().join("guards");
+    compile("tests/cpp/guards.cpp", &program);
+    let said = succeed(Command::new(&program).arg(scratch.path().join("db")));
+    assert!(said.ends_with("OK\n"), "{said}");
 }

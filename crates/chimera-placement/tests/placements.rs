@@ -14,7 +14,7 @@ use tools::{Setup, WAYS, Way, key, value};
 
 /// All records of one snapshot, which are the same in both directions.
 fn listed(database: &Database) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut iter = database.cursor();
+    let mut iter = database.cursor().unwrap();
     let mut all = |direction| {
         iter.seek_to_end(direction).unwrap();
         std::iter::from_fn(|| iter.step(direction).unwrap()).collect::<Vec<_>>()
@@ -74,7 +74,7 @@ fn records_are_written_read_and_there_again() {
         assert_has(&database, &model, RECORDS);
         database.compact().unwrap();
         assert_has(&database, &model, RECORDS);
-        let counts = database.counts();
+        let counts = database.counts().unwrap();
         assert!(
             counts.block_cache_hits > 0 && counts.block_cache_misses > 0,
             "{way:?}: {counts:?}"
@@ -119,7 +119,7 @@ fn seeks_find_their_place_in_memtables() {
     for number in (0..500).map(|number| number * 10) {
         database.put(&key(number), &value(number, 0)).unwrap();
     }
-    let mut iter = database.cursor();
+    let mut iter = database.cursor().unwrap();
     for number in 0..4990 {
         iter.seek(&key(number), Direction::Forward).unwrap();
         let (found, _) = iter.step(Direction::Forward).unwrap().unwrap();
@@ -152,17 +152,17 @@ fn a_small_memtable_is_flushed_when_it_is_full_and_not_before() {
         let mut setup = Setup::new(scratch.path(), Way::Both(share));
         setup.options.write_buffer_bytes = 64 << 10;
         let database = setup.open();
-        let empty = database.counts().memtable_bytes;
+        let empty = database.counts().unwrap().memtable_bytes;
         assert!(empty < 8 << 10, "{share}: {empty} bytes of nothing");
         for number in 0..200 {
             database.put(&key(number), &[7; 100]).unwrap();
         }
         // 100 bytes of value, 16 of key, and less than 100 around them.
-        let full = database.counts().memtable_bytes;
+        let full = database.counts().unwrap().memtable_bytes;
         assert!((200 * 116..48 << 10).contains(&full), "{share}: {full}");
         assert_eq!(files(&setup), 0, "{share}");
         assert!((0..200).all(|number| got(&database, &key(number)).is_some()));
-        assert_eq!(database.counts().memtable_hits, 200, "{share}");
+        assert_eq!(database.counts().unwrap().memtable_hits, 200, "{share}");
         for number in 200..2000 {
             database.put(&key(number), &[7; 100]).unwrap();
         }
@@ -178,7 +178,7 @@ fn a_snapshot_outlives_its_memtable() {
     let setup = Setup::new(scratch.path(), Way::Both(100));
     let database = setup.open();
     (0..100).for_each(|number| database.put(&key(number), &value(number, 0)).unwrap());
-    let mut iter = database.cursor();
+    let mut iter = database.cursor().unwrap();
     iter.seek_to_end(Direction::Forward).unwrap();
     (0..100).for_each(|number| database.put(&key(number), &value(number, 1)).unwrap());
     database.flush().unwrap();
@@ -262,7 +262,7 @@ fn a_full_arena_makes_the_cache_refuse_blocks() {
     let database = setup.open();
     let model = load(&database, 8000);
     assert_has(&database, &model, 8000);
-    let counts = database.counts();
+    let counts = database.counts().unwrap();
     let heap = setup.cache_heap.as_ref().unwrap();
     assert!(counts.cache_refused > 0 && heap.report().overflows > 0, "{counts:?}");
     drop(database);
@@ -280,7 +280,7 @@ fn a_cache_without_room_keeps_nothing_in_dram() {
     database.compact().unwrap();
     assert_has(&database, &model, 12_000);
     let report = setup.cache_heap.as_ref().unwrap().report();
-    assert!(database.counts().cache_refused > 100, "{report:?}");
+    assert!(database.counts().unwrap().cache_refused > 100, "{report:?}");
     // Index blocks, which RocksDB keeps for as long as it uses a file, and nothing that the cache holds.
     assert!(report.overflow_bytes < 128 << 10, "{report:?}");
     assert!(report.pmem_bytes > 3 << 20, "{report:?}");
@@ -296,9 +296,9 @@ fn a_cache_without_room_follows_what_is_read() {
     load(&database, 12_000);
     database.compact().unwrap();
     let read = |range: std::ops::Range<u64>| {
-        let before = database.counts();
+        let before = database.counts().unwrap();
         range.for_each(|number| drop(got(&database, &key(number))));
-        let after = database.counts();
+        let after = database.counts().unwrap();
         let misses = after.block_cache_misses - before.block_cache_misses;
         misses as f64 / (misses + after.block_cache_hits - before.block_cache_hits) as f64
     };

@@ -289,16 +289,22 @@ impl Database {
     }
 
     /// A snapshot of all records, in the order of their keys.
-    pub fn cursor(&self) -> Iter<'_> {
+    ///
+    /// # Errors
+    /// As RocksDB says.
+    pub fn cursor(&self) -> Result<Iter<'_>> {
         Iter::new(self)
     }
 
     /// What RocksDB counted so far.
-    pub fn counts(&self) -> Counts {
+    ///
+    /// # Errors
+    /// As RocksDB says.
+    pub fn counts(&self) -> Result<Counts> {
         let mut raw = RawCounts::default();
         // SAFETY: the database is open, and the counts are lent for the time of the call.
-        unsafe { raw::chimera_database_counts(self.raw.as_ptr(), &raw mut raw) };
-        Counts {
+        check(unsafe { raw::chimera_database_counts(self.raw.as_ptr(), &raw mut raw) })?;
+        Ok(Counts {
             block_cache_hits: raw.block_cache_hits,
             block_cache_misses: raw.block_cache_misses,
             block_cache_adds: raw.block_cache_adds,
@@ -310,7 +316,7 @@ impl Database {
             memtable_bytes: raw.memtable_bytes,
             pmem_cache_hits: raw.pmem_cache_hits,
             cache_refused: raw.cache_refused,
-        }
+        })
     }
 }
 

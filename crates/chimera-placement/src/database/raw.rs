@@ -53,6 +53,17 @@ pub(super) struct RawCounts {
     pub(super) cache_refused: u64,
 }
 
+/// Mirrors `ChimeraRecord`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRecord {
+    pub(super) key: *const c_char,
+    pub(super) key_length: usize,
+    pub(super) value: *const c_char,
+    pub(super) value_length: usize,
+    pub(super) is_there: bool,
+}
+
 /// Takes a value that was found.
 pub(super) type TakeValue = extern "C" fn(*mut c_void, *const c_char, usize);
 
@@ -96,33 +107,31 @@ unsafe extern "C" {
         to_length: usize,
         bytes: *mut u64,
     ) -> *mut c_char;
-    pub(super) fn chimera_database_counts(database: *mut RawDatabase, counts: *mut RawCounts);
-    pub(super) fn chimera_iterator_new(database: *mut RawDatabase) -> *mut RawIterator;
+    pub(super) fn chimera_database_counts(
+        database: *mut RawDatabase,
+        counts: *mut RawCounts,
+    ) -> *mut c_char;
+    pub(super) fn chimera_iterator_new(
+        database: *mut RawDatabase,
+        iterator: *mut *mut RawIterator,
+    ) -> *mut c_char;
     pub(super) fn chimera_iterator_free(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_seek_to_first(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_seek_to_last(iterator: *mut RawIterator);
+    pub(super) fn chimera_iterator_seek_to_first(iterator: *mut RawIterator) -> *mut c_char;
+    pub(super) fn chimera_iterator_seek_to_last(iterator: *mut RawIterator) -> *mut c_char;
     pub(super) fn chimera_iterator_seek(
         iterator: *mut RawIterator,
         key: *const c_char,
         key_length: usize,
-    );
+    ) -> *mut c_char;
     pub(super) fn chimera_iterator_seek_for_prev(
         iterator: *mut RawIterator,
         key: *const c_char,
         key_length: usize,
-    );
-    pub(super) fn chimera_iterator_next(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_prev(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_valid(
+    ) -> *mut c_char;
+    pub(super) fn chimera_iterator_next(iterator: *mut RawIterator) -> *mut c_char;
+    pub(super) fn chimera_iterator_prev(iterator: *mut RawIterator) -> *mut c_char;
+    pub(super) fn chimera_iterator_record(
         iterator: *mut RawIterator,
-        message: *mut *mut c_char,
-    ) -> bool;
-    pub(super) fn chimera_iterator_key(
-        iterator: *mut RawIterator,
-        length: *mut usize,
-    ) -> *const c_char;
-    pub(super) fn chimera_iterator_value(
-        iterator: *mut RawIterator,
-        length: *mut usize,
-    ) -> *const c_char;
+        record: *mut RawRecord,
+    ) -> *mut c_char;
 }
