@@ -36,6 +36,9 @@ pub enum CacheKind {
     HyperClock,
 }
 
+/// The most bytes that any size may have: RocksDB adds to sizes, and what does not fit becomes small.
+pub(crate) const BYTES_MAX: u64 = i64::MAX as u64;
+
 /// Where components of a database lie, and how large they are.
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
@@ -60,7 +63,7 @@ pub struct DatabaseOptions {
     pub memtable_huge_page_bytes: u64,
     /// Which block cache. Default LRU.
     pub cache_kind: CacheKind,
-    /// Bits per key of a Bloom filter; 0, the default, for none.
+    /// Bits per key of a Bloom filter; 0, the default, for none. RocksDB takes more than 100 as 100.
     pub bloom_bits_per_key: u32,
     /// Whether blocks are compressed in files (Snappy). Default true.
     pub compresses: bool,
@@ -85,6 +88,36 @@ impl Default for DatabaseOptions {
             compresses: true,
             keeps_statistics: true,
         }
+    }
+}
+
+impl DatabaseOptions {
+    /// Checks what makes no sense together, and sizes.
+    fn check(&self) -> Result<()> {
+        let wrong = |text: &str| Err(Error::Option(text.to_owned()));
+        if self.tier.is_some() && self.cache_kind == CacheKind::HyperClock {
+            return wrong(
+                "HyperClockCache has no tier behind it; use the LRU cache for a hot/cold split",
+            );
+        }
+        if self.tier.is_some() && self.cache_heap.is_some() {
+            return wrong("a tier goes behind a block cache in DRAM; leave the cache where it is");
+        }
+        if self.memkind.is_some() && self.cache_heap.is_some() {
+            return wrong("the block cache lies in a heap or in memory of libmemkind, not in both");
+        }
+        for (what, bytes) in [
+            ("a block cache", self.cache_bytes),
+            ("a memtable", self.write_buffer_bytes),
+            ("a block", self.block_bytes),
+            ("a huge page", self.memtable_huge_page_bytes),
+            ("memory of libmemkind", self.memkind.as_ref().map_or(0, |(_, bytes)| *bytes)),
+        ] {
+            if bytes > BYTES_MAX {
+                return wrong(&format!("{what} has at most {BYTES_MAX} bytes, not {bytes}"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -164,19 +197,7 @@ impl Database {
     /// # Errors
     /// When the options contradict each other, or RocksDB cannot open it.
     pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self> {
-        if options.tier.is_some() && options.cache_kind == CacheKind::HyperClock {
-            let text =
-                "HyperClockCache has no tier behind it; use the LRU cache for a hot/cold split";
-            return Err(Error::Option(text.to_owned()));
-        }
-        if options.tier.is_some() && options.cache_heap.is_some() {
-            let text = "a tier goes behind a block cache in DRAM; leave the cache where it is";
-            return Err(Error::Option(text.to_owned()));
-        }
-        if options.memkind.is_some() && options.cache_heap.is_some() {
-            let text = "the block cache lies in a heap or in memory of libmemkind, not in both";
-            return Err(Error::Option(text.to_owned()));
-        }
+        options.check()?;
         let name = c_path(path)?;
         let memkind = options.memkind.as_ref();
         let memkind_directory = memkind.map(|(directory, _)| c_path(directory)).transpose()?;
@@ -192,7 +213,7 @@ impl Database {
             block_bytes: options.block_bytes,
             memtable_huge_page_bytes: options.memtable_huge_page_bytes,
             cache_kind: u32::from(options.cache_kind == CacheKind::HyperClock),
-            bloom_bits_per_key: options.bloom_bits_per_key as i32,
+            bloom_bits_per_key: i32::try_from(options.bloom_bits_per_key).unwrap_or(i32::MAX),
             create_if_missing: true,
             tier_is_exclusive: options.tier_is_exclusive,
             compresses: options.compresses,

@@ -66,8 +66,12 @@ pub struct Overhead {
 }
 
 /// Runs that [`overhead`] consists of.
-pub fn overhead_runs(options: &StudyOptions) -> usize {
-    MIXES.len() * contenders().len() * options.repetitions
+///
+/// # Errors
+/// As [`StudyOptions::check`].
+pub fn overhead_runs(options: &StudyOptions) -> Result<usize> {
+    options.check()?;
+    Ok(MIXES.len() * contenders().len() * options.repetitions)
 }
 
 fn contenders() -> Vec<Contender> {
