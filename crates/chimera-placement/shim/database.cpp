@@ -2,8 +2,10 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/merge_operator.h>
 #include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
+#include <rocksdb/write_buffer_manager.h>
 
 #include <memory>
 
@@ -73,6 +75,36 @@ Status MakeCache(const ChimeraOptions& options, ChimeraDatabase* database) {
   return Status::OK();
 }
 
+// Appends to what is there.
+class Append : public rocksdb::AssociativeMergeOperator {
+ public:
+  const char* Name() const override { return "chimera.Append"; }
+  bool Merge(const Slice& /*key*/, const Slice* existing, const Slice& value, std::string* merged,
+             rocksdb::Logger* /*logger*/) const override {
+    merged->clear();
+    if (existing != nullptr) {
+      merged->assign(existing->data(), existing->size());
+    }
+    merged->append(value.data(), value.size());
+    return true;
+  }
+};
+
+// Options that go with any placement.
+void AddFeatures(const ChimeraOptions& options, const ChimeraDatabase& database,
+                 rocksdb::Options* all) {
+  if (options.write_buffers_bytes > 0) {
+    all->write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
+        options.write_buffers_bytes, database.cache);
+  }
+  if (options.row_cache_bytes > 0) {
+    all->row_cache = rocksdb::NewLRUCache(options.row_cache_bytes);
+  }
+  if (options.appends) {
+    all->merge_operator = std::make_shared<Append>();
+  }
+}
+
 rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* database) {
   rocksdb::Options all;
   all.create_if_missing = options.create_if_missing;
@@ -90,10 +122,12 @@ rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* datab
   rocksdb::BlockBasedTableOptions table;
   table.block_size = options.block_bytes;
   table.block_cache = database->cache;
+  table.cache_index_and_filter_blocks = options.caches_index;
   if (options.bloom_bits_per_key > 0) {
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(options.bloom_bits_per_key));
   }
   all.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  AddFeatures(options, *database, &all);
   return all;
 }
 
@@ -151,6 +185,14 @@ char* chimera_database_put(ChimeraDatabase* database, const char* key, size_t ke
   return Guarded([&] {
     return database->db->Put(rocksdb::WriteOptions(), Slice(key, key_length),
                              Slice(value, value_length));
+  });
+}
+
+char* chimera_database_merge(ChimeraDatabase* database, const char* key, size_t key_length,
+                             const char* value, size_t value_length) {
+  return Guarded([&] {
+    return database->db->Merge(rocksdb::WriteOptions(), Slice(key, key_length),
+                               Slice(value, value_length));
   });
 }
 

@@ -32,12 +32,19 @@ struct ChimeraOptions {
   uint64_t write_buffer_bytes;
   uint64_t block_bytes;
   uint64_t memtable_huge_page_bytes;
+  // Of all memtables, counted in the block cache; 0 for no limit.
+  uint64_t write_buffers_bytes;
+  // Of a cache of whole records; 0 for none.
+  uint64_t row_cache_bytes;
   ChimeraCacheKind cache_kind;
   int32_t bloom_bits_per_key;
   bool create_if_missing;
   bool tier_is_exclusive;
   bool compresses;
   bool keeps_statistics;
+  bool caches_index;
+  // Merging appends to what is there.
+  bool appends;
 };
 
 // Mirrors `RawCounts` in database/raw.rs.
@@ -76,6 +83,8 @@ char* chimera_database_open(const ChimeraOptions* options, ChimeraDatabase** dat
 void chimera_database_close(ChimeraDatabase* database);
 char* chimera_database_put(ChimeraDatabase* database, const char* key, size_t key_length,
                            const char* value, size_t value_length);
+char* chimera_database_merge(ChimeraDatabase* database, const char* key, size_t key_length,
+                             const char* value, size_t value_length);
 char* chimera_database_delete(ChimeraDatabase* database, const char* key, size_t key_length);
 // Hands the value to `work`; `found` says whether there is one.
 char* chimera_database_get(ChimeraDatabase* database, const char* key, size_t key_length,

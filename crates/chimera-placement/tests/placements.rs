@@ -10,53 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use chimera_placement::database::{CacheKind, Database, DatabaseOptions, Direction, has_memkind};
 use chimera_placement::heap::{Heap, Share};
 use proptest::prelude::*;
-use tools::{Setup, WAYS, Way, key, value};
-
-/// All records of one snapshot, which are the same in both directions.
-fn listed(database: &Database) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut iter = database.cursor().unwrap();
-    let mut all = |direction| {
-        iter.seek_to_end(direction).unwrap();
-        std::iter::from_fn(|| iter.step(direction).unwrap()).collect::<Vec<_>>()
-    };
-    let forward = all(Direction::Forward);
-    let mut backward = all(Direction::Backward);
-    backward.reverse();
-    assert!(forward == backward, "{} records forward, {} backward", forward.len(), backward.len());
-    forward
-}
-
-fn got(database: &Database, key: &[u8]) -> Option<Vec<u8>> {
-    let mut value = Vec::new();
-    database.get(key, &mut value).unwrap().then_some(value)
-}
-
-/// Puts, overwrites and deletes; says what must be there.
-fn load(database: &Database, records: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut model = BTreeMap::new();
-    for version in 0..3 {
-        for number in 0..records {
-            let number = number * 7919 % records;
-            if version == 0 || number % 3 == version {
-                database.put(&key(number), &value(number, version)).unwrap();
-                model.insert(key(number), value(number, version));
-            }
-        }
-    }
-    for number in (0..records).step_by(5) {
-        database.delete(&key(number)).unwrap();
-        model.remove(&key(number));
-    }
-    model
-}
-
-fn assert_has(database: &Database, model: &BTreeMap<Vec<u8>, Vec<u8>>, records: u64) {
-    for number in 0..records + 10 {
-        assert_eq!(got(database, &key(number)).as_ref(), model.get(&key(number)), "{number}");
-    }
-    let expected = model.iter().map(|(key, value)| (key.clone(), value.clone()));
-    assert!(expected.eq(listed(database)), "iterators");
-}
+use tools::{Setup, WAYS, Way, assert_has, got, key, listed, load, value};
 
 #[test]
 fn records_are_written_read_and_there_again() {

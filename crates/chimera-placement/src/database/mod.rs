@@ -69,6 +69,15 @@ pub struct DatabaseOptions {
     pub compresses: bool,
     /// Whether RocksDB counts hits and misses. Default true.
     pub keeps_statistics: bool,
+    /// Bytes of all memtables together (a `WriteBufferManager`), which are charged to the block cache; 0, the default, for no limit.
+    /// Memtables in a heap are not counted.
+    pub write_buffers_bytes: u64,
+    /// Bytes of a cache of whole records in DRAM; 0, the default, for none.
+    pub row_cache_bytes: u64,
+    /// Whether index and filter blocks are in the block cache, too. Default false: each open file keeps them.
+    pub caches_index: bool,
+    /// Whether [`Database::merge`] appends to what is there. Default false: nothing is merged.
+    pub appends: bool,
 }
 
 impl Default for DatabaseOptions {
@@ -87,6 +96,10 @@ impl Default for DatabaseOptions {
             bloom_bits_per_key: 0,
             compresses: true,
             keeps_statistics: true,
+            write_buffers_bytes: 0,
+            row_cache_bytes: 0,
+            caches_index: false,
+            appends: false,
         }
     }
 }
@@ -110,11 +123,13 @@ impl DatabaseOptions {
             ("a block cache", self.cache_bytes),
             ("a memtable", self.write_buffer_bytes),
             ("a block", self.block_bytes),
+            ("the limit of all memtables", self.write_buffers_bytes),
+            ("a row cache", self.row_cache_bytes),
             ("a huge page", self.memtable_huge_page_bytes),
             ("memory of libmemkind", self.memkind.as_ref().map_or(0, |(_, bytes)| *bytes)),
         ] {
             if bytes > BYTES_MAX {
-                return wrong(&format!("{what} has at most {BYTES_MAX} bytes, not {bytes}"));
+                return wrong(&format!("{bytes} bytes for {what}, which has at most {BYTES_MAX}"));
             }
         }
         Ok(())
@@ -218,6 +233,10 @@ impl Database {
             tier_is_exclusive: options.tier_is_exclusive,
             compresses: options.compresses,
             keeps_statistics: options.keeps_statistics,
+            write_buffers_bytes: options.write_buffers_bytes,
+            row_cache_bytes: options.row_cache_bytes,
+            caches_index: options.caches_index,
+            appends: options.appends,
         };
         let mut database = ptr::null_mut();
         // SAFETY: all pointers are live during the call. The shim takes references of its own to heaps and tier.
@@ -241,6 +260,17 @@ impl Database {
         let raw = self.raw.as_ptr();
         // SAFETY: the database is open, and key and value are lent for the time of the call.
         check(unsafe { raw::chimera_database_put(raw, key, key_length, value, value_length) })
+    }
+
+    /// Appends to the value of a key, with [`DatabaseOptions::appends`].
+    ///
+    /// # Errors
+    /// As RocksDB says, and without that option.
+    pub fn merge(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let ((key, key_length), (value, value_length)) = (parts(key), parts(value));
+        let raw = self.raw.as_ptr();
+        // SAFETY: the database is open, and key and value are lent for the time of the call.
+        check(unsafe { raw::chimera_database_merge(raw, key, key_length, value, value_length) })
     }
 
     /// Deletes a record, if there is one.

@@ -27,12 +27,16 @@ pub(super) struct RawOptions {
     pub(super) write_buffer_bytes: u64,
     pub(super) block_bytes: u64,
     pub(super) memtable_huge_page_bytes: u64,
+    pub(super) write_buffers_bytes: u64,
+    pub(super) row_cache_bytes: u64,
     pub(super) cache_kind: u32,
     pub(super) bloom_bits_per_key: i32,
     pub(super) create_if_missing: bool,
     pub(super) tier_is_exclusive: bool,
     pub(super) compresses: bool,
     pub(super) keeps_statistics: bool,
+    pub(super) caches_index: bool,
+    pub(super) appends: bool,
 }
 
 /// Mirrors `ChimeraCounts`.
@@ -78,6 +82,13 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub(super) fn chimera_database_close(database: *mut RawDatabase);
     pub(super) fn chimera_database_put(
+        database: *mut RawDatabase,
+        key: *const c_char,
+        key_length: usize,
+        value: *const c_char,
+        value_length: usize,
+    ) -> *mut c_char;
+    pub(super) fn chimera_database_merge(
         database: *mut RawDatabase,
         key: *const c_char,
         key_length: usize,
