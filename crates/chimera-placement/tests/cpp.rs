@@ -51,6 +51,16 @@ fn a_program_places_block_cache_and_memtables() {
 }
 
 #[test]
+fn a_program_places_allocators_and_tiers() {
+    let scratch = tempfile::tempdir().unwrap();
+    let program = scratch.path().join("tiers");
+    compile("tests/cpp/tiers.cpp", &program);
+    let said = succeed(Command::new(&program).arg(scratch.path().join("db")).arg(scratch.path()));
+    assert_eq!(said, "OK\n");
+    assert!(!scratch.path().join(chimera_placement::region::FILE_NAME).exists(), "removed");
+}
+
+#[test]
 fn no_exception_leaves_what_rust_calls() {
     let scratch = tempfile::tempdir().unwrap();
     let program = scratch.path().join("guards");
