@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The static library, which is built beside the tests; the newest one, since older builds may be there as well.
+/// The static library, which is built beside the tests: of those with the same features the newest one, since other builds may be
+/// there as well.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built =
@@ -13,8 +14,15 @@ fn library() -> PathBuf {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.starts_with("libchimera_placement") && path.extension().is_some_and(|end| end == "a")
     };
+    // One with the feature `memkind` needs libmemkind.
+    let has_features = |path: &PathBuf| {
+        let found = Command::new("grep").args(["-qF", "memkind_create_pmem"]).arg(path).status();
+        found.unwrap().success() == cfg!(feature = "memkind")
+    };
     let age = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
-    built.filter(is_library).max_by_key(age).expect("the static library is built with the tests")
+    let mut built: Vec<PathBuf> = built.filter(is_library).collect();
+    built.sort_by_key(|path| std::cmp::Reverse(age(path)));
+    built.into_iter().find(has_features).expect("the static library is built with the tests")
 }
 
 fn succeed(command: &mut Command) -> String {
@@ -31,6 +39,7 @@ fn compile(source: &str, program: &Path) {
     compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-rtti", "-I"]);
     compiler.arg(here.join("include")).arg("-I").arg(here.join("shim"));
     compiler.arg(here.join(source)).arg(library());
+    compiler.args(cfg!(feature = "memkind").then_some("-lmemkind"));
     succeed(compiler.args(["-lrocksdb", "-lpthread", "-ldl", "-lm", "-o"]).arg(program));
 }
 
