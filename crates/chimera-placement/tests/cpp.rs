@@ -32,15 +32,22 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Compiles a program of the crate with the library.
-fn compile(source: &str, program: &Path) {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+/// Compiles a program.
+fn compile_with(program: &Path, change: impl FnOnce(&mut Command)) {
     let mut compiler = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
-    compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-rtti", "-I"]);
-    compiler.arg(here.join("include")).arg("-I").arg(here.join("shim"));
-    compiler.arg(here.join(source)).arg(library());
-    compiler.args(cfg!(feature = "memkind").then_some("-lmemkind"));
+    compiler.current_dir(env!("CARGO_MANIFEST_DIR"));
+    compiler.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-rtti"]);
+    compiler.args(["-I", "include", "-I", "shim"]);
+    change(&mut compiler);
     succeed(compiler.args(["-lrocksdb", "-lpthread", "-ldl", "-lm", "-o"]).arg(program));
+}
+
+/// Compiles a program with the library.
+fn compile(source: &str, program: &Path) {
+    compile_with(program, |compiler| {
+        compiler.arg(source).arg(library());
+        compiler.args(cfg!(feature = "memkind").then_some("-lmemkind"));
+    });
 }
 
 #[test]
@@ -76,4 +83,31 @@ fn no_exception_leaves_what_rust_calls() {
     compile("tests/cpp/guards.cpp", &program);
     let said = succeed(Command::new(&program).arg(scratch.path().join("db")));
     assert!(said.ends_with("OK\n"), "{said}");
+}
+
+/// Runs a memtable with readers and a writer, compiled with some options.
+fn use_memtable(entries: u32, options: &[&str]) {
+    let scratch = tempfile::tempdir().unwrap();
+    let program = scratch.path().join("memtable");
+    compile_with(&program, |compiler| {
+        compiler.args(options).arg("tests/cpp/memtable.cpp");
+        compiler.args(["shim/memtable.cpp", "shim/skip_list.cpp", "shim/node_arena.cpp"]);
+    });
+    let mut run = Command::new(&program);
+    // The first race is enough.
+    run.env("TSAN_OPTIONS", "halt_on_error=1").arg(entries.to_string());
+    assert_eq!(succeed(&mut run), "OK\n");
+}
+
+#[test]
+fn readers_of_a_memtable_go_on_beside_its_writer() {
+    use_memtable(20_000, &["-O2"]);
+}
+
+/// The same under ThreadSanitizer: `cargo test --locked --test cpp -- --ignored`. It takes a few seconds, and a g++ that has libtsan,
+/// as Debian's has.
+#[test]
+#[ignore = "needs a compiler with ThreadSanitizer"]
+fn a_memtable_has_no_races() {
+    use_memtable(20_000, &["-O1", "-g", "-fsanitize=thread"]);
 }
