@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "allocator.cpp",
     "cache.cpp",
     "database.cpp",
     "factories.cpp",
+    "guard.cpp",
     "memkind_allocator.cpp",
     "memtable.cpp",
     "node_arena.cpp",

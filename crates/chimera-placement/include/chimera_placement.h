@@ -41,11 +41,20 @@ class PersistentMemory {
                                                 int percent) const;
   // Memtables of which `percent` percent lie in persistent memory. They need allow_concurrent_memtable_write = false.
   std::shared_ptr<rocksdb::MemTableRepFactory> NewMemTableFactory(int percent) const;
-  // A tier behind a block cache in DRAM, for LRUCacheOptions::secondary_cache. An exclusive one needs strict_capacity_limit = false.
-  std::shared_ptr<rocksdb::SecondaryCache> NewTier(uint64_t capacity_bytes, bool compresses,
-                                                   bool is_exclusive) const;
+  // A tier behind a block cache in DRAM, for LRUCacheOptions::secondary_cache. It keeps blocks that go back to DRAM.
+  std::shared_ptr<rocksdb::SecondaryCache> NewTier(uint64_t capacity_bytes, bool compresses) const;
+  // A block cache in DRAM, as `options` say, with a tier behind it. An exclusive tier gives up blocks that go back to DRAM, and
+  // RocksDB takes a block back at its second hit only.
+  // On errors the result is null, and `error` says what to do: `options` have a secondary cache already, or a strict limit of
+  // their capacity with an exclusive tier, which RocksDB 7.8.3 does not survive. SetStrictCapacityLimit has no effect with one.
+  std::shared_ptr<rocksdb::Cache> NewTieredCache(rocksdb::LRUCacheOptions options,
+                                                 uint64_t capacity_bytes, bool compresses,
+                                                 bool is_exclusive, std::string* error) const;
 
  private:
+  std::shared_ptr<rocksdb::SecondaryCache> MakeTier(uint64_t capacity_bytes, bool compresses,
+                                                    bool is_exclusive) const;
+
   explicit PersistentMemory(const ChimeraArena* arena) : arena_(arena) {}
 
   const ChimeraArena* arena_;

@@ -9,8 +9,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 PlacedCache::PlacedCache(std::shared_ptr<Cache> inside, std::shared_ptr<PlacedAllocator> allocator)
-    : Cache(allocator),
-      inside_(std::move(inside)),
+    : ForwardingCache(std::move(inside), allocator),
       allocator_(std::move(allocator)),
       has_model_(chimera_heap_has_model(allocator_->heap())) {}
 

@@ -9,8 +9,6 @@
 // Everything else is what the cache inside does.
 #pragma once
 
-#include <rocksdb/cache.h>
-
 #include <array>
 #include <atomic>
 #include <memory>
@@ -18,6 +16,7 @@
 #include <unordered_map>
 
 #include "allocator.h"
+#include "forwarding_cache.h"
 
 namespace chimera_placement {
 
@@ -26,7 +25,7 @@ struct CacheCounts {
   uint64_t refused = 0;
 };
 
-class PlacedCache : public rocksdb::Cache {
+class PlacedCache : public ForwardingCache {
  public:
   // `inside` allocates with `allocator`.
   PlacedCache(std::shared_ptr<rocksdb::Cache> inside, std::shared_ptr<PlacedAllocator> allocator);
@@ -43,39 +42,7 @@ class PlacedCache : public rocksdb::Cache {
   Handle* Lookup(const rocksdb::Slice& key, const CacheItemHelper* helper,
                  const CreateCallback& create, Priority priority, bool wait,
                  rocksdb::Statistics* stats) override;
-
-  bool Ref(Handle* handle) override { return inside_->Ref(handle); }
-  bool Release(Handle* handle, bool erase_if_last_ref) override {
-    return inside_->Release(handle, erase_if_last_ref);
-  }
-  bool Release(Handle* handle, bool useful, bool erase_if_last_ref) override {
-    return inside_->Release(handle, useful, erase_if_last_ref);
-  }
-  void* Value(Handle* handle) override { return inside_->Value(handle); }
-  void Erase(const rocksdb::Slice& key) override { inside_->Erase(key); }
-  uint64_t NewId() override { return inside_->NewId(); }
   void SetCapacity(size_t capacity) override;
-  void SetStrictCapacityLimit(bool strict) override { inside_->SetStrictCapacityLimit(strict); }
-  bool HasStrictCapacityLimit() const override { return inside_->HasStrictCapacityLimit(); }
-  size_t GetCapacity() const override { return inside_->GetCapacity(); }
-  size_t GetUsage() const override { return inside_->GetUsage(); }
-  size_t GetUsage(Handle* handle) const override { return inside_->GetUsage(handle); }
-  size_t GetOccupancyCount() const override { return inside_->GetOccupancyCount(); }
-  size_t GetTableAddressCount() const override { return inside_->GetTableAddressCount(); }
-  size_t GetPinnedUsage() const override { return inside_->GetPinnedUsage(); }
-  size_t GetCharge(Handle* handle) const override { return inside_->GetCharge(handle); }
-  DeleterFn GetDeleter(Handle* handle) const override { return inside_->GetDeleter(handle); }
-  void DisownData() override { inside_->DisownData(); }
-  void ApplyToAllEntries(
-      const std::function<void(const rocksdb::Slice&, void*, size_t, DeleterFn)>& callback,
-      const ApplyToAllEntriesOptions& options) override {
-    inside_->ApplyToAllEntries(callback, options);
-  }
-  void EraseUnRefEntries() override { inside_->EraseUnRefEntries(); }
-  std::string GetPrintableOptions() const override { return inside_->GetPrintableOptions(); }
-  bool IsReady(Handle* handle) override { return inside_->IsReady(handle); }
-  void Wait(Handle* handle) override { inside_->Wait(handle); }
-  void WaitAll(std::vector<Handle*>& handles) override { inside_->WaitAll(handles); }
 
  private:
   struct Bytes {
@@ -101,7 +68,6 @@ class PlacedCache : public rocksdb::Cache {
   // After so many blocks without room, one of so many that the cache has is given up.
   static constexpr size_t kRefusalsForRoom = 64;
 
-  const std::shared_ptr<rocksdb::Cache> inside_;
   const std::shared_ptr<PlacedAllocator> allocator_;
   const bool has_model_;
   std::array<Shard, 64> shards_;

@@ -2,17 +2,20 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/merge_operator.h>
 #include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
+#include <rocksdb/write_buffer_manager.h>
 
-#include <cstring>
 #include <memory>
 
 #include "cache.h"
+#include "guard.h"
 #include "memkind_allocator.h"
 #include "memtable.h"
 #include "tier.h"
 
+using chimera_placement::Guarded;
 using chimera_placement::PlacedAllocator;
 using chimera_placement::PlacedCache;
 using chimera_placement::PlacedMemTableFactory;
@@ -33,28 +36,6 @@ struct ChimeraIterator {
 };
 
 namespace {
-
-char* MessageOf(const std::string& text) {
-  auto* message = new char[text.size() + 1];
-  std::memcpy(message, text.c_str(), text.size() + 1);
-  return message;
-}
-
-char* MessageOf(const Status& status) {
-  return status.ok() ? nullptr : MessageOf(status.ToString());
-}
-
-// Runs `work`, which returns a status; an exception becomes a message.
-template <typename Work>
-char* Guarded(Work work) noexcept {
-  try {
-    return MessageOf(work());
-  } catch (const std::exception& error) {
-    return MessageOf(std::string("an exception: ") + error.what());
-  } catch (...) {
-    return MessageOf(std::string("an exception without a name"));
-  }
-}
 
 std::shared_ptr<rocksdb::Cache> NewCache(const ChimeraOptions& options,
                                          std::shared_ptr<rocksdb::MemoryAllocator> allocator) {
@@ -94,6 +75,36 @@ Status MakeCache(const ChimeraOptions& options, ChimeraDatabase* database) {
   return Status::OK();
 }
 
+// Appends to what is there.
+class Append : public rocksdb::AssociativeMergeOperator {
+ public:
+  const char* Name() const override { return "chimera.Append"; }
+  bool Merge(const Slice& /*key*/, const Slice* existing, const Slice& value, std::string* merged,
+             rocksdb::Logger* /*logger*/) const override {
+    merged->clear();
+    if (existing != nullptr) {
+      merged->assign(existing->data(), existing->size());
+    }
+    merged->append(value.data(), value.size());
+    return true;
+  }
+};
+
+// Options that go with any placement.
+void AddFeatures(const ChimeraOptions& options, const ChimeraDatabase& database,
+                 rocksdb::Options* all) {
+  if (options.write_buffers_bytes > 0) {
+    all->write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
+        options.write_buffers_bytes, database.cache);
+  }
+  if (options.row_cache_bytes > 0) {
+    all->row_cache = rocksdb::NewLRUCache(options.row_cache_bytes);
+  }
+  if (options.appends) {
+    all->merge_operator = std::make_shared<Append>();
+  }
+}
+
 rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* database) {
   rocksdb::Options all;
   all.create_if_missing = options.create_if_missing;
@@ -113,18 +124,40 @@ rocksdb::Options OptionsOf(const ChimeraOptions& options, ChimeraDatabase* datab
   rocksdb::BlockBasedTableOptions table;
   table.block_size = options.block_bytes;
   table.block_cache = database->cache;
+  table.cache_index_and_filter_blocks = options.caches_index;
   if (options.bloom_bits_per_key > 0) {
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(options.bloom_bits_per_key));
   }
   all.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  AddFeatures(options, *database, &all);
   return all;
+}
+
+void AddTickers(const rocksdb::Statistics& statistics, ChimeraCounts* counts) {
+  counts->block_cache_hits = statistics.getTickerCount(rocksdb::BLOCK_CACHE_HIT);
+  counts->block_cache_misses = statistics.getTickerCount(rocksdb::BLOCK_CACHE_MISS);
+  counts->block_cache_adds = statistics.getTickerCount(rocksdb::BLOCK_CACHE_ADD);
+  counts->block_cache_add_failures = statistics.getTickerCount(rocksdb::BLOCK_CACHE_ADD_FAILURES);
+  counts->tier_hits = statistics.getTickerCount(rocksdb::SECONDARY_CACHE_HITS);
+  counts->memtable_hits = statistics.getTickerCount(rocksdb::MEMTABLE_HIT);
+  counts->memtable_misses = statistics.getTickerCount(rocksdb::MEMTABLE_MISS);
+  counts->stall_us = statistics.getTickerCount(rocksdb::STALL_MICROS);
+}
+
+// Moves an iterator. What went wrong with its files is said at the record that it then is at.
+template <typename Move>
+char* Moved(ChimeraIterator* iterator, Move move) noexcept {
+  return Guarded([&] {
+    move(iterator->iterator.get());
+    return Status::OK();
+  });
 }
 
 }  // namespace
 
 bool chimera_has_memkind() { return chimera_placement::HasMemkind(); }
 
-void chimera_message_free(char* message) { delete[] message; }
+void chimera_message_free(char* message) { chimera_placement::FreeMessage(message); }
 
 char* chimera_database_open(const ChimeraOptions* options, ChimeraDatabase** database) {
   return Guarded([&] {
@@ -146,6 +179,7 @@ char* chimera_database_open(const ChimeraOptions* options, ChimeraDatabase** dat
   });
 }
 
+// Destructors let no exception out: there is nothing to guard.
 void chimera_database_close(ChimeraDatabase* database) { delete database; }
 
 char* chimera_database_put(ChimeraDatabase* database, const char* key, size_t key_length,
@@ -153,6 +187,14 @@ char* chimera_database_put(ChimeraDatabase* database, const char* key, size_t ke
   return Guarded([&] {
     return database->db->Put(rocksdb::WriteOptions(), Slice(key, key_length),
                              Slice(value, value_length));
+  });
+}
+
+char* chimera_database_merge(ChimeraDatabase* database, const char* key, size_t key_length,
+                             const char* value, size_t value_length) {
+  return Guarded([&] {
+    return database->db->Merge(rocksdb::WriteOptions(), Slice(key, key_length),
+                               Slice(value, value_length));
   });
 }
 
@@ -199,74 +241,71 @@ char* chimera_database_approximate_bytes(ChimeraDatabase* database, const char* 
   });
 }
 
-void chimera_database_counts(ChimeraDatabase* database, ChimeraCounts* counts) {
-  *counts = {};
-  counts->cache_usage_bytes = database->cache->GetUsage();
-  database->db->GetIntProperty(rocksdb::DB::Properties::kSizeAllMemTables,
-                               &counts->memtable_bytes);
-  if (database->placed_cache != nullptr) {
-    const auto of_cache = database->placed_cache->counts();
-    counts->pmem_cache_hits = of_cache.pmem_hits;
-    counts->cache_refused = of_cache.refused;
-  }
-  const auto& statistics = database->statistics;
-  if (statistics == nullptr) {
-    return;
-  }
-  counts->block_cache_hits = statistics->getTickerCount(rocksdb::BLOCK_CACHE_HIT);
-  counts->block_cache_misses = statistics->getTickerCount(rocksdb::BLOCK_CACHE_MISS);
-  counts->block_cache_adds = statistics->getTickerCount(rocksdb::BLOCK_CACHE_ADD);
-  counts->block_cache_add_failures =
-      statistics->getTickerCount(rocksdb::BLOCK_CACHE_ADD_FAILURES);
-  counts->tier_hits = statistics->getTickerCount(rocksdb::SECONDARY_CACHE_HITS);
-  counts->memtable_hits = statistics->getTickerCount(rocksdb::MEMTABLE_HIT);
-  counts->memtable_misses = statistics->getTickerCount(rocksdb::MEMTABLE_MISS);
-  counts->stall_us = statistics->getTickerCount(rocksdb::STALL_MICROS);
+char* chimera_database_counts(ChimeraDatabase* database, ChimeraCounts* counts) {
+  return Guarded([&] {
+    *counts = {};
+    counts->cache_usage_bytes = database->cache->GetUsage();
+    database->db->GetIntProperty(rocksdb::DB::Properties::kSizeAllMemTables,
+                                 &counts->memtable_bytes);
+    if (database->placed_cache != nullptr) {
+      const auto of_cache = database->placed_cache->counts();
+      counts->pmem_cache_hits = of_cache.pmem_hits;
+      counts->cache_refused = of_cache.refused;
+    }
+    if (database->statistics != nullptr) {
+      AddTickers(*database->statistics, counts);
+    }
+    return Status::OK();
+  });
 }
 
-ChimeraIterator* chimera_iterator_new(ChimeraDatabase* database) {
-  std::unique_ptr<rocksdb::Iterator> iterator(database->db->NewIterator(rocksdb::ReadOptions()));
-  return new ChimeraIterator{std::move(iterator)};
+char* chimera_iterator_new(ChimeraDatabase* database, ChimeraIterator** iterator) {
+  return Guarded([&] {
+    auto made = std::make_unique<ChimeraIterator>();
+    made->iterator.reset(database->db->NewIterator(rocksdb::ReadOptions()));
+    *iterator = made.release();
+    return Status::OK();
+  });
 }
 
+// As chimera_database_close.
 void chimera_iterator_free(ChimeraIterator* iterator) { delete iterator; }
 
-void chimera_iterator_seek_to_first(ChimeraIterator* iterator) {
-  iterator->iterator->SeekToFirst();
+char* chimera_iterator_seek_to_first(ChimeraIterator* iterator) {
+  return Moved(iterator, [](rocksdb::Iterator* inside) { inside->SeekToFirst(); });
 }
 
-void chimera_iterator_seek_to_last(ChimeraIterator* iterator) { iterator->iterator->SeekToLast(); }
-
-void chimera_iterator_seek(ChimeraIterator* iterator, const char* key, size_t key_length) {
-  iterator->iterator->Seek(Slice(key, key_length));
+char* chimera_iterator_seek_to_last(ChimeraIterator* iterator) {
+  return Moved(iterator, [](rocksdb::Iterator* inside) { inside->SeekToLast(); });
 }
 
-void chimera_iterator_seek_for_prev(ChimeraIterator* iterator, const char* key,
-                                    size_t key_length) {
-  iterator->iterator->SeekForPrev(Slice(key, key_length));
+char* chimera_iterator_seek(ChimeraIterator* iterator, const char* key, size_t key_length) {
+  return Moved(iterator, [&](rocksdb::Iterator* inside) { inside->Seek(Slice(key, key_length)); });
 }
 
-void chimera_iterator_next(ChimeraIterator* iterator) { iterator->iterator->Next(); }
-
-void chimera_iterator_prev(ChimeraIterator* iterator) { iterator->iterator->Prev(); }
-
-bool chimera_iterator_valid(ChimeraIterator* iterator, char** message) {
-  *message = nullptr;
-  if (iterator->iterator->Valid()) {
-    return true;
-  }
-  *message = MessageOf(iterator->iterator->status());
-  return false;
+char* chimera_iterator_seek_for_prev(ChimeraIterator* iterator, const char* key,
+                                     size_t key_length) {
+  return Moved(iterator,
+               [&](rocksdb::Iterator* inside) { inside->SeekForPrev(Slice(key, key_length)); });
 }
 
-const char* chimera_iterator_key(ChimeraIterator* iterator, size_t* length) {
-  const Slice key = iterator->iterator->key();
-  *length = key.size();
-  return key.data();
+char* chimera_iterator_next(ChimeraIterator* iterator) {
+  return Moved(iterator, [](rocksdb::Iterator* inside) { inside->Next(); });
 }
 
-const char* chimera_iterator_value(ChimeraIterator* iterator, size_t* length) {
-  const Slice value = iterator->iterator->value();
-  *length = value.size();
-  return value.data();
+char* chimera_iterator_prev(ChimeraIterator* iterator) {
+  return Moved(iterator, [](rocksdb::Iterator* inside) { inside->Prev(); });
+}
+
+char* chimera_iterator_record(ChimeraIterator* iterator, ChimeraRecord* record) {
+  return Guarded([&] {
+    *record = {};
+    if (!iterator->iterator->Valid()) {
+      return iterator->iterator->status();
+    }
+    const Slice key = iterator->iterator->key();
+    const Slice value = iterator->iterator->value();
+    *record = {key.data(), key.size(), value.data(), value.size(), true};
+    return Status::OK();
+  });
 }

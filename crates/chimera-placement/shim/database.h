@@ -32,6 +32,10 @@ struct ChimeraOptions {
   uint64_t write_buffer_bytes;
   uint64_t block_bytes;
   uint64_t memtable_huge_page_bytes;
+  // Of all memtables, counted in the block cache; 0 for no limit.
+  uint64_t write_buffers_bytes;
+  // Of a cache of whole records; 0 for none.
+  uint64_t row_cache_bytes;
   ChimeraCacheKind cache_kind;
   int32_t bloom_bits_per_key;
   bool create_if_missing;
@@ -40,6 +44,9 @@ struct ChimeraOptions {
   bool keeps_statistics;
   // Files are read and written past the system's page cache.
   bool is_direct;
+  bool caches_index;
+  // Merging appends to what is there.
+  bool appends;
 };
 
 // Mirrors `RawCounts` in database/raw.rs.
@@ -58,6 +65,16 @@ struct ChimeraCounts {
   uint64_t cache_refused;
 };
 
+// Mirrors `RawRecord` in database/raw.rs. The bytes stay where they are until the iterator moves.
+struct ChimeraRecord {
+  const char* key;
+  size_t key_length;
+  const char* value;
+  size_t value_length;
+  // False beyond the ends.
+  bool is_there;
+};
+
 // Whether libmemkind is built in.
 bool chimera_has_memkind();
 
@@ -68,6 +85,8 @@ char* chimera_database_open(const ChimeraOptions* options, ChimeraDatabase** dat
 void chimera_database_close(ChimeraDatabase* database);
 char* chimera_database_put(ChimeraDatabase* database, const char* key, size_t key_length,
                            const char* value, size_t value_length);
+char* chimera_database_merge(ChimeraDatabase* database, const char* key, size_t key_length,
+                             const char* value, size_t value_length);
 char* chimera_database_delete(ChimeraDatabase* database, const char* key, size_t key_length);
 // Hands the value to `work`; `found` says whether there is one.
 char* chimera_database_get(ChimeraDatabase* database, const char* key, size_t key_length,
@@ -79,20 +98,19 @@ char* chimera_database_compact(ChimeraDatabase* database);
 char* chimera_database_approximate_bytes(ChimeraDatabase* database, const char* from,
                                          size_t from_length, const char* to, size_t to_length,
                                          uint64_t* bytes);
-void chimera_database_counts(ChimeraDatabase* database, ChimeraCounts* counts);
+char* chimera_database_counts(ChimeraDatabase* database, ChimeraCounts* counts);
 
 // An iterator over all keys, before the first one.
-ChimeraIterator* chimera_iterator_new(ChimeraDatabase* database);
+char* chimera_iterator_new(ChimeraDatabase* database, ChimeraIterator** iterator);
 void chimera_iterator_free(ChimeraIterator* iterator);
-void chimera_iterator_seek_to_first(ChimeraIterator* iterator);
-void chimera_iterator_seek_to_last(ChimeraIterator* iterator);
-void chimera_iterator_seek(ChimeraIterator* iterator, const char* key, size_t key_length);
-void chimera_iterator_seek_for_prev(ChimeraIterator* iterator, const char* key, size_t key_length);
-void chimera_iterator_next(ChimeraIterator* iterator);
-void chimera_iterator_prev(ChimeraIterator* iterator);
-// False at the end, and then `message` says what went wrong, if anything did.
-bool chimera_iterator_valid(ChimeraIterator* iterator, char** message);
-const char* chimera_iterator_key(ChimeraIterator* iterator, size_t* length);
-const char* chimera_iterator_value(ChimeraIterator* iterator, size_t* length);
+char* chimera_iterator_seek_to_first(ChimeraIterator* iterator);
+char* chimera_iterator_seek_to_last(ChimeraIterator* iterator);
+char* chimera_iterator_seek(ChimeraIterator* iterator, const char* key, size_t key_length);
+char* chimera_iterator_seek_for_prev(ChimeraIterator* iterator, const char* key, size_t key_length);
+// From a record to its neighbour.
+char* chimera_iterator_next(ChimeraIterator* iterator);
+char* chimera_iterator_prev(ChimeraIterator* iterator);
+// The record that an iterator is at. The message says what went wrong, also with the move before.
+char* chimera_iterator_record(ChimeraIterator* iterator, ChimeraRecord* record);
 
 }  // extern "C"

@@ -27,10 +27,10 @@ constexpr size_t kMessageBytes = 1024;
 template <typename Make>
 auto WithHeap(const ChimeraArena* arena, int percent, Make make) {
   const int bounded = percent < 0 ? 0 : percent > 100 ? 100 : percent;
-  const ChimeraHeap* heap = chimera_heap_new(arena, static_cast<uint8_t>(bounded));
-  auto made = make(heap);
-  chimera_heap_release(heap);
-  return made;
+  // Also given up where there is no memory for what is made.
+  const std::unique_ptr<const ChimeraHeap, void (*)(const ChimeraHeap*)> heap(
+      chimera_heap_new(arena, static_cast<uint8_t>(bounded)), chimera_heap_release);
+  return make(heap.get());
 }
 
 }  // namespace
@@ -75,13 +75,42 @@ std::shared_ptr<rocksdb::MemTableRepFactory> PersistentMemory::NewMemTableFactor
   });
 }
 
+std::shared_ptr<rocksdb::SecondaryCache> PersistentMemory::MakeTier(uint64_t capacity_bytes,
+                                                                    bool compresses,
+                                                                    bool is_exclusive) const {
+  const std::unique_ptr<const ChimeraTier, void (*)(const ChimeraTier*)> tier(
+      chimera_tier_new(arena_, capacity_bytes, compresses), chimera_tier_release);
+  return std::make_shared<PlacedTier>(tier.get(), is_exclusive);
+}
+
 std::shared_ptr<rocksdb::SecondaryCache> PersistentMemory::NewTier(uint64_t capacity_bytes,
-                                                                   bool compresses,
-                                                                   bool is_exclusive) const {
-  const ChimeraTier* tier = chimera_tier_new(arena_, capacity_bytes, compresses);
-  auto made = std::make_shared<PlacedTier>(tier, is_exclusive);
-  chimera_tier_release(tier);
-  return made;
+                                                                   bool compresses) const {
+  return MakeTier(capacity_bytes, compresses, false);
+}
+
+std::shared_ptr<rocksdb::Cache> PersistentMemory::NewTieredCache(rocksdb::LRUCacheOptions options,
+                                                                 uint64_t capacity_bytes,
+                                                                 bool compresses,
+                                                                 bool is_exclusive,
+                                                                 std::string* error) const {
+  if (options.secondary_cache != nullptr) {
+    *error = "the options of the cache have a secondary cache already; leave it out";
+    return nullptr;
+  }
+  if (is_exclusive && options.strict_capacity_limit) {
+    *error = "an exclusive tier needs strict_capacity_limit = false; or take an inclusive one";
+    return nullptr;
+  }
+  options.secondary_cache = MakeTier(capacity_bytes, compresses, is_exclusive);
+  auto cache = rocksdb::NewLRUCache(options);
+  if (cache == nullptr) {
+    *error = "RocksDB refuses the options of the cache: num_shard_bits and pool ratios have limits";
+    return nullptr;
+  }
+  if (is_exclusive) {
+    return std::make_shared<UnlimitedCache>(cache, options.memory_allocator);
+  }
+  return cache;
 }
 
 }  // namespace chimera_placement

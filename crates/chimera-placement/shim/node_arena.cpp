@@ -18,8 +18,6 @@ char* NodeArena::NewBlock(size_t size, bool in_pmem) {
     std::abort();
   }
   blocks_.push_back(block);
-  const size_t usable = chimera_heap_usable_bytes(heap_.get(), block);
-  bytes_.fetch_add(usable, std::memory_order_relaxed);
   return block;
 }
 
@@ -29,12 +27,17 @@ char* NodeArena::Allocate(size_t size) {
   used_ += size;
   pmem_used_ += in_pmem ? size : 0;
   if (size > kLarge) {
-    return NewBlock(size, in_pmem);
+    char* block = NewBlock(size, in_pmem);
+    Count(chimera_heap_usable_bytes(heap_.get(), block));
+    return block;
   }
   Rest& rest = in_pmem ? pmem_ : dram_;
   if (rest.length < size) {
-    rest = {NewBlock(kBlock, in_pmem), kBlock};
+    char* block = NewBlock(kBlock, in_pmem);
+    Count(rest.length);
+    rest = {block, kBlock};
   }
+  Count(size);
   char* object = rest.at;
   rest.at += size;
   rest.length -= size;

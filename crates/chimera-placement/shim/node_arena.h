@@ -1,5 +1,9 @@
 // NodeArena: memory of one memtable. Whole blocks come from a heap; all of it is freed with the memtable.
 //
+// What counts is what was given out, and the ends of blocks that were too short for what came next: not the rest of a block that
+// is still to be given out. RocksDB's own arena reports it in the same way. Otherwise a memtable of less than a block would count
+// as full before its first entry.
+//
 // One thread allocates. Any number of threads read `bytes`.
 #pragma once
 
@@ -19,7 +23,7 @@ class NodeArena {
 
   // Allocates, aligned to 8 bytes, where the share of the heap says.
   char* Allocate(size_t size);
-  // Bytes of all blocks.
+  // Bytes of all blocks, without what can still be given out.
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   const ChimeraHeap* heap() const { return heap_.get(); }
 
@@ -35,6 +39,7 @@ class NodeArena {
   };
 
   char* NewBlock(size_t size, bool in_pmem);
+  void Count(size_t size) { bytes_.fetch_add(size, std::memory_order_relaxed); }
 
   HeapReference heap_;
   std::vector<char*> blocks_;

@@ -30,11 +30,17 @@ struct Creation {
   size_t charge = 0;
 };
 
+// Rust calls it: no exception leaves.
 void Create(void* context, const char* block, size_t length) noexcept {
   auto* creation = static_cast<Creation*>(context);
-  const Status status =
-      (*creation->create)(block, length, &creation->value, &creation->charge);
-  if (!status.ok()) {
+  try {
+    const Status status =
+        (*creation->create)(block, length, &creation->value, &creation->charge);
+    if (!status.ok()) {
+      creation->value = nullptr;
+    }
+  } catch (...) {
+    // There was no memory for it. RocksDB reads the block from its file.
     creation->value = nullptr;
   }
 }
@@ -46,10 +52,16 @@ struct Saving {
   Status status;
 };
 
+// Rust calls it: no exception leaves.
 bool Save(void* context, char* block, size_t length) noexcept {
   auto* saving = static_cast<Saving*>(context);
-  saving->status = saving->helper->saveto_cb(saving->value, 0, length, block);
-  return saving->status.ok();
+  try {
+    saving->status = saving->helper->saveto_cb(saving->value, 0, length, block);
+    return saving->status.ok();
+  } catch (...) {
+    // The tier does not take the block.
+    return false;
+  }
 }
 
 }  // namespace

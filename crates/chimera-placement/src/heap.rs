@@ -50,8 +50,8 @@ impl Share {
     /// Whether another `size` bytes belong into persistent memory, where `pmem` of `total` live bytes are.
     pub(crate) fn takes(self, pmem: u64, total: u64, size: u64) -> bool {
         // An object without bytes takes some.
-        let size = size.max(1);
-        (pmem + size) * 100 <= u64::from(self.0) * (total + size)
+        let [pmem, total, size] = [pmem, total, size.max(1)].map(u128::from);
+        (pmem + size) * 100 <= u128::from(self.0) * (total + size)
     }
 }
 
@@ -330,6 +330,18 @@ mod tests {
         assert_eq!(Share::percent(0).unwrap(), Share::NOTHING);
         assert_eq!(Share::percent(100).unwrap(), Share::ALL);
         assert!(Share::percent(101).unwrap_err().to_string().contains("101"));
+    }
+
+    #[test]
+    fn sizes_that_no_memory_has_are_refused() {
+        for share in [0, 60, 100] {
+            let (_scratch, heap) = heap(share, 4 << 20);
+            for size in [isize::MAX as usize - 64, usize::MAX / 64, usize::MAX - 1, usize::MAX] {
+                assert_eq!(heap.allocate(size), None, "{share} {size}");
+            }
+            let report = heap.report();
+            assert_eq!((report.pmem_bytes, report.dram_bytes, report.overflow_bytes), (0, 0, 0));
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn run_study(arguments: &StudyArguments) -> Result<()> {
 
 fn measure_overhead(arguments: &LoadArguments) -> Result<()> {
     let options: StudyOptions = arguments.options();
-    let shown = bar(overhead_runs(&options) as u64);
+    let shown = bar(overhead_runs(&options)? as u64);
     let measured = overhead(&options, &mut |what| {
         shown.set_message(what.to_owned());
         shown.inc(1);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chimera_pmem::instrumented::ReadModel;
 
 use crate::arena::Arena;
-use crate::database::{CacheKind, Database, DatabaseOptions};
+use crate::database::{BYTES_MAX, CacheKind, Database, DatabaseOptions};
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Share};
 use crate::tier::Tier;
@@ -143,9 +143,30 @@ pub struct Sizes {
 impl Sizes {
     /// Bytes of persistent memory that are enough for any placement: twice the block cache and four memtables, with a quarter more for
     /// what size classes and fragments take.
-    pub fn pmem_bytes(&self) -> u64 {
-        let components = 2 * self.cache_bytes + 4 * self.write_buffer_bytes;
-        components + components / 4 + (32 << 20)
+    ///
+    /// # Errors
+    /// When they are more than any process can have.
+    pub fn pmem_bytes(&self) -> Result<u64> {
+        let (cache, write_buffer) =
+            (u128::from(self.cache_bytes), u128::from(self.write_buffer_bytes));
+        let components = 2 * cache + 4 * write_buffer;
+        self.checked(components + components / 4 + (32 << 20))
+    }
+
+    /// Bytes of a tier of so many quarters of the block cache.
+    fn tier_bytes(&self, quarters: u8) -> Result<u64> {
+        self.checked(u128::from(self.cache_bytes / 4) * u128::from(quarters))
+    }
+
+    fn checked(&self, bytes: u128) -> Result<u64> {
+        let too_many = || {
+            Error::Option(format!(
+                "a block cache of {} bytes and memtables of {} bytes are larger than the memory that any process can have",
+                self.cache_bytes, self.write_buffer_bytes
+            ))
+        };
+        let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes <= BYTES_MAX);
+        bytes.ok_or_else(too_many)
     }
 }
 
@@ -165,7 +186,7 @@ impl Components {
     /// Makes them from `arena`, which only a placement without persistent memory does without. Reads are charged to `model`.
     ///
     /// # Errors
-    /// When an arena is needed and missing, or the placement does not go with the kind of cache.
+    /// When an arena is needed and missing, or the sizes are larger than any memory.
     pub fn new(
         placement: Placement,
         sizes: Sizes,
@@ -184,7 +205,7 @@ impl Components {
             CachePlace::Pmem(share) => made.cache = Some(heap(share)?),
             CachePlace::Tier { quarters, is_compressed, is_exclusive } => {
                 dram_bytes = sizes.cache_bytes / 4;
-                let capacity = (sizes.cache_bytes / 4 * u64::from(quarters)) as usize;
+                let capacity = sizes.tier_bytes(quarters)? as usize;
                 made.tier = Some(Arc::new(Tier::new(heap(Share::ALL)?, capacity, is_compressed)));
                 made.options.tier_is_exclusive = is_exclusive;
             }
@@ -206,10 +227,10 @@ impl Components {
     /// A block cache in memory of libmemkind in `directory`, where that is built in.
     ///
     /// # Errors
-    /// Never: whether it is built in shows when the database is opened.
+    /// As [`Sizes::pmem_bytes`]. Whether it is built in shows when the database is opened.
     pub fn with_memkind(sizes: Sizes, directory: &Path) -> Result<Self> {
         let mut made = Self::new(Placement::DRAM, sizes, None, None)?;
-        made.options.memkind = Some((directory.to_owned(), sizes.pmem_bytes()));
+        made.options.memkind = Some((directory.to_owned(), sizes.pmem_bytes()?));
         Ok(made)
     }
 
@@ -273,6 +294,29 @@ mod tests {
             let text = wrong.parse::<Placement>().unwrap_err().to_string();
             assert!(text.contains("there are dram"), "{wrong}: {text}");
         }
+    }
+
+    #[test]
+    fn sizes_beyond_any_memory_are_refused() {
+        let sizes = |cache_bytes, write_buffer_bytes| Sizes {
+            cache_bytes,
+            write_buffer_bytes,
+            cache_kind: CacheKind::Lru,
+        };
+        assert_eq!(sizes(8 << 20, 4 << 20).pmem_bytes().unwrap(), 72 << 20);
+        for sizes in [
+            sizes(u64::MAX, 1),
+            sizes(1, u64::MAX),
+            sizes(u64::MAX / 2, 1),
+            sizes(1, u64::MAX / 4),
+            sizes(u64::MAX, u64::MAX),
+        ] {
+            let error = sizes.pmem_bytes().unwrap_err().to_string();
+            assert!(error.contains("any process can have"), "{error}");
+            assert!(Components::with_memkind(sizes, Path::new("/nowhere")).is_err());
+        }
+        assert!(sizes(u64::MAX, 1).tier_bytes(8).is_err());
+        assert_eq!(sizes(400, 1).tier_bytes(8).unwrap(), 800);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const SAID_EVERY: u64 = 1000;
 
 /// The value of a record, which says whose it is.
 fn value(record: u64) -> Vec<u8> {
-    let length = 200 + (record * 37 % 1600) as usize;
+    let length = 200 + (record % 1600 * 37 % 1600) as usize;
     let mut value = record.to_le_bytes().to_vec();
     value.extend((value.len()..length).map(|at| (at as u64 ^ record) as u8));
     value
@@ -39,7 +39,7 @@ fn open(arguments: &RecordArguments) -> Result<(Database, Components)> {
         };
         let directory = arguments.pmem.pmem.clone().ok_or_else(missing)?;
         let require_dax = arguments.pmem.require_dax;
-        let options = RegionOptions { directory, bytes: sizes.pmem_bytes(), require_dax };
+        let options = RegionOptions { directory, bytes: sizes.pmem_bytes()?, require_dax };
         Some(Arc::new(Arena::open(&options)?))
     } else if arguments.pmem.pmem.is_some() || arguments.pmem.require_dax {
         let text = "the placement dram has nothing in persistent memory: --pmem and --require-dax have no effect";
@@ -88,7 +88,7 @@ pub(crate) fn verify(arguments: &RecordArguments) -> Result<()> {
             }
         }
     }
-    let counts = database.counts();
+    let counts = database.counts()?;
     say(&format!(
         "{} records as written; {} block lookups hit, {} missed",
         arguments.records, counts.block_cache_hits, counts.block_cache_misses

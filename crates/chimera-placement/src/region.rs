@@ -94,7 +94,9 @@ impl Region {
     ) -> Result<(NonNull<c_void>, usize, bool)> {
         let too_many =
             || Error::Option(format!("{} bytes are more than can be mapped", options.bytes));
-        let bytes = options.bytes.checked_next_multiple_of(HUGE_PAGE).ok_or_else(too_many)?;
+        let bytes = options.bytes.checked_next_multiple_of(HUGE_PAGE);
+        // Lengths of files are signed.
+        let bytes = bytes.filter(|bytes| i64::try_from(*bytes).is_ok()).ok_or_else(too_many)?;
         let length = usize::try_from(bytes).map_err(|_| too_many())?;
         reserve(&options.directory, file, bytes)?;
         let synchronous = map_file(file, length, MapFlags::SHARED_VALIDATE | MapFlags::SYNC);

@@ -4,7 +4,9 @@
 //! - The bytes that blocks occupy, rounded up to their size classes, are at most the capacity.
 //! - The least recently used block goes first.
 //! - A block that is being read stays where it is until its last reader is done, whoever gives it up meanwhile.
-//! - A block for which the arena has no room is refused. The cache in front goes on without it.
+//! - Where the arena is full, one block is given up for another one: the oldest whose memory the other one can have. Where none of
+//!   the oldest has such memory, the oldest one goes, so that its chunk becomes empty some time. A block that still has no room is
+//!   refused. The cache in front goes on without it.
 //!
 //! # Thread safety
 //! All of it may be used from any number of threads. Keys are spread over shards with a lock each. No lock is held while a block
@@ -12,7 +14,7 @@
 
 mod order;
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::hash::BuildHasher;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,13 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
+use crate::arena::Arena;
 use crate::heap::Heap;
 use order::{Key, Order};
 
 /// Locks that keys are spread over.
 const SHARDS: usize = 16;
-/// Blocks that are given up at most to make room for one where the arena is full.
-const ATTEMPTS: usize = 8;
+/// Blocks that are looked at for one whose memory another one can have, where the arena is full.
+const OLDEST: usize = 64;
 
 /// What a tier has done and has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -138,6 +141,18 @@ impl Shard {
         Some(block)
     }
 
+    /// Gives up the oldest block whose memory one that occupies `bytes` can have; where none of the oldest has such memory, the
+    /// oldest one.
+    fn evict_for(&mut self, bytes: usize) -> Option<Arc<Block>> {
+        let is_one = |found: &(u64, &Key, &Arc<Block>)| found.2.occupied == bytes;
+        let fits = self.blocks.oldest_first().take(OLDEST).find(is_one);
+        let fits = fits.map(|(hash, key, _)| (hash, *key));
+        match fits {
+            Some((hash, key)) => self.remove(hash, &key),
+            None => self.evict(),
+        }
+    }
+
     fn forget(&mut self, block: &Block) {
         self.occupied -= block.occupied;
         self.raw -= block.raw;
@@ -146,7 +161,16 @@ impl Shard {
 
 thread_local! {
     /// A block before it is compressed, and after.
-    static SCRATCH: RefCell<[Vec<u8>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+    static SCRATCH: Cell<[Vec<u8>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
+}
+
+/// Lends the buffers of this thread. `work` may come back here, or run while the thread is ending: it gets others then.
+fn with_scratch<R>(work: impl FnOnce(&mut [Vec<u8>; 2]) -> R) -> R {
+    let mut buffers = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    let result = work(&mut buffers);
+    // A thread that is ending keeps none.
+    let _ = SCRATCH.try_with(|scratch| scratch.set(buffers));
+    result
 }
 
 /// Blocks in persistent memory behind a block cache in DRAM.
@@ -264,7 +288,7 @@ impl Tier {
         length: usize,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> bool {
-        SCRATCH.with_borrow_mut(|[raw, compressed]| {
+        with_scratch(|[raw, compressed]| {
             raw.resize(length, 0);
             if !fill(raw) {
                 return false;
@@ -289,27 +313,33 @@ impl Tier {
         is_compressed: bool,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> bool {
-        for _ in 0..ATTEMPTS {
-            let mut is_filled = true;
-            let block = Block::new(&self.heap, stored, raw, is_compressed, &mut |bytes| {
-                is_filled = fill(bytes);
-                is_filled
-            });
-            if let Some(block) = block {
-                let (mut shard, hash) = self.shard(key);
-                let has_room = self.make_room(&mut shard, block.occupied);
-                if has_room {
-                    shard.insert(hash, *key, block);
-                }
-                return has_room;
-            }
-            // The arena is full or in fragments.
-            if !is_filled || self.shard(key).0.evict().is_none() {
-                return false;
-            }
-            self.evictions.fetch_add(1, Ordering::Relaxed);
+        let bytes = Arena::occupied_bytes(stored);
+        if bytes > self.capacity() / SHARDS {
+            return false;
         }
-        false
+        let is_filled = Cell::new(true);
+        let mut make = || {
+            Block::new(&self.heap, stored, raw, is_compressed, &mut |bytes| {
+                is_filled.set(fill(bytes));
+                is_filled.get()
+            })
+        };
+        let again = || is_filled.get() && self.evict_for(key, bytes);
+        let block = make().or_else(|| if again() { make() } else { None });
+        let Some(block) = block else { return false };
+        let (mut shard, hash) = self.shard(key);
+        let has_room = self.make_room(&mut shard, block.occupied);
+        if has_room {
+            shard.insert(hash, *key, block);
+        }
+        has_room
+    }
+
+    /// Gives up a block of the shard of `key` for one that occupies `bytes` and has no room in the arena; false when there is none.
+    fn evict_for(&self, key: &Key, bytes: usize) -> bool {
+        let given_up = self.shard(key).0.evict_for(bytes);
+        self.evictions.fetch_add(u64::from(given_up.is_some()), Ordering::Relaxed);
+        given_up.is_some()
     }
 
     /// Finds a block and hands its bytes to `work`; what that returns, or `None` without a block. With `take`, the block is given
@@ -330,13 +360,11 @@ impl Tier {
         if !block.is_compressed {
             return Some(work(block.bytes()));
         }
-        // `work` may come back here, so the buffer is not borrowed while it runs.
-        let mut raw = SCRATCH.with_borrow_mut(|[raw, _]| std::mem::take(raw));
-        raw.resize(block.raw, 0);
-        let length = decompress_into(block.bytes(), &mut raw);
-        let result = length.ok().map(|length| work(&raw[..length]));
-        SCRATCH.with_borrow_mut(|[scratch, _]| *scratch = raw);
-        result
+        with_scratch(|[raw, _]| {
+            raw.resize(block.raw, 0);
+            let length = decompress_into(block.bytes(), raw).ok()?;
+            raw.get(..length).map(work)
+        })
     }
 
     /// Gives up a block.

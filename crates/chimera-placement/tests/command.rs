@@ -117,6 +117,37 @@ fn what_is_wrong_with_persistent_memory_is_said() {
     assert!(required.status.success() || said.contains("MAP_SYNC"), "{said}");
 }
 
+/// Sizes beyond any memory are said to be so: nothing wraps around, and nothing panics.
+#[test]
+fn sizes_beyond_any_memory_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let database = scratch.path().join("db");
+    let most = u64::MAX.to_string();
+    let half = (u64::MAX / 2).to_string();
+    for placement in PLACEMENTS {
+        let place = place(placement, scratch.path());
+        for size in ["--cache-bytes", "--write-buffer-bytes"] {
+            for bytes in [&most, &half] {
+                let fill = ["fill", text(&database), "--records", "10", size, bytes.as_str()];
+                // RocksDB takes less than half as a limit that is never reached.
+                if placement == "dram" && *bytes == half {
+                    continue;
+                }
+                let said = fail(&[&fill[..], &place].concat());
+                let is_said = said.contains("any process can have") || said.contains("has at most");
+                assert!(is_said, "{placement} {size} {bytes}: {said}");
+            }
+        }
+    }
+    assert!(!database.exists(), "nothing was made");
+    for command in ["run", "overhead"] {
+        let path = ["--path", text(scratch.path())];
+        let said = fail(&[&[command, "--quick", "--repetitions", &most][..], &path].concat());
+        assert!(said.contains("--repetitions"), "{said}");
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
 #[test]
 fn two_processes_on_one_file_are_told_apart() {
     let scratch = tempfile::tempdir().unwrap();

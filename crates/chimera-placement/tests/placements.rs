@@ -10,53 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use chimera_placement::database::{CacheKind, Database, DatabaseOptions, Direction, has_memkind};
 use chimera_placement::heap::{Heap, Share};
 use proptest::prelude::*;
-use tools::{Setup, WAYS, Way, key, value};
-
-/// All records of one snapshot, which are the same in both directions.
-fn listed(database: &Database) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut iter = database.cursor();
-    let mut all = |direction| {
-        iter.seek_to_end(direction).unwrap();
-        std::iter::from_fn(|| iter.step(direction).unwrap()).collect::<Vec<_>>()
-    };
-    let forward = all(Direction::Forward);
-    let mut backward = all(Direction::Backward);
-    backward.reverse();
-    assert!(forward == backward, "{} records forward, {} backward", forward.len(), backward.len());
-    forward
-}
-
-fn got(database: &Database, key: &[u8]) -> Option<Vec<u8>> {
-    let mut value = Vec::new();
-    database.get(key, &mut value).unwrap().then_some(value)
-}
-
-/// Puts, overwrites and deletes; says what must be there.
-fn load(database: &Database, records: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut model = BTreeMap::new();
-    for version in 0..3 {
-        for number in 0..records {
-            let number = number * 7919 % records;
-            if version == 0 || number % 3 == version {
-                database.put(&key(number), &value(number, version)).unwrap();
-                model.insert(key(number), value(number, version));
-            }
-        }
-    }
-    for number in (0..records).step_by(5) {
-        database.delete(&key(number)).unwrap();
-        model.remove(&key(number));
-    }
-    model
-}
-
-fn assert_has(database: &Database, model: &BTreeMap<Vec<u8>, Vec<u8>>, records: u64) {
-    for number in 0..records + 10 {
-        assert_eq!(got(database, &key(number)).as_ref(), model.get(&key(number)), "{number}");
-    }
-    let expected = model.iter().map(|(key, value)| (key.clone(), value.clone()));
-    assert!(expected.eq(listed(database)), "iterators");
-}
+use tools::{Setup, WAYS, Way, assert_has, got, key, listed, load, value};
 
 #[test]
 fn records_are_written_read_and_there_again() {
@@ -74,7 +28,7 @@ fn records_are_written_read_and_there_again() {
         assert_has(&database, &model, RECORDS);
         database.compact().unwrap();
         assert_has(&database, &model, RECORDS);
-        let counts = database.counts();
+        let counts = database.counts().unwrap();
         assert!(
             counts.block_cache_hits > 0 && counts.block_cache_misses > 0,
             "{way:?}: {counts:?}"
@@ -119,7 +73,7 @@ fn seeks_find_their_place_in_memtables() {
     for number in (0..500).map(|number| number * 10) {
         database.put(&key(number), &value(number, 0)).unwrap();
     }
-    let mut iter = database.cursor();
+    let mut iter = database.cursor().unwrap();
     for number in 0..4990 {
         iter.seek(&key(number), Direction::Forward).unwrap();
         let (found, _) = iter.step(Direction::Forward).unwrap().unwrap();
@@ -138,13 +92,47 @@ fn seeks_find_their_place_in_memtables() {
     assert!(half * 4 > all && half * 4 < all * 3, "{half} of {all}");
 }
 
+/// Files of records in a database.
+fn files(setup: &Setup) -> usize {
+    let entries = std::fs::read_dir(&setup.directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|end| end == "sst")).count()
+}
+
+/// The smallest memtable that RocksDB makes is as large as one block of a memtable's memory.
+#[test]
+fn a_small_memtable_is_flushed_when_it_is_full_and_not_before() {
+    for share in [60, 100] {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut setup = Setup::new(scratch.path(), Way::Both(share));
+        setup.options.write_buffer_bytes = 64 << 10;
+        let database = setup.open();
+        let empty = database.counts().unwrap().memtable_bytes;
+        assert!(empty < 8 << 10, "{share}: {empty} bytes of nothing");
+        for number in 0..200 {
+            database.put(&key(number), &[7; 100]).unwrap();
+        }
+        // 100 bytes of value, 16 of key, and less than 100 around them.
+        let full = database.counts().unwrap().memtable_bytes;
+        assert!((200 * 116..48 << 10).contains(&full), "{share}: {full}");
+        assert_eq!(files(&setup), 0, "{share}");
+        assert!((0..200).all(|number| got(&database, &key(number)).is_some()));
+        assert_eq!(database.counts().unwrap().memtable_hits, 200, "{share}");
+        for number in 200..2000 {
+            database.put(&key(number), &[7; 100]).unwrap();
+        }
+        database.flush().unwrap();
+        let made = files(&setup);
+        assert!((1..=10).contains(&made), "{share}: {made} files");
+    }
+}
+
 #[test]
 fn a_snapshot_outlives_its_memtable() {
     let scratch = tempfile::tempdir().unwrap();
     let setup = Setup::new(scratch.path(), Way::Both(100));
     let database = setup.open();
     (0..100).for_each(|number| database.put(&key(number), &value(number, 0)).unwrap());
-    let mut iter = database.cursor();
+    let mut iter = database.cursor().unwrap();
     iter.seek_to_end(Direction::Forward).unwrap();
     (0..100).for_each(|number| database.put(&key(number), &value(number, 1)).unwrap());
     database.flush().unwrap();
@@ -228,7 +216,7 @@ fn a_full_arena_makes_the_cache_refuse_blocks() {
     let database = setup.open();
     let model = load(&database, 8000);
     assert_has(&database, &model, 8000);
-    let counts = database.counts();
+    let counts = database.counts().unwrap();
     let heap = setup.cache_heap.as_ref().unwrap();
     assert!(counts.cache_refused > 0 && heap.report().overflows > 0, "{counts:?}");
     drop(database);
@@ -246,7 +234,7 @@ fn a_cache_without_room_keeps_nothing_in_dram() {
     database.compact().unwrap();
     assert_has(&database, &model, 12_000);
     let report = setup.cache_heap.as_ref().unwrap().report();
-    assert!(database.counts().cache_refused > 100, "{report:?}");
+    assert!(database.counts().unwrap().cache_refused > 100, "{report:?}");
     // Index blocks, which RocksDB keeps for as long as it uses a file, and nothing that the cache holds.
     assert!(report.overflow_bytes < 128 << 10, "{report:?}");
     assert!(report.pmem_bytes > 3 << 20, "{report:?}");
@@ -262,9 +250,9 @@ fn a_cache_without_room_follows_what_is_read() {
     load(&database, 12_000);
     database.compact().unwrap();
     let read = |range: std::ops::Range<u64>| {
-        let before = database.counts();
+        let before = database.counts().unwrap();
         range.for_each(|number| drop(got(&database, &key(number))));
-        let after = database.counts();
+        let after = database.counts().unwrap();
         let misses = after.block_cache_misses - before.block_cache_misses;
         misses as f64 / (misses + after.block_cache_hits - before.block_cache_hits) as f64
     };

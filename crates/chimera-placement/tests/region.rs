@@ -140,6 +140,10 @@ fn too_much_and_too_little_are_refused() {
     assert!(text.contains("too few"), "{text}");
     let text = message(with(1 << 50));
     assert!(text.contains("no room") && text.contains("free"), "{text}");
+    for bytes in [i64::MAX as u64, 1 << 63, u64::MAX] {
+        let text = message(with(bytes));
+        assert!(text.contains("more than can be mapped"), "{text}");
+    }
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left behind");
 }
 

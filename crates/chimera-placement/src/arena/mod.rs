@@ -7,6 +7,7 @@
 //! All of it may be used from any number of threads.
 //! 1. Each size class has several bins with a lock each. A thread allocates from a bin of its own choice.
 //! 2. Free chunks have a lock, which is taken last: while a bin is locked, never the other way round.
+//!    The lock of those who gather empty chunks is taken first.
 //! 3. The owner of a chunk is a word. It changes only while no live object is in the chunk, so whoever frees an object reads it
 //!    without a lock.
 
@@ -49,9 +50,10 @@ pub struct Arena {
     live_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
     refused: AtomicU64,
-    /// How often a bin kept an empty chunk, and how often that was when they were last asked for them.
+    /// How often a bin kept an empty chunk.
     emptied: AtomicU64,
-    emptied_before: AtomicU64,
+    /// How often that was when bins were last asked for them. Held while they are asked.
+    gathered: Mutex<u64>,
 }
 
 /// What an arena has given out.
@@ -110,7 +112,7 @@ impl Arena {
             peak_bytes: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             emptied: AtomicU64::new(0),
-            emptied_before: AtomicU64::new(0),
+            gathered: Mutex::new(0),
         }
     }
 
@@ -127,7 +129,7 @@ impl Arena {
         let take = || {
             if size <= SMALL_MAX { self.take_small(class_of(size)) } else { self.take_run(size) }
         };
-        let taken = take().or_else(|| if self.gather_empty_chunks() { take() } else { None });
+        let taken = take().or_else(|| self.gather_and_take(take));
         let Some((offset, bytes)) = taken else {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -165,6 +167,15 @@ impl Arena {
         }
     }
 
+    /// Bytes that an object of `size` bytes occupies.
+    pub(crate) fn occupied_bytes(size: usize) -> usize {
+        if size <= SMALL_MAX {
+            size_of(class_of(size))
+        } else {
+            size.checked_next_multiple_of(CHUNK).unwrap_or(usize::MAX)
+        }
+    }
+
     /// What it has given out.
     pub fn report(&self) -> ArenaReport {
         ArenaReport {
@@ -198,22 +209,27 @@ impl Arena {
         bin.take()
     }
 
-    /// Takes empty chunks back that bins kept; whether there were any. Asks the bins only if one kept a chunk since they were asked
-    /// last.
-    fn gather_empty_chunks(&self) -> bool {
+    /// Takes again when bins have given up empty chunks that they kept.
+    ///
+    /// One thread gathers at a time. Another one waits, and takes of what the first one found; it asks the bins only if they kept a
+    /// chunk since.
+    fn gather_and_take<T>(&self, take: impl Fn() -> Option<T>) -> Option<T> {
+        let mut gathered = lock(&self.gathered);
         let emptied = self.emptied.load(Ordering::Relaxed);
-        if self.emptied_before.swap(emptied, Ordering::Relaxed) == emptied {
-            return false;
+        if *gathered != emptied {
+            *gathered = emptied;
+            self.gather_empty_chunks();
         }
-        let mut found = false;
+        take()
+    }
+
+    fn gather_empty_chunks(&self) {
         for bin in &self.bins {
             let mut bin = lock(bin);
             while let Some(chunk) = bin.give_up_empty() {
                 self.free_chunk(chunk);
-                found = true;
             }
         }
-        found
     }
 
     /// Frees a chunk of a bin, which is locked.

@@ -108,6 +108,52 @@ fn a_full_arena_refuses_and_goes_on() {
     assert_eq!(arena.report().peak_bytes, 4 << 20);
 }
 
+/// All chunks are empty, and each is kept by a bin.
+fn keep_all_chunks(arena: &Arena) {
+    let objects: Vec<_> =
+        (1..=16).map(|class| arena.allocate(size_of(class * 4)).unwrap()).collect();
+    assert!(lock(&arena.chunks).take(1).is_none());
+    assert!(objects.iter().all(|object| arena.free(*object)));
+}
+
+#[test]
+fn a_thread_waits_for_another_one_that_gathers() {
+    let scratch = tempfile::tempdir().unwrap();
+    let arena = arena(scratch.path(), 4 << 20);
+    keep_all_chunks(&arena);
+    // Nobody gathers while the first bin is locked.
+    let bin = lock(&arena.bins[0]);
+    let taken: Vec<_> = std::thread::scope(|scope| {
+        let take = || arena.allocate(CHUNK).is_some();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(bin);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!((taken, arena.report().refused), (vec![true; 4], 0));
+}
+
+#[test]
+fn threads_that_gather_at_once_are_not_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let arena = arena(scratch.path(), 4 << 20);
+    for _ in 0..200 {
+        keep_all_chunks(&arena);
+        let barrier = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let objects: Vec<_> = (0..4).map(|_| arena.allocate(CHUNK).unwrap()).collect();
+                    barrier.wait();
+                    assert!(objects.iter().all(|object| arena.free(*object)));
+                });
+            }
+        });
+    }
+    assert_eq!(arena.report().refused, 0);
+}
+
 #[test]
 fn a_thread_takes_what_other_threads_left_over() {
     let scratch = tempfile::tempdir().unwrap();

@@ -36,6 +36,9 @@ pub enum CacheKind {
     HyperClock,
 }
 
+/// The most bytes that any size may have: RocksDB adds to sizes, and what does not fit becomes small.
+pub(crate) const BYTES_MAX: u64 = i64::MAX as u64;
+
 /// Where components of a database lie, and how large they are.
 #[derive(Clone, Debug)]
 pub struct DatabaseOptions {
@@ -60,7 +63,7 @@ pub struct DatabaseOptions {
     pub memtable_huge_page_bytes: u64,
     /// Which block cache. Default LRU.
     pub cache_kind: CacheKind,
-    /// Bits per key of a Bloom filter; 0, the default, for none.
+    /// Bits per key of a Bloom filter; 0, the default, for none. RocksDB takes more than 100 as 100.
     pub bloom_bits_per_key: u32,
     /// Whether blocks are compressed in files (Snappy). Default true.
     pub compresses: bool,
@@ -68,6 +71,15 @@ pub struct DatabaseOptions {
     pub keeps_statistics: bool,
     /// Whether files are read and written past the system's page cache. Default false.
     pub is_direct: bool,
+    /// Bytes of all memtables together (a `WriteBufferManager`), which are charged to the block cache; 0, the default, for no limit.
+    /// Memtables in a heap are not counted.
+    pub write_buffers_bytes: u64,
+    /// Bytes of a cache of whole records in DRAM; 0, the default, for none.
+    pub row_cache_bytes: u64,
+    /// Whether index and filter blocks are in the block cache, too. Default false: each open file keeps them.
+    pub caches_index: bool,
+    /// Whether [`Database::merge`] appends to what is there. Default false: nothing is merged.
+    pub appends: bool,
 }
 
 impl Default for DatabaseOptions {
@@ -87,7 +99,43 @@ impl Default for DatabaseOptions {
             compresses: true,
             keeps_statistics: true,
             is_direct: false,
+            write_buffers_bytes: 0,
+            row_cache_bytes: 0,
+            caches_index: false,
+            appends: false,
         }
+    }
+}
+
+impl DatabaseOptions {
+    /// Checks what makes no sense together, and sizes.
+    fn check(&self) -> Result<()> {
+        let wrong = |text: &str| Err(Error::Option(text.to_owned()));
+        if self.tier.is_some() && self.cache_kind == CacheKind::HyperClock {
+            return wrong(
+                "HyperClockCache has no tier behind it; use the LRU cache for a hot/cold split",
+            );
+        }
+        if self.tier.is_some() && self.cache_heap.is_some() {
+            return wrong("a tier goes behind a block cache in DRAM; leave the cache where it is");
+        }
+        if self.memkind.is_some() && self.cache_heap.is_some() {
+            return wrong("the block cache lies in a heap or in memory of libmemkind, not in both");
+        }
+        for (what, bytes) in [
+            ("a block cache", self.cache_bytes),
+            ("a memtable", self.write_buffer_bytes),
+            ("a block", self.block_bytes),
+            ("the limit of all memtables", self.write_buffers_bytes),
+            ("a row cache", self.row_cache_bytes),
+            ("a huge page", self.memtable_huge_page_bytes),
+            ("memory of libmemkind", self.memkind.as_ref().map_or(0, |(_, bytes)| *bytes)),
+        ] {
+            if bytes > BYTES_MAX {
+                return wrong(&format!("{bytes} bytes for {what}, which has at most {BYTES_MAX}"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -167,19 +215,7 @@ impl Database {
     /// # Errors
     /// When the options contradict each other, or RocksDB cannot open it.
     pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self> {
-        if options.tier.is_some() && options.cache_kind == CacheKind::HyperClock {
-            let text =
-                "HyperClockCache has no tier behind it; use the LRU cache for a hot/cold split";
-            return Err(Error::Option(text.to_owned()));
-        }
-        if options.tier.is_some() && options.cache_heap.is_some() {
-            let text = "a tier goes behind a block cache in DRAM; leave the cache where it is";
-            return Err(Error::Option(text.to_owned()));
-        }
-        if options.memkind.is_some() && options.cache_heap.is_some() {
-            let text = "the block cache lies in a heap or in memory of libmemkind, not in both";
-            return Err(Error::Option(text.to_owned()));
-        }
+        options.check()?;
         let name = c_path(path)?;
         let memkind = options.memkind.as_ref();
         let memkind_directory = memkind.map(|(directory, _)| c_path(directory)).transpose()?;
@@ -195,12 +231,16 @@ impl Database {
             block_bytes: options.block_bytes,
             memtable_huge_page_bytes: options.memtable_huge_page_bytes,
             cache_kind: u32::from(options.cache_kind == CacheKind::HyperClock),
-            bloom_bits_per_key: options.bloom_bits_per_key as i32,
+            bloom_bits_per_key: i32::try_from(options.bloom_bits_per_key).unwrap_or(i32::MAX),
             create_if_missing: true,
             tier_is_exclusive: options.tier_is_exclusive,
             compresses: options.compresses,
             keeps_statistics: options.keeps_statistics,
             is_direct: options.is_direct,
+            write_buffers_bytes: options.write_buffers_bytes,
+            row_cache_bytes: options.row_cache_bytes,
+            caches_index: options.caches_index,
+            appends: options.appends,
         };
         let mut database = ptr::null_mut();
         // SAFETY: all pointers are live during the call. The shim takes references of its own to heaps and tier.
@@ -224,6 +264,17 @@ impl Database {
         let raw = self.raw.as_ptr();
         // SAFETY: the database is open, and key and value are lent for the time of the call.
         check(unsafe { raw::chimera_database_put(raw, key, key_length, value, value_length) })
+    }
+
+    /// Appends to the value of a key, with [`DatabaseOptions::appends`].
+    ///
+    /// # Errors
+    /// As RocksDB says, and without that option.
+    pub fn merge(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let ((key, key_length), (value, value_length)) = (parts(key), parts(value));
+        let raw = self.raw.as_ptr();
+        // SAFETY: the database is open, and key and value are lent for the time of the call.
+        check(unsafe { raw::chimera_database_merge(raw, key, key_length, value, value_length) })
     }
 
     /// Deletes a record, if there is one.
@@ -293,16 +344,22 @@ impl Database {
     }
 
     /// A snapshot of all records, in the order of their keys.
-    pub fn cursor(&self) -> Iter<'_> {
+    ///
+    /// # Errors
+    /// As RocksDB says.
+    pub fn cursor(&self) -> Result<Iter<'_>> {
         Iter::new(self)
     }
 
     /// What RocksDB counted so far.
-    pub fn counts(&self) -> Counts {
+    ///
+    /// # Errors
+    /// As RocksDB says.
+    pub fn counts(&self) -> Result<Counts> {
         let mut raw = RawCounts::default();
         // SAFETY: the database is open, and the counts are lent for the time of the call.
-        unsafe { raw::chimera_database_counts(self.raw.as_ptr(), &raw mut raw) };
-        Counts {
+        check(unsafe { raw::chimera_database_counts(self.raw.as_ptr(), &raw mut raw) })?;
+        Ok(Counts {
             block_cache_hits: raw.block_cache_hits,
             block_cache_misses: raw.block_cache_misses,
             block_cache_adds: raw.block_cache_adds,
@@ -314,7 +371,7 @@ impl Database {
             memtable_bytes: raw.memtable_bytes,
             pmem_cache_hits: raw.pmem_cache_hits,
             cache_refused: raw.cache_refused,
-        }
+        })
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct RawOptions {
     pub(super) write_buffer_bytes: u64,
     pub(super) block_bytes: u64,
     pub(super) memtable_huge_page_bytes: u64,
+    pub(super) write_buffers_bytes: u64,
+    pub(super) row_cache_bytes: u64,
     pub(super) cache_kind: u32,
     pub(super) bloom_bits_per_key: i32,
     pub(super) create_if_missing: bool,
@@ -34,6 +36,8 @@ pub(super) struct RawOptions {
     pub(super) compresses: bool,
     pub(super) keeps_statistics: bool,
     pub(super) is_direct: bool,
+    pub(super) caches_index: bool,
+    pub(super) appends: bool,
 }
 
 /// Mirrors `ChimeraCounts`.
@@ -54,6 +58,17 @@ pub(super) struct RawCounts {
     pub(super) cache_refused: u64,
 }
 
+/// Mirrors `ChimeraRecord`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRecord {
+    pub(super) key: *const c_char,
+    pub(super) key_length: usize,
+    pub(super) value: *const c_char,
+    pub(super) value_length: usize,
+    pub(super) is_there: bool,
+}
+
 /// Takes a value that was found.
 pub(super) type TakeValue = extern "C" fn(*mut c_void, *const c_char, usize);
 
@@ -68,6 +83,13 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub(super) fn chimera_database_close(database: *mut RawDatabase);
     pub(super) fn chimera_database_put(
+        database: *mut RawDatabase,
+        key: *const c_char,
+        key_length: usize,
+        value: *const c_char,
+        value_length: usize,
+    ) -> *mut c_char;
+    pub(super) fn chimera_database_merge(
         database: *mut RawDatabase,
         key: *const c_char,
         key_length: usize,
@@ -97,33 +119,31 @@ unsafe extern "C" {
         to_length: usize,
         bytes: *mut u64,
     ) -> *mut c_char;
-    pub(super) fn chimera_database_counts(database: *mut RawDatabase, counts: *mut RawCounts);
-    pub(super) fn chimera_iterator_new(database: *mut RawDatabase) -> *mut RawIterator;
+    pub(super) fn chimera_database_counts(
+        database: *mut RawDatabase,
+        counts: *mut RawCounts,
+    ) -> *mut c_char;
+    pub(super) fn chimera_iterator_new(
+        database: *mut RawDatabase,
+        iterator: *mut *mut RawIterator,
+    ) -> *mut c_char;
     pub(super) fn chimera_iterator_free(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_seek_to_first(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_seek_to_last(iterator: *mut RawIterator);
+    pub(super) fn chimera_iterator_seek_to_first(iterator: *mut RawIterator) -> *mut c_char;
+    pub(super) fn chimera_iterator_seek_to_last(iterator: *mut RawIterator) -> *mut c_char;
     pub(super) fn chimera_iterator_seek(
         iterator: *mut RawIterator,
         key: *const c_char,
         key_length: usize,
-    );
+    ) -> *mut c_char;
     pub(super) fn chimera_iterator_seek_for_prev(
         iterator: *mut RawIterator,
         key: *const c_char,
         key_length: usize,
-    );
-    pub(super) fn chimera_iterator_next(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_prev(iterator: *mut RawIterator);
-    pub(super) fn chimera_iterator_valid(
+    ) -> *mut c_char;
+    pub(super) fn chimera_iterator_next(iterator: *mut RawIterator) -> *mut c_char;
+    pub(super) fn chimera_iterator_prev(iterator: *mut RawIterator) -> *mut c_char;
+    pub(super) fn chimera_iterator_record(
         iterator: *mut RawIterator,
-        message: *mut *mut c_char,
-    ) -> bool;
-    pub(super) fn chimera_iterator_key(
-        iterator: *mut RawIterator,
-        length: *mut usize,
-    ) -> *const c_char;
-    pub(super) fn chimera_iterator_value(
-        iterator: *mut RawIterator,
-        length: *mut usize,
-    ) -> *const c_char;
+        record: *mut RawRecord,
+    ) -> *mut c_char;
 }

@@ -25,6 +25,8 @@ const HITS_CACHE_BYTES: u64 = 288 << 20;
 const RECORDS_MIN: u64 = 10_000;
 /// The least bytes of a block cache and of a memtable.
 const COMPONENT_BYTES_MIN: u64 = 128 << 10;
+/// The most repetitions: results of all of them are kept.
+const REPETITIONS_MAX: usize = 100_000;
 
 /// What the caller may say.
 #[derive(Clone, Debug)]
@@ -81,8 +83,11 @@ impl StudyOptions {
             let text = "--direct has no effect where the database lies in memory (tmpfs); choose --path DIR on a disk";
             return wrong(text.to_owned());
         }
-        if self.repetitions == 0 {
-            return wrong("--repetitions is at least 1".to_owned());
+        if !(1..=REPETITIONS_MAX).contains(&self.repetitions) {
+            return wrong(format!(
+                "--repetitions is 1 to {REPETITIONS_MAX}, not {}",
+                self.repetitions
+            ));
         }
         if self.cache_kind == CacheKind::HyperClock
             && self.parts.iter().any(|part| matches!(part, Part::Hits | Part::Ycsb))
@@ -139,12 +144,12 @@ impl StudyOptions {
     /// # Errors
     /// As [`Arena::open`].
     pub fn open_arena(&self) -> Result<Arc<Arena>> {
-        let bytes = self.parts.iter().map(|part| self.sizes(*part).pmem_bytes()).max();
-        let options = RegionOptions {
-            directory: self.pmem.clone(),
-            bytes: bytes.unwrap_or(crate::region::REGION_BYTES_MIN),
-            require_dax: self.require_dax,
-        };
+        let mut bytes = crate::region::REGION_BYTES_MIN;
+        for part in &self.parts {
+            bytes = bytes.max(self.sizes(*part).pmem_bytes()?);
+        }
+        let (directory, require_dax) = (self.pmem.clone(), self.require_dax);
+        let options = RegionOptions { directory, bytes, require_dax };
         Ok(Arc::new(Arena::open(&options)?))
     }
 

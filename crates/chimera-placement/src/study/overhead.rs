@@ -66,8 +66,12 @@ pub struct Overhead {
 }
 
 /// Runs that [`overhead`] consists of.
-pub fn overhead_runs(options: &StudyOptions) -> usize {
-    MIXES.len() * contenders().len() * options.repetitions
+///
+/// # Errors
+/// As [`StudyOptions::check`].
+pub fn overhead_runs(options: &StudyOptions) -> Result<usize> {
+    options.check()?;
+    Ok(MIXES.len() * contenders().len() * options.repetitions)
 }
 
 fn contenders() -> Vec<Contender> {
@@ -138,9 +142,9 @@ impl Site<'_> {
         let load = self.load(repetition);
         // The cache is full before anything is timed.
         drive(&database, &shared, &Load { seed: !load.seed, ..load })?;
-        let before = database.counts();
+        let before = database.counts()?;
         let measured = drive(&database, &shared, &load)?;
-        let counts = database.counts();
+        let counts = database.counts()?;
         let hits = counts.block_cache_hits - before.block_cache_hits;
         let misses = counts.block_cache_misses - before.block_cache_misses;
         Ok((measured.ops_per_s(), hits as f64 / (hits + misses).max(1) as f64))

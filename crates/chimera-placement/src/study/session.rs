@@ -15,7 +15,7 @@ use super::plan::{Group, VALUE_BYTES, plan};
 use super::result::{Charged, ComponentBytes, Latency, Row, RunKey, Study};
 use super::statistics::{median, spread};
 use crate::arena::Arena;
-use crate::database::{Counts, Database};
+use crate::database::Counts;
 use crate::error::Result;
 use crate::placement::{Components, Placement, Sizes};
 use crate::workload::{Mix, Shared};
@@ -199,16 +199,16 @@ impl<'a> Site<'a> {
             // The cache is full before anything is timed. The same threads draw other records.
             drive(&database, &shared, &Load { seed: !load.seed, ..load })?;
         }
-        let before = (database.counts(), charged(model.as_deref()));
+        let before = (database.counts()?, charged(model.as_deref()));
         let measured = drive(&database, &shared, &load)?;
-        let counts = since(before.0, database.counts());
+        let counts = since(before.0, database.counts()?);
         let now = charged(model.as_deref());
         let charged = Charged {
             reads: now.reads - before.1.reads,
             media_reads: now.media_reads - before.1.media_reads,
             waited_ns: now.waited_ns - before.1.waited_ns,
         };
-        let (cache, memtable, overflow_bytes) = bytes(&components, &database);
+        let (cache, memtable, overflow_bytes) = bytes(&components, &counts);
         Ok(Once { measured, counts, cache, memtable, charged, overflow_bytes })
     }
 }
@@ -236,8 +236,7 @@ fn since(before: Counts, now: Counts) -> Counts {
 }
 
 /// Bytes of block cache and memtables, and what had no room.
-fn bytes(components: &Components, database: &Database) -> (ComponentBytes, ComponentBytes, u64) {
-    let counts = database.counts();
+fn bytes(components: &Components, counts: &Counts) -> (ComponentBytes, ComponentBytes, u64) {
     let mut overflow = 0;
     let mut of = |heap: Option<&Arc<crate::heap::Heap>>, own: u64| {
         let Some(heap) = heap else { return ComponentBytes { dram: own, pmem: 0 } };

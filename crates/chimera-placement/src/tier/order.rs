@@ -91,6 +91,13 @@ impl<V> Order<V> {
         self.nodes[place as usize].value.take()
     }
 
+    /// All values, from the oldest on, with the hashes of their keys and the keys.
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = (u64, &Key, &V)> {
+        let first = self.nodes.get(self.oldest as usize);
+        let nodes = std::iter::successors(first, |node| self.nodes.get(node.newer as usize));
+        nodes.filter_map(|node| Some((node.hash, &node.key, node.value.as_ref()?)))
+    }
+
     /// Takes out the oldest value.
     pub(super) fn remove_oldest(&mut self) -> Option<V> {
         let &Node { hash, key, .. } = self.nodes.get(self.oldest as usize)?;
@@ -172,6 +179,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(order.len(), model.len());
+                prop_assert!(order.oldest_first().map(|(_, _, number)| number).eq(&model));
             }
             let rest: Vec<u8> = std::iter::from_fn(|| order.remove_oldest()).collect();
             prop_assert_eq!(rest, model);

@@ -134,6 +134,57 @@ fn a_full_arena_makes_it_give_up_blocks_or_refuse() {
     assert_eq!(found(&tier, &2999_u32.to_le_bytes(), false), Some(block(3, 4096)));
 }
 
+/// Blocks of another size have the arena: each block that wants in costs one of them at most.
+#[test]
+fn a_block_without_room_in_fragments_gives_up_one_block_at_most() {
+    let (_scratch, tier) = tier(64 << 20, 4 << 20, false);
+    let key = |number: u32| number.to_le_bytes();
+    for number in 0..6000 {
+        tier.insert(&key(number), &block(3, 1024));
+    }
+    let before = tier.report();
+    let taken = (6000..6100).filter(|number| tier.insert(&key(*number), &block(4, 8192))).count();
+    let after = tier.report();
+    assert!(after.evictions - before.evictions <= 100, "{before:?} {after:?}");
+    assert_eq!(after.refused - before.refused, 100 - taken as u64);
+    assert_eq!(after.inserts - before.inserts, taken as u64);
+    // Whoever gives up the rest gets in.
+    let taken = (6100..20_000).filter(|number| tier.insert(&key(*number), &block(4, 8192))).count();
+    assert!(taken > 8000, "{taken}, {:?}", tier.report());
+}
+
+/// Blocks of two sizes have the arena: a block takes the place of one of its size.
+#[test]
+fn a_block_takes_the_memory_of_one_of_its_size() {
+    let (_scratch, tier) = tier(64 << 20, 4 << 20, false);
+    let insert = |number: u32| {
+        let length = if number.is_multiple_of(2) { 1024 } else { 4096 };
+        tier.insert(&number.to_le_bytes(), &block(number as u8, length))
+    };
+    for number in 0..8000 {
+        insert(number);
+    }
+    let before = tier.report();
+    let taken = (8000..16_000).filter(|number| insert(*number)).count();
+    let after = tier.report();
+    assert!(taken > 7800 && after.evictions - before.evictions <= 8000, "{taken}, {after:?}");
+}
+
+#[test]
+fn a_block_that_never_has_room_gives_up_no_other_where_the_arena_is_full() {
+    let (_scratch, tier) = tier(64 << 20, 4 << 20, false);
+    for number in 0..3000_u32 {
+        tier.insert(&number.to_le_bytes(), &block(3, 4096));
+    }
+    let before = tier.report();
+    assert!(!tier.insert(b"larger than a shard", &block(0, (4 << 20) + 1)));
+    tier.erase(&2999_u32.to_le_bytes());
+    assert!(!tier.insert_with(b"not written", 4096, &mut |_| false));
+    let after = tier.report();
+    assert_eq!((after.evictions, after.blocks), (before.evictions, before.blocks - 1));
+    assert_eq!(after.refused, before.refused + 2);
+}
+
 #[test]
 fn a_block_that_is_read_stays_until_its_reader_is_done() {
     let (_scratch, tier) = tier(4 << 20, 4 << 20, false);
@@ -146,6 +197,53 @@ fn a_block_that_is_read_stays_until_its_reader_is_done() {
         bytes == block(9, 4096)
     });
     assert_eq!(result, Some(true));
+}
+
+/// A block that is used while its thread is ending, when what the thread keeps for tiers is gone.
+struct UsedAtTheEnd(Arc<Tier>);
+
+impl Drop for UsedAtTheEnd {
+    fn drop(&mut self) {
+        let at_end = SCRATCH.try_with(|_| ()).is_err();
+        let kept = found(&self.0, b"before", false) == Some(block(1, 4096));
+        self.0.insert(if at_end && kept { b"at end" } else { b"wrong" }, &block(2, 4096));
+    }
+}
+
+thread_local! {
+    static USED_AT_THE_END: std::cell::RefCell<Option<UsedAtTheEnd>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn a_thread_that_is_ending_may_use_a_tier() {
+    let (_scratch, tier) = tier(1 << 20, 4 << 20, true);
+    let tier = Arc::new(tier);
+    let shared = Arc::clone(&tier);
+    let thread = std::thread::spawn(move || {
+        // What is made first goes last.
+        USED_AT_THE_END.set(Some(UsedAtTheEnd(Arc::clone(&shared))));
+        shared.insert(b"before", &block(1, 4096));
+    });
+    thread.join().unwrap();
+    assert_eq!(found(&tier, b"at end", false), Some(block(2, 4096)));
+}
+
+/// Whoever reads a block may use the tier meanwhile.
+#[test]
+fn a_reader_may_come_back() {
+    let (_scratch, tier) = tier(1 << 20, 4 << 20, true);
+    tier.insert(b"one", &block(1, 4096));
+    let both = tier.lookup(b"one", false, |one| {
+        assert!(tier.insert(b"two", &block(2, 5000)));
+        (one.to_vec(), found(&tier, b"two", false))
+    });
+    assert_eq!(both, Some((block(1, 4096), Some(block(2, 5000)))));
+    let inserted = tier.insert_with(b"three", 4096, &mut |bytes| {
+        bytes.copy_from_slice(&block(3, 4096));
+        found(&tier, b"two", false) == Some(block(2, 5000))
+    });
+    assert!(inserted);
+    assert_eq!(found(&tier, b"three", false), Some(block(3, 4096)));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chimera_placement::arena::Arena;
-use chimera_placement::database::{CacheKind, Database, DatabaseOptions};
+use chimera_placement::database::{CacheKind, Database, DatabaseOptions, Direction};
 use chimera_placement::heap::{Heap, Share};
 use chimera_placement::region::RegionOptions;
 use chimera_placement::tier::Tier;
@@ -100,4 +101,50 @@ pub(crate) fn value(number: u64, version: u64) -> Vec<u8> {
         value.push((value.len() as u64 * number + version) as u8);
     }
     value
+}
+
+/// All records of one snapshot, which are the same in both directions.
+pub(crate) fn listed(database: &Database) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut iter = database.cursor().unwrap();
+    let mut all = |direction| {
+        iter.seek_to_end(direction).unwrap();
+        std::iter::from_fn(|| iter.step(direction).unwrap()).collect::<Vec<_>>()
+    };
+    let forward = all(Direction::Forward);
+    let mut backward = all(Direction::Backward);
+    backward.reverse();
+    assert!(forward == backward, "{} records forward, {} backward", forward.len(), backward.len());
+    forward
+}
+
+pub(crate) fn got(database: &Database, key: &[u8]) -> Option<Vec<u8>> {
+    let mut value = Vec::new();
+    database.get(key, &mut value).unwrap().then_some(value)
+}
+
+/// Puts, overwrites and deletes; says what must be there.
+pub(crate) fn load(database: &Database, records: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut model = BTreeMap::new();
+    for version in 0..3 {
+        for number in 0..records {
+            let number = number * 7919 % records;
+            if version == 0 || number % 3 == version {
+                database.put(&key(number), &value(number, version)).unwrap();
+                model.insert(key(number), value(number, version));
+            }
+        }
+    }
+    for number in (0..records).step_by(5) {
+        database.delete(&key(number)).unwrap();
+        model.remove(&key(number));
+    }
+    model
+}
+
+pub(crate) fn assert_has(database: &Database, model: &BTreeMap<Vec<u8>, Vec<u8>>, records: u64) {
+    for number in 0..records + 10 {
+        assert_eq!(got(database, &key(number)).as_ref(), model.get(&key(number)), "{number}");
+    }
+    let expected = model.iter().map(|(key, value)| (key.clone(), value.clone()));
+    assert!(expected.eq(listed(database)), "iterators");
 }
