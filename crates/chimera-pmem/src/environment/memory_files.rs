@@ -39,13 +39,13 @@ struct Space {
 #[derive(Debug)]
 struct Contents {
     bytes: Mutex<Vec<u8>>,
-    lock: Mutex<Holders>,
+    lock: Mutex<LockHolders>,
     space: Arc<Space>,
 }
 
 /// Who holds the advisory lock of a file.
 #[derive(Debug, Default)]
-struct Holders {
+struct LockHolders {
     shared: u32,
     exclusive: bool,
 }
@@ -306,7 +306,7 @@ impl Drop for MemoryFile {
     }
 }
 
-impl Holders {
+impl LockHolders {
     fn release(&mut self, held: Option<bool>) {
         match held {
             Some(true) => self.exclusive = false,

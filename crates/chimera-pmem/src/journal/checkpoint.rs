@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use super::read::Walk;
-use super::{Header, Journal, Kept, Lines, damaged, lock};
+use super::{Header, Journal, MarkState, Lines, damaged, lock};
 use crate::environment::TaskStep;
 
 /// Bytes of lines to write back at a time.
@@ -44,7 +44,7 @@ impl Journal {
         self.stop();
         self.checkpoint()?;
         let closed = Header { start: self.start_at(), is_closed: true, ..self.header };
-        let done = closed.write(&*self.file).and_then(|()| self.change_mark(Kept::Unused));
+        let done = closed.write(&*self.file).and_then(|()| self.change_mark(MarkState::Unused));
         done.inspect_err(|error| self.fail(error))
     }
 

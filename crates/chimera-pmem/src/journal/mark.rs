@@ -41,7 +41,7 @@ const PAGE: u64 = 4096;
 
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum MarkState {
     /// No journal is in use.
     Unused,
     /// A journal is in use.
@@ -74,7 +74,7 @@ impl Mark {
     pub fn read(
         file: Arc<dyn File>,
         copies: [u64; 2],
-    ) -> io::Result<(Self, io::Result<Option<Kept>>)> {
+    ) -> io::Result<(Self, io::Result<Option<MarkState>>)> {
         let mut newest = None;
         let mut is_blank = true;
         for at in copies {
@@ -88,11 +88,11 @@ impl Mark {
         let number = newest.map_or(0, |words| words[0]);
         let is_lost = newest.is_some_and(|words| words[2] & LOST != 0);
         let kept = match newest {
-            Some([_, 0, ..]) => Ok(Some(Kept::Unused)),
+            Some([_, 0, ..]) => Ok(Some(MarkState::Unused)),
             Some([_, journal_id, position, _]) => {
                 let position = position & !LOST;
                 let tail = read_tail(&*file, copies[0], journal_id)?.unwrap_or_default();
-                Ok(Some(Kept::Used { journal_id, position, tail: tail.max(position) }))
+                Ok(Some(MarkState::Used { journal_id, position, tail: tail.max(position) }))
             }
             None if is_blank => Ok(None),
             None => Err(damaged("what says which journal is in use is damaged".to_owned())),
@@ -117,11 +117,11 @@ impl Mark {
     ///
     /// # Durability
     /// When the file is synced next.
-    pub fn keep(&mut self, kept: Kept) -> io::Result<()> {
+    pub fn keep(&mut self, kept: MarkState) -> io::Result<()> {
         self.number += 1;
         let (id, position) = match kept {
-            Kept::Unused => (0, 0),
-            Kept::Used { journal_id, position, .. } => (journal_id, position),
+            MarkState::Unused => (0, 0),
+            MarkState::Used { journal_id, position, .. } => (journal_id, position),
         };
         let lost = if self.is_lost { LOST } else { 0 };
         let mut words = [self.number, id, position | lost, 0];

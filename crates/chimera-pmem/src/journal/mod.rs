@@ -70,7 +70,7 @@ use data_files::DataFile;
 pub use header::OtherVersion;
 use header::{DATA_AT, Header};
 pub use lines::Lines;
-pub use mark::{Kept, Mark};
+pub use mark::{MarkState, Mark};
 pub use read::Contents;
 use sync::Syncing;
 
@@ -246,11 +246,11 @@ impl Journal {
         mark.sync()
     }
 
-    fn kept(&self, position: u64) -> Kept {
-        Kept::Used { journal_id: self.header.journal_id, position, tail: position }
+    fn kept(&self, position: u64) -> MarkState {
+        MarkState::Used { journal_id: self.header.journal_id, position, tail: position }
     }
 
-    fn change_mark(&self, kept: Kept) -> io::Result<()> {
+    fn change_mark(&self, kept: MarkState) -> io::Result<()> {
         self.mark.get().map_or(Ok(()), |mark| lock(mark).keep(kept))
     }
 

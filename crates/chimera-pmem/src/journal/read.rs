@@ -6,7 +6,7 @@ use super::damage::Damage;
 use super::entry::{END_MARK_BYTES, Entry, HEADER_BYTES, bytes_max, end_mark, length, word};
 use super::header::{DATA_AT, Header};
 use super::lines::Lines;
-use super::mark::Kept;
+use super::mark::MarkState;
 use crate::environment::File;
 
 /// Bytes that entries never fill: the end mark behind them, and the one that the next life begins with.
@@ -70,25 +70,25 @@ impl Contents {
     ///
     /// # Errors
     /// What contradicts the mark.
-    pub fn compare(&mut self, kept: Kept) -> Result<(), Damage> {
+    pub fn compare(&mut self, kept: MarkState) -> Result<(), Damage> {
         let Self { header, end, .. } = self;
         let at = DATA_AT + *end % header.capacity;
         let (what, bytes, is_useless) = match kept {
-            Kept::Unused if *end > header.start => {
+            MarkState::Unused if *end > header.start => {
                 ("it holds changes of an earlier moment: none was in use", 0, true)
             }
-            Kept::Used { journal_id, .. } if journal_id != header.journal_id => {
+            MarkState::Used { journal_id, .. } if journal_id != header.journal_id => {
                 ("it belongs to another pool, or is not the one that was in use last", 0, true)
             }
-            Kept::Used { position, .. } if *end < position => {
+            MarkState::Used { position, .. } if *end < position => {
                 ("it is of an earlier moment than the other files", position - *end, true)
             }
-            Kept::Used { tail, .. } if self.is_all_there && *end < tail => (
+            MarkState::Used { tail, .. } if self.is_all_there && *end < tail => (
                 "it ends before entries that were written, and no power was lost",
                 tail - *end,
                 false,
             ),
-            Kept::Unused | Kept::Used { .. } => return Ok(()),
+            MarkState::Unused | MarkState::Used { .. } => return Ok(()),
         };
         if is_useless {
             self.lines = Lines::default();
@@ -97,9 +97,9 @@ impl Contents {
     }
 
     /// What a mark would say of it.
-    pub fn as_kept(&self) -> Kept {
+    pub fn as_kept(&self) -> MarkState {
         let Header { journal_id, start, .. } = self.header;
-        Kept::Used { journal_id, position: start, tail: start }
+        MarkState::Used { journal_id, position: start, tail: start }
     }
 
     /// The pool it belongs to.

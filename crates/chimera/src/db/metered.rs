@@ -124,6 +124,7 @@ impl<P: Pmem> Metered<P> {
 
     /// Gets as the engine alone does them: matched once for all keys, not metered, not settled. Returns how many
     /// keys it found.
+    #[cfg(feature = "baselines")]
     pub(super) fn get_by_engine<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],

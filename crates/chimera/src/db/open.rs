@@ -289,7 +289,7 @@ fn new_pool(options: &Options, environment: &dyn Environment) -> Result<NewPool>
         segments: 0,
         closing,
         boot_id: 0,
-        roots: Default::default(),
+        closed_words: Default::default(),
         totals: Totals::default(),
         area,
     };

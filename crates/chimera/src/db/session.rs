@@ -135,7 +135,7 @@ impl<P: Pmem> Session<P> {
 
     /// Gets without what a session adds to its engine: no metering, no waiting for a journal. Returns how many
     /// keys it found. For counting what that addition costs.
-    #[doc(hidden)]
+    #[cfg(feature = "baselines")]
     pub fn get_by_engine<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],

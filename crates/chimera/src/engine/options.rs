@@ -341,7 +341,7 @@ impl Options {
 
     /// Tell `whom` of each change of the index, from the time the store is open. Default: nobody. For add-ons
     /// in this library. `whom` is called under the key's lock and must not wait.
-    #[doc(hidden)]
+    #[cfg(feature = "baselines")]
     pub fn tell_changes(mut self, whom: Arc<dyn TellChange>) -> Self {
         self.told = Some(whom);
         self

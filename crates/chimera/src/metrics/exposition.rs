@@ -113,7 +113,7 @@ impl Family<'_> {
 
     fn part(&mut self, suffix: &str, labels: &Labels<'_>, value: &str) {
         let name = self.name;
-        line(self.text, format_args!("{name}{suffix}{} {value}", Braced(labels)));
+        line(self.text, format_args!("{name}{suffix}{} {value}", LabelSet(labels)));
     }
 }
 
@@ -152,9 +152,9 @@ impl Number for bool {
 }
 
 /// Labels in braces; nothing where there are none.
-struct Braced<'a>(&'a Labels<'a>);
+struct LabelSet<'a>(&'a Labels<'a>);
 
-impl Display for Braced<'_> {
+impl Display for LabelSet<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (name, value)) in self.0.iter().enumerate() {
             let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");

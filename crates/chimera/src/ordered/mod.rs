@@ -44,6 +44,8 @@ mod adaption;
 mod cursor;
 mod options;
 mod overlay;
+#[cfg(feature = "baselines")]
+mod published;
 mod queue;
 mod rebuild;
 mod run;
@@ -125,12 +127,12 @@ impl Drop for Barrier<'_> {
 }
 
 /// Dropped by a panic in a step of making the tree, which is not over then: whoever waits for the tree is told.
-struct Watch<'a> {
+struct RebuildGuard<'a> {
     order: &'a Order,
     is_over: bool,
 }
 
-impl Drop for Watch<'_> {
+impl Drop for RebuildGuard<'_> {
     fn drop(&mut self) {
         let Self { order, is_over } = self;
         if *is_over {
@@ -344,7 +346,7 @@ impl Order {
         if self.is_ready() || self.rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
         }
-        let mut watch = Watch { order: self, is_over: false };
+        let mut watch = RebuildGuard { order: self, is_over: false };
         let step = self.rebuild_claimed(gather);
         watch.is_over = true;
         step

@@ -36,20 +36,20 @@ impl Ranges {
     }
 }
 
-/// Who is told how far the tree is, if anybody.
+/// What is notified of how far the tree is, if anything.
 #[derive(Clone, Default)]
-pub(super) struct Told(Option<Progress>);
+pub(super) struct ProgressListener(Option<Progress>);
 
-impl Told {
-    /// Tells of so many keys, of so many.
-    pub(super) fn tell(&self, (done, whole): (u64, u64)) {
+impl ProgressListener {
+    /// So many keys are in the tree, of so many.
+    pub(super) fn notify(&self, (done, whole): (u64, u64)) {
         if let Self(Some(progress)) = self {
             progress(done, whole);
         }
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for ProgressListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "somebody" } else { "nobody" })
     }
@@ -76,7 +76,7 @@ pub struct OrderOptions {
     pub(super) barrier: bool,
     pub(super) transactions: bool,
     pub(super) wait: bool,
-    pub(super) progress: Told,
+    pub(super) progress: ProgressListener,
     pub(super) part_keys: u64,
     pub(super) dump_bytes: u32,
     pub(super) node_bytes: u32,
@@ -94,7 +94,7 @@ impl Default for OrderOptions {
             barrier: false,
             transactions: false,
             wait: true,
-            progress: Told::default(),
+            progress: ProgressListener::default(),
             part_keys: 16 << 10,
             dump_bytes: 1 << 20,
             node_bytes: 2048,
@@ -131,47 +131,6 @@ impl OrderOptions {
         self
     }
 
-    /// How long arrivals of changes, and the time that they take, are sampled before it is decided how many of the
-    /// [threads](Self::threads) work (HiKV, section 3.2.2). Default 10 ms. A shorter one follows a change of the load
-    /// sooner, and chance, too. `None`: all threads work whenever their queues have changes.
-    pub fn sampling_window(mut self, window: Option<Duration>) -> Self {
-        self.sampling_window = window;
-        self
-    }
-
-    /// Trees with a range of keys each, instead of one for all: 1 to 64. Default 1. The ranges are equal, by the first 8
-    /// bytes of a key as a big-endian number. Each tree has [queues](Self::queues) of its own; with as many
-    /// [threads](Self::threads) as trees, or a multiple, it has threads of its own while all of them work. Writers of
-    /// different ranges do not meet. Ranges do not change, so keys that begin alike are all in one tree; scans read on from
-    /// one tree to the next. This is the variant that the paper calls HiKV-par; one tree serves most stores better.
-    pub fn trees(mut self, trees: usize) -> Self {
-        self.ranges = Ranges::Equal(trees);
-        self
-    }
-
-    /// As [`trees`](Self::trees), with ranges that begin at these keys, in ascending order: one tree more than keys. For keys
-    /// that are not spread over all bytes. At most 63 keys, of 1 to 4096 bytes. The last call of both counts.
-    pub fn tree_ranges(mut self, begins: Vec<Vec<u8>>) -> Self {
-        self.ranges = Ranges::Given(begins.into());
-        self
-    }
-
-    /// Whether a scan holds up writers of new and removed keys until the queues are empty (HiKV, section 3.2.1).
-    /// Default false: a scan waits for the changes that were queued before it, and holds up nobody.
-    pub fn barrier(mut self, barrier: bool) -> Self {
-        self.barrier = barrier;
-        self
-    }
-
-    /// Whether leaves of the tree are changed in hardware transactions where the machine has them and they commit, which
-    /// is tried (HiKV, section 3.3). Default false. Everywhere else the leaf's lock alone is used. No machine that this was
-    /// tested on has such transactions: their instructions were never executed.
-    /// [`OrderStats::transactions`](crate::OrderStats::transactions) says which is in force.
-    pub fn hardware_transactions(mut self, transactions: bool) -> Self {
-        self.transactions = transactions;
-        self
-    }
-
     /// Whether a scan that comes before the tree of a store that was opened is made helps to make it, and waits. Default
     /// true. With false it fails with [`NotYetOrdered`](crate::Error::NotYetOrdered), which says how far the tree is.
     pub fn wait(mut self, wait: bool) -> Self {
@@ -182,28 +141,7 @@ impl OrderOptions {
     /// Called now and then while the tree of a store that was opened is made, with (keys gathered, keys that the store had):
     /// by scans that wait for it and by threads in the background. Default: nobody is told.
     pub fn progress(mut self, progress: Progress) -> Self {
-        self.progress = Told(Some(progress));
-        self
-    }
-
-    /// Keys that are gathered at a time when the tree is made.
-    #[doc(hidden)]
-    pub fn part_keys(mut self, keys: u64) -> Self {
-        self.part_keys = keys;
-        self
-    }
-
-    /// Most bytes of a run of blocks that keys are written to when the store is closed.
-    #[doc(hidden)]
-    pub fn dump_bytes(mut self, bytes: u32) -> Self {
-        self.dump_bytes = bytes;
-        self
-    }
-
-    /// Bytes of a node of the tree.
-    #[doc(hidden)]
-    pub fn node_bytes(mut self, bytes: u32) -> Self {
-        self.node_bytes = bytes;
+        self.progress = ProgressListener(Some(progress));
         self
     }
 

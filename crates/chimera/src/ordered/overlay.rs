@@ -21,14 +21,14 @@ const FEW: usize = if cfg!(loom) { 0 } else { 64 };
 const ROUNDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// The last change of each key.
-type Kept = BTreeMap<Box<[u8]>, Change>;
+type PendingChanges = BTreeMap<Box<[u8]>, Change>;
 
 /// What changes before there is a tree to change.
 #[derive(Debug)]
 pub(super) struct Overlay {
     is_open: AtomicBool,
     /// None when it is closed.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<PendingChanges>>,
     /// Bytes of memory for what was kept; changed under the lock.
     bytes: AtomicU64,
 }
@@ -38,7 +38,7 @@ impl Overlay {
     pub(super) fn new() -> Self {
         Self {
             is_open: AtomicBool::new(true),
-            kept: Mutex::new(Some(Kept::new())),
+            kept: Mutex::new(Some(PendingChanges::new())),
             bytes: AtomicU64::new(0),
         }
     }

@@ -11,7 +11,7 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-use super::options::Told;
+use super::options::ProgressListener;
 use super::overlay::Overlay;
 use super::run::KeyRun;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,7 +62,7 @@ pub(super) struct Rebuild {
     is_building: AtomicBool,
     is_stopped: AtomicBool,
     failure: OnceLock<Failure>,
-    told: Told,
+    listener: ProgressListener,
 }
 
 /// Why there will be no tree of all keys.
@@ -77,7 +77,7 @@ enum Failure {
 }
 
 impl Rebuild {
-    pub(super) fn new(told: Told) -> Self {
+    pub(super) fn new(listener: ProgressListener) -> Self {
         Self {
             overlay: Overlay::new(),
             part_bits: AtomicU64::new(0),
@@ -90,7 +90,7 @@ impl Rebuild {
             is_building: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             failure: OnceLock::new(),
-            told,
+            listener,
         }
     }
 
@@ -157,8 +157,8 @@ impl Rebuild {
         let (before, bytes_before) = (run.len(), run.bytes());
         gather(positions, &mut run).inspect_err(|error| self.fail(error))?;
         self.keys.fetch_add((run.len() - before) as u64, Ordering::Relaxed);
-        // Before the part is done: nobody is told any more when the tree is there.
-        self.told.tell(self.progress());
+        // Before the part is done: the listener hears of nothing any more once the tree is there.
+        self.listener.notify(self.progress());
         let is_long = run.len() >= RUN_KEYS;
         if is_long {
             run.sort();
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn parts_cover_all_positions_without_a_gap() {
         for (keys, parts) in [(0, 1), (1, 1), (7, 1), (8, 2), (50, 8), (u64::MAX, 1 << 20)] {
-            let rebuild = Rebuild::new(Told::default());
+            let rebuild = Rebuild::new(ProgressListener::default());
             rebuild.begin(keys, 7);
             assert_eq!(rebuild.parts(), parts, "{keys} keys");
             let mut next = Some(0);
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_claimed_once_and_after_all_parts() {
-        let rebuild = Rebuild::new(Told::default());
+        let rebuild = Rebuild::new(ProgressListener::default());
         rebuild.begin(4, 1);
         for part in 0..4_u8 {
             assert!(rebuild.claim_runs().is_none());

@@ -8,18 +8,18 @@ use std::collections::binary_heap::PeekMut;
 #[derive(Debug, Default)]
 pub(crate) struct KeyRun {
     bytes: Vec<u8>,
-    keys: Vec<Gathered>,
+    keys: Vec<KeyEntry>,
 }
 
 /// A key: its first 8 bytes, which decide most comparisons, and where all of it lies.
 #[derive(Clone, Copy, Debug)]
-struct Gathered {
+struct KeyEntry {
     head: u64,
     start: u64,
     length: u32,
 }
 
-impl Gathered {
+impl KeyEntry {
     fn key(self, bytes: &[u8]) -> &[u8] {
         let start = self.start as usize;
         &bytes[start..start + self.length as usize]
@@ -35,7 +35,7 @@ impl KeyRun {
         let start = self.bytes.len() as u64;
         self.bytes.extend_from_slice(key);
         let head = u64::from_be_bytes(head);
-        self.keys.push(Gathered { head, start, length: key.len() as u32 });
+        self.keys.push(KeyEntry { head, start, length: key.len() as u32 });
     }
 
     /// Keys that were gathered.
@@ -45,7 +45,7 @@ impl KeyRun {
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
-        (self.bytes.capacity() + self.keys.capacity() * size_of::<Gathered>()) as u64
+        (self.bytes.capacity() + self.keys.capacity() * size_of::<KeyEntry>()) as u64
     }
 
     /// Puts the keys in ascending order, in place.
@@ -57,39 +57,39 @@ impl KeyRun {
         });
     }
 
-    fn front(&self, at: usize) -> Option<Front<'_>> {
+    fn front(&self, at: usize) -> Option<RunHead<'_>> {
         let gathered = self.keys.get(at)?;
-        Some(Front { head: gathered.head, key: gathered.key(&self.bytes), run: self, next: at + 1 })
+        Some(RunHead { head: gathered.head, key: gathered.key(&self.bytes), run: self, next: at + 1 })
     }
 }
 
 /// The first key of what is left of a sorted run.
-struct Front<'r> {
+struct RunHead<'r> {
     head: u64,
     key: &'r [u8],
     run: &'r KeyRun,
     next: usize,
 }
 
-impl Ord for Front<'_> {
+impl Ord for RunHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key))
     }
 }
 
-impl PartialOrd for Front<'_> {
+impl PartialOrd for RunHead<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Front<'_> {
+impl PartialEq for RunHead<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }
 }
 
-impl Eq for Front<'_> {}
+impl Eq for RunHead<'_> {}
 
 /// The keys of sorted runs in ascending order, each once.
 pub(super) fn merged(runs: &[KeyRun]) -> impl Iterator<Item = &[u8]> {
@@ -99,7 +99,7 @@ pub(super) fn merged(runs: &[KeyRun]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
             let mut lowest = fronts.peek_mut()?;
-            let Front { key, run, next, .. } = lowest.0;
+            let RunHead { key, run, next, .. } = lowest.0;
             match run.front(next) {
                 Some(front) => lowest.0 = front,
                 None => drop(PeekMut::pop(lowest)),

@@ -86,7 +86,7 @@ impl<P: Pmem> Pool<P> {
         self.change_superblock(|superblock| {
             superblock.segments = segments;
             superblock.closing = Closing::Clean;
-            superblock.set_closed_words(closed_words);
+            superblock.closed_words = closed_words;
             superblock.totals = totals;
         });
         self.sync()?;

@@ -8,7 +8,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::losses::HeldInAll;
+use super::losses::LostTotals;
 use super::{Held, Pool, TOTALS_AT};
 use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
@@ -38,7 +38,7 @@ struct Difference {
 
 /// What of a difference the places that are left out do not explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Rest {
+enum Unexplained {
     Nothing,
     /// It is not known whether there is anything.
     NotKnown,
@@ -95,9 +95,9 @@ impl<P: Pmem> Pool<P> {
         let Compared(Some(difference)) = compared else { return };
         let held = (!self.losses().is_empty()).then(|| self.losses.held(&*self.environment));
         match difference.without(held) {
-            Rest::Nothing => {}
-            Rest::NotKnown => self.losses.note_more(&*self.environment),
-            Rest::Missing(what) => self.note_loss_of(Held::Nothing, TOTALS_AT, &what),
+            Unexplained::Nothing => {}
+            Unexplained::NotKnown => self.losses.note_more(&*self.environment),
+            Unexplained::Missing(what) => self.note_loss_of(Held::Nothing, TOTALS_AT, &what),
         }
     }
 }
@@ -107,20 +107,20 @@ const BESIDE: &str = "the store differs from its closing by more than the other 
 
 impl Difference {
     /// What remains of it without what all places held that are left out, if there are any.
-    fn without(self, held: Option<HeldInAll>) -> Rest {
+    fn without(self, held: Option<LostTotals>) -> Unexplained {
         let Self { closed, found, sums } = self;
-        let Some(HeldInAll { known, ones, located, twice, is_open }) = held else {
-            return closed.difference(found).map_or(Rest::Nothing, Rest::Missing);
+        let Some(LostTotals { known, ones, located, twice, is_open }) = held else {
+            return closed.difference(found).map_or(Unexplained::Nothing, Unexplained::Missing);
         };
         let mut rest = closed.without(found).without(known);
         if closed.records == Totals::UNCOUNTED {
             rest.records = 0;
         }
         if rest == Totals::default() {
-            return Rest::Nothing;
+            return Unexplained::Nothing;
         }
         if is_open {
-            return Rest::NotKnown;
+            return Unexplained::NotKnown;
         }
         let mut unknown = ones;
         if let (Some(location), 1, Sums::Records) = (located, ones, sums) {
@@ -132,15 +132,15 @@ impl Difference {
         // As a number with a sign it may be below zero: then more was found than there was.
         if rest.records.wrapping_add(twice) > unknown + twice {
             let (closed, found, most) = (closed.records, found.records, known.records + ones);
-            return Rest::Missing(format!(
+            return Unexplained::Missing(format!(
                 "{BESIDE}: it was closed with {closed} records, {found} were found, and at most {most} can be left out there"
             ));
         }
         if unknown > 0 && sums == Sums::Records {
-            return Rest::NotKnown;
+            return Unexplained::NotKnown;
         }
         let of_sums = Totals { records: 0, ..rest }.difference(Totals::default());
-        of_sums.map_or(Rest::Nothing, |what| Rest::Missing(format!("{BESIDE}: {what}")))
+        of_sums.map_or(Unexplained::Nothing, |what| Unexplained::Missing(format!("{BESIDE}: {what}")))
     }
 }
 
@@ -160,15 +160,15 @@ mod tests {
     const CLOSED: [(u64, u64); 4] = [(1, 8), (2, 16), (3, 24), (4, 32)];
 
     /// What remains of the difference of [`CLOSED`] and these records, of which some are known to be left out.
-    fn rest(found: &[(u64, u64)], known: &[(u64, u64)], ones: u64, is_open: bool) -> Rest {
+    fn rest(found: &[(u64, u64)], known: &[(u64, u64)], ones: u64, is_open: bool) -> Unexplained {
         let (closed, found) = (of(&CLOSED), of(found));
-        let held = HeldInAll { known: of(known), ones, is_open, ..HeldInAll::default() };
+        let held = LostTotals { known: of(known), ones, is_open, ..LostTotals::default() };
         Difference { closed, found, sums: Sums::Records }.without(Some(held))
     }
 
     #[track_caller]
-    fn assert_missing(rest: &Rest, words: &str) {
-        let Rest::Missing(what) = rest else { panic!("{rest:?}") };
+    fn assert_missing(rest: &Unexplained, words: &str) {
+        let Unexplained::Missing(what) = rest else { panic!("{rest:?}") };
         assert!(
             what.contains("by more than the other places explain") && what.contains(words),
             "{what}"
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn records_that_are_known_to_be_left_out_are_subtracted() {
-        assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 0, false), Rest::Nothing);
-        assert_eq!(rest(&CLOSED[2..], &CLOSED[..2], 0, false), Rest::Nothing);
+        assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 0, false), Unexplained::Nothing);
+        assert_eq!(rest(&CLOSED[2..], &CLOSED[..2], 0, false), Unexplained::Nothing);
         let missing = rest(&CLOSED[2..], &CLOSED[..1], 0, false);
         assert_missing(
             &missing,
@@ -197,12 +197,12 @@ mod tests {
 
     #[test]
     fn a_record_that_is_not_known_explains_one_at_most() {
-        assert_eq!(rest(&CLOSED[1..], &[], 1, false), Rest::NotKnown);
-        assert_eq!(rest(&CLOSED[2..], &CLOSED[..1], 1, false), Rest::NotKnown);
-        assert_eq!(rest(&CLOSED[2..], &[], 2, false), Rest::NotKnown);
+        assert_eq!(rest(&CLOSED[1..], &[], 1, false), Unexplained::NotKnown);
+        assert_eq!(rest(&CLOSED[2..], &CLOSED[..1], 1, false), Unexplained::NotKnown);
+        assert_eq!(rest(&CLOSED[2..], &[], 2, false), Unexplained::NotKnown);
         // It was none.
-        assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 1, false), Rest::Nothing);
-        assert_eq!(rest(&[(1, 8), (2, 16), (3, 24), (4, 40)], &[], 1, false), Rest::NotKnown);
+        assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 1, false), Unexplained::Nothing);
+        assert_eq!(rest(&[(1, 8), (2, 16), (3, 24), (4, 40)], &[], 1, false), Unexplained::NotKnown);
         assert_missing(&rest(&CLOSED[2..], &[], 1, false), "2 were found, and at most 1");
         assert_missing(&rest(&CLOSED[3..], &CLOSED[..1], 1, false), "1 were found, and at most 2");
     }
@@ -212,25 +212,25 @@ mod tests {
         let rest = |found: &[(u64, u64)], known: &[(u64, u64)], ones| {
             let (closed, found) = (of(&CLOSED), of(found));
             let located = Some(8);
-            let held = HeldInAll { known: of(known), ones, located, ..HeldInAll::default() };
+            let held = LostTotals { known: of(known), ones, located, ..LostTotals::default() };
             Difference { closed, found, sums: Sums::Records }.without(Some(held))
         };
-        assert_eq!(rest(&CLOSED[1..], &[], 1), Rest::Nothing);
-        assert_eq!(rest(&CLOSED[2..], &CLOSED[1..2], 1), Rest::Nothing);
+        assert_eq!(rest(&CLOSED[1..], &[], 1), Unexplained::Nothing);
+        assert_eq!(rest(&CLOSED[2..], &CLOSED[1..2], 1), Unexplained::Nothing);
         assert_missing(&rest(&CLOSED[2..], &[], 1), "2 were found, and at most 1");
         // Another one is missing, or older.
         assert_missing(&rest(&CLOSED[..3], &[], 1), "older");
         assert_missing(&rest(&[(2, 16), (3, 24), (4, 40)], &[], 1), "older");
         assert_missing(&rest(&[(2, 16), (3, 24), (4, 32), (5, 40)], &[], 1), "4 were found");
         // Not one of two.
-        assert_eq!(rest(&CLOSED[2..], &[], 2), Rest::NotKnown);
+        assert_eq!(rest(&CLOSED[2..], &[], 2), Unexplained::NotKnown);
     }
 
     #[test]
     fn a_place_that_led_to_any_number_may_explain_everything() {
-        assert_eq!(rest(&[], &[], 0, true), Rest::NotKnown);
-        assert_eq!(rest(&[(5, 40)], &CLOSED[..1], 1, true), Rest::NotKnown);
-        assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 0, true), Rest::Nothing);
+        assert_eq!(rest(&[], &[], 0, true), Unexplained::NotKnown);
+        assert_eq!(rest(&[(5, 40)], &CLOSED[..1], 1, true), Unexplained::NotKnown);
+        assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 0, true), Unexplained::Nothing);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
             let (closed, found) = (of(&CLOSED), of(found));
             Difference { closed, found, sums: Sums::Records }.without(None)
         };
-        let Rest::Missing(what) = without(&CLOSED[1..]) else { panic!("something is missing") };
+        let Unexplained::Missing(what) = without(&CLOSED[1..]) else { panic!("something is missing") };
         assert_eq!(what, "the store was closed with 4 records, and 3 were found");
     }
 
@@ -248,16 +248,16 @@ mod tests {
         let closed = Totals { records: 4, key_sum: 0, state_sum: 77 };
         let rest = |records, state_sum, ones, twice| {
             let found = Totals { records, key_sum: 0, state_sum };
-            let held = HeldInAll { ones, twice, ..HeldInAll::default() };
+            let held = LostTotals { ones, twice, ..LostTotals::default() };
             Difference { closed, found, sums: Sums::Parts }.without(Some(held))
         };
-        assert_eq!(rest(3, 77, 1, 0), Rest::Nothing);
+        assert_eq!(rest(3, 77, 1, 0), Unexplained::Nothing);
         assert_missing(&rest(3, 76, 1, 0), "older than its closing");
         assert_missing(&rest(2, 77, 1, 0), "2 were found, and at most 1");
         assert_missing(&rest(3, 77, 0, 0), "3 were found, and at most 0");
         // One was counted twice.
         for (records, ones, twice) in [(5, 0, 1), (5, 1, 1), (3, 1, 1), (6, 0, 2)] {
-            assert_eq!(rest(records, 77, ones, twice), Rest::Nothing);
+            assert_eq!(rest(records, 77, ones, twice), Unexplained::Nothing);
         }
         for (records, ones, twice) in [(6, 0, 1), (3, 0, 1), (2, 1, 1), (5, 1, 0)] {
             assert_missing(&rest(records, 77, ones, twice), "closed with 4 records");

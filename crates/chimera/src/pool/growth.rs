@@ -19,7 +19,7 @@ const SYSTEM_PAGE_BYTES: u64 = 4096;
 const RESERVE_PART: u64 = 64;
 
 /// What handing out blocks needs to know.
-pub(super) struct HandOut {
+pub(super) struct AllocationLimits {
     /// Blocks from this one on are for making room.
     pub(super) unreserved_blocks: u64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Growth {
 }
 
 impl<P: Pmem> Pool<P> {
-    pub(super) fn lock_hand_out(&self) -> MutexGuard<'_, HandOut> {
+    pub(super) fn lock_hand_out(&self) -> MutexGuard<'_, AllocationLimits> {
         lock_relaxing(&self.hand_out, &*self.environment)
     }
 

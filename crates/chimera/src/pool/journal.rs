@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use chimera_pmem::environment::{File, OpenMode};
 use chimera_pmem::journal::{
-    Contents, Damage, Journal, Kept, Lines, Mark, OtherVersion, SyncPolicy,
+    Contents, Damage, Journal, MarkState, Lines, Mark, OtherVersion, SyncPolicy,
 };
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;
@@ -45,7 +45,7 @@ pub(super) struct JournalFile {
     /// The pool it belonged to when it was found.
     pool_id: Option<u64>,
     /// What the pool says of the journal that was in use last.
-    kept: Option<Kept>,
+    kept: Option<MarkState>,
     /// What is lost of it, where that is to be ignored.
     loss: Option<Damage>,
     /// The pool says that changes were lost.
@@ -246,7 +246,7 @@ impl JournalFile {
         }
         // Where the mark itself is damaged, the journal that is there may be what was in use.
         let found = self.contents.as_ref().map(Contents::as_kept);
-        let kept = self.kept.or(found).unwrap_or(Kept::Unused);
+        let kept = self.kept.or(found).unwrap_or(MarkState::Unused);
         write_mark(files, kept, Some(true))?;
         self.is_kept_as_lost = true;
         Ok(())
@@ -259,11 +259,11 @@ impl JournalFile {
     /// What the file says.
     pub(super) fn release_mark(&mut self, files: &PoolFiles) -> Result<()> {
         self.keep_loss(files)?;
-        if !matches!(self.kept, Some(Kept::Used { .. })) {
+        if !matches!(self.kept, Some(MarkState::Used { .. })) {
             return Ok(());
         }
-        self.kept = Some(Kept::Unused);
-        write_mark(files, Kept::Unused, None)
+        self.kept = Some(MarkState::Unused);
+        write_mark(files, MarkState::Unused, None)
     }
 
     /// Whether nothing ever said which journal is in use. It is said before the superblock says that one is.
@@ -292,7 +292,7 @@ impl JournalFile {
             let what = "the file `superblock`: what says which journal is in use is missing";
             return self.lose(options, loss_of(what), JOURNAL_MARK_AT[0]);
         }
-        let is_marked = matches!(self.kept, Some(Kept::Used { .. }));
+        let is_marked = matches!(self.kept, Some(MarkState::Used { .. }));
         let is_needed = is_journaled || is_marked;
         if !is_needed || self.pool_id == Some(superblock.pool_id) || self.loss.is_some() {
             return Ok(());
@@ -315,7 +315,7 @@ impl JournalFile {
 ///
 /// # Errors
 /// `OlderFormat` and `NewerFormat`: nothing else in the directory can be judged then.
-fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>)>> {
+fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<MarkState>>)>> {
     let path = files.superblock_path();
     let file = match files.open(&path, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -336,7 +336,7 @@ fn read_mark(files: &PoolFiles) -> Result<Option<(Mark, io::Result<Option<Kept>>
 }
 
 /// Writes the mark in the superblock's file, durably; also whether changes were lost, where that is to be changed.
-fn write_mark(files: &PoolFiles, kept: Kept, is_lost: Option<bool>) -> Result<()> {
+fn write_mark(files: &PoolFiles, kept: MarkState, is_lost: Option<bool>) -> Result<()> {
     let path = files.superblock_path();
     let file = files.open_sized(&path, FILE_BYTES, false)?;
     let mark = Mark::read(file.clone(), JOURNAL_MARK_AT);
@@ -504,7 +504,7 @@ impl<P: Pmem> Pool<P> {
                 let path = self.files.superblock_path();
                 journal.accept_loss().map_err(Error::io("write", &path))
             }
-            None => write_mark(&self.files, Kept::Unused, Some(false)),
+            None => write_mark(&self.files, MarkState::Unused, Some(false)),
         }
     }
 

@@ -13,14 +13,14 @@ use crate::types::totals::Totals;
 /// What of the pool salvage has left out: every place once, whoever comes to it and however often. Written to in pools
 /// that are salvaged alone, by whoever passes over damage instead of returning an error.
 #[derive(Debug, Default)]
-pub(crate) struct LossLog(Mutex<Noted>);
+pub(crate) struct LossLog(Mutex<LossState>);
 
 #[derive(Debug, Default)]
-struct Noted {
+struct LossState {
     /// Offsets in the pool, at most as many as are counted.
     places: BTreeSet<u64>,
     first: Option<Damage>,
-    held: HeldInAll,
+    held: LostTotals,
     may_be_more: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Held {
 
 /// What all these places held.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HeldInAll {
+pub(super) struct LostTotals {
     /// Records that are known.
     pub(super) known: Totals,
     /// Records at most that are not.
@@ -56,7 +56,7 @@ pub(super) struct HeldInAll {
     pub(super) is_open: bool,
 }
 
-impl HeldInAll {
+impl LostTotals {
     fn add(&mut self, held: Held) {
         match held {
             Held::Nothing => {}
@@ -111,7 +111,7 @@ impl LossLog {
     }
 
     /// What all places held.
-    pub(super) fn held(&self, environment: &dyn Environment) -> HeldInAll {
+    pub(super) fn held(&self, environment: &dyn Environment) -> LostTotals {
         lock_relaxing(&self.0, environment).held
     }
 

@@ -145,7 +145,7 @@ pub(crate) struct Pool<P: Pmem> {
     /// Segments are added and storage is allocated under this.
     growth: Mutex<growth::Growth>,
     /// Blocks are handed out under this: never held for long.
-    hand_out: Mutex<growth::HandOut>,
+    hand_out: Mutex<growth::AllocationLimits>,
     /// Free runs of blocks. Runs are taken and freed under this, and `hand_out` may be locked meanwhile.
     free_runs: Mutex<runs::FreeList>,
     /// Blocks to keep ready ahead of use.

@@ -10,7 +10,7 @@ use chimera_pmem::{Environment, Medium, Pmem};
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
 use super::device::Device;
 use super::files::{PoolFiles, cannot_map, lock_superblock};
-use super::growth::{Growth, HandOut};
+use super::growth::{Growth, AllocationLimits};
 use super::journal::JournalFile;
 use super::segment::{self, Section};
 use super::storage::{self, Mapped};
@@ -149,7 +149,7 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(HandOut { unreserved_blocks: blocks_max }),
+            hand_out: Mutex::new(AllocationLimits { unreserved_blocks: blocks_max }),
             free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,
@@ -180,7 +180,7 @@ impl<P: Pmem> Pool<P> {
         self.write_back_found();
         let boot_id = self.environment.boot_id();
         self.change_superblock(|superblock| {
-            superblock.set_closed_words([0; CLOSED_WORDS]);
+            superblock.closed_words = [0; CLOSED_WORDS];
             if superblock.closing != Closing::Open {
                 superblock.boot_id = boot_id;
                 superblock.closing = self.open_state();

@@ -27,13 +27,12 @@ pub(crate) const WORDS: usize = AREA_AT + AREA_WORDS_MAX;
 pub(crate) const COPY_STRIDE: u64 = 4096;
 /// Bytes of the superblock file.
 pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
-/// Roots that an engine has.
-pub(crate) const ROOTS: usize = 4;
-/// The last roots of these say something of a store only while it is closed in order.
+/// Words of an engine that say something of a store only while it is closed in order.
 pub(crate) const CLOSED_WORDS: usize = 2;
 
 /// Where in a copy the words lie that are more than one number's.
-const ROOTS_AT: usize = 10;
+/// Two words before them are 0.
+const CLOSED_WORDS_AT: usize = 12;
 const CHECKSUM_AT: usize = COMMON_WORDS - 1;
 /// The area begins a line of its own.
 const AREA_LENGTH_AT: usize = COMMON_WORDS;
@@ -99,7 +98,7 @@ pub(crate) struct Superblock {
     pub(crate) closing: Closing,
     pub(crate) boot_id: u64,
     /// Words of the engine that it replaces atomically, as where its structures begin.
-    pub(crate) roots: [u64; ROOTS],
+    pub(crate) closed_words: [u64; CLOSED_WORDS],
     /// Of a store that is closed in order, what it held; else zeros.
     pub(crate) totals: Totals,
     /// What else the engine keeps, at most [`AREA_WORDS_MAX`] words: fixed at creation.
@@ -166,14 +165,9 @@ impl Superblock {
         AREA_AT + self.area.len()
     }
 
-    /// The roots that are there only while the store is closed in order.
+    /// The words of the engine, of a store that was closed in order.
     pub(crate) fn closed_words(&self) -> [u64; CLOSED_WORDS] {
-        let [.., number, keys] = self.roots;
-        if self.closing == Closing::Clean { [number, keys] } else { [0; CLOSED_WORDS] }
-    }
-
-    pub(crate) fn set_closed_words(&mut self, words: [u64; CLOSED_WORDS]) {
-        self.roots[ROOTS - CLOSED_WORDS..].copy_from_slice(&words);
+        if self.closing == Closing::Clean { self.closed_words } else { [0; CLOSED_WORDS] }
     }
 
     /// As the words of a copy; those that are not in use are 0.
@@ -194,7 +188,7 @@ impl Superblock {
             Closing::Incomplete => 4,
         };
         words[9] = self.boot_id;
-        words[ROOTS_AT..ROOTS_AT + ROOTS].copy_from_slice(&self.roots);
+        words[CLOSED_WORDS_AT..CLOSED_WORDS_AT + CLOSED_WORDS].copy_from_slice(&self.closed_words);
         words[AREA_LENGTH_AT] = self.area.len() as u64;
         words[TOTALS_AT..AREA_AT].copy_from_slice(&self.totals.to_words());
         words[AREA_AT..AREA_AT + self.area.len()].copy_from_slice(&self.area);
@@ -243,8 +237,6 @@ impl Superblock {
         if length > AREA_WORDS_MAX || words[AREA_CHECKSUM_AT] != area_checksum(words) {
             return Err(bad("area of its engine", AREA_LENGTH_AT));
         }
-        let mut roots = [0; ROOTS];
-        roots.copy_from_slice(&words[ROOTS_AT..ROOTS_AT + ROOTS]);
         Ok(Self {
             engine: high(words[1]),
             pool_id: words[2],
@@ -264,7 +256,7 @@ impl Superblock {
                 _ => return Err(bad("state", 8)),
             },
             boot_id: words[9],
-            roots,
+            closed_words: [words[CLOSED_WORDS_AT], words[CLOSED_WORDS_AT + 1]],
             totals: Totals::from_words(&words[TOTALS_AT..AREA_AT]),
             area: words[AREA_AT..AREA_AT + length].to_vec(),
         })
@@ -292,7 +284,7 @@ mod tests {
             segments: 3,
             closing: Closing::Open,
             boot_id: 99,
-            roots: [1, 2, 3, 4],
+            closed_words: [3, 4],
             totals: Totals { records: 8, key_sum: 9, state_sum: 10 },
             area: vec![5, 6, 7],
         }

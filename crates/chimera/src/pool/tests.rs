@@ -44,7 +44,7 @@ fn new_superblock() -> Superblock {
         segments: 0,
         closing: Closing::Open,
         boot_id: 0,
-        roots: [0; 4],
+        closed_words: [0; 2],
         totals: Totals::default(),
         area: vec![1, 2, 3],
     }
@@ -93,11 +93,11 @@ fn the_words_of_closing_are_taken_back_when_the_pool_is_opened_and_the_totals_wh
     assert!(opened.clean && pool.closed_words() == [5, 6]);
     assert_eq!(pool.closed_totals(), Some(totals));
     pool.mark_open().unwrap();
-    assert_eq!(pool.superblock().roots[2..], [0, 0]);
+    assert_eq!(pool.superblock().closed_words, [0, 0]);
     drop(pool);
     let (pool, opened) = open(&path, &options()).unwrap();
     assert!(!opened.clean);
-    assert_eq!((pool.closed_words(), &pool.superblock().roots[2..]), ([0, 0], &[0, 0][..]));
+    assert_eq!((pool.closed_words(), pool.superblock().closed_words), ([0, 0], [0, 0]));
     assert_eq!(pool.closed_totals(), Some(totals), "the opening before did not get to its end");
     pool.mark_open().unwrap();
     pool.close_as_it_was().unwrap();

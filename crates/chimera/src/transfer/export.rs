@@ -7,7 +7,7 @@ use chimera_pmem::Pmem;
 
 use super::format::Header;
 use super::reader::Verified;
-use super::writer::{Reached, StreamWriter};
+use super::writer::{StreamProgress, StreamWriter};
 use crate::db::Db;
 use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
@@ -160,7 +160,7 @@ impl<P: Pmem> Db<P> {
         Err(Error::StreamMismatch(what.to_owned()))
     }
 
-    fn report(&self, reached: &Reached, before: u64) -> ExportReport {
+    fn report(&self, reached: &StreamProgress, before: u64) -> ExportReport {
         ExportReport {
             records: reached.records,
             records_written: reached.records - before,

@@ -9,7 +9,7 @@ use super::format::{
     CONTENT_BYTES_MAX, End, FRAME_HEAD_BYTES, Frame, FrameKind, HEADER_BYTES, Header, MAGIC,
     content_checksum, take_record,
 };
-use super::writer::Reached;
+use super::writer::StreamProgress;
 use crate::types::error::{Error, Result};
 use crate::types::position::StreamPosition;
 use crate::types::stream::StreamKind;
@@ -24,7 +24,7 @@ const FIRST_STEP_BYTES: usize = 64 << 10;
 pub struct StreamReader<R> {
     from: R,
     header: Header,
-    reached: Reached,
+    reached: StreamProgress,
     content: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl<R: Read> StreamReader<R> {
             return Err(Error::StreamTruncated { at: found as u64 });
         }
         let header = Header::decode(&bytes)?;
-        let reached = Reached {
+        let reached = StreamProgress {
             bytes: HEADER_BYTES as u64,
             frames: 0,
             records: 0,
@@ -80,7 +80,7 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// How far the frames that were read go.
-    pub(super) fn reached(&self) -> &Reached {
+    pub(super) fn reached(&self) -> &StreamProgress {
         &self.reached
     }
 
@@ -94,7 +94,7 @@ impl<R: Read> StreamReader<R> {
     /// # Errors
     /// `StreamTruncated`, `StreamDamaged`, `StreamIo`.
     pub(super) fn next_frame(&mut self) -> Result<Option<Records<'_>>> {
-        let Reached { bytes: at, frames: number, .. } = self.reached;
+        let StreamProgress { bytes: at, frames: number, .. } = self.reached;
         let damaged = |what: &str, at| {
             let what = format!("the {what} of frame {number} does not match its checksum");
             Error::StreamDamaged { what, at }
@@ -126,7 +126,7 @@ impl<R: Read> StreamReader<R> {
             let what = format!("frame {number} does not hold the records that it says");
             return Err(Error::StreamDamaged { what, at: content_at });
         }
-        self.reached = Reached {
+        self.reached = StreamProgress {
             bytes: content_at + frame.content_bytes,
             frames: number + u64::from(!is_end),
             records: self.reached.records + u64::from(frame.records),
@@ -158,7 +158,7 @@ impl<R: Read> StreamReader<R> {
 
     /// Checks the frame at the end, and that nothing follows.
     fn check_end(&mut self, at: u64) -> Result<()> {
-        let Reached { records, digest, .. } = self.reached;
+        let StreamProgress { records, digest, .. } = self.reached;
         let end = End::read_from_bytes(&self.content).ok();
         if !end.is_some_and(|end| end.records.get() == records && end.digest.get() == digest) {
             let what = "what the end says of the stream is not so".to_owned();
@@ -187,7 +187,7 @@ impl<R> fmt::Debug for StreamReader<R> {
     }
 }
 
-impl Reached {
+impl StreamProgress {
     pub(super) fn position(&self) -> StreamPosition {
         StreamPosition { frames: self.frames, digest: self.digest }
     }
@@ -240,7 +240,7 @@ fn read_up_to(from: &mut impl Read, into: &mut [u8]) -> Result<usize> {
 #[must_use]
 pub struct Verified {
     pub(super) header: Header,
-    pub(super) reached: Reached,
+    pub(super) reached: StreamProgress,
     fault: Option<Error>,
 }
 

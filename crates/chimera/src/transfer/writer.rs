@@ -11,7 +11,7 @@ use crate::types::error::{Error, Result};
 
 /// How far one has come in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reached {
+pub(super) struct StreamProgress {
     pub(super) bytes: u64,
     /// Of records.
     pub(super) frames: u64,
@@ -25,7 +25,7 @@ pub(super) struct Reached {
 pub(super) struct StreamWriter<'a> {
     to: &'a mut dyn Write,
     stream_id: u64,
-    pub(super) reached: Reached,
+    pub(super) reached: StreamProgress,
     /// A frame is written when its content would become longer.
     frame_bytes: usize,
     /// Of the next frame.
@@ -46,7 +46,7 @@ impl<'a> StreamWriter<'a> {
     ) -> Result<Self> {
         let bytes = header.encode();
         to.write_all(&bytes).map_err(failed)?;
-        let reached = Reached {
+        let reached = StreamProgress {
             bytes: bytes.len() as u64,
             frames: 0,
             records: 0,
@@ -60,7 +60,7 @@ impl<'a> StreamWriter<'a> {
     pub(super) fn go_on(
         to: &'a mut dyn Write,
         header: &Header,
-        reached: Reached,
+        reached: StreamProgress,
         frame_bytes: usize,
     ) -> Self {
         let done_below = reached.done_below;
@@ -95,11 +95,11 @@ impl<'a> StreamWriter<'a> {
     ///
     /// # Errors
     /// `StreamIo`.
-    pub(super) fn finish(mut self) -> Result<Reached> {
+    pub(super) fn finish(mut self) -> Result<StreamProgress> {
         if self.records > 0 {
             self.write_records()?;
         }
-        let Reached { records, digest, .. } = self.reached;
+        let StreamProgress { records, digest, .. } = self.reached;
         let end = End { records: U64::new(records), digest: U64::new(digest) };
         self.done_below = u64::MAX;
         self.write(FrameKind::End, &[end.as_bytes()])?;

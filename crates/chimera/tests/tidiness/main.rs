@@ -1,6 +1,7 @@
 //! Rules about the code itself, checked from the code itself.
 
 mod circles;
+mod documents;
 mod functions;
 mod imports;
 mod rooms;

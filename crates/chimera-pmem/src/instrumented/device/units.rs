@@ -3,13 +3,13 @@
 /// Media units, the most recently used one first.
 #[derive(Debug)]
 pub(super) struct Units {
-    units: Vec<Held>,
+    units: Vec<BufferedUnit>,
     capacity: usize,
 }
 
 /// A unit in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct BufferedUnit {
     pub(super) unit: u64,
     /// A bit for each of its lines that is there.
     pub(super) lines: u64,
@@ -40,15 +40,15 @@ impl Units {
     /// Adds a unit with one line, which is the most recently used one then. There is room.
     pub(super) fn add(&mut self, unit: u64, line: u64, now_ps: u64) {
         debug_assert!(!self.is_full(), "room was made");
-        self.units.insert(0, Held { unit, lines: line, used_ps: now_ps });
+        self.units.insert(0, BufferedUnit { unit, lines: line, used_ps: now_ps });
     }
 
-    pub(super) fn oldest(&self) -> Option<Held> {
+    pub(super) fn oldest(&self) -> Option<BufferedUnit> {
         self.units.last().copied()
     }
 
     /// Takes out the least recently used unit.
-    pub(super) fn take_oldest(&mut self) -> Option<Held> {
+    pub(super) fn take_oldest(&mut self) -> Option<BufferedUnit> {
         self.units.pop()
     }
 

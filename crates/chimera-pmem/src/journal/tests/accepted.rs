@@ -5,12 +5,12 @@ use super::*;
 
 const MARKS: [u64; 2] = [60_000, 62_000];
 
-fn used(journal_id: u64, position: u64) -> Kept {
-    Kept::Used { journal_id, position, tail: position }
+fn used(journal_id: u64, position: u64) -> MarkState {
+    MarkState::Used { journal_id, position, tail: position }
 }
 
 /// Whether the mark in a file says that changes were lost, and what else it says.
-fn read(file: &Arc<dyn File>) -> (bool, Kept) {
+fn read(file: &Arc<dyn File>) -> (bool, MarkState) {
     let (mark, kept) = Mark::read(file.clone(), MARKS).unwrap();
     (mark.is_lost(), kept.unwrap().unwrap())
 }
@@ -29,7 +29,7 @@ fn a_loss_is_kept_beside_whatever_a_mark_says_until_it_is_taken_back() {
     for is_lost in [true, false, true, false] {
         let mut set = mark(&file, is_lost);
         assert_eq!(set.is_lost(), is_lost);
-        for kept in [used(9, 800), used(9, (1 << 63) - 8), Kept::Unused, used(3, 0)] {
+        for kept in [used(9, 800), used(9, (1 << 63) - 8), MarkState::Unused, used(3, 0)] {
             set.keep(kept).unwrap();
             assert_eq!(read(&file), (is_lost, kept));
             // As another process does, which says nothing of a loss.
@@ -58,7 +58,7 @@ fn a_journal_keeps_a_loss_until_it_is_accepted_and_that_is_durable_on_return() {
     assert_eq!(watched.take_log(), expected);
     let (position, tail) = (journal.start_at(), journal.tail_at());
     assert_ne!(position, tail, "what was not written back is still in the journal");
-    assert_eq!(read(&file), (false, Kept::Used { journal_id: 99, position, tail }));
+    assert_eq!(read(&file), (false, MarkState::Used { journal_id: 99, position, tail }));
     journal.checkpoint().unwrap();
     assert_eq!(read(&file), (false, used(99, journal.start_at())));
 }

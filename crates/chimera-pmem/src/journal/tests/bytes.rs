@@ -300,14 +300,14 @@ fn a_mark_contradicts_another_journal_and_an_older_one() {
     assert_eq!(was.unwrap(), None, "no mark was made");
     pool.journal().keep_mark(mark).unwrap();
     let start = pool.journal().start_at();
-    let used = |position, tail| Kept::Used { journal_id: 99, position, tail };
+    let used = |position, tail| MarkState::Used { journal_id: 99, position, tail };
     let tail = start + 5 * ENTRY;
     assert_eq!(kept(&file), Some(used(start, tail)));
     let mut older = read(&pool, BOOT).unwrap();
     older.compare(kept(&file).unwrap()).unwrap();
-    let unused = older.compare(Kept::Unused).unwrap_err();
+    let unused = older.compare(MarkState::Unused).unwrap_err();
     assert!(unused.what.contains("none was in use"), "{unused:?}");
-    let other = older.compare(Kept::Used { journal_id: 98, position: 0, tail: 0 }).unwrap_err();
+    let other = older.compare(MarkState::Used { journal_id: 98, position: 0, tail: 0 }).unwrap_err();
     assert!(other.what.contains("another pool, or is not the one"), "{other:?}");
 
     pool.put(0, 77);
@@ -350,7 +350,7 @@ fn a_mark_contradicts_another_journal_and_an_older_one() {
         file.write_at(copies[1] + 8, &saved[2008..2016]).unwrap();
     }
     pool.journal().close().unwrap();
-    assert_eq!(kept(&file), Some(Kept::Unused));
+    assert_eq!(kept(&file), Some(MarkState::Unused));
 }
 
 /// Entries with right checksums and wrong insides.

@@ -79,7 +79,7 @@ fn entries_go_through_a_mapping_only_where_the_file_has_its_storage() {
 
 const COPIES: [u64; 2] = [3 * 4096 + 128, 3 * 4096 + 2048];
 
-fn kept(file: &Arc<dyn File>) -> Option<Kept> {
+fn kept(file: &Arc<dyn File>) -> Option<MarkState> {
     Mark::read(file.clone(), COPIES).unwrap().1.unwrap()
 }
 
@@ -89,9 +89,9 @@ fn of_two_copies_of_a_mark_the_later_one_is_believed() {
     file.allocate(0, 4 * 4096).unwrap();
     let file: Arc<dyn File> = file;
     let mut mark = Mark::read(file.clone(), COPIES).unwrap().0;
-    let used = |journal_id, position| Kept::Used { journal_id, position, tail: position };
+    let used = |journal_id, position| MarkState::Used { journal_id, position, tail: position };
     let mut before = None;
-    for now in [used(9, 800), Kept::Unused, used(3, 80), used(3, 160), Kept::Unused] {
+    for now in [used(9, 800), MarkState::Unused, used(3, 80), used(3, 160), MarkState::Unused] {
         let read = |at| {
             let mut bytes = [0; 32];
             file.read_at(at, &mut bytes).unwrap();
@@ -123,7 +123,7 @@ fn the_tail_beside_a_mark_is_kept_through_a_mapping_too() {
     for number in 0..3 {
         pool.put(number * 64, 1);
         let (position, tail) = (journal.start_at(), journal.tail_at());
-        assert_eq!(kept(&file), Some(Kept::Used { journal_id: 99, position, tail }));
+        assert_eq!(kept(&file), Some(MarkState::Used { journal_id: 99, position, tail }));
     }
     let mut bytes = vec![0; 8 * 4096];
     file.read_at(0, &mut bytes).unwrap();

@@ -114,17 +114,17 @@ fn only_a_journal_that_fits_its_mark_is_used() {
     let pool = Pool::create(GROUP);
     let file = open(&pool.files, "journal");
     let read = |boot_id| Contents::read(&*file, boot_id).unwrap().unwrap();
-    read(BOOT).compare(Kept::Unused).unwrap();
+    read(BOOT).compare(MarkState::Unused).unwrap();
     pool.put(0, 1);
     pool.put(64, 2);
     let (start, end) = (pool.journal().start_at(), pool.journal().tail_at());
     let at = DATA_AT + end % CAPACITY;
-    let used = |journal_id, position, tail| Kept::Used { journal_id, position, tail };
+    let used = |journal_id, position, tail| MarkState::Used { journal_id, position, tail };
     for boot_id in [BOOT, NEXT_BOOT] {
         read(boot_id).compare(used(99, start, end)).unwrap();
         read(boot_id).compare(used(99, end, end)).unwrap();
         for (kept, what, entries, bytes) in [
-            (Kept::Unused, "none was in use", 0, 0),
+            (MarkState::Unused, "none was in use", 0, 0),
             (used(98, start, end), "is not the one that was in use last", 0, 0),
             (used(99, end + 104, end + 104), "an earlier moment than the other files", 1, 104),
             (used(99, end + 8, end + 208), "an earlier moment than the other files", 1, 8),

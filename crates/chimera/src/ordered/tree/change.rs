@@ -5,10 +5,10 @@ use std::io;
 use chimera_pmem::Environment;
 
 use super::Tree;
-use super::descent::{Attempts, Toward};
+use super::descent::{Attempts, DescentTarget};
 use super::image::Image;
 use super::locked::LockedNode;
-use super::search::Sought;
+use super::search::SearchKey;
 
 /// What came of an insert into a leaf.
 enum Inserted {
@@ -41,7 +41,7 @@ impl Tree {
     ) -> io::Result<bool> {
         let mut attempts = Attempts::new(environment);
         loop {
-            let Some(path) = self.find(Toward::At(key), 0, &mut attempts) else {
+            let Some(path) = self.find(DescentTarget::At(key), 0, &mut attempts) else {
                 self.nodes
                     .make_root(|root| Image::new(&self.nodes.context, 0, None, None).fill(root))?;
                 continue;
@@ -73,7 +73,7 @@ impl Tree {
     pub(crate) fn remove(&self, environment: &dyn Environment, key: &[u8]) -> bool {
         let mut attempts = Attempts::new(environment);
         loop {
-            let Some(path) = self.find(Toward::At(key), 0, &mut attempts) else { return false };
+            let Some(path) = self.find(DescentTarget::At(key), 0, &mut attempts) else { return false };
             let removed = self.elision.run(|| Some(remove_from(&path.node.lock()?, key)));
             match removed {
                 None => attempts.relax(),
@@ -96,9 +96,9 @@ impl Tree {
     pub(crate) fn get(&self, environment: &dyn Environment, key: &[u8]) -> Option<u64> {
         let mut attempts = Attempts::new(environment);
         loop {
-            let leaf = self.find(Toward::At(key), 0, &mut attempts)?.node;
+            let leaf = self.find(DescentTarget::At(key), 0, &mut attempts)?.node;
             let header = leaf.node.header();
-            let (at, is_there) = leaf.node.lower_bound(header, Sought::new(key, header));
+            let (at, is_there) = leaf.node.lower_bound(header, SearchKey::new(key, header));
             let payload = is_there.then(|| leaf.node.payload(leaf.node.slot(at)));
             if leaf.is_valid() {
                 return payload;
@@ -111,7 +111,7 @@ impl Tree {
 #[inline]
 fn insert_into(leaf: &LockedNode<'_>, key: &[u8], payload: u64) -> Inserted {
     let header = leaf.header();
-    let (at, is_there) = leaf.lower_bound(header, Sought::new(key, header));
+    let (at, is_there) = leaf.lower_bound(header, SearchKey::new(key, header));
     if is_there {
         leaf.set_payload(leaf.slot(at), payload);
         return Inserted::Replaced;
@@ -131,7 +131,7 @@ fn insert_into(leaf: &LockedNode<'_>, key: &[u8], payload: u64) -> Inserted {
 #[inline]
 fn remove_from(leaf: &LockedNode<'_>, key: &[u8]) -> Removed {
     let header = leaf.header();
-    let (at, is_there) = leaf.lower_bound(header, Sought::new(key, header));
+    let (at, is_there) = leaf.lower_bound(header, SearchKey::new(key, header));
     if !is_there {
         return Removed::Absent;
     }

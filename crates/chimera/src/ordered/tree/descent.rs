@@ -11,16 +11,16 @@ use super::Tree;
 use super::format::Header;
 use super::locked::LockedNode;
 use super::node::Node;
-use super::search::Sought;
+use super::search::SearchKey;
 
 /// A node, and its version.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct ReadNode<'a> {
     pub(super) node: Node<'a>,
     version: u64,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ReadNode<'a> {
     #[inline(always)]
     pub(super) fn new(node: Node<'a>) -> Option<Self> {
         let version = node.lock_word().read_begin()?;
@@ -43,7 +43,7 @@ impl<'a> Seen<'a> {
 
 /// Which node is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Toward<'k> {
+pub(super) enum DescentTarget<'k> {
     /// The one that this key belongs to.
     At(&'k [u8]),
     /// The one that the keys just below this one belong to.
@@ -52,13 +52,13 @@ pub(super) enum Toward<'k> {
     End,
 }
 
-impl Toward<'_> {
+impl DescentTarget<'_> {
     /// Which child of an inner node leads there.
     #[inline(always)]
     fn child_of(self, node: Node<'_>, header: Header) -> u32 {
         let above = match self {
-            Self::At(key) => node.upper_bound(header, Sought::new(key, header)),
-            Self::Below(key) => node.lower_bound(header, Sought::new(key, header)).0,
+            Self::At(key) => node.upper_bound(header, SearchKey::new(key, header)),
+            Self::Below(key) => node.lower_bound(header, SearchKey::new(key, header)).0,
             Self::End => header.count,
         };
         above.saturating_sub(1)
@@ -67,8 +67,8 @@ impl Toward<'_> {
 
 /// A node, and the one above it. The root has none.
 pub(super) struct Path<'a> {
-    pub(super) parent: Option<Seen<'a>>,
-    pub(super) node: Seen<'a>,
+    pub(super) parent: Option<ReadNode<'a>>,
+    pub(super) node: ReadNode<'a>,
 }
 
 /// What came of looking for a node.
@@ -111,14 +111,14 @@ impl<'e> Attempts<'e> {
 impl Tree {
     /// Looks for a node of a level.
     #[inline(always)]
-    pub(super) fn descend(&self, toward: Toward<'_>, level: u32) -> Descent<'_> {
+    pub(super) fn descend(&self, toward: DescentTarget<'_>, level: u32) -> Descent<'_> {
         self.try_descend(toward, level).unwrap_or(Descent::Changed)
     }
 
     #[inline(always)]
-    fn try_descend(&self, toward: Toward<'_>, level: u32) -> Option<Descent<'_>> {
+    fn try_descend(&self, toward: DescentTarget<'_>, level: u32) -> Option<Descent<'_>> {
         let Some(root) = self.nodes.root() else { return Some(Descent::Absent) };
-        let mut seen = Seen::new(root)?;
+        let mut seen = ReadNode::new(root)?;
         let mut parent = None;
         loop {
             let header = seen.node.header();
@@ -133,7 +133,7 @@ impl Tree {
             if header.level == 1 {
                 child.prefetch();
             }
-            let child = Seen::new(child)?;
+            let child = ReadNode::new(child)?;
             if !seen.is_valid() {
                 return None;
             }
@@ -146,7 +146,7 @@ impl Tree {
     #[inline(always)]
     pub(super) fn find(
         &self,
-        toward: Toward<'_>,
+        toward: DescentTarget<'_>,
         level: u32,
         attempts: &mut Attempts<'_>,
     ) -> Option<Path<'_>> {

@@ -3,7 +3,7 @@
 //! The locks are taken as in [`split`](super::split).
 
 use super::Tree;
-use super::descent::{Attempts, Path, Seen, Toward};
+use super::descent::{Attempts, Path, ReadNode, DescentTarget};
 use super::locked::LockedNode;
 use super::neighbours::Neighbours;
 use super::share::{lock_child, share};
@@ -12,7 +12,7 @@ use super::share::{lock_child, share};
 const FREE_SHARE: u32 = 8;
 
 /// What came of an attempt to fill a node up.
-enum Joined {
+enum MergeOutcome {
     /// Nothing more to do.
     Done,
     /// The parent has become sparse.
@@ -29,39 +29,39 @@ impl Tree {
     #[cold]
     pub(super) fn fill_up(&self, attempts: &mut Attempts<'_>, key: &[u8], level: u32) {
         let mut was_alone = false;
-        while let Some(path) = self.find(Toward::At(key), level, attempts) {
+        while let Some(path) = self.find(DescentTarget::At(key), level, attempts) {
             let joined = match path.parent {
                 None => self.lower_root(&path.node),
                 Some(above) => self.join(&above, &path, key),
             };
             match joined {
-                Joined::Done => return,
-                Joined::ParentIsSparse => return self.fill_up(attempts, key, level + 1),
-                Joined::Alone if was_alone => return,
-                Joined::Alone => {
+                MergeOutcome::Done => return,
+                MergeOutcome::ParentIsSparse => return self.fill_up(attempts, key, level + 1),
+                MergeOutcome::Alone if was_alone => return,
+                MergeOutcome::Alone => {
                     was_alone = true;
                     self.fill_up(attempts, key, level + 1);
                 }
-                Joined::Changed => attempts.relax(),
+                MergeOutcome::Changed => attempts.relax(),
             }
         }
     }
 
-    fn join(&self, above: &Seen<'_>, path: &Path<'_>, key: &[u8]) -> Joined {
-        let Some(parent) = above.lock() else { return Joined::Changed };
-        let Some(node) = path.node.lock() else { return Joined::Changed };
+    fn join(&self, above: &ReadNode<'_>, path: &Path<'_>, key: &[u8]) -> MergeOutcome {
+        let Some(parent) = above.lock() else { return MergeOutcome::Changed };
+        let Some(node) = path.node.lock() else { return MergeOutcome::Changed };
         let header = parent.header();
         if !node.is_sparse() {
-            return Joined::Done;
+            return MergeOutcome::Done;
         }
         if header.count == 1 {
-            return Joined::Alone;
+            return MergeOutcome::Alone;
         }
         let at = parent.child_toward(key);
         // The number of the right one of the two.
         let second = at.max(1);
         let other = if at == 0 { 1 } else { at - 1 };
-        let Some(other) = lock_child(&self.nodes, &parent, other) else { return Joined::Changed };
+        let Some(other) = lock_child(&self.nodes, &parent, other) else { return MergeOutcome::Changed };
         if at == 0 {
             self.merge_or_share(&parent, second, node, other)
         } else {
@@ -76,7 +76,7 @@ impl Tree {
         second: u32,
         left: LockedNode<'_>,
         right: LockedNode<'_>,
-    ) -> Joined {
+    ) -> MergeOutcome {
         let all = Neighbours::of_two(&left, &right);
         let merged = all.merged();
         let Some(image) = merged.filter(|image| image.free() * FREE_SHARE >= left.layout().units())
@@ -85,7 +85,7 @@ impl Tree {
             if all.count() >= 2 * least {
                 share(&all, all.middle(least), (parent, second), &left, &right);
             }
-            return Joined::Done;
+            return MergeOutcome::Done;
         };
         image.replace(&left);
         parent.remove(second);
@@ -93,19 +93,19 @@ impl Tree {
         let (id, level) = (right.id, right.header().level);
         drop((left, right));
         self.nodes.give_back(id, level);
-        if parent.is_sparse() { Joined::ParentIsSparse } else { Joined::Done }
+        if parent.is_sparse() { MergeOutcome::ParentIsSparse } else { MergeOutcome::Done }
     }
 
     /// While the root has one child only, the child becomes the root: its words move there, because the root
     /// stays the same node.
-    fn lower_root(&self, root: &Seen<'_>) -> Joined {
-        let Some(root) = root.lock() else { return Joined::Changed };
+    fn lower_root(&self, root: &ReadNode<'_>) -> MergeOutcome {
+        let Some(root) = root.lock() else { return MergeOutcome::Changed };
         loop {
             let header = root.header();
             if header.level == 0 || header.count > 1 {
-                return Joined::Done;
+                return MergeOutcome::Done;
             }
-            let Some(child) = lock_child(&self.nodes, &root, 0) else { return Joined::Changed };
+            let Some(child) = lock_child(&self.nodes, &root, 0) else { return MergeOutcome::Changed };
             // Neither has fences, and the root has no key. So this moves the long keys, too.
             for number in 1..root.layout().words {
                 root.store(number, child.load(number));

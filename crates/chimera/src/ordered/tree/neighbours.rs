@@ -18,7 +18,7 @@ pub(super) struct Neighbours<'a> {
 }
 
 /// Two nodes in the making, and the key from which on entries are in the second one.
-pub(super) struct Halves<'a> {
+pub(super) struct SplitNodes<'a> {
     pub(super) left: Image<'a>,
     pub(super) right: Image<'a>,
     pub(super) separator: Arc<[u8]>,
@@ -147,11 +147,11 @@ impl<'a> Neighbours<'a> {
 
     /// Two nodes, the second one beginning with the entry `at`, if they fit. See
     /// [`separator`](Self::separator) for `new`.
-    pub(super) fn halves(&self, at: u32, new: &[u8]) -> Option<Halves<'a>> {
+    pub(super) fn halves(&self, at: u32, new: &[u8]) -> Option<SplitNodes<'a>> {
         let separator = self.separator(at, new);
         let left = self.image(self.low.as_ref(), Some(&separator), 0..at)?;
         let right = self.image(Some(&separator), self.high.as_ref(), at..self.count())?;
-        Some(Halves { left, right, separator })
+        Some(SplitNodes { left, right, separator })
     }
 
     fn image(

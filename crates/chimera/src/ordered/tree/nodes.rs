@@ -21,13 +21,13 @@ pub(super) struct Nodes {
     pub(super) context: Context,
     /// The number of the root, which stays the root; 0 before the first key.
     root: AtomicU32,
-    supply: Mutex<Supply>,
+    supply: Mutex<FreeNodes>,
     /// How many nodes may be given out.
     limit: AtomicU32,
 }
 
 #[derive(Debug, Default)]
-struct Supply {
+struct FreeNodes {
     /// Nodes with numbers up to this one were given out at least once.
     given: u32,
     free: Vec<u32>,
@@ -50,7 +50,7 @@ impl Nodes {
             words: Arena::new(first, huge_pages),
             context,
             root: AtomicU32::new(0),
-            supply: Mutex::new(Supply::default()),
+            supply: Mutex::new(FreeNodes::default()),
             limit: AtomicU32::new(u32::MAX),
         }
     }

@@ -10,10 +10,10 @@ use std::ops::Bound;
 use chimera_pmem::Environment;
 
 use super::Tree;
-use super::descent::{Attempts, Toward};
+use super::descent::{Attempts, DescentTarget};
 use super::node::Node;
 use super::page::{Page, Resume};
-use super::search::Sought;
+use super::search::SearchKey;
 
 impl Tree {
     /// Reads keys from `from` on, ascending: at most `most`, and at least 1 unless the rest of a leaf is empty.
@@ -29,14 +29,14 @@ impl Tree {
         page: &mut Page,
     ) {
         let toward = match from {
-            Bound::Included(key) | Bound::Excluded(key) => Toward::At(key),
-            Bound::Unbounded => Toward::At(&[]),
+            Bound::Included(key) | Bound::Excluded(key) => DescentTarget::At(key),
+            Bound::Unbounded => DescentTarget::At(&[]),
         };
         self.read(environment, toward, page, |node, page| {
             let header = node.header();
             let start = match from {
-                Bound::Included(key) => node.lower_bound(header, Sought::new(key, header)).0,
-                Bound::Excluded(key) => node.upper_bound(header, Sought::new(key, header)),
+                Bound::Included(key) => node.lower_bound(header, SearchKey::new(key, header)).0,
+                Bound::Excluded(key) => node.upper_bound(header, SearchKey::new(key, header)),
                 Bound::Unbounded => 0,
             };
             let end = start.saturating_add(most_of(most)).min(header.count);
@@ -63,15 +63,15 @@ impl Tree {
         page: &mut Page,
     ) {
         let toward = match to {
-            Bound::Included(key) => Toward::At(key),
-            Bound::Excluded(key) => Toward::Below(key),
-            Bound::Unbounded => Toward::End,
+            Bound::Included(key) => DescentTarget::At(key),
+            Bound::Excluded(key) => DescentTarget::Below(key),
+            Bound::Unbounded => DescentTarget::End,
         };
         self.read(environment, toward, page, |node, page| {
             let header = node.header();
             let end = match to {
-                Bound::Included(key) => node.upper_bound(header, Sought::new(key, header)),
-                Bound::Excluded(key) => node.lower_bound(header, Sought::new(key, header)).0,
+                Bound::Included(key) => node.upper_bound(header, SearchKey::new(key, header)),
+                Bound::Excluded(key) => node.lower_bound(header, SearchKey::new(key, header)).0,
                 Bound::Unbounded => header.count,
             };
             let start = end.saturating_sub(most_of(most));
@@ -110,7 +110,7 @@ impl Tree {
     fn read(
         &self,
         environment: &dyn Environment,
-        toward: Toward<'_>,
+        toward: DescentTarget<'_>,
         page: &mut Page,
         fill: impl Fn(Node<'_>, &mut Page),
     ) {

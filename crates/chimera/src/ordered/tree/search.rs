@@ -11,14 +11,14 @@ use super::shape::{HEAD, UNIT, tail_units};
 
 /// A key that is looked for among those of a node.
 #[derive(Clone, Copy)]
-pub(super) struct Sought<'k> {
+pub(super) struct SearchKey<'k> {
     key: &'k [u8],
     /// Behind the prefix of the node, which the key has as well because it belongs there.
     rest: &'k [u8],
     head: u32,
 }
 
-impl<'k> Sought<'k> {
+impl<'k> SearchKey<'k> {
     #[inline(always)]
     pub(super) fn new(key: &'k [u8], header: Header) -> Self {
         let rest = key.get(header.prefix as usize..).unwrap_or_default();
@@ -31,12 +31,12 @@ impl Node<'_> {
     #[inline(always)]
     pub(super) fn child_toward(self, key: &[u8]) -> u32 {
         let header = self.header();
-        self.upper_bound(header, Sought::new(key, header)).saturating_sub(1)
+        self.upper_bound(header, SearchKey::new(key, header)).saturating_sub(1)
     }
 
     /// How many of the keys are below `sought`, and whether the next one is equal.
     #[inline(always)]
-    pub(super) fn lower_bound(self, header: Header, sought: Sought<'_>) -> (u32, bool) {
+    pub(super) fn lower_bound(self, header: Header, sought: SearchKey<'_>) -> (u32, bool) {
         let (mut from, mut to) = self.alike(header, sought.head);
         let mut found = false;
         while from < to {
@@ -54,7 +54,7 @@ impl Node<'_> {
 
     /// How many of the keys are not above `sought`.
     #[inline(always)]
-    pub(super) fn upper_bound(self, header: Header, sought: Sought<'_>) -> u32 {
+    pub(super) fn upper_bound(self, header: Header, sought: SearchKey<'_>) -> u32 {
         let (mut from, mut to) = self.alike(header, sought.head);
         while from < to {
             let middle = from.midpoint(to);
@@ -98,7 +98,7 @@ impl Node<'_> {
 
     /// How the key of a slot compares with the one that is looked for, if the heads are equal.
     #[inline]
-    fn compare_tail(self, level: u32, slot: Slot, sought: Sought<'_>) -> Ordering {
+    fn compare_tail(self, level: u32, slot: Slot, sought: SearchKey<'_>) -> Ordering {
         let start = slot.place.offset + self.layout().payload_units(level);
         let Some(length) = slot.place.length() else {
             return self.context.long_keys.compare(self.unit(start), sought.key);

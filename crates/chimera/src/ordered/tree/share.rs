@@ -4,7 +4,7 @@ use super::change::compact;
 use super::locked::LockedNode;
 use super::neighbours::Neighbours;
 use super::nodes::Nodes;
-use super::search::Sought;
+use super::search::SearchKey;
 
 /// Locks a child of a node that is locked, unless somebody else holds its lock.
 pub(super) fn lock_child<'a>(
@@ -22,7 +22,7 @@ pub(super) fn add_child(parent: &LockedNode<'_>, separator: &[u8], child: u32) {
         compact(parent);
     }
     let header = parent.header();
-    let at = parent.upper_bound(header, Sought::new(separator, header));
+    let at = parent.upper_bound(header, SearchKey::new(separator, header));
     let is_done = parent.insert(header, at, separator, u64::from(child));
     assert!(is_done, "there is room after compaction");
 }

@@ -7,18 +7,18 @@
 use std::io;
 
 use super::Tree;
-use super::descent::{Attempts, Toward};
+use super::descent::{Attempts, DescentTarget};
 use super::image::Image;
 use super::locked::LockedNode;
-use super::neighbours::{Halves, Neighbours};
-use super::search::Sought;
+use super::neighbours::{SplitNodes, Neighbours};
+use super::search::SearchKey;
 use super::share::{add_child, lock_child, share};
 
 /// A leaf hands over at least one of so many entries.
 const MOVED_SHARE: u32 = 4;
 
 /// What came of an attempt to divide a node.
-enum Divided {
+enum SplitOutcome {
     Done,
     /// The parent has no room for another child.
     ParentIsFull,
@@ -38,7 +38,7 @@ impl Tree {
         level: u32,
     ) -> io::Result<()> {
         loop {
-            let Some(path) = self.find(Toward::At(key), level, attempts) else { return Ok(()) };
+            let Some(path) = self.find(DescentTarget::At(key), level, attempts) else { return Ok(()) };
             let divided = match path.parent {
                 None => match path.node.lock() {
                     Some(root) if has_room(&root, key) => return Ok(()),
@@ -52,8 +52,8 @@ impl Tree {
                 },
             };
             match divided {
-                Some(Divided::Done) => return Ok(()),
-                Some(Divided::ParentIsFull) => self.make_room(attempts, key, level + 1)?,
+                Some(SplitOutcome::Done) => return Ok(()),
+                Some(SplitOutcome::ParentIsFull) => self.make_room(attempts, key, level + 1)?,
                 None => attempts.relax(),
             }
         }
@@ -65,28 +65,28 @@ impl Tree {
         parent: &LockedNode<'_>,
         node: &LockedNode<'_>,
         key: &[u8],
-    ) -> io::Result<Divided> {
+    ) -> io::Result<SplitOutcome> {
         if node.header().level == 0 && self.hand_over(parent, node, key) {
-            return Ok(Divided::Done);
+            return Ok(SplitOutcome::Done);
         }
-        let Halves { left, right, separator } = divide(node, key);
+        let SplitNodes { left, right, separator } = divide(node, key);
         let header = parent.header();
         let demand = parent.demand(header, &separator);
         if !parent.has_room(demand) {
-            return Ok(Divided::ParentIsFull);
+            return Ok(SplitOutcome::ParentIsFull);
         }
         let fresh = self.nodes.take(node.header().level)?;
         right.fill(&fresh);
         left.replace(node);
         add_child(parent, &separator, fresh.id);
-        Ok(Divided::Done)
+        Ok(SplitOutcome::Done)
     }
 
     /// Moves entries to the left neighbour of a leaf that keys are appended to, if that has room for many: it was
     /// divided when it had no high fence, so that its prefix was short and its entries were larger.
     fn hand_over(&self, parent: &LockedNode<'_>, leaf: &LockedNode<'_>, key: &[u8]) -> bool {
         let header = leaf.header();
-        let (at, _) = leaf.lower_bound(header, Sought::new(key, header));
+        let (at, _) = leaf.lower_bound(header, SearchKey::new(key, header));
         // The leaf is the right one of the two.
         let second = parent.child_toward(key);
         if at < header.count || second == 0 {
@@ -100,9 +100,9 @@ impl Tree {
     }
 
     /// Splits the root, which stays the root: both halves become its children.
-    fn split_root(&self, root: &LockedNode<'_>, key: &[u8]) -> io::Result<Divided> {
+    fn split_root(&self, root: &LockedNode<'_>, key: &[u8]) -> io::Result<SplitOutcome> {
         let level = root.header().level;
-        let Halves { left, right, separator } = divide(root, key);
+        let SplitNodes { left, right, separator } = divide(root, key);
         let first = self.nodes.take(level)?;
         let second = match self.nodes.take(level) {
             Ok(second) => second,
@@ -121,7 +121,7 @@ impl Tree {
         right.fill(&second);
         image.replace(root);
         self.nodes.note_level(level, level + 1);
-        Ok(Divided::Done)
+        Ok(SplitOutcome::Done)
     }
 }
 
@@ -132,17 +132,17 @@ fn has_room(node: &LockedNode<'_>, key: &[u8]) -> bool {
     if header.level > 0 {
         return node.has_room(node.layout().separator_units_max());
     }
-    let (_, is_there) = node.lower_bound(header, Sought::new(key, header));
+    let (_, is_there) = node.lower_bound(header, SearchKey::new(key, header));
     is_there || node.has_room(node.demand(header, key))
 }
 
 /// Divides a full node in two: in the middle, but near the end if the key that there is no room for belongs
 /// there, since others may come behind it, and likewise at the start.
-fn divide<'a>(node: &LockedNode<'a>, key: &[u8]) -> Halves<'a> {
+fn divide<'a>(node: &LockedNode<'a>, key: &[u8]) -> SplitNodes<'a> {
     let header = node.header();
     let all = Neighbours::of_one(node);
     let count = all.count();
-    let (at, _) = node.lower_bound(header, Sought::new(key, header));
+    let (at, _) = node.lower_bound(header, SearchKey::new(key, header));
     // An inner node has two children at least, so that none is without a neighbour.
     let least = if header.level == 0 { 0 } else { 2 };
     let ends = if at == count {

@@ -247,7 +247,7 @@ fn readers_bear_any_words() {
             assert!(header.count < node_bytes / 8, "{header:?}");
             let key = random_key(round);
             for sought in [&key[..], &[], &[0; 300]] {
-                let sought = search::Sought::new(sought, header);
+                let sought = search::SearchKey::new(sought, header);
                 assert!(node.lower_bound(header, sought).0 <= header.count);
                 assert!(node.upper_bound(header, sought) <= header.count);
             }

@@ -27,7 +27,7 @@ fn superblock(sequence: u64, segments: u64) -> Superblock {
         segments,
         closing: Closing::Open,
         boot_id: 0,
-        roots: [0; 4],
+        closed_words: [0; 2],
         totals: Totals::default(),
         area: vec![1, 2, 3],
     }

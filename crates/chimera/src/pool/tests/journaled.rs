@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chimera_pmem::journal::{Journal, Kept, Mark};
+use chimera_pmem::journal::{Journal, MarkState, Mark};
 use chimera_pmem::{Medium, Pmem, Site, SteppedEnvironment};
 
 use super::media::Media;
@@ -117,7 +117,7 @@ impl Place {
         self.files.files.is_directory(&path).unwrap().is_some()
     }
 
-    fn mark(&self) -> (bool, Kept) {
+    fn mark(&self) -> (bool, MarkState) {
         let (mark, kept) = Mark::read(self.file("superblock"), JOURNAL_MARK_AT).unwrap();
         (mark.is_lost(), kept.unwrap().unwrap())
     }

@@ -287,7 +287,7 @@ fn only_a_writer_of_a_pool_that_was_not_closed_may_find_what_is_not_durable() {
 fn a_superblock_that_is_not_durable_is_made_so_before_the_other_copy_is_overwritten() {
     let before = open_image(&[0; FILE_BYTES as usize], &options());
     before.mark_open().unwrap();
-    let change = || before.change_superblock(|superblock| superblock.roots[0] = 7);
+    let change = || before.change_superblock(|superblock| superblock.closed_words[0] = 7);
     let ((), mut photos) = before.pmem.photograph(change);
     photos.pop();
     let unfenced = photos.pop().expect("the last store");
@@ -301,7 +301,7 @@ fn a_superblock_that_is_not_durable_is_made_so_before_the_other_copy_is_overwrit
         let ((), photos) = pool.pmem.photograph(|| pool.mark_open().unwrap());
         for state in photos.iter().flat_map(|photo| photo.some_states(64, 1)) {
             let found = find_superblock(&|_| false, &|at| state[(at / 8) as usize], false);
-            let root = found.unwrap().expect("one of the two is whole").roots[0];
+            let root = found.unwrap().expect("one of the two is whole").closed_words[0];
             assert!(root == 0 || root == 7, "{root}");
         }
         for state in pool.pmem.photo().some_states(64, 1) {

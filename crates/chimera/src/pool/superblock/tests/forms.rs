@@ -15,10 +15,11 @@ fn the_later_update_is_newer_also_where_the_numbers_wrap() {
 }
 
 #[test]
-fn the_words_of_closing_are_the_last_roots() {
-    let mut superblock = Superblock { closing: Closing::Clean, ..example() };
-    superblock.set_closed_words([70, 80]);
-    assert_eq!((superblock.roots, superblock.closed_words()), ([1, 2, 70, 80], [70, 80]));
+fn words_of_closing_are_those_of_a_closed_store() {
+    let closed = Superblock { closing: Closing::Clean, closed_words: [70, 80], ..example() };
+    assert_eq!((closed.closed_words(), &closed.encode()[10..14]), ([70, 80], &[0, 0, 70, 80][..]));
+    let open = Superblock { closing: Closing::Open, ..closed };
+    assert_eq!(open.closed_words(), [0, 0]);
 }
 
 #[test]

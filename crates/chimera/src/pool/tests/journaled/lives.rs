@@ -37,7 +37,7 @@ fn a_journal_goes_once_nothing_says_any_more_that_it_is_in_use() {
     for copy in [0, 4096] {
         place.flip("journal", copy + 40);
     }
-    assert!(matches!(place.mark(), (false, Kept::Used { .. })));
+    assert!(matches!(place.mark(), (false, MarkState::Used { .. })));
     let (files, seen) = (place.files.files.clone(), Arc::new(Mutex::new(None)));
     let noted = seen.clone();
     place.files.refuse(move |deed| {
@@ -51,7 +51,7 @@ fn a_journal_goes_once_nothing_says_any_more_that_it_is_in_use() {
     });
     let (_pool, opened) = place.open(&salvaging()).unwrap();
     assert!(opened.journal_loss.is_some());
-    assert_eq!(*seen.lock().unwrap(), Some((true, Kept::Unused)));
+    assert_eq!(*seen.lock().unwrap(), Some((true, MarkState::Unused)));
 }
 
 #[test]
