@@ -32,8 +32,7 @@ void chimera_heap_stored(const ChimeraHeap* heap, const void* address, size_t le
 void chimera_heap_retain(const ChimeraHeap* heap);
 void chimera_heap_release(const ChimeraHeap* heap);
 
-// Takes a block of `length` bytes that `fill` writes; false when there is no room or `fill` fails. `fill` may be called more than
-// once.
+// Takes a block of `length` bytes that `fill` writes; false when there is no room or `fill` fails. `fill` is called once at most.
 bool chimera_tier_insert(const ChimeraTier* tier, const char* key, size_t key_length,
                          size_t length, bool (*fill)(void* context, char* block, size_t length),
                          void* context);
