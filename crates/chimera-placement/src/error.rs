@@ -45,6 +45,9 @@ pub enum Error {
     /// The directory is not on a DAX file system, and has to be.
     #[error("{} is not on a DAX file system (the kernel refused MAP_SYNC); mount one with -o dax=always, or leave out --require-dax", .0.display())]
     NotDax(PathBuf),
+    /// What was measured says nothing.
+    #[error("the measurement is void: {0}")]
+    Measurement(String),
     /// A call of the operating system failed.
     #[error("{what} {}: {source}", .path.display())]
     System {

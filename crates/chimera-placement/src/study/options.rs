@@ -139,13 +139,13 @@ impl StudyOptions {
         }
     }
 
-    /// Maps persistent memory that is enough for each part.
+    /// Maps persistent memory that is enough for each of `parts`.
     ///
     /// # Errors
     /// As [`Arena::open`].
-    pub fn open_arena(&self) -> Result<Arc<Arena>> {
+    pub fn open_arena(&self, parts: &[Part]) -> Result<Arc<Arena>> {
         let mut bytes = crate::region::REGION_BYTES_MIN;
-        for part in &self.parts {
+        for part in parts {
             bytes = bytes.max(self.sizes(*part).pmem_bytes()?);
         }
         let (directory, require_dax) = (self.pmem.clone(), self.require_dax);

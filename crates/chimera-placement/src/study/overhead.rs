@@ -16,7 +16,7 @@ use super::result::Part;
 use super::statistics::median;
 use crate::arena::Arena;
 use crate::database::has_memkind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::placement::{Components, Placement, Sizes};
 use crate::workload::{Mix, Shared};
 
@@ -88,7 +88,7 @@ pub fn overhead(options: &StudyOptions, progress: &mut dyn FnMut(&str)) -> Resul
     options.check()?;
     let site = Site {
         options,
-        arena: options.open_arena()?,
+        arena: options.open_arena(&[Part::Hits])?,
         sizes: options.sizes(Part::Hits),
         path: options.database_path(),
     };
@@ -147,6 +147,11 @@ impl Site<'_> {
         let counts = database.counts()?;
         let hits = counts.block_cache_hits - before.block_cache_hits;
         let misses = counts.block_cache_misses - before.block_cache_misses;
+        if counts.cache_refused > 0 {
+            // A cache that is smaller than the one beside it is compared with nothing.
+            let what = format!("{} blocks had no room in persistent memory", counts.cache_refused);
+            return Err(Error::Measurement(what));
+        }
         Ok((measured.ops_per_s(), hits as f64 / (hits + misses).max(1) as f64))
     }
 

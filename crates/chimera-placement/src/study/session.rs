@@ -41,7 +41,7 @@ pub fn runs(options: &StudyOptions) -> Result<usize> {
 /// When options make no sense, persistent memory is not to be had, or RocksDB fails.
 pub fn run(options: &StudyOptions, progress: &mut dyn FnMut(&str)) -> Result<Study> {
     options.check()?;
-    let arena = options.open_arena()?;
+    let arena = options.open_arena(&options.parts)?;
     let is_dax = arena.region().is_dax();
     let mut rows = Vec::new();
     for part in &options.parts {
