@@ -4,9 +4,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::arguments::Global;
 use crate::commands::{
-    Context, backup::Backup, bench::PassedOn, check::Check, compact::Compact, completion::Completion,
-    delete::Delete, doctor::Doctor, export::Export, get::Get, import::Import, inspect::Inspect,
-    list_keys::ListKeys, put::Put, scan::Scan, stats::Stats, update_u64::UpdateU64,
+    Context, backup::Backup, bench::PassedOn, check::Check, compact::Compact,
+    completion::Completion, delete::Delete, doctor::Doctor, export::Export, get::Get,
+    import::Import, inspect::Inspect, list_keys::ListKeys, put::Put, scan::Scan, stats::Stats,
+    update_u64::UpdateU64,
 };
 use crate::failure::Failure;
 use crate::text::Form;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use super::read::Walk;
-use super::{Header, Journal, MarkState, Lines, damaged, lock};
+use super::{Header, Journal, Lines, MarkState, damaged, lock};
 use crate::environment::TaskStep;
 
 /// Bytes of lines to write back at a time.

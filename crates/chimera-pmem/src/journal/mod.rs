@@ -70,7 +70,7 @@ use data_files::DataFile;
 pub use header::OtherVersion;
 use header::{DATA_AT, Header};
 pub use lines::Lines;
-pub use mark::{MarkState, Mark};
+pub use mark::{Mark, MarkState};
 pub use read::Contents;
 use sync::Syncing;
 

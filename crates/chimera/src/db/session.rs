@@ -135,6 +135,9 @@ impl<P: Pmem> Session<P> {
 
     /// Gets without what a session adds to its engine: no metering, no waiting for a journal. Returns how many
     /// keys it found. For counting what that addition costs.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
     #[cfg(feature = "baselines")]
     pub fn get_by_engine<K: AsRef<[u8]>>(
         &mut self,

@@ -24,6 +24,10 @@ pub(super) enum Ranges {
     /// So many ranges of the same length.
     Equal(usize),
     /// The lowest key of each range but the first.
+    #[cfg_attr(
+        not(any(test, feature = "baselines")),
+        expect(dead_code, reason = "one tree is all")
+    )]
     Given(Arc<[Vec<u8>]>),
 }
 

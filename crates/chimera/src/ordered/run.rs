@@ -59,7 +59,12 @@ impl KeyRun {
 
     fn front(&self, at: usize) -> Option<RunHead<'_>> {
         let gathered = self.keys.get(at)?;
-        Some(RunHead { head: gathered.head, key: gathered.key(&self.bytes), run: self, next: at + 1 })
+        Some(RunHead {
+            head: gathered.head,
+            key: gathered.key(&self.bytes),
+            run: self,
+            next: at + 1,
+        })
     }
 }
 

@@ -140,7 +140,8 @@ impl Difference {
             return Unexplained::NotKnown;
         }
         let of_sums = Totals { records: 0, ..rest }.difference(Totals::default());
-        of_sums.map_or(Unexplained::Nothing, |what| Unexplained::Missing(format!("{BESIDE}: {what}")))
+        of_sums
+            .map_or(Unexplained::Nothing, |what| Unexplained::Missing(format!("{BESIDE}: {what}")))
     }
 }
 
@@ -202,7 +203,10 @@ mod tests {
         assert_eq!(rest(&CLOSED[2..], &[], 2, false), Unexplained::NotKnown);
         // It was none.
         assert_eq!(rest(&CLOSED[1..], &CLOSED[..1], 1, false), Unexplained::Nothing);
-        assert_eq!(rest(&[(1, 8), (2, 16), (3, 24), (4, 40)], &[], 1, false), Unexplained::NotKnown);
+        assert_eq!(
+            rest(&[(1, 8), (2, 16), (3, 24), (4, 40)], &[], 1, false),
+            Unexplained::NotKnown
+        );
         assert_missing(&rest(&CLOSED[2..], &[], 1, false), "2 were found, and at most 1");
         assert_missing(&rest(&CLOSED[3..], &CLOSED[..1], 1, false), "1 were found, and at most 2");
     }
@@ -239,7 +243,9 @@ mod tests {
             let (closed, found) = (of(&CLOSED), of(found));
             Difference { closed, found, sums: Sums::Records }.without(None)
         };
-        let Unexplained::Missing(what) = without(&CLOSED[1..]) else { panic!("something is missing") };
+        let Unexplained::Missing(what) = without(&CLOSED[1..]) else {
+            panic!("something is missing")
+        };
         assert_eq!(what, "the store was closed with 4 records, and 3 were found");
     }
 

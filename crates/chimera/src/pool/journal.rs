@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use chimera_pmem::environment::{File, OpenMode};
 use chimera_pmem::journal::{
-    Contents, Damage, Journal, MarkState, Lines, Mark, OtherVersion, SyncPolicy,
+    Contents, Damage, Journal, Lines, Mark, MarkState, OtherVersion, SyncPolicy,
 };
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;

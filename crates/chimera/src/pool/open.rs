@@ -10,7 +10,7 @@ use chimera_pmem::{Environment, Medium, Pmem};
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
 use super::device::Device;
 use super::files::{PoolFiles, cannot_map, lock_superblock};
-use super::growth::{Growth, AllocationLimits};
+use super::growth::{AllocationLimits, Growth};
 use super::journal::JournalFile;
 use super::segment::{self, Section};
 use super::storage::{self, Mapped};

@@ -119,7 +119,10 @@ fn links_lead_somewhere() {
 
 #[test]
 fn anchors_are_those_of_headings() {
-    assert_eq!(anchor("### `pmem-hash`, `dram-hash`, teaching engine"), "pmem-hash-dram-hash-teaching-engine");
+    assert_eq!(
+        anchor("### `pmem-hash`, `dram-hash`, teaching engine"),
+        "pmem-hash-dram-hash-teaching-engine"
+    );
     assert_eq!(links("[a](b.md#c) and [d](#e)").collect::<Vec<_>>(), ["b.md#c", "#e"]);
 }
 

@@ -307,7 +307,8 @@ fn a_mark_contradicts_another_journal_and_an_older_one() {
     older.compare(kept(&file).unwrap()).unwrap();
     let unused = older.compare(MarkState::Unused).unwrap_err();
     assert!(unused.what.contains("none was in use"), "{unused:?}");
-    let other = older.compare(MarkState::Used { journal_id: 98, position: 0, tail: 0 }).unwrap_err();
+    let other =
+        older.compare(MarkState::Used { journal_id: 98, position: 0, tail: 0 }).unwrap_err();
     assert!(other.what.contains("another pool, or is not the one"), "{other:?}");
 
     pool.put(0, 77);

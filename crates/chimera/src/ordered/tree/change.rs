@@ -73,7 +73,9 @@ impl Tree {
     pub(crate) fn remove(&self, environment: &dyn Environment, key: &[u8]) -> bool {
         let mut attempts = Attempts::new(environment);
         loop {
-            let Some(path) = self.find(DescentTarget::At(key), 0, &mut attempts) else { return false };
+            let Some(path) = self.find(DescentTarget::At(key), 0, &mut attempts) else {
+                return false;
+            };
             let removed = self.elision.run(|| Some(remove_from(&path.node.lock()?, key)));
             match removed {
                 None => attempts.relax(),

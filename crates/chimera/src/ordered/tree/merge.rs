@@ -3,7 +3,7 @@
 //! The locks are taken as in [`split`](super::split).
 
 use super::Tree;
-use super::descent::{Attempts, Path, ReadNode, DescentTarget};
+use super::descent::{Attempts, DescentTarget, Path, ReadNode};
 use super::locked::LockedNode;
 use super::neighbours::Neighbours;
 use super::share::{lock_child, share};
@@ -61,7 +61,9 @@ impl Tree {
         // The number of the right one of the two.
         let second = at.max(1);
         let other = if at == 0 { 1 } else { at - 1 };
-        let Some(other) = lock_child(&self.nodes, &parent, other) else { return MergeOutcome::Changed };
+        let Some(other) = lock_child(&self.nodes, &parent, other) else {
+            return MergeOutcome::Changed;
+        };
         if at == 0 {
             self.merge_or_share(&parent, second, node, other)
         } else {
@@ -105,7 +107,9 @@ impl Tree {
             if header.level == 0 || header.count > 1 {
                 return MergeOutcome::Done;
             }
-            let Some(child) = lock_child(&self.nodes, &root, 0) else { return MergeOutcome::Changed };
+            let Some(child) = lock_child(&self.nodes, &root, 0) else {
+                return MergeOutcome::Changed;
+            };
             // Neither has fences, and the root has no key. So this moves the long keys, too.
             for number in 1..root.layout().words {
                 root.store(number, child.load(number));

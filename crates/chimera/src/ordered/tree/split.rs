@@ -10,7 +10,7 @@ use super::Tree;
 use super::descent::{Attempts, DescentTarget};
 use super::image::Image;
 use super::locked::LockedNode;
-use super::neighbours::{SplitNodes, Neighbours};
+use super::neighbours::{Neighbours, SplitNodes};
 use super::search::SearchKey;
 use super::share::{add_child, lock_child, share};
 
@@ -38,7 +38,9 @@ impl Tree {
         level: u32,
     ) -> io::Result<()> {
         loop {
-            let Some(path) = self.find(DescentTarget::At(key), level, attempts) else { return Ok(()) };
+            let Some(path) = self.find(DescentTarget::At(key), level, attempts) else {
+                return Ok(());
+            };
             let divided = match path.parent {
                 None => match path.node.lock() {
                     Some(root) if has_room(&root, key) => return Ok(()),

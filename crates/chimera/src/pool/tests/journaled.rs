@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chimera_pmem::journal::{Journal, MarkState, Mark};
+use chimera_pmem::journal::{Journal, Mark, MarkState};
 use chimera_pmem::{Medium, Pmem, Site, SteppedEnvironment};
 
 use super::media::Media;
