@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use super::*;
+use crate::engine::hikv::log::steps;
 use crate::records::redo_log;
 
 /// Cuts a change off after each of its steps. Once its record is durable recovery makes the change, and makes it once.
