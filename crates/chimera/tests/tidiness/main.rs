@@ -1,8 +1,10 @@
 //! Rules about the code itself, checked from the code itself.
 
+mod calls;
 mod circles;
 mod functions;
 mod imports;
+mod methods;
 mod rooms;
 mod source;
 mod tokens;
