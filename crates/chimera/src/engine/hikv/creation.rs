@@ -7,7 +7,7 @@ use chimera_pmem::Site;
 
 use super::steps;
 #[cfg(feature = "baselines")]
-use super::{Consistency, HikvOptions, log};
+use super::{Consistency, HikvOptions, log_steps};
 use crate::engine::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
@@ -165,7 +165,7 @@ impl EngineType for Type {
             #[cfg(feature = "baselines")]
             redo_log::steps::ALL,
             #[cfg(feature = "baselines")]
-            log::steps::ALL,
+            log_steps::ALL,
             steps::ALL,
             key_dump::sites::ALL,
             runs::sites::ALL,

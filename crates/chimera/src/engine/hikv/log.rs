@@ -7,23 +7,15 @@
 
 use chimera_pmem::Pmem;
 
-use super::LOG;
 use super::creation::Parameters;
 use super::items::{Items, Unsound};
 use super::write::Writer;
+use super::{LOG, log_steps};
 use crate::pool::runs::Run;
 use crate::pool::{Held, Pool};
 use crate::records::limits::Limits;
 use crate::records::redo_log::{self, FoundChange, Logged, RedoLog};
 use crate::types::error::{Error, Result};
-
-/// Steps of recovery that a tool can leave out.
-pub(super) mod steps {
-    chimera_pmem::steps! {
-        /// Making again what the log says.
-        REDO = "hikv.step.redo";
-    }
-}
 
 const ANOTHER_LOG: &str = "the store has another log, or one of a wrong length";
 
@@ -132,7 +124,7 @@ impl<P: Pmem> ChangeLog<P> {
             None => pool.take_bare_run(LOG, found.blocks)?,
         };
         let log = RedoLog::new(pool.clone(), run, areas.count(), area_bytes);
-        if !is_new && !pool.pmem.skips(steps::REDO) {
+        if !is_new && !pool.pmem.skips(log_steps::REDO) {
             Redo { log: &log, areas, limits, writer }.run();
         }
         Ok(Self { log: Some(log), areas })

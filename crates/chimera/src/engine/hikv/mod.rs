@@ -83,6 +83,15 @@ mod steps {
     }
 }
 
+/// The same, of a store with a write-ahead log.
+#[cfg(feature = "baselines")]
+mod log_steps {
+    chimera_pmem::steps! {
+        /// Making again what the log says.
+        REDO = "hikv.step.redo";
+    }
+}
+
 /// The kinds of runs.
 const HASH: BlockKind = BlockKind::new(1, "hikv.hash");
 const HEAP: BlockKind = BlockKind::new(2, "hikv.heap");

@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 
 use super::*;
-use crate::engine::hikv::log::steps;
 use crate::records::redo_log;
 
 /// Cuts a change off after each of its steps. Once its record is durable recovery makes the change, and makes it once.
@@ -44,7 +43,7 @@ fn steps_of_the_log_that_are_left_out_are_noticed() {
     for left_out in [
         LeftOut::Store(redo_log::sites::RECORD),
         LeftOut::Flush(redo_log::sites::RECORD),
-        LeftOut::Step(steps::REDO),
+        LeftOut::Step(log_steps::REDO),
     ] {
         let cut_off = || cut_off(Put(2, 44), Some(left_out));
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(cut_off));
