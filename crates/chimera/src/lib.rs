@@ -57,11 +57,12 @@ mod types;
 pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
 };
+#[cfg(feature = "baselines")]
+pub use engine::Consistency;
 pub use engine::{
-    BlockCounts, ByteCounts, Capabilities, Consistency, Demand, EngineInspect, EngineKind,
-    EngineStats, FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport,
-    KeyChange, Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats,
-    sites,
+    BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
+    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
+    Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
 };
 #[cfg(not(loom))]
 pub use engine::{

@@ -63,7 +63,9 @@ pub use chameleon::{
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;
-pub use hikv::{Consistency, HikvInspect, HikvOptions, HikvStats};
+#[cfg(feature = "baselines")]
+pub use hikv::Consistency;
+pub use hikv::{HikvInspect, HikvOptions, HikvStats};
 #[cfg(all(feature = "baselines", not(loom)))]
 pub use log_hash::{LogHashInspect, LogHashOptions, LogHashStats};
 pub use options::Options;

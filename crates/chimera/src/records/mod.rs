@@ -10,7 +10,7 @@
 //! - [`page_word`]: the first word of each page; [`block_flags`]: what that of the first one says of a whole block.
 //! - [`key_dump`]: keys in their order, from one life of a store to the next.
 //! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
-//! - [`redo_log`]: a write-ahead log of changes that can be made again.
+//! - `redo_log`: a write-ahead log of changes that can be made again. Only with the feature `baselines`.
 //! - `storage_log`: an append-only log of records, in a run of blocks for each session. Only in builds with an engine
 //!   that keeps one.
 //! - `locked_log`: a log whose records are retired in place, under one lock. Only in builds with an engine that keeps one.
@@ -27,6 +27,7 @@ pub(crate) mod limits;
 #[cfg(feature = "teaching-engine")]
 pub(crate) mod locked_log;
 pub(crate) mod page_word;
+#[cfg(feature = "baselines")]
 pub(crate) mod redo_log;
 pub(crate) mod storage_log;
 pub(crate) mod unchecked_word;

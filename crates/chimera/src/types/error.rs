@@ -58,6 +58,17 @@ pub enum Error {
         /// The version that this program reads.
         supported: u32,
     },
+    /// The store has something that this program was built without.
+    #[error(
+        "the store has {what}, which this program was built without: use one that was built with the feature \
+         `{feature}` of chimera"
+    )]
+    NeedsFeature {
+        /// What the store has.
+        what: &'static str,
+        /// The feature of this crate.
+        feature: &'static str,
+    },
     /// Another process holds the store.
     #[error(
         "the store is in use by {holder}: close it there first, or open read-only on both sides"
@@ -336,7 +347,7 @@ pub enum ErrorKind {
     Full,
     /// Something on media, or in a stream, is not what it must be, or is missing.
     Damaged,
-    /// A newer or an older program wrote it.
+    /// A newer or an older program wrote it, or one with other features.
     Unsupported,
     /// The store takes no writes, by choice or since an earlier failure.
     WritesRefused,
@@ -379,9 +390,10 @@ impl Error {
             | Self::Incomplete { .. }
             | Self::StreamTruncated { .. }
             | Self::StreamDamaged { .. } => ErrorKind::Damaged,
-            Self::NewerFormat { .. } | Self::OlderFormat { .. } | Self::NewerStream { .. } => {
-                ErrorKind::Unsupported
-            }
+            Self::NewerFormat { .. }
+            | Self::OlderFormat { .. }
+            | Self::NeedsFeature { .. }
+            | Self::NewerStream { .. } => ErrorKind::Unsupported,
             Self::ReadOnly | Self::Poisoned { .. } => ErrorKind::WritesRefused,
             Self::Io { .. } | Self::StreamIo { .. } => ErrorKind::Io,
             Self::OrderFailed => ErrorKind::Defect,

@@ -1,9 +1,11 @@
 //! Rules about the code itself, checked from the code itself.
 
+mod calls;
 mod circles;
 mod documents;
 mod functions;
 mod imports;
+mod methods;
 mod rooms;
 mod source;
 mod tokens;

@@ -56,7 +56,20 @@ pub(crate) fn read(text: &str) -> Read {
     read
 }
 
-fn is_name(token: &str) -> bool {
+/// The tokens of a file, without attributes and what is compiled for tests only.
+pub(crate) fn code(text: &str) -> Vec<String> {
+    let mut tokens = tokens(text).into_iter().peekable();
+    let mut code = Vec::new();
+    while let Some(token) = tokens.next() {
+        match token.as_str() {
+            "#" => skip_attribute(&mut tokens),
+            _ => code.push(token),
+        }
+    }
+    code
+}
+
+pub(crate) fn is_name(token: &str) -> bool {
     token.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
 }
 

@@ -3,16 +3,21 @@
 //! The engine's area of the superblock is three words: bits of a hash that choose a partition, and blocks of a segment of
 //! the index; blocks of a run of items, and bytes of an area of the log; the layout.
 
-use chimera_pmem::{CACHE_LINE, Site};
+use chimera_pmem::Site;
 
-use super::{Consistency, HikvOptions, steps};
+use super::steps;
+#[cfg(feature = "baselines")]
+use super::{Consistency, HikvOptions, log_steps};
 use crate::engine::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
 use crate::index::persistent::buckets;
 use crate::index::persistent::partitioned_hash::{self, HashShape};
 use crate::pool::{AREA_AT, BlockMap, Superblock, runs};
-use crate::records::{item_heap, key_dump, redo_log};
+use crate::records::limits::Limits;
+#[cfg(feature = "baselines")]
+use crate::records::redo_log;
+use crate::records::{item_heap, key_dump};
 use crate::types::error::{Error, Result};
 use crate::types::layout::RecordLayout;
 use crate::types::stream::StreamKind;
@@ -28,6 +33,30 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
+    /// The longest key and value, where the heap takes up to `heap`.
+    #[cfg(not(feature = "baselines"))]
+    #[expect(clippy::unused_self, reason = "with the feature the log has limits, too")]
+    pub(super) fn limits(&self, heap: Limits) -> Limits {
+        heap
+    }
+
+    /// The longest key and value, where the heap takes up to `heap`.
+    #[cfg(feature = "baselines")]
+    pub(super) fn limits(&self, heap: Limits) -> Limits {
+        self.log_area_bytes.map_or(heap, |bytes| redo_log::limits(heap, bytes))
+    }
+
+    /// Options for a log like this one.
+    #[cfg(feature = "baselines")]
+    pub(super) fn log_alike(&self, options: HikvOptions) -> HikvOptions {
+        let options = options.consistency(self.consistency());
+        match self.log_area_bytes {
+            Some(bytes) => options.log_area_bytes(bytes),
+            None => options,
+        }
+    }
+
+    #[cfg(feature = "baselines")]
     pub(super) fn consistency(&self) -> Consistency {
         match self.log_area_bytes {
             Some(_) => Consistency::WriteAheadLog,
@@ -43,6 +72,7 @@ const SEGMENT_BYTES: u64 = 1 << 30;
 const PARTITIONS: u32 = 16;
 const INDEX_SEGMENT_BYTES: u32 = 16 << 10;
 const HEAP_RUN_BYTES: u32 = 256 << 10;
+#[cfg(feature = "baselines")]
 const LOG_AREA_BYTES: u32 = 16 << 10;
 /// 16 for an entry: of a segment that was split a third is used.
 const INDEX_BYTES_PER_RECORD: u64 = 48;
@@ -71,14 +101,21 @@ impl EngineType for Type {
             },
             heap_run_blocks: heap_blocks.min(blocks / 4).max(1),
             layout: hikv.layout.unwrap_or_default(),
+            #[cfg(feature = "baselines")]
             log_area_bytes: log_area_bytes(hikv),
+            #[cfg(not(feature = "baselines"))]
+            log_area_bytes: None,
         };
         let is_power = partitions.is_power_of_two();
         if !is_power || !is_possible(&parameters, u64::from(block_bytes), blocks) {
             let text = "there is no such index: partitions are a power of two up to 1024, a segment of the index has \
-                        256 bytes to 1 MiB and lies in a segment of the pool, and so does a log with 128 to 65536 bytes for \
-                        each partition";
-            return Err(Error::InvalidOptions(text.to_owned()));
+                        256 bytes to 1 MiB and lies in a segment of the pool";
+            let log = if cfg!(feature = "baselines") {
+                ", and so does a log with 128 to 65536 bytes for each partition"
+            } else {
+                ""
+            };
+            return Err(Error::InvalidOptions(format!("{text}{log}")));
         }
         let is_segment_fixed = options.segment_bytes.is_some();
         Ok(Plan { area: encode(&parameters), is_segment_fixed, ..plan })
@@ -93,6 +130,10 @@ impl EngineType for Type {
             .ok_or_else(|| {
                 Error::corrupted("the superblock's area of HiKV is not valid", AREA_AT)
             })?;
+        #[cfg(not(feature = "baselines"))]
+        if parameters.log_area_bytes.is_some() {
+            return Err(Error::NeedsFeature { what: "a write-ahead log", feature: "baselines" });
+        }
         agree(superblock, StreamKind { key_bytes: 0, value_bytes: 0 }, options)?;
         agree_own(&parameters, options, geometry.block_bytes)?;
         Ok(parameters)
@@ -119,8 +160,12 @@ impl EngineType for Type {
             buckets::steps::ALL,
             item_heap::sites::ALL,
             item_heap::steps::ALL,
+            #[cfg(feature = "baselines")]
             redo_log::sites::ALL,
+            #[cfg(feature = "baselines")]
             redo_log::steps::ALL,
+            #[cfg(feature = "baselines")]
+            log_steps::ALL,
             steps::ALL,
             key_dump::sites::ALL,
             runs::sites::ALL,
@@ -130,23 +175,40 @@ impl EngineType for Type {
 }
 
 /// Bytes of an area of the log, if there is to be one.
+#[cfg(feature = "baselines")]
 fn log_area_bytes(options: &HikvOptions) -> Option<u32> {
     let bytes = options.log_area_bytes.unwrap_or(LOG_AREA_BYTES);
     let has_log = options.consistency == Some(Consistency::WriteAheadLog);
-    // Too many to be rounded up are too many.
-    has_log.then(|| bytes.checked_next_multiple_of(CACHE_LINE as u32).unwrap_or(u32::MAX))
+    has_log.then(|| whole_lines(bytes))
+}
+
+/// Bytes of whole cache lines. Too many to be rounded up are too many.
+#[cfg(feature = "baselines")]
+fn whole_lines(bytes: u32) -> u32 {
+    bytes.checked_next_multiple_of(chimera_pmem::CACHE_LINE as u32).unwrap_or(u32::MAX)
+}
+
+/// Whether there can be a log like this in segments of so many blocks.
+#[cfg(feature = "baselines")]
+fn is_log_possible(parameters: &Parameters, block_bytes: u64, blocks: u32) -> bool {
+    let Parameters { hash, log_area_bytes, .. } = *parameters;
+    log_area_bytes.is_none_or(|area| {
+        let run_blocks = || redo_log::run_blocks(1 << hash.partition_bits, area, block_bytes);
+        (redo_log::AREA_BYTES_MIN..=redo_log::AREA_BYTES_MAX).contains(&area)
+            && whole_lines(area) == area
+            && hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
+            && run_blocks() <= blocks.into()
+    })
 }
 
 /// Whether there can be a store like this in segments of so many blocks.
 fn is_possible(parameters: &Parameters, block_bytes: u64, blocks: u32) -> bool {
-    let Parameters { hash, heap_run_blocks, log_area_bytes, .. } = *parameters;
-    let is_log_possible = log_area_bytes.is_none_or(|area| {
-        let run_blocks = || redo_log::run_blocks(1 << hash.partition_bits, area, block_bytes);
-        (redo_log::AREA_BYTES_MIN..=redo_log::AREA_BYTES_MAX).contains(&area)
-            && area.is_multiple_of(CACHE_LINE as u32)
-            && hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
-            && run_blocks() <= blocks.into()
-    });
+    let Parameters { hash, heap_run_blocks, .. } = *parameters;
+    #[cfg(feature = "baselines")]
+    let is_log_possible = is_log_possible(parameters, block_bytes, blocks);
+    // That there is one is said before anything else of it.
+    #[cfg(not(feature = "baselines"))]
+    let is_log_possible = true;
     let bytes = u64::from(hash.segment_blocks) * block_bytes;
     let index = partitioned_hash::SEGMENT_BYTES_MIN..=partitioned_hash::SEGMENT_BYTES_MAX;
     hash.partition_bits <= partitioned_hash::PARTITION_BITS_MAX
@@ -181,13 +243,8 @@ fn agree_own(parameters: &Parameters, options: &Options, block_bytes: u32) -> Re
     if let Some(wanted) = hikv.layout {
         same("the record layout", format!("{:?}", found.layout), format!("{wanted:?}"))?;
     }
-    if let Some(wanted) = hikv.consistency {
-        same("a consistency of", found.consistency().to_string(), wanted.to_string())?;
-    }
-    if let (Some(found), Some(wanted)) = (found.log_area_bytes, hikv.log_area_bytes) {
-        let wanted = wanted.checked_next_multiple_of(CACHE_LINE as u32).unwrap_or(u32::MAX);
-        same("bytes of a log for each partition:", found.to_string(), wanted.to_string())?;
-    }
+    #[cfg(feature = "baselines")]
+    agree_log(found, hikv)?;
     if let Some(wanted) = hikv.partitions {
         let partitions = 1_u32 << found.hash.partition_bits;
         same("a number of partitions of", partitions.to_string(), wanted.to_string())?;
@@ -195,6 +252,19 @@ fn agree_own(parameters: &Parameters, options: &Options, block_bytes: u32) -> Re
     if let Some(wanted) = hikv.index_segment_bytes {
         let (found, wanted) = (found.hash.segment_blocks, wanted.div_ceil(block_bytes));
         same("blocks in an index segment:", found.to_string(), wanted.to_string())?;
+    }
+    Ok(())
+}
+
+/// Checks that a store's log is as the options say, where they say anything.
+#[cfg(feature = "baselines")]
+fn agree_log(found: &Parameters, hikv: &HikvOptions) -> Result<()> {
+    if let Some(wanted) = hikv.consistency {
+        same("a consistency of", found.consistency().to_string(), wanted.to_string())?;
+    }
+    if let (Some(found), Some(wanted)) = (found.log_area_bytes, hikv.log_area_bytes) {
+        let wanted = whole_lines(wanted);
+        same("bytes of a log for each partition:", found.to_string(), wanted.to_string())?;
     }
     Ok(())
 }

@@ -4,44 +4,51 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
+use super::check::Check;
 use super::creation::Parameters;
-use super::rebuild::FIRST_ENTRIES;
-use super::{HASH, HEAP, Hikv, HikvInspect, HikvStats, Rebuild, Type, kinds};
+use super::list::Listing;
+use super::read::Reader;
+use super::rebuild::Rebuild;
+use super::{Hikv, HikvInspect, HikvStats, Type, kinds, recovery};
 use crate::engine::report::EngineFigures;
-use crate::engine::shared::KeyLocks;
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::shared::totals;
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
-use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::metrics::{Exposition, Kind};
 use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;
-use crate::records::item_heap::ItemHeap;
-use crate::records::redo_log;
-use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
-use crate::types::layout::RecordLayout;
 use crate::types::progress::Progress;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
-use crate::types::verify_reads::VerifyReads;
 
 impl<P: Pmem> Hikv<P> {
+    fn rebuild(&self) -> &Rebuild {
+        self.writer.rebuild()
+    }
+
+    #[inline(always)]
+    fn reader(&self) -> Reader<'_, P> {
+        Reader::new(self.items())
+    }
+
     fn report(&self) -> HikvStats {
-        let is_rebuilt = self.rebuild.is_known();
-        let (heap_runs, heap_bytes, item_bytes) = self.heap.counts();
-        let index_segments = self.index.segments();
-        let (walked, damages) = self.rebuild.progress();
+        let index = self.items().index();
+        let is_rebuilt = self.rebuild().is_known();
+        let (heap_runs, heap_bytes, item_bytes) = self.items().heap().counts();
+        let index_segments = index.segments();
+        let (walked, damages) = self.rebuild().progress();
         HikvStats {
             layout: self.parameters.layout,
+            #[cfg(feature = "baselines")]
             consistency: self.parameters.consistency(),
             partitions: 1 << self.parameters.hash.partition_bits,
             index_segments,
-            index_slots: index_segments * u64::from(self.index.slots_per_segment()),
+            index_slots: index_segments * u64::from(index.slots_per_segment()),
             heap_runs,
             heap_bytes,
             item_bytes,
@@ -61,35 +68,12 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     }
 
     fn open(core: Core<P>, parameters: Parameters, options: &Options) -> Result<(Self, Recovered)> {
-        let (pool, salvages) = (core.pool.clone(), options.pool.salvage);
-        let index = PartitionedHash::new(pool.clone(), HASH, parameters.hash, salvages)?;
-        let heap = ItemHeap::new(pool, HEAP, parameters.layout, parameters.heap_run_blocks);
-        let limits = match parameters.log_area_bytes {
-            Some(area_bytes) => redo_log::limits(heap.limits(), area_bytes),
-            None => heap.limits(),
-        };
-        let has_sums = parameters.layout == RecordLayout::Checked;
-        let mut engine = Self {
-            keys: KeyLocks::new(core.environment().clone()),
-            verify_reads: if has_sums { core.verify_reads } else { VerifyReads::Never },
-            limits,
-            core,
-            parameters,
-            index,
-            heap,
-            dumped: Mutex::default(),
-            rebuild: Rebuild::new(options.hikv.walked_first.unwrap_or(FIRST_ENTRIES)),
-            log: None,
-            salvages,
-            found: Mutex::default(),
-        };
-        let recovered = engine.recover(options)?;
-        Ok((engine, recovered))
+        recovery::open(core, parameters, options)
     }
 
     #[inline(always)]
     fn core(&self) -> &Core<P> {
-        &self.core
+        self.items().core()
     }
 
     fn client(&self, number: u32) -> SharedClient {
@@ -108,7 +92,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
 
     #[inline]
     fn prefetch_to_put(&self, hash: u64) {
-        self.index.prefetch(hash);
+        self.items().index().prefetch(hash);
     }
 
     #[inline(never)]
@@ -118,12 +102,12 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
 
     #[inline(never)]
     fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.get_in_turn(client, hash, key)
+        self.reader().get_in_turn(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.read_value(client, hash, key, true)
+        self.reader().read_value(client, hash, key, true)
     }
 
     fn read_many<K: AsRef<[u8]>>(
@@ -132,7 +116,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         keys: &[K],
         take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.read_group(client, keys, take)
+        self.reader().read_group(client, keys, take)
     }
 
     fn replace(
@@ -158,7 +142,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        self.list_from(client, from, take)
+        Listing::new(self.items()).list(client, from, take)
     }
 
     fn list_keys(
@@ -167,15 +151,15 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         positions: RangeInclusive<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        self.list_keys_at(&positions, take)
+        Listing::new(self.items()).list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {
-        self.index.len()
+        self.items().index().len()
     }
 
     fn totals(&self) -> Totals {
-        totals::of_entries(|from, batch| self.index.list(from, batch))
+        totals::of_entries(|from, batch| self.items().index().list(from, batch))
     }
 
     fn load_order(&self, order: Option<&Order>) -> Result<bool> {
@@ -187,44 +171,46 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     }
 
     fn is_rebuilding(&self) -> bool {
-        self.rebuild.is_pending()
+        self.rebuild().is_pending()
     }
 
     fn rebuild_step(&self) -> Step {
-        self.rebuild_some()
+        self.rebuild().step(self.items())
     }
 
     /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
     fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
-        Ok(self.rebuild_some())
+        Ok(self.rebuild_step())
     }
 
     fn end_reclaim(&self) {
-        self.end_walk();
+        self.rebuild().end(self.items());
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        self.check_step(from, report)
+        Check { items: self.items(), rebuild: self.rebuild() }.step(from, report)
     }
 
     fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
-        self.ask();
+        let items = self.items();
+        self.rebuild().ask(items);
         let sizes = self.report();
         let part = |some: u64, whole: u64| some as f64 / whole.max(1) as f64;
         EngineInspect::Hikv(Box::new(HikvInspect {
-            index_load: part(self.index.len(), sizes.index_slots),
-            directory_depth: self.index.directory_depth(),
+            index_load: part(items.index().len(), sizes.index_slots),
+            directory_depth: items.index().directory_depth(),
             heap_load: part(sizes.item_bytes, sizes.heap_bytes),
-            runs: self.core.pool.count_runs(kinds(&self.parameters)),
+            runs: items.pool().count_runs(kinds(&self.parameters)),
             sizes,
         }))
     }
 
     fn stats(&self) -> EngineFigures {
+        let items = self.items();
         EngineFigures {
-            blocks_free: self.core.pool.count_runs(kinds(&self.parameters)).free_blocks,
-            dram_index_bytes: self.index.bytes(),
-            dram_table_bytes: self.heap.bytes() + self.keys.bytes(),
+            blocks_free: items.pool().count_runs(kinds(&self.parameters)).free_blocks,
+            dram_index_bytes: items.index().bytes(),
+            dram_table_bytes: items.table_bytes(),
             details: EngineStats::Hikv(self.report()),
         }
     }
@@ -233,9 +219,14 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         let help = "How HiKV's items and index lie in persistent memory.";
         let layout = format!("{:?}", self.parameters.layout).to_lowercase();
         let partitions = (1_u32 << self.parameters.hash.partition_bits).to_string();
+        #[cfg(feature = "baselines")]
         let consistency = self.parameters.consistency().to_string();
-        let labels =
-            [("layout", &*layout), ("partitions", &partitions), ("consistency", &consistency)];
+        let labels = [
+            ("layout", &*layout),
+            ("partitions", &partitions),
+            #[cfg(feature = "baselines")]
+            ("consistency", &consistency),
+        ];
         text.family("chimera_hikv", Kind::Info, help).sample(&labels, true);
         let HikvStats { space_is_rebuilt, space_segments_walked, space_damages, .. } =
             self.report();
@@ -248,17 +239,13 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     }
 
     fn options_alike(&self) -> Options {
-        let Parameters { hash, heap_run_blocks, layout, log_area_bytes } = self.parameters;
-        let consistency = self.parameters.consistency();
-        let map = &self.core.pool.map;
+        let Parameters { hash, heap_run_blocks, layout, .. } = self.parameters;
+        let map = &self.items().pool().map;
         let bytes = |blocks: u32| blocks * map.block_bytes as u32;
         Options::new().segment_bytes(map.segment_bytes).hikv(|hikv| {
-            let hikv = match log_area_bytes {
-                Some(bytes) => hikv.log_area_bytes(bytes),
-                None => hikv,
-            };
+            #[cfg(feature = "baselines")]
+            let hikv = self.parameters.log_alike(hikv);
             hikv.layout(layout)
-                .consistency(consistency)
                 .partitions(1 << hash.partition_bits)
                 .index_segment_bytes(bytes(hash.segment_blocks))
                 .heap_run_bytes(bytes(heap_run_blocks))

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::Hikv;
-use super::read::{ATTEMPTS, Unsound};
+use super::items::{Items, Unsound};
+use super::read::{ATTEMPTS, Reader};
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
 use crate::index::Probe;
@@ -16,10 +16,19 @@ use crate::types::error::{Error, Result};
 /// Items whose loads are started before a key is read.
 const AHEAD: usize = 8;
 
-impl<P: Pmem> Hikv<P> {
+/// Listings of a store.
+pub(super) struct Listing<'i, P: Pmem> {
+    items: &'i Items<P>,
+}
+
+impl<'i, P: Pmem> Listing<'i, P> {
+    pub(super) fn new(items: &'i Items<P>) -> Self {
+        Self { items }
+    }
+
     /// See [`Engine::list`](crate::engine::Engine::list). What of a segment was there when the listing came to it is
     /// read key by key; a key that is gone by then is left out.
-    pub(super) fn list_from(
+    pub(super) fn list(
         &self,
         client: &mut SharedClient,
         from: u64,
@@ -27,7 +36,7 @@ impl<P: Pmem> Hikv<P> {
     ) -> Result<()> {
         let (mut batch, mut next) = (Batch::default(), Some(from));
         while let Some(from) = next {
-            self.index.list(from, &mut batch);
+            self.items.index().list(from, &mut batch);
             next = batch.next;
             self.pass_over(&batch)?;
             for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
@@ -42,7 +51,7 @@ impl<P: Pmem> Hikv<P> {
     /// Hands every key at these positions to `take`, in the order of positions. Values are not read. Others may write: a
     /// key that is there all the time comes, because its hash is in the index when the listing comes to its segment, and
     /// then all keys of this hash are read as they are at one moment.
-    pub(super) fn list_keys_at(
+    pub(super) fn list_keys(
         &self,
         positions: &RangeInclusive<u64>,
         mut take: impl FnMut(&[u8]),
@@ -50,18 +59,18 @@ impl<P: Pmem> Hikv<P> {
         let (mut batch, mut keys, mut next) =
             (Batch::default(), Vec::<Vec<u8>>::new(), Some(*positions.start()));
         while let Some(from) = next.filter(|next| positions.contains(next)) {
-            self.index.list(from, &mut batch);
+            self.items.index().list(from, &mut batch);
             next = batch.next;
             self.pass_over(&batch)?;
             batch.entries.retain(|(hash, _)| positions.contains(hash));
             batch.entries.dedup_by_key(|(hash, _)| *hash);
             for (number, (hash, _)) in batch.entries.iter().enumerate() {
                 if let Some((_, ahead)) = batch.entries.get(number + AHEAD) {
-                    self.heap.prefetch(*ahead);
+                    self.items.heap().prefetch(*ahead);
                 }
                 let count = self.read_keys(*hash, &mut keys)?;
-                if count == 0 && self.salvages {
-                    self.note_lost(*hash);
+                if count == 0 && self.items.salvages() {
+                    Reader::new(self.items).note_lost(*hash);
                 }
                 keys[..count].iter().for_each(|key| take(key));
             }
@@ -75,12 +84,13 @@ impl<P: Pmem> Hikv<P> {
     /// `Corrupted`, unless the store salvages.
     fn pass_over(&self, batch: &Batch) -> Result<()> {
         match batch.damages.first() {
-            Some(at) if !self.salvages => {
+            Some(at) if !self.items.salvages() => {
                 Err(Error::corrupted("a part of the index is damaged", *at))
             }
             _ => {
                 let damages = batch.damages.iter();
-                damages.for_each(|at| self.note_loss(*at, "an entry of the index is damaged"));
+                damages
+                    .for_each(|at| self.items.note_loss(*at, "an entry of the index is damaged"));
                 Ok(())
             }
         }
@@ -91,29 +101,29 @@ impl<P: Pmem> Hikv<P> {
         for attempt in 0..ATTEMPTS {
             let mut count = 0;
             // Each entry is looked at: what is taken is what the whole window had when nobody changed it.
-            let outcome = self.index.find_once(hash, &mut |at| {
+            let outcome = self.items.index().find_once(hash, &mut |at| {
                 if keys.len() == count {
                     keys.push(Vec::new());
                 }
-                match self.heap.decode(at) {
-                    Some(item) if self.read_key(&item, hash, &mut keys[count]) => {
+                match self.items.heap().decode(at) {
+                    Some(item) if self.items.read_key(&item, hash, &mut keys[count]) => {
                         count += 1;
                         Probe::NotThis
                     }
-                    _ => self.judge::<()>(Err(Unsound { at })),
+                    _ => self.items.judge::<()>(Err(Unsound { at })),
                 }
             });
             if let Some(outcome) = outcome {
                 let found = outcome?.transpose().map_err(Unsound::into_error);
                 return found.map(|_| count);
             }
-            self.core.environment().relax(attempt);
+            self.items.core().environment().relax(attempt);
         }
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        let items = self.find_alike(hash)?;
+        let _key = self.items.lock_key_to_look(hash);
+        let items = self.items.find_alike(hash)?;
         keys.resize_with(keys.len().max(items.len()), Vec::new);
         for (item, key) in items.iter().zip(keys) {
-            self.heap.read_key(item, key);
+            self.items.heap().read_key(item, key);
         }
         Ok(items.len())
     }
@@ -126,21 +136,21 @@ impl<P: Pmem> Hikv<P> {
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
         let (hash, mut records) = (entries[0].0, Vec::new());
-        let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
-        let items = self.find_alike(hash)?;
+        let key_lock = self.items.lock_key_to_look(hash);
+        let items = self.items.find_alike(hash)?;
         for item in &items {
             let (mut key, mut value) = (Vec::new(), std::mem::take(&mut client.value));
-            self.heap.read_key(item, &mut key);
-            match self.read_item(item, hash, &mut value, true) {
+            self.items.heap().read_key(item, &mut key);
+            match self.items.read_item(item, hash, &mut value, true) {
                 Ok(()) => records.push((key, value)),
-                Err(_) if self.salvages => {}
+                Err(_) if self.items.salvages() => {}
                 Err(unsound) => return Err(Unsound::into_error(unsound)),
             }
         }
         drop(key_lock);
         let count = records.len();
-        if count < entries.len() && self.salvages {
-            self.note_lost(hash);
+        if count < entries.len() && self.items.salvages() {
+            Reader::new(self.items).note_lost(hash);
         }
         for (number, (key, value)) in records.into_iter().enumerate() {
             let done_below = hash.saturating_add(u64::from(number + 1 == count));

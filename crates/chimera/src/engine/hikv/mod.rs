@@ -9,14 +9,22 @@
 //!   matter is said in [`read`].
 //! - **update**: read, change a private copy outside of all locks, and if the value is still the same under the key's
 //!   lock, put it.
-//! - With a write-ahead log ([`log`]) a put and a delete begin with a record of what they will do, in the log: flush,
-//!   *fence*. That is one fence more.
+//! - With a write-ahead log (`log`, to compare with) a put and a delete begin with a record of what they will do, in the
+//!   log: flush, *fence*. That is one fence more.
 //! - **delete**: make the entry empty, flush, *fence*. Then free the room of the item.
 //! - **growth**: where a window of the index is full, its segment is split; where the heap has no room, it takes a run; a
 //!   run without items is given back. Counters book these apart from the operation that they happen in.
 //! - **recovery**: the headers of the index's segments say which are in force. Each entry is looked at, its item
 //!   verified, and the item's room marked as taken. What is not reached is free. If the options leave out verifying at
 //!   open, items are looked at beside sessions, as [`rebuild`] says. The last change of each area of a log is made again.
+//!
+//! # Parts
+//! Each calls those before it only. What must go back is a value that is returned.
+//! - `items`: the items, the index, and the item of a key whose lock is held. `read`, `list`: looking at them.
+//! - `rebuild`: what is free, found out beside sessions. `check`: verification.
+//! - `write`: items and entries, written and removed. `log`: what a store with a write-ahead log does before.
+//! - `put`: what a put, a replacement and a removal are made of. `order`: the order of keys, from one life to the next.
+//!   `recovery`: opening. [`Hikv`] and `engine`: one open store, as the rest of the store calls it.
 //!
 //! # Invariants
 //! 1. An item is durable before an entry leads to it, and an entry is durable before anybody sees it.
@@ -31,10 +39,14 @@
 mod check;
 mod creation;
 mod engine;
+mod findings;
+mod items;
 mod list;
+#[cfg(feature = "baselines")]
 mod log;
 mod options;
 mod order;
+mod put;
 mod read;
 mod rebuild;
 mod recovery;
@@ -45,23 +57,21 @@ mod write;
 
 use chimera_pmem::Pmem;
 
-use crate::engine::Core;
-use crate::engine::shared::KeyLocks;
-use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::pool::BlockKind;
 use crate::pool::runs::Run;
-use crate::records::item_heap::ItemHeap;
 use crate::records::limits::Limits;
-use crate::records::redo_log::RedoLog;
 use crate::sync::Mutex;
-use crate::types::totals::Totals;
-use crate::types::verify_reads::VerifyReads;
 use creation::Parameters;
 pub(crate) use creation::Type;
-pub use options::{Consistency, HikvOptions};
-use rebuild::Rebuild;
+use items::Items;
+#[cfg(feature = "baselines")]
+use log::ChangeLog;
+#[cfg(feature = "baselines")]
+pub use options::Consistency;
+pub use options::HikvOptions;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
+use write::Writer;
 
 /// Steps of recovery that a tool can leave out.
 mod steps {
@@ -70,6 +80,13 @@ mod steps {
         MARK_ITEMS = "hikv.step.mark_items";
         /// Freeing the segments that a crash left beside the one that they were split off.
         FREE_ORPHANS = "hikv.step.free_orphans";
+    }
+}
+
+/// The same, of a store with a write-ahead log.
+#[cfg(feature = "baselines")]
+mod log_steps {
+    chimera_pmem::steps! {
         /// Making again what the log says.
         REDO = "hikv.step.redo";
     }
@@ -79,33 +96,32 @@ mod steps {
 const HASH: BlockKind = BlockKind::new(1, "hikv.hash");
 const HEAP: BlockKind = BlockKind::new(2, "hikv.heap");
 const ORDER: BlockKind = BlockKind::new(3, "hikv.order");
+#[cfg(feature = "baselines")]
 const LOG: BlockKind = BlockKind::new(4, "hikv.log");
 
 /// The kinds that a store has.
 fn kinds(parameters: &Parameters) -> &'static [BlockKind] {
     match parameters.log_area_bytes {
+        #[cfg(feature = "baselines")]
         Some(_) => &[HASH, HEAP, ORDER, LOG],
-        None => &[HASH, HEAP, ORDER],
+        _ => &[HASH, HEAP, ORDER],
     }
 }
 
 /// The engine: one open store.
 pub(crate) struct Hikv<P: Pmem> {
-    core: Core<P>,
     parameters: Parameters,
     limits: Limits,
-    index: PartitionedHash<P>,
-    heap: ItemHeap<P>,
-    rebuild: Rebuild,
-    keys: KeyLocks,
-    /// Of a store with a write-ahead log; none where nothing may be written.
-    log: Option<RedoLog<P>>,
-    /// Whether gets verify the sums of values: never where there are none.
-    verify_reads: VerifyReads,
+    writer: Writer<P>,
+    #[cfg(feature = "baselines")]
+    log: ChangeLog<P>,
     /// Runs that the last life wrote keys to, in their order. None any more once the store takes writes.
     dumped: Mutex<Vec<Run>>,
-    /// What is damaged is passed over.
-    salvages: bool,
-    /// What opening has found in the index.
-    found: Mutex<Totals>,
+}
+
+impl<P: Pmem> Hikv<P> {
+    #[inline(always)]
+    fn items(&self) -> &Items<P> {
+        self.writer.items()
+    }
 }

@@ -1,13 +1,12 @@
 //! [`HikvOptions`]: what of a store's options is HiKV's.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::Serialize;
+#[cfg(feature = "baselines")]
+use {serde::Serialize, std::fmt, std::str::FromStr};
 
 use crate::types::layout::RecordLayout;
 
-/// What keeps items and index consistent when a change is cut off.
+/// What keeps items and index consistent when a change is cut off. Only with the feature `baselines`.
+#[cfg(feature = "baselines")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,6 +21,7 @@ pub enum Consistency {
     WriteAheadLog,
 }
 
+#[cfg(feature = "baselines")]
 impl fmt::Display for Consistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -31,6 +31,7 @@ impl fmt::Display for Consistency {
     }
 }
 
+#[cfg(feature = "baselines")]
 impl FromStr for Consistency {
     type Err = String;
 
@@ -46,7 +47,9 @@ impl FromStr for Consistency {
 #[must_use]
 pub struct HikvOptions {
     pub(super) layout: Option<RecordLayout>,
+    #[cfg(feature = "baselines")]
     pub(super) consistency: Option<Consistency>,
+    #[cfg(feature = "baselines")]
     pub(super) log_area_bytes: Option<u32>,
     pub(super) partitions: Option<u32>,
     pub(super) index_segment_bytes: Option<u32>,
@@ -65,6 +68,7 @@ impl HikvOptions {
 
     /// What keeps items and index consistent when a change is cut off. Default [`Consistency::OrderedWrite`]. Fixed at
     /// creation, because a log takes room, and limits keys and values.
+    #[cfg(feature = "baselines")]
     pub fn consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self
@@ -73,6 +77,7 @@ impl HikvOptions {
     /// Bytes of the log for each partition of a store with a [write-ahead log](Consistency::WriteAheadLog), rounded up to 64:
     /// 128 to 65,536. Default 16 KiB. A record lies in one of them, so keys have at most a quarter of these bytes, and values
     /// what is left beside the longest key and 24 bytes. Fixed at creation.
+    #[cfg(feature = "baselines")]
     pub fn log_area_bytes(mut self, bytes: u32) -> Self {
         self.log_area_bytes = Some(bytes);
         self

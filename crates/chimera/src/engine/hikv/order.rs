@@ -25,16 +25,16 @@ use crate::types::error::Result;
 impl<P: Pmem> Hikv<P> {
     /// Makes the order of the keys of a dump, if it is whole and has as many keys as the index; frees all dumps.
     pub(super) fn load_dump(&self, order: Option<&Order>) -> Result<bool> {
-        let pool = &self.core.pool;
-        let _booked = self.core.book(Operation::Recovery, 0);
+        let pool = self.items().pool();
+        let _booked = self.items().core().book(Operation::Recovery, 0);
         let runs = std::mem::take(&mut *lock(&self.dumped));
-        let dump = Dump::from_words(pool.closed_words()).filter(|_| !self.salvages);
+        let dump = Dump::from_words(pool.closed_words()).filter(|_| !self.items().salvages());
         let is_loaded =
             order.zip(dump).is_some_and(|(order, dump)| self.load_from(order, dump, &runs));
         // A store that lacks a part changes nothing.
-        if !pool.read_only && self.core.poison.failure().is_none() {
+        if !pool.read_only && self.items().core().poison.failure().is_none() {
             runs.into_iter().try_for_each(|run| pool.free_run(run))?;
-            self.core.forget();
+            self.items().core().forget();
         }
         Ok(is_loaded)
     }
@@ -42,8 +42,8 @@ impl<P: Pmem> Hikv<P> {
     /// Makes the order of the keys of a dump in these runs. Whether it could be made.
     fn load_from(&self, order: &Order, dump: Dump, runs: &[Run]) -> bool {
         let is_key = |key: &[u8]| self.limits.check_key(key).is_ok();
-        let parts = (dump.keys() == self.index.len())
-            .then(|| key_dump::read(&self.core.pool, runs, dump, is_key))
+        let parts = (dump.keys() == self.items().index().len())
+            .then(|| key_dump::read(self.items().pool(), runs, dump, is_key))
             .flatten();
         if parts.is_none() {
             order.refuse_dump();
@@ -53,17 +53,17 @@ impl<P: Pmem> Hikv<P> {
 
     /// Writes a dump, where the order has all keys and the pool has room for it.
     pub(super) fn save_dump(&self) -> [u64; CLOSED_WORDS] {
-        let pool = &self.core.pool;
-        let Some(order) = self.core.changes.order() else { return [0; CLOSED_WORDS] };
+        let pool = self.items().pool();
+        let Some(order) = self.items().core().changes.order() else { return [0; CLOSED_WORDS] };
         let is_last = pool.read_only || pool.is_anonymous();
-        if is_last || self.salvages || !order.is_ready() || order.catch_up().is_err() {
+        if is_last || self.items().salvages() || !order.is_ready() || order.catch_up().is_err() {
             return [0; CLOSED_WORDS];
         }
-        let _booked = self.core.book(Operation::Recovery, 0);
+        let _booked = self.items().core().book(Operation::Recovery, 0);
         let mut writer = Writer::new(pool, ORDER, order.dump_bytes());
         let written = write_all(order, &mut writer);
         let written = written.or_else(|error| writer.give_up().and(Err(error)));
-        self.core.forget();
+        self.items().core().forget();
         match written {
             Ok(dump) => dump.to_words(),
             Err(error) => {

@@ -20,13 +20,12 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::Hikv;
-use super::read::Unsound;
-use super::recovery::Findings;
+use super::findings::Findings;
+use super::items::{Items, Unsound};
 use crate::engine::shared::maintenance::Step;
 use crate::index::persistent::partitioned_hash::{FoundSlot, Walk};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Mutex, lock_relaxing};
+use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 
 /// Slots of the index that a step looks at.
 const STEP_SLOTS: u64 = 64;
@@ -87,42 +86,45 @@ impl Rebuild {
     pub(super) fn progress(&self) -> (u64, u64) {
         (self.segments.load(Ordering::Relaxed), self.damages.load(Ordering::Relaxed))
     }
-}
 
-impl<P: Pmem> Hikv<P> {
+    /// What whoever walks has at hand: one at a time.
+    fn walking<P: Pmem>(&self, items: &Items<P>) -> MutexGuard<'_, Walking> {
+        lock_relaxing(&self.walking, &**items.core().environment())
+    }
+
     /// One step.
     ///
     /// # Cost
     /// Up to 64 entries are looked at, and the first lines of their items. Their segment is locked meanwhile: readers and
     /// writers of its keys wait for some microseconds.
-    pub(super) fn rebuild_some(&self) -> Step {
-        let mut walking = lock_relaxing(&self.rebuild.walking, &**self.core.environment());
-        if !self.rebuild.is_pending() {
+    pub(super) fn step<P: Pmem>(&self, items: &Items<P>) -> Step {
+        let mut walking = self.walking(items);
+        if !self.is_pending() {
             return Step::Done;
         }
-        let _booked = self.core.book(Operation::Recovery, 0);
-        if self.walk_some(&mut walking) {
+        let _booked = items.core().book(Operation::Recovery, 0);
+        if self.walk_some(items, &mut walking) {
             return Step::More { moved_bytes: 0 };
         }
         walking.findings.say();
-        let empty = self.heap.end_recovery();
-        if self.core.poison.check().is_ok() {
+        let empty = items.heap().end_recovery();
+        if items.core().poison.check().is_ok() {
             for run in empty {
-                self.heap.give_back(run);
+                items.heap().give_back(run);
             }
         }
-        self.rebuild.is_pending.store(false, Ordering::Release);
+        self.is_pending.store(false, Ordering::Release);
         Step::Done
     }
 
     /// What is left of the first steps, in the place of the background task.
     ///
     /// # Cost
-    /// As [`rebuild_some`](Self::rebuild_some) for each 64 of so many entries as the options say: some milliseconds.
+    /// As [`step`](Self::step) for each 64 of so many entries as the options say: some milliseconds.
     #[cold]
-    pub(super) fn rebuild_first(&self) {
-        while self.rebuild.entries.load(Ordering::Relaxed) < self.rebuild.first_entries {
-            if self.rebuild_some() == Step::Done {
+    pub(super) fn make_first_steps<P: Pmem>(&self, items: &Items<P>) {
+        while self.entries.load(Ordering::Relaxed) < self.first_entries {
+            if self.step(items) == Step::Done {
                 return;
             }
         }
@@ -130,58 +132,58 @@ impl<P: Pmem> Hikv<P> {
 
     /// All steps that are left.
     #[cold]
-    pub(super) fn rebuild_all(&self) {
-        while self.rebuild_some() != Step::Done {}
+    pub(super) fn make_all_steps<P: Pmem>(&self, items: &Items<P>) {
+        while self.step(items) != Step::Done {}
     }
 
     /// A step of the walk; `false` when nothing is left.
-    fn walk_some(&self, walking: &mut Walking) -> bool {
+    fn walk_some<P: Pmem>(&self, items: &Items<P>, walking: &mut Walking) -> bool {
         let Walking { walk, findings } = walking;
-        let is_more = self.index.walk(walk, |found| {
+        let is_more = items.index().walk(walk, |found| {
             let entries = (found.len() as u64).max(STEP_SLOTS / 16);
-            self.rebuild.entries.fetch_add(entries, Ordering::Relaxed);
-            self.mark_found(found, findings);
+            self.entries.fetch_add(entries, Ordering::Relaxed);
+            mark_found(items, found, findings);
         });
-        self.rebuild.segments.store(walk.segments(), Ordering::Relaxed);
-        self.rebuild.damages.store(findings.damages, Ordering::Relaxed);
+        self.segments.store(walk.segments(), Ordering::Relaxed);
+        self.damages.store(findings.damages, Ordering::Relaxed);
         is_more
     }
 
     /// Finds out what is in use in a store that is open for reading only, where items are not looked at when it is opened.
     /// What is damaged, if that was found out now or before.
-    pub(super) fn ask(&self) -> Option<(u64, &'static str)> {
-        let mut walking = lock_relaxing(&self.rebuild.walking, &**self.core.environment());
-        if self.rebuild.is_unasked.load(Ordering::Acquire) {
-            let _booked = self.core.book(Operation::Recovery, 0);
-            while self.walk_some(&mut walking) {}
+    pub(super) fn ask<P: Pmem>(&self, items: &Items<P>) -> Option<(u64, &'static str)> {
+        let mut walking = self.walking(items);
+        if self.is_unasked.load(Ordering::Acquire) {
+            let _booked = items.core().book(Operation::Recovery, 0);
+            while self.walk_some(items, &mut walking) {}
             walking.findings.say();
-            self.rebuild.is_unasked.store(false, Ordering::Release);
+            self.is_unasked.store(false, Ordering::Release);
         }
-        walking.findings.first.filter(|_| self.core.pool.read_only)
+        walking.findings.first.filter(|_| items.pool().read_only)
     }
 
     /// The store is closed: says what was found so far, if the walk has not ended.
-    pub(super) fn end_walk(&self) {
-        if self.rebuild.is_pending() {
-            lock_relaxing(&self.rebuild.walking, &**self.core.environment()).findings.say();
+    pub(super) fn end<P: Pmem>(&self, items: &Items<P>) {
+        if self.is_pending() {
+            self.walking(items).findings.say();
         }
     }
+}
 
-    /// Marks the items that some slots of the index lead to, while they cannot be freed.
-    fn mark_found(&self, found: &[FoundSlot], findings: &mut Findings) {
-        found.iter().filter_map(|(_, entry)| *entry).for_each(|(_, at)| self.heap.prefetch(at));
-        let mut value = Vec::new();
-        for &(slot_at, entry) in found {
-            let Some((hash, at)) = entry else {
-                findings.damage(slot_at, "an entry of the index is damaged");
-                // Its item may be anywhere.
-                self.heap.condemn_found();
-                continue;
-            };
-            if let Err(Unsound { at }) = self.recover_item(hash, at, false, &mut value) {
-                findings.damage(at, "a record does not match its checksum");
-                self.heap.condemn(at);
-            }
+/// Marks the items that some slots of the index lead to, while they cannot be freed.
+fn mark_found<P: Pmem>(items: &Items<P>, found: &[FoundSlot], findings: &mut Findings) {
+    found.iter().filter_map(|(_, entry)| *entry).for_each(|(_, at)| items.heap().prefetch(at));
+    let mut value = Vec::new();
+    for &(slot_at, entry) in found {
+        let Some((hash, at)) = entry else {
+            findings.damage(slot_at, "an entry of the index is damaged");
+            // Its item may be anywhere.
+            items.heap().condemn_found();
+            continue;
+        };
+        if let Err(Unsound { at }) = items.mark(hash, at, false, &mut value) {
+            findings.damage(at, "a record does not match its checksum");
+            items.heap().condemn(at);
         }
     }
 }

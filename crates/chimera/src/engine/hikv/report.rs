@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+#[cfg(feature = "baselines")]
 use super::Consistency;
 use crate::RunCounts;
 use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
@@ -14,6 +15,7 @@ pub struct HikvStats {
     /// What precedes each item.
     pub layout: RecordLayout,
     /// What a change is made of.
+    #[cfg(feature = "baselines")]
     pub consistency: Consistency,
     /// Partitions of the index.
     pub partitions: u32,

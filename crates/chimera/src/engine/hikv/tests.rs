@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::engine::shared::scrub;
-use crate::engine::{Engine, Options};
+use crate::engine::{Core, Engine, Options};
 use crate::pool::small::media_pool;
 use crate::pool::tests::media::{LeftOut, Media, Photo, bytes_of};
 use crate::records::item_heap::item_bytes;
@@ -134,7 +134,7 @@ impl Store {
         })?;
         for key in 0..KEYS {
             let bytes = key.to_le_bytes();
-            let hash = self.engine.core.hash.of(&bytes);
+            let hash = self.engine.items().core().hash.of(&bytes);
             let found = self.engine.read(&mut self.client, hash, &bytes)?;
             assert_eq!(found.then_some(&self.client.value), model.get(&key), "key {key}");
         }
@@ -146,25 +146,29 @@ impl Store {
 
     /// What free space is known to be must be what the records leave: nothing leaks, and nothing is free twice.
     fn check_space(&self, model: &Model) {
-        while self.engine.rebuild_some() != Step::Done {}
+        while self.engine.rebuild_step() != Step::Done {}
         let bytes =
             |value: &Vec<u8>| item_bytes(self.engine.parameters.layout, 8, value.len() as u32);
         let items: u64 = model.values().map(bytes).sum();
-        let (runs, _, used) = self.engine.heap.counts();
+        let (runs, _, used) = self.engine.items().heap().counts();
         assert_eq!(used, items, "bytes of items");
         let of_kind = |kind: &str| {
-            let counts = self.engine.core.pool.count_runs(kinds(&self.engine.parameters));
+            let counts = self.engine.items().pool().count_runs(kinds(&self.engine.parameters));
             let of_kind = counts.kinds.iter().find(|runs| runs.kind == kind);
             of_kind.map_or(0, |runs| runs.runs)
         };
         assert_eq!(of_kind("hikv.heap"), runs, "runs of items");
-        assert_eq!(of_kind("hikv.hash"), self.engine.index.segments(), "runs of the index");
+        assert_eq!(
+            of_kind("hikv.hash"),
+            self.engine.items().index().segments(),
+            "runs of the index"
+        );
     }
 
     /// As many steps of the walk, if there are so many.
     fn walk(&self, steps: u64) {
         for _ in 0..steps {
-            if self.engine.rebuild_some() == Step::Done {
+            if self.engine.rebuild_step() == Step::Done {
                 return;
             }
         }

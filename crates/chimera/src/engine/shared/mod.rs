@@ -31,5 +31,5 @@ pub(crate) mod settle;
 pub(crate) mod totals;
 pub(crate) mod update;
 
-pub(crate) use keys::KeyLocks;
+pub(crate) use keys::{KeyGuard, KeyLocks};
 pub(crate) use poison::Poison;

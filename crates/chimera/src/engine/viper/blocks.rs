@@ -2,13 +2,13 @@
 //! to be filled.
 
 use std::collections::BTreeSet;
-use std::io;
 
 use chimera_pmem::prefetch_read;
 
 use crate::records::vpage::{Pages, Room};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Arena, Mutex, VersionLock, lock};
+use crate::types::error::{Error, Result};
 
 /// A session fills the block.
 const OWNED: u32 = 1 << 31;
@@ -88,9 +88,9 @@ impl Blocks {
     ///
     /// # Errors
     /// When there is no memory.
-    pub(super) fn ensure(&self, count: u64) -> io::Result<()> {
-        self.page_locks.ensure(count * self.pages_per_block)?;
-        self.states.ensure(count)
+    pub(super) fn ensure(&self, count: u64) -> Result<()> {
+        let page_locks = self.page_locks.ensure(count * self.pages_per_block);
+        page_locks.and_then(|()| self.states.ensure(count)).map_err(|_| no_memory())
     }
 
     /// The lock of a page, by its number.
@@ -296,6 +296,11 @@ impl Blocks {
     pub(super) fn bytes(&self) -> u64 {
         self.page_locks.bytes_resident_estimate() + self.states.bytes_resident_estimate()
     }
+}
+
+#[cold]
+fn no_memory() -> Error {
+    Error::no_memory("the tables of its blocks")
 }
 
 #[cfg(all(test, loom))]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chimera_pmem::Pmem;
 
-use super::Viper;
+use super::records::Records;
 use super::scan::{Finding, Scan};
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::pool::Location;
@@ -13,9 +13,6 @@ use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{PageBuffers, Pages, Place};
 use crate::sync::atomic::{Ordering, fence};
 use crate::types::check::CheckReport;
-
-/// Verifies the values, too; damaged words of bits are reported once and not followed.
-const EVERYTHING: Scan = Scan { values: true, salvage: false };
 
 /// The parts of a pass: blocks by their number, then the index by position.
 const BLOCKS: u8 = 0;
@@ -26,7 +23,18 @@ const INDEX_PART: u64 = 8;
 /// Times that a block in which something looks damaged is read again before its pages are locked.
 const REREADS: u32 = 3;
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
+/// Verification of a store.
+pub(super) struct Check<'r, P: Pmem, V: Pages> {
+    records: &'r Records<P, V>,
+    /// Verifies the values, too; damaged words of bits are reported once and not followed.
+    scan: Scan<'r, P, V>,
+}
+
+impl<'r, P: Pmem, V: Pages> Check<'r, P, V> {
+    pub(super) fn new(records: &'r Records<P, V>) -> Self {
+        Self { records, scan: Scan { records, values: true, salvage: false } }
+    }
+
     /// One step of a pass that verifies everything: a block, or after all blocks a segment of the index. Other sessions
     /// may go on.
     ///
@@ -35,8 +43,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// index takes the lock of a segment while its entries are copied, as a listing does, and that of a key while
     /// its record is looked at. Only where a block looks damaged each time it is read are all its pages locked, to
     /// read it once more.
-    pub(crate) fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        let blocks = self.core.pool.used_blocks();
+    pub(super) fn step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        let blocks = self.records.pool().used_blocks();
         let index = blocks / INDEX_PART + 1;
         let more = |part, next, done| {
             let whole = blocks + index;
@@ -61,17 +69,20 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     fn check_block(&self, block: u64, buffers: &mut PageBuffers, report: &mut CheckReport) {
         let shape = || {
-            let flags = block_flags::read(&self.core.pool, block).ok();
+            let flags = block_flags::read(self.records.pool(), block).ok();
             flags.map(|flags| flags & (block_flags::LARGE | block_flags::FREE))
         };
         let shape_before = shape();
         let mut damages = BTreeSet::new();
         let mut strangers = Vec::new();
-        self.scan_block(EVERYTHING, block, buffers, &mut |finding| match finding {
+        self.scan.read_block(block, buffers, &mut |finding| match finding {
             Finding::Record { record, hash, key } => {
                 report.records += 1;
-                let value_bytes =
-                    self.pages.value_bytes(&self.core.pool, &record).unwrap_or_default();
+                let value_bytes = self
+                    .records
+                    .pages()
+                    .value_bytes(self.records.pool(), &record)
+                    .unwrap_or_default();
                 report.bytes += (key.len() + value_bytes) as u64;
                 report.words_unchecked += u64::from(record.unchecked() != UncheckedWord::NONE);
                 if !self.is_indexed(&record.place, hash, key) {
@@ -97,8 +108,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         // With all page locks of the block held nothing changes, so what is found again is really damaged: unless the
         // block was given back before, and its storage returned.
-        let _pages = self.blocks.has(block).then(|| self.lock_pages(block));
-        if block >= self.core.pool.used_blocks() {
+        let _pages = self
+            .records
+            .space()
+            .blocks()
+            .has(block)
+            .then(|| self.records.space().lock_pages(block));
+        if block >= self.records.pool().used_blocks() {
             return;
         }
         for (at, what) in self.damages_again(block, buffers, &damages) {
@@ -118,7 +134,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if damages.is_empty() {
             return again;
         }
-        self.scan_block(EVERYTHING, block, buffers, &mut |finding| {
+        self.scan.read_block(block, buffers, &mut |finding| {
             if let Finding::Damage { at, what, record } = finding
                 && damages.contains(&at)
                 && record.is_none_or(|record| self.is_still_live(&record.place))
@@ -132,35 +148,38 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Whether a record is live after all of it was read, or nobody can tell.
     fn is_still_live(&self, place: &Place) -> bool {
         fence(Ordering::Acquire);
-        self.pages.is_live(&self.core.pool, place).unwrap_or(true)
+        self.records.pages().is_live(self.records.pool(), place).unwrap_or(true)
     }
 
     /// Whether the index leads to a record that was found, or the record has changed since.
     fn is_indexed(&self, place: &Place, hash: u64, key: &[u8]) -> bool {
         let location = place.location();
-        if self.index.contains_exact(hash, location) {
+        if self.records.index().contains_exact(hash, location) {
             return true;
         }
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        let record = self.pages.decode(&self.core.pool, place);
-        let is_there = self.pages.is_live(&self.core.pool, place).unwrap_or(false)
-            && record.is_some_and(|record| self.pages.key_is(&self.core.pool, &record, key));
-        if !is_there || self.index.contains_exact(hash, location) {
+        let _key = self.records.lock_key_to_look(hash);
+        let record = self.records.pages().decode(self.records.pool(), place);
+        let is_there = self.records.pages().is_live(self.records.pool(), place).unwrap_or(false)
+            && record.is_some_and(|record| {
+                self.records.pages().key_is(self.records.pool(), &record, key)
+            });
+        if !is_there || self.records.index().contains_exact(hash, location) {
             return true;
         }
         // An interrupted overwrite leaves two records of a key. A store open for reading only serves
         // the newer one and may not clear the other.
-        self.core.pool.read_only && matches!(self.find_locked(hash, key, |_| {}), Ok(Some(_)))
+        self.records.pool().read_only
+            && matches!(self.records.find_locked(hash, key, |_| {}), Ok(Some(_)))
     }
 
     /// Whether each entry of the next segment of the index, from a position on, leads to a record with its hash.
     /// The position after that.
     fn check_entries(&self, from: u64, report: &mut CheckReport) -> Option<u64> {
         let (mut key, mut entries) = (Vec::new(), Vec::new());
-        let next = self.index.list(from, &mut entries);
+        let next = self.records.index().list(from, &mut entries);
         for (hash, location) in entries {
             report.index_entries += 1;
-            let place = self.pages.place_of(location);
+            let place = self.records.pages().place_of(location);
             if !self.entry_is_right(hash, location, &place, &mut key) {
                 let what = "an entry of the index leads to no record of its key".to_owned();
                 report.damage(place.record_at, what);
@@ -176,12 +195,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         place: &Place,
         key: &mut Vec<u8>,
     ) -> bool {
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        if !self.index.contains_exact(hash, location) {
+        let _key = self.records.lock_key_to_look(hash);
+        if !self.records.index().contains_exact(hash, location) {
             return true;
         }
-        self.pages.is_live(&self.core.pool, place).unwrap_or(true)
-            && self.decode_with_key(place, key).is_some()
-            && self.core.hash.of(key) == hash
+        self.records.pages().is_live(self.records.pool(), place).unwrap_or(true)
+            && self.records.decode_with_key(place, key).is_some()
+            && self.records.core().hash.of(key) == hash
     }
 }

@@ -4,7 +4,14 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::{Client, Stats, Type, Viper};
+use super::check::Check;
+use super::inspect::inspect;
+use super::list::Listing;
+use super::read::Reader;
+use super::records::Records;
+use super::space::Client;
+use super::update::Updater;
+use super::{Stats, Type, Viper};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{self, SharedClient};
 use crate::engine::shared::listing::Listed;
@@ -33,6 +40,18 @@ impl client::Client for Client {
     }
 }
 
+impl<P: Pmem, V: Pages> Viper<P, V> {
+    #[inline(always)]
+    fn records(&self) -> &Records<P, V> {
+        self.writer.records()
+    }
+
+    #[inline(always)]
+    fn reader(&self) -> Reader<'_, P, V> {
+        Reader::new(self.records())
+    }
+}
+
 impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     type Type = Type;
     type Client = Client;
@@ -51,7 +70,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
 
     #[inline(always)]
     fn core(&self) -> &Core<P> {
-        &self.core
+        self.records().core()
     }
 
     fn client(&self, number: u32) -> Client {
@@ -59,37 +78,37 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     }
 
     fn end(&self, client: &mut Client) {
-        client.leave(self);
+        self.records().space().leave(client);
     }
 
     #[inline(always)]
     fn check_key(&self, key: &[u8]) -> Result<()> {
-        self.pages.check_key(key)
+        self.records().pages().check_key(key)
     }
 
     #[inline(always)]
     fn check_value(&self, value: &[u8]) -> Result<()> {
-        self.pages.check_value(value)
+        self.records().pages().check_value(value)
     }
 
     #[inline]
     fn prefetch_to_put(&self, hash: u64) {
-        self.index.prefetch_to_change(hash);
+        self.records().index().prefetch_to_change(hash);
     }
 
     #[inline(never)]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.put(client, key, value)
+        self.writer.put(client, key, value)
     }
 
     #[inline(never)]
     fn get(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        self.get_hashed(client, hash, key)
+        self.reader().get_hashed(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        self.read_hashed(client, hash, key)
+        self.reader().read_hashed(client, hash, key)
     }
 
     fn read_many<K: AsRef<[u8]>>(
@@ -98,7 +117,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         keys: &[K],
         take: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.read_many(client, keys, take)
+        self.reader().read_many(client, keys, take)
     }
 
     fn replace(
@@ -110,7 +129,8 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         new: &[u8],
         verify: bool,
     ) -> Result<Swap> {
-        self.replace(client, hash, key, expected, new, verify && self.pages.is_checked())
+        let verify = verify && self.records().pages().is_checked();
+        Updater::new(&self.writer).replace(client, hash, key, expected, new, verify)
     }
 
     #[inline]
@@ -121,12 +141,12 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        self.update_word(client, key, at, change)
+        Updater::new(&self.writer).update_word(client, key, at, change)
     }
 
     #[inline(never)]
     fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
-        self.delete(client, key)
+        self.writer.delete(client, key)
     }
 
     fn list(
@@ -135,7 +155,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        self.list(client, from, take)
+        Listing::new(self.records()).list(client, from, take)
     }
 
     fn list_keys(
@@ -144,11 +164,11 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         positions: RangeInclusive<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        self.list_keys(&positions, take)
+        Listing::new(self.records()).list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {
-        self.index.len()
+        self.records().index().len()
     }
 
     fn kind(&self) -> StreamKind {
@@ -157,45 +177,44 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     }
 
     fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        self.index.for_each(|hash, location| totals.add(hash, location.raw()));
-        totals
+        self.records().totals()
     }
 
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
-        self.reclaim_step(free_percent)
+        self.reclaim.step(&self.writer, free_percent)
     }
 
     fn end_reclaim(&self) {
-        self.end_reclaim();
+        self.reclaim.end(&self.writer);
     }
 
     fn reclaim_stats(&self) -> ReclaimStats {
-        self.reclaim_stats()
+        self.reclaim.stats(self.records())
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        self.scrub_step(from, report)
+        Check::new(self.records()).step(from, report)
     }
 
     fn inspect(&self, progress: Option<&Progress>) -> EngineInspect {
-        EngineInspect::Viper(Box::new(self.inspect_blocks(progress)))
+        EngineInspect::Viper(Box::new(inspect(self.records(), progress)))
     }
 
     fn stats(&self) -> EngineFigures {
         let PageParameters { geometry, layout, .. } = self.parameters;
-        let (records_per_page, records_per_block) = self.pages.capacities();
+        let records = self.records();
+        let (records_per_page, records_per_block) = records.pages().capacities();
         EngineFigures {
-            blocks_free: self.blocks.queued(),
-            dram_index_bytes: self.index.bytes(),
-            dram_table_bytes: self.blocks.bytes() + self.keys.bytes(),
+            blocks_free: records.space().blocks().queued(),
+            dram_index_bytes: records.index().bytes(),
+            dram_table_bytes: records.table_bytes(),
             details: EngineStats::Viper(Stats {
                 layout,
                 page_bytes: geometry.page_bytes,
                 pages_per_block: geometry.pages_per_block,
                 records_per_page,
                 records_per_block,
-                index_segments: self.index.shape().segments,
+                index_segments: records.index().shape().segments,
             }),
         }
     }

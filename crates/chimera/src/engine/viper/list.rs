@@ -7,8 +7,9 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::read::Unsound;
-use super::{Client, Viper};
+use super::read::Reader;
+use super::records::{Records, Unsound};
+use super::space::Client;
 use crate::engine::shared::listing::Listed;
 use crate::index::Probe;
 use crate::index::volatile::extendible_hash::position_of;
@@ -19,11 +20,20 @@ use crate::types::error::Result;
 /// Records whose loads are started before a key is read.
 const AHEAD: usize = 8;
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
+/// Listings of a store.
+pub(super) struct Listing<'r, P: Pmem, V: Pages> {
+    records: &'r Records<P, V>,
+}
+
+impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
+    pub(super) fn new(records: &'r Records<P, V>) -> Self {
+        Self { records }
+    }
+
     /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
     /// there all the time exactly once, with a value that they have at that moment. Ends early when
     /// `take` says `false`. Nothing is locked while `take` runs.
-    pub(crate) fn list(
+    pub(super) fn list(
         &self,
         client: &mut Client,
         from: u64,
@@ -33,7 +43,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut next = Some(from);
         while let Some(from) = next {
             batch.clear();
-            next = self.index.list(from, &mut batch);
+            next = self.records.index().list(from, &mut batch);
             batch.sort_unstable_by_key(|(hash, _)| position_of(*hash));
             for alike in batch.chunk_by(|one, other| one.0 == other.0) {
                 let goes_on = match alike {
@@ -61,7 +71,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Hands every key at these positions to `take`, in no order, perhaps more than once. Values are not read. Others may
     /// write: a key that is there all the time comes, because its hash is in the index when the listing comes to its
     /// segment, and then all keys of this hash are read as they are at one moment.
-    pub(crate) fn list_keys(
+    pub(super) fn list_keys(
         &self,
         positions: &RangeInclusive<u64>,
         mut take: impl FnMut(&[u8]),
@@ -70,13 +80,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let mut next = Some(*positions.start());
         while let Some(from) = next.filter(|next| positions.contains(next)) {
             batch.clear();
-            next = self.index.list(from, &mut batch);
+            next = self.records.index().list(from, &mut batch);
             batch.retain(|(hash, _)| positions.contains(&position_of(*hash)));
             for (number, (hash, location)) in batch.iter().enumerate() {
                 if let Some((_, ahead)) = batch.get(number + AHEAD) {
-                    let (pool, place) = (&self.core.pool, self.pages.place_of(*ahead));
+                    let (pool, pages) = (self.records.pool(), self.records.pages());
                     let key_bytes = keys.last().map_or(0, Vec::len);
-                    pool.pmem.prefetch(self.pages.head(pool, &place, key_bytes));
+                    pool.pmem.prefetch(pages.head(pool, &pages.place_of(*ahead), key_bytes));
                 }
                 let (count, is_there) = self.read_keys(*hash, *location, &mut keys);
                 keys[..count].iter().for_each(|key| take(key));
@@ -94,7 +104,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// A look at `listed` alone would not do: of two keys of one hash each may have moved to where the other one was.
     fn read_keys(&self, hash: u64, listed: Location, keys: &mut Vec<Vec<u8>>) -> (usize, bool) {
         let (mut count, mut is_there) = (0, false);
-        self.index.find_observed(hash, |found| {
+        self.records.index().find_observed(hash, |found| {
             if keys.len() == count {
                 keys.push(Vec::new());
             }
@@ -121,13 +131,12 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         key: &mut Vec<u8>,
     ) -> Result<bool> {
         let still_there = matches!(self.read_listed_key(hash, listed, key), Probe::Found(()));
-        if still_there
-            || self
-                .index
-                .find(hash, |found| self.read_listed_key(hash, found.location, key))
-                .is_some()
-        {
-            return self.read_hashed(client, hash, key);
+        let mut look = || {
+            let index = self.records.index();
+            index.find(hash, |found| self.read_listed_key(hash, found.location, key)).is_some()
+        };
+        if still_there || look() {
+            return Reader::new(self.records).read_hashed(client, hash, key);
         }
         self.is_gone(hash, listed).map(|()| false)
     }
@@ -138,27 +147,27 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// `Corrupted` when it is there, with another key than the index says.
     #[cold]
     fn is_gone(&self, hash: u64, location: Location) -> Result<()> {
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
+        let _key = self.records.lock_key_to_look(hash);
         let mut key = Vec::new();
-        let place = self.pages.place_of(location);
-        let is_damaged = self.index.contains_exact(hash, location)
-            && !(self.decode_with_key(&place, &mut key).is_some()
-                && self.core.hash.of(&key) == hash);
+        let place = self.records.pages().place_of(location);
+        let is_damaged = self.records.index().contains_exact(hash, location)
+            && !(self.records.decode_with_key(&place, &mut key).is_some()
+                && self.records.core().hash.of(&key) == hash);
         if is_damaged { Err(Unsound { at: place.record_at }.into_error()) } else { Ok(()) }
     }
 
     fn read_listed_key(&self, hash: u64, location: Location, key: &mut Vec<u8>) -> Probe<()> {
-        let place = self.pages.place_of(location);
-        if place.block >= self.core.pool.used_blocks() {
+        let place = self.records.pages().place_of(location);
+        if place.block >= self.records.pool().used_blocks() {
             // Given back since it was listed: there may be no storage any more.
             return Probe::NotThis;
         }
-        let lock = self.page_lock(&place);
+        let lock = self.records.page_lock(&place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_record = self.decode_with_key(&place, key).is_some();
+        let is_record = self.records.decode_with_key(&place, key).is_some();
         match lock.read_is_valid(version) {
             false => Probe::Retry,
-            true if is_record && self.core.hash.of(key) == hash => Probe::Found(()),
+            true if is_record && self.records.core().hash.of(key) == hash => Probe::Found(()),
             true => Probe::NotThis,
         }
     }
@@ -184,7 +193,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let hash = alike[0].0;
         for _ in keys.len()..alike.len() {
-            let found = self.index.find(hash, |found| {
+            let found = self.records.index().find(hash, |found| {
                 match self.read_listed_key(hash, found.location, &mut key) {
                     Probe::Found(()) if keys.contains(&key) => Probe::NotThis,
                     probe => probe,
@@ -198,7 +207,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         for (number, key) in keys.iter().enumerate() {
             let is_last = number + 1 == keys.len();
             let done_below = if is_last { position.saturating_add(1) } else { position };
-            if self.read_hashed(client, hash, key)?
+            if Reader::new(self.records).read_hashed(client, hash, key)?
                 && !take(&Listed { key, value: &client.shared.value, position, done_below })
             {
                 return Ok(false);

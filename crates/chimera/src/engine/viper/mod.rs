@@ -23,10 +23,18 @@
 //! # Locks
 //! A **page lock** is a version in DRAM, held by whoever writes bytes of records in the page, for
 //! readers to notice. The order is key, page, segment of the index; nobody holds two of one kind but
-//! `check` and `Viper::empty_pages`, which hold the page locks of one block, taken in ascending order,
-//! and wait for nothing else. So nothing deadlocks.
+//! whoever locks a block with `Space::lock_pages`: it holds the page locks of one block, taken in ascending order,
+//! and waits for nothing else. So nothing deadlocks.
 //! In the paper the page lock protects the bitset as well; here bits change by compare and swap, so
 //! that clearing the bit of an old record in another page needs no second page lock.
+//!
+//! # Parts
+//! Each calls those before it only. What must go back is a value that is returned.
+//! - `blocks`: what is known of blocks in DRAM. `space`: sessions and the blocks that they fill. `records`: records and
+//!   the index, and the record of a key whose lock is held.
+//! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
+//! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
+//! - [`Viper`] and `engine`: one open store, as the rest of the store calls it.
 //!
 //! # Invariants
 //! 1. Only a block's owner sets bits and writes records into free slots, and only into slots that
@@ -77,44 +85,40 @@ pub(crate) mod sites {
 mod blocks;
 mod capacity;
 mod check;
-mod chunks;
-mod client;
 mod creation;
 mod engine;
 mod inspect;
 mod list;
+mod mover;
 mod options;
 mod read;
 mod reclaim;
+mod records;
 mod recovery;
 mod report;
 mod scan;
+mod space;
 mod update;
 mod write;
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
-
 use chimera_pmem::Pmem;
 
-use crate::engine::shared::KeyLocks;
 use crate::engine::{Core, Options, Recovered};
-use crate::index::OutOfSpace;
 use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
-use crate::sync::atomic::AtomicU64;
-use crate::types::error::{Error, Result};
-use crate::types::verify_reads::VerifyReads;
-use blocks::Blocks;
-pub(crate) use client::Client;
+use crate::types::error::Result;
 pub(crate) use creation::Type;
 use creation::hash_geometry;
 pub use options::ViperOptions;
 use reclaim::Reclaim;
+use records::{Records, no_index_memory};
+use recovery::Recovery;
 pub use report::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperStats,
 };
 pub(crate) use report::{ViperInspect as Inspect, ViperStats as Stats};
+use space::Space;
+use write::Writer;
 
 /// Viper for records of one size.
 pub(crate) type FixedSize<P> = Viper<P, SlottedPages>;
@@ -123,21 +127,9 @@ pub(crate) type AnySize<P> = Viper<P, LogPages>;
 
 /// The engine: one open store.
 pub(crate) struct Viper<P: Pmem, V: Pages> {
-    core: Core<P>,
     parameters: PageParameters,
-    pages: V,
-    index: ExtendibleHash,
-    keys: KeyLocks,
-    blocks: Blocks,
+    writer: Writer<P, V>,
     reclaim: Reclaim,
-    /// The highest version that sessions have told of. A session has a clock of its own, so that
-    /// writers share nothing; it tells, and catches up, when it takes a block. It may lag behind: a
-    /// session that meets a record with a higher version than its clock says goes beyond that.
-    clock: AtomicU64,
-    /// Hashes of keys that have an old record in a damaged word, and where: salvage could not clear it.
-    shadowed: OnceLock<BTreeMap<u64, u64>>,
-    /// Whether gets verify the sums of values: never where there are none.
-    verify_reads: VerifyReads,
 }
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
@@ -155,30 +147,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let hash_geometry = hash_geometry(&options.viper)?;
         core.pool.reserve_blocks(V::RESERVE_BLOCKS);
         let blocks = core.pool.used_blocks();
-        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment.clone());
-        let engine = Self {
-            pages,
-            index: index.map_err(no_index_memory)?,
-            keys: KeyLocks::new(environment),
-            blocks: Blocks::new(&pages, options.huge_pages),
-            reclaim: Reclaim::default(),
-            clock: AtomicU64::new(0),
-            shadowed: OnceLock::new(),
-            verify_reads: if pages.is_checked() { core.verify_reads } else { VerifyReads::Never },
-            parameters,
-            core,
-        };
-        let recovered = engine.recover(blocks, options)?;
-        Ok((engine, recovered))
+        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment);
+        let index = index.map_err(no_index_memory)?;
+        let records = Records::new(Space::new(core, pages, options.huge_pages), index);
+        let (recovered, shadowed) = Recovery::new(&records, options).run(blocks, options)?;
+        let writer = Writer::new(records, shadowed);
+        Ok((Self { parameters, writer, reclaim: Reclaim::default() }, recovered))
     }
-}
-
-#[cold]
-fn no_memory() -> Error {
-    Error::no_memory("the tables of its blocks")
-}
-
-#[cold]
-fn no_index_memory(_: OutOfSpace) -> Error {
-    Error::no_memory("its index")
 }

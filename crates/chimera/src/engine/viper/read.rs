@@ -22,23 +22,19 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::{Client, Viper, steps};
+use super::records::{Records, Unsound};
+use super::space::Client;
+use super::steps;
 use crate::index::Probe;
-use crate::index::volatile::extendible_hash::{Found, Glance};
+use crate::index::volatile::extendible_hash::Found;
 use crate::pool::Location;
 use crate::records::checksum::Summed;
 use crate::records::vpage::{self, Pages, Place, Record};
-use crate::sync::VersionLock;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;
 
 /// Keys of a `multi_get` whose misses overlap.
 const GROUP: usize = 16;
-
-/// What a reader found wrong with a record.
-pub(super) struct Unsound {
-    pub(super) at: u64,
-}
 
 /// A value that was read.
 struct ReadValue<'a> {
@@ -46,18 +42,29 @@ struct ReadValue<'a> {
     summed: Option<Summed<'a>>,
 }
 
-impl Unsound {
-    #[cold]
-    pub(super) fn into_error(self) -> Error {
-        Error::corrupted("a record does not match its checksum", self.at)
+/// Lookups of a store.
+pub(super) struct Reader<'r, P: Pmem, V: Pages> {
+    records: &'r Records<P, V>,
+}
+
+impl<P: Pmem, V: Pages> Clone for Reader<'_, P, V> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
+impl<P: Pmem, V: Pages> Copy for Reader<'_, P, V> {}
+
+impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
+    #[inline(always)]
+    pub(super) fn new(records: &'r Records<P, V>) -> Self {
+        Self { records }
+    }
+
     /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys
     /// overlap.
     pub(super) fn read_many<K: AsRef<[u8]>>(
-        &self,
+        self,
         client: &mut Client,
         keys: &[K],
         mut take: impl FnMut(usize, Option<&[u8]>),
@@ -65,13 +72,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         for (group_number, group) in keys.chunks(GROUP).enumerate() {
             let mut hashes = [0; GROUP];
             for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.core.hash.of(key.as_ref());
-                self.index.prefetch(*hash);
+                *hash = self.records.core().hash.of(key.as_ref());
+                self.records.index().prefetch(*hash);
             }
             for hash in &hashes[..group.len()] {
-                if let Some(location) = self.index.peek(*hash) {
-                    let place = self.pages.place_of(location);
-                    self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, &place));
+                if let Some(location) = self.records.index().peek(*hash) {
+                    let (pool, pages) = (self.records.pool(), self.records.pages());
+                    pool.pmem.prefetch(pages.whole(pool, &pages.place_of(location)));
                 }
             }
             for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
@@ -85,8 +92,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
     /// there is none.
     #[inline]
-    pub(super) fn get_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        if self.verify_reads == VerifyReads::Always {
+    pub(super) fn get_hashed(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        if self.records.verify_reads() == VerifyReads::Always {
             return self.read_hashed(client, hash, key);
         }
         self.get_in_turn(client, hash, key)
@@ -95,8 +102,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// As [`get_hashed`](Self::get_hashed), where not each get verifies the sum: apart, so that those which do stay
     /// as short as they are.
     #[inline(never)]
-    fn get_in_turn(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        if self.verify_reads.is_turn(&mut client.shared.gets_left) {
+    fn get_in_turn(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        if self.records.verify_reads().is_turn(&mut client.shared.gets_left) {
             return self.read_hashed(client, hash, key);
         }
         self.read_by::<false>(client, hash, key)
@@ -104,13 +111,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Reads the value of `key` into the client's buffer, and verifies everything. `false` when there is none.
     #[inline]
-    pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+    pub(super) fn read_hashed(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         self.read_by::<true>(client, hash, key)
     }
 
     #[inline(always)]
-    fn read_by<const SUM: bool>(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        let _booked = self.core.book(Operation::Get, client.shared.number);
+    fn read_by<const SUM: bool>(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        let _booked = self.records.core().book(Operation::Get, client.shared.number);
         let into = &mut client.shared.value;
         Ok(self.read_at_once::<SUM>(hash, key, into) || self.read_slowly::<SUM>(hash, key, into)?)
     }
@@ -118,11 +125,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Reads the value of `key` where nothing at all is unusual: else `false`, and nothing is known. Every check
     /// is made once, on the first entry of the hash; [`read_record`](Self::read_record) says what each is for.
     #[inline(always)]
-    fn read_at_once<const SUM: bool>(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> bool {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
-        let Some(found) = self.index.first(hash) else { return false };
+    fn read_at_once<const SUM: bool>(self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> bool {
+        let (pool, pages) = (self.records.pool(), self.records.pages());
+        let Some(found) = self.records.index().first(hash) else { return false };
         let place = pages.place_of(found.location);
-        let lock = self.page_lock(&place);
+        let lock = self.records.page_lock(&place);
         pages.prefetch_unknown(pool, &place);
         let Some(version) = lock.read_begin() else { return false };
         let Some(record) = pages.decode(pool, &place) else { return false };
@@ -131,36 +138,39 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         }
         let Some(value) = self.read_value::<SUM>(&record, into) else { return false };
         lock.read_is_valid(version)
-            && self.index.is_there(hash, &found)
+            && self.records.index().is_there(hash, &found)
             && record.verify(hash, value.summed).is_ok()
     }
 
     /// Reads the value of a record, with its sum if that is asked for; none when a part of it cannot be found.
     #[inline(always)]
     fn read_value<'v, const SUM: bool>(
-        &self,
+        self,
         record: &Record,
         into: &'v mut Vec<u8>,
     ) -> Option<ReadValue<'v>> {
-        let pool = &*self.core.pool;
+        let pool = self.records.pool();
         if SUM {
-            let summed = self.pages.read_value(pool, record, into)?;
+            let summed = self.records.pages().read_value(pool, record, into)?;
             return Some(ReadValue { summed: Some(summed) });
         }
-        self.pages.copy_value(pool, record, into).then_some(ReadValue { summed: None })
+        self.records.pages().copy_value(pool, record, into).then_some(ReadValue { summed: None })
     }
 
     /// As [`read_by`](Self::read_by), whatever there is.
     #[cold]
     #[inline(never)]
     fn read_slowly<const SUM: bool>(
-        &self,
+        self,
         hash: u64,
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<bool> {
-        self.core.pool.pmem.operation_rereads();
-        let found = self.index.find(hash, |found| self.read_record::<SUM>(hash, &found, key, into));
+        self.records.pool().pmem.operation_rereads();
+        let found = self
+            .records
+            .index()
+            .find(hash, |found| self.read_record::<SUM>(hash, &found, key, into));
         Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
 
@@ -177,15 +187,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Then the slot has zeros, which are the key whose bytes are all zero, and no checksum says otherwise.
     #[inline(always)]
     fn read_record<const SUM: bool>(
-        &self,
+        self,
         hash: u64,
         found: &Found<'_>,
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Probe<Result<(), Unsound>> {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let (pool, pages) = (self.records.pool(), self.records.pages());
         let place = pages.place_of(found.location);
-        let lock = self.page_lock(&place);
+        let lock = self.records.page_lock(&place);
         pool.pmem.prefetch(pages.whole(pool, &place));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         let record = pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key));
@@ -196,7 +206,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         let value = self.read_value::<SUM>(&record, into);
         if !lock.read_is_valid(version)
-            || !self.index.leads_to(hash, found) && !pool.pmem.skips(steps::LEADS_TO)
+            || !self.records.index().leads_to(hash, found) && !pool.pmem.skips(steps::LEADS_TO)
         {
             pool.pmem.operation_rereads();
             return Probe::Retry;
@@ -213,22 +223,22 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// while it was read: whether it is damaged is decided while nobody can change it, by its value if `by_value`.
     #[cold]
     fn suspect(
-        &self,
+        self,
         hash: u64,
         location: Location,
         place: &Place,
         by_value: bool,
     ) -> Probe<Result<(), Unsound>> {
-        self.core.pool.pmem.operation_rereads();
-        let _key = self.keys.lock_to_look(hash, &self.core.poison);
-        if !self.index.contains_exact(hash, location) {
+        self.records.pool().pmem.operation_rereads();
+        let _key = self.records.lock_key_to_look(hash);
+        if !self.records.index().contains_exact(hash, location) {
             return Probe::Retry;
         }
         let mut value = Vec::new();
-        let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
-            self.pages.read_value(&self.core.pool, &record, &mut value).is_some_and(|value| {
-                record.verify(stored_hash, Some(value).filter(|_| by_value)).is_ok()
-            })
+        let is_sound = self.records.decode_stored(place).is_some_and(|(record, stored_hash)| {
+            self.records.pages().read_value(self.records.pool(), &record, &mut value).is_some_and(
+                |value| record.verify(stored_hash, Some(value).filter(|_| by_value)).is_ok(),
+            )
         });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
     }
@@ -236,133 +246,16 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
     /// hashes agree, or the location is an old one, or the record is damaged.
     #[cold]
-    fn other_key(&self, hash: u64, found: &Found<'_>, place: &Place) -> Probe<Result<(), Unsound>> {
-        let lock = self.page_lock(place);
+    fn other_key(self, hash: u64, found: &Found<'_>, place: &Place) -> Probe<Result<(), Unsound>> {
+        let lock = self.records.page_lock(place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_sound = self.stored_key_is_sound(place);
+        let is_sound = self.records.stored_key_is_sound(place);
         if !lock.read_is_valid(version) {
             return Probe::Retry;
         }
-        if is_sound || !self.index.leads_to(hash, found) {
+        if is_sound || !self.records.index().leads_to(hash, found) {
             return Probe::NotThis;
         }
         self.suspect(hash, found.location, place, false)
     }
-
-    /// The record at `place`, with the hash of its key, whichever that is.
-    #[cold]
-    fn decode_stored(&self, place: &Place) -> Option<(Record, u64)> {
-        let mut key = Vec::new();
-        let record = self.decode_with_key(place, &mut key)?;
-        Some((record, self.core.hash.of(&key)))
-    }
-
-    /// The record at `place`; its key, whichever that is, in `key`.
-    pub(super) fn decode_with_key(&self, place: &Place, key: &mut Vec<u8>) -> Option<Record> {
-        let record = self.pages.decode(&self.core.pool, place)?;
-        self.pages.read_key(&self.core.pool, &record, key);
-        Some(record)
-    }
-
-    /// Whether the key and version stored at `place`, whichever they are, match their checksum.
-    #[cold]
-    fn stored_key_is_sound(&self, place: &Place) -> bool {
-        let stored = self.decode_stored(place);
-        stored.is_some_and(|(record, stored_hash)| record.verify(stored_hash, None).is_ok())
-    }
-
-    /// Starts loading what retiring the record at `place` touches.
-    #[inline(always)]
-    pub(super) fn prefetch_to_retire(&self, place: &Place) {
-        self.pages.prefetch_retire(&self.core.pool, place);
-        self.blocks.prefetch(place.block);
-    }
-
-    #[inline(always)]
-    pub(super) fn page_lock(&self, place: &Place) -> &VersionLock {
-        self.blocks.page_lock(self.pages.page_number(place.block, place.page))
-    }
-
-    /// Finds the record of `key`, whose lock the caller holds. `prefetch` is told of its place, to
-    /// start loading what the caller will change.
-    #[inline(always)]
-    pub(super) fn find_locked(
-        &self,
-        hash: u64,
-        key: &[u8],
-        prefetch: impl Fn(&Place),
-    ) -> Result<Option<Existing<'_>>> {
-        // The key is expected to be there.
-        let glance = self.index.first(hash).map_or_else(|| self.index.glance(hash), Glance::Entry);
-        if let Glance::Entry(found) = &glance {
-            let place = self.pages.place_of(found.location);
-            self.core.pool.pmem.prefetch(self.pages.head(&self.core.pool, &place, key.len()));
-            prefetch(&place);
-        }
-        self.find_glanced(hash, key, glance)
-    }
-
-    /// As [`find_locked`](Self::find_locked), after a look at the index under the same lock.
-    ///
-    /// Nobody enters or retires a record of the key meanwhile. So if the record at an entry of its hash is one of
-    /// the key and the entry is still there, it is the record; and where there was no entry there is no record.
-    #[inline(always)]
-    pub(super) fn find_glanced<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        glance: Glance<'a>,
-    ) -> Result<Option<Existing<'a>>> {
-        match glance {
-            Glance::Nothing => return Ok(None),
-            Glance::Entry(found) => {
-                let (pool, pages) = (&*self.core.pool, &self.pages);
-                let place = pages.place_of(found.location);
-                if let Some(record) = pages.decode(pool, &place)
-                    && pages.key_is(pool, &record, key)
-                    // A damaged version would decide wrongly after a crash.
-                    && record.verify(hash, None).is_ok()
-                    && self.index.leads_to(hash, &found)
-                {
-                    return Ok(Some(Existing { found, record }));
-                }
-            }
-            Glance::Unclear => {}
-        }
-        self.find_slowly(hash, key)
-    }
-
-    /// As [`find_locked`](Self::find_locked), where the first entry of the hash is not the key's, or may be damaged.
-    #[cold]
-    fn find_slowly(&self, hash: u64, key: &[u8]) -> Result<Option<Existing<'_>>> {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
-        let mut existing = None;
-        let found = self.index.find(hash, |found| {
-            let place = pages.place_of(found.location);
-            if let Some(record) = pages.decode(pool, &place)
-                && pages.key_is(pool, &record, key)
-            {
-                if record.verify(hash, None).is_ok() {
-                    existing = Some(Existing { found, record });
-                    return Probe::Found(Ok(()));
-                }
-            } else if self.stored_key_is_sound(&place) {
-                return Probe::NotThis;
-            }
-            if self.index.leads_to(hash, &found) {
-                return Probe::Found(Err(Unsound { at: place.record_at }));
-            }
-            // An old location, or one of another hash, read while the entry was moved.
-            Probe::NotThis
-        });
-        found.transpose().map_err(Unsound::into_error)?;
-        Ok(existing)
-    }
-}
-
-/// A record that was found under its key's lock.
-#[derive(Clone, Copy)]
-pub(super) struct Existing<'a> {
-    pub(super) found: Found<'a>,
-    pub(super) record: Record,
 }

@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::records::{Records, no_index_memory};
 use super::scan::{DamagedRecord, Finding, Scan};
-use super::{Viper, no_index_memory, no_memory, sites, steps};
-use crate::engine::{Engine, Options, Recovered};
+use super::{sites, steps};
+use crate::engine::{Options, Recovered};
 use crate::index::{Resolve, TooManyAlike};
 use crate::pool::{Held, Location, Sums};
 use crate::records::block_flags;
 use crate::records::vpage::{self, PageBuffers, Pages, Room};
-use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
 use crate::types::stats::RecoveryStats;
@@ -56,80 +56,83 @@ impl DamagedRecord {
     }
 }
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Builds the index from the records of the first `blocks` blocks and brings them into order.
-    pub(super) fn recover(&self, blocks: u64, options: &Options) -> Result<Recovered> {
-        let threads = self.core.recovery_threads(options.recovery_threads, blocks);
-        self.blocks.ensure(blocks).map_err(|_| no_memory())?;
-        let scan =
-            Scan { values: options.verify_at_open.unwrap_or(true), salvage: options.pool.salvage };
-        self.index.reserve(self.estimate_records(blocks)).map_err(no_index_memory)?;
+/// Makes a store ready whose index is empty.
+pub(super) struct Recovery<'r, P: Pmem, V: Pages> {
+    records: &'r Records<P, V>,
+    scan: Scan<'r, P, V>,
+    findings: Mutex<Findings>,
+}
 
-        let findings = Mutex::new(Findings::default());
+/// Hashes of keys that have an old record in a damaged word, and where: salvage could not clear it.
+pub(super) type Shadowed = BTreeMap<u64, u64>;
+
+impl<'r, P: Pmem, V: Pages> Recovery<'r, P, V> {
+    pub(super) fn new(records: &'r Records<P, V>, options: &Options) -> Self {
+        let (values, salvage) = (options.verify_at_open.unwrap_or(true), options.pool.salvage);
+        Self { records, scan: Scan { records, values, salvage }, findings: Mutex::default() }
+    }
+
+    /// Builds the index from the records of the first `blocks` blocks and brings them into order.
+    pub(super) fn run(self, blocks: u64, options: &Options) -> Result<(Recovered, Shadowed)> {
+        let (core, pool, salvage) = (self.records.core(), self.records.pool(), self.scan.salvage);
+        let threads = core.recovery_threads(options.recovery_threads, blocks);
+        self.records.space().blocks().ensure(blocks)?;
+        self.records.index().reserve(self.estimate_records(blocks)).map_err(no_index_memory)?;
+
         let rooms: Vec<OnceLock<Room>> = (0..blocks).map(|_| OnceLock::new()).collect();
-        self.core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
-            self.core.pool.populate_blocks(chunk.clone());
+        core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, buffers| {
+            pool.populate_blocks(chunk.clone());
             for block in chunk.clone() {
-                if let Some(room) = self.recover_block(scan, block, buffers, &findings) {
+                if let Some(room) = self.recover_block(block, buffers) {
                     rooms[block as usize].get_or_init(|| room);
                 }
             }
             self.write_back(chunk);
         });
-        let findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let findings = std::mem::take(&mut *lock(&self.findings));
         if let Some(failure) = findings.failure {
             return Err(failure);
         }
-        if let (Some((at, what)), false) = (findings.first_damage, options.pool.salvage) {
+        if let (Some((at, what)), false) = (findings.first_damage, salvage) {
             return Err(Error::corrupted(what, at));
         }
         let compared =
-            self.core
-                .pool
-                .compare_with_closing(options.pool.salvage, Sums::Records, || self.totals())?;
+            pool.compare_with_closing(salvage, Sums::Records, || self.records.totals())?;
         if findings.is_crowded {
             // At the next open others may be left out: also what was written meanwhile.
-            self.core.poison.poison("more keys than chance allows have one 64-bit hash");
+            core.poison.poison("more keys than chance allows have one 64-bit hash");
         }
-        if !self.core.pool.read_only && !self.core.pool.pmem.skips(steps::CLEAR_LOSERS) {
-            self.clear_losers(&findings.losers, options.pool.salvage)?;
-        }
-        let changed: BTreeSet<u64> =
-            findings.losers.iter().map(|loser| self.pages.place_of(*loser).block).collect();
-        self.core.in_chunks(threads, blocks, None, |chunk, (): &mut ()| {
-            let mut is_any_sealed = false;
-            for block in chunk {
-                let room = rooms[block as usize].get().filter(|_| !changed.contains(&block));
-                is_any_sealed |= self.tidy_block(block, room.copied());
-            }
-            if is_any_sealed {
-                self.core.pool.pmem.fence(vpage::sites::SEAL);
-            }
-        });
+        let shadowed = if !pool.read_only && !pool.pmem.skips(steps::CLEAR_LOSERS) {
+            self.clear_losers(&findings.losers)?
+        } else {
+            Shadowed::new()
+        };
+        self.tidy(threads, &rooms, &findings.losers);
         let stats = RecoveryStats {
             blocks_scanned: blocks,
-            records: self.index.len(),
+            records: self.records.index().len(),
             duplicates_cleared: findings.losers.len() as u64,
             records_damaged: findings.damages,
             threads,
             ..RecoveryStats::default()
         };
-        Ok(Recovered { stats, compared })
+        Ok((Recovered { stats, compared }, shadowed))
     }
 
     /// About how many records there are, from those of some blocks, evenly spread.
     fn estimate_records(&self, blocks: u64) -> u64 {
-        let _booked = self.core.book(Operation::Recovery, 0);
+        let _booked = self.records.core().book(Operation::Recovery, 0);
+        let (pool, pages) = (self.records.pool(), self.records.pages());
         let step = (blocks / SAMPLE_BLOCKS).max(1);
         let sample = (0..blocks).step_by(step as usize);
-        sample.map(|block| self.pages.usage(&self.core.pool, block).live_records * step).sum()
+        sample.map(|block| pages.usage(pool, block).live_records * step).sum()
     }
 
     /// Makes durable what was found in some blocks. A process that was killed may have stored a word without a
     /// fence: a record that is seen and then lost would be a write that somebody was told of, and a retired one
     /// that comes back has lost its place to another.
     fn write_back(&self, blocks: Range<u64>) {
-        let pool = &self.core.pool;
+        let pool = self.records.pool();
         if !pool.may_hold_undurable() {
             return;
         }
@@ -141,44 +144,39 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     }
 
     /// Enters the records of a block into the index. The room in it, where it holds records.
-    fn recover_block(
-        &self,
-        scan: Scan,
-        block: u64,
-        buffers: &mut Buffers,
-        findings: &Mutex<Findings>,
-    ) -> Option<Room> {
+    fn recover_block(&self, block: u64, buffers: &mut Buffers) -> Option<Room> {
         let Buffers { pages, found, key } = buffers;
+        let index = self.records.index();
         found.clear();
-        let room = self.scan_block(scan, block, pages, &mut |finding| match finding {
+        let room = self.scan.read_block(block, pages, &mut |finding| match finding {
             Finding::Record { record, hash, .. } => {
                 // The index's lines arrive while the rest of the block is read.
-                self.index.prefetch(hash);
+                index.prefetch(hash);
                 found.push((hash, record.place.location(), record.version()));
             }
             Finding::Damage { at, what, record } => {
                 let held = record.map_or(Held::Unknown, DamagedRecord::held);
-                self.note_damage(scan, block, (at, what, held), &mut lock(findings));
+                self.note_damage(block, (at, what, held), &mut lock(&self.findings));
             }
         });
         let newest = found.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
-        self.clock.fetch_max(newest, Ordering::Relaxed);
+        self.records.space().note_version(newest);
         for &(hash, location, version) in found.iter() {
-            if let Err(error) = self.index.prepare_insert() {
-                lock(findings).failure.get_or_insert(no_index_memory(error));
+            if let Err(error) = index.prepare_insert() {
+                lock(&self.findings).failure.get_or_insert(no_index_memory(error));
                 return None;
             }
             let newer = |old| self.newer_of(old, (location, version), key);
-            match self.index.upsert_with(hash, location, newer) {
+            match index.upsert_with(hash, location, newer) {
                 Ok(None) => {}
-                Ok(Some(loser)) => lock(findings).losers.push(loser),
+                Ok(Some(loser)) => lock(&self.findings).losers.push(loser),
                 Err(TooManyAlike) => {
-                    let at = self.pages.place_of(location).record_at;
+                    let at = self.records.pages().place_of(location).record_at;
                     let what = "more keys than chance allows have one 64-bit hash";
                     let held = Held::Record { hash, location: location.raw() };
-                    let mut findings = lock(findings);
+                    let mut findings = lock(&self.findings);
                     findings.is_crowded = true;
-                    self.note_damage(scan, block, (at, what, held), &mut findings);
+                    self.note_damage(block, (at, what, held), &mut findings);
                 }
             }
         }
@@ -189,23 +187,22 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     #[cold]
     fn note_damage(
         &self,
-        scan: Scan,
         block: u64,
         (at, what, held): (u64, &'static str, Held),
         findings: &mut Findings,
     ) {
-        self.blocks.note_damaged(block);
+        self.records.space().blocks().note_damaged(block);
         findings.damage(at, what);
-        if scan.salvage {
-            self.core.pool.note_loss_of(held, at, what);
+        if self.scan.salvage {
+            self.records.pool().note_loss_of(held, at, what);
         }
     }
 
     /// Which of two records stays, if they are of one key: the one in the index or a new one. `key` is a buffer.
     #[cold]
     fn newer_of(&self, old: Location, new: (Location, u64), key: &mut Vec<u8>) -> Resolve {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
-        if self.decode_with_key(&pages.place_of(new.0), key).is_none() {
+        let (pool, pages) = (self.records.pool(), self.records.pages());
+        if self.records.decode_with_key(&pages.place_of(new.0), key).is_none() {
             return Resolve::OtherKey;
         }
         let record = pages.decode(pool, &pages.place_of(old));
@@ -224,37 +221,52 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Clears the bits of records that lost against a newer one of their key, durably. When salvaging,
     /// those in damaged words stay: they lose again at the next open, as long as the newer one is there.
-    fn clear_losers(&self, losers: &[Location], salvage: bool) -> Result<()> {
-        let _booked = self.core.book(Operation::Recovery, 0);
-        let mut shadowed = BTreeMap::new();
-        let mut key = Vec::new();
-        for place in losers.iter().map(|loser| self.pages.place_of(*loser)) {
-            if salvage && self.pages.is_live(&self.core.pool, &place).is_err() {
-                if self.decode_with_key(&place, &mut key).is_some() {
-                    shadowed.insert(self.core.hash.of(&key), place.record_at);
+    fn clear_losers(&self, losers: &[Location]) -> Result<Shadowed> {
+        let _booked = self.records.core().book(Operation::Recovery, 0);
+        let (pool, pages) = (self.records.pool(), self.records.pages());
+        let (mut shadowed, mut key) = (Shadowed::new(), Vec::new());
+        for place in losers.iter().map(|loser| pages.place_of(*loser)) {
+            if self.scan.salvage && pages.is_live(pool, &place).is_err() {
+                if self.records.decode_with_key(&place, &mut key).is_some() {
+                    shadowed.insert(self.records.core().hash.of(&key), place.record_at);
                 }
             } else {
-                self.pages.retire(&self.core.pool, &place, |_| {})?;
+                pages.retire(pool, &place, |_| {})?;
             }
         }
-        if !shadowed.is_empty() {
-            // Recovery runs once.
-            self.shadowed.get_or_init(|| shadowed);
-        }
-        Ok(())
+        Ok(shadowed)
+    }
+
+    /// Tidies all blocks. `rooms` is the room in each, as it was before the records that lost were cleared.
+    fn tidy(&self, threads: usize, rooms: &[OnceLock<Room>], losers: &[Location]) {
+        let pages = self.records.pages();
+        let changed: BTreeSet<u64> =
+            losers.iter().map(|loser| pages.place_of(*loser).block).collect();
+        let blocks = rooms.len() as u64;
+        self.records.core().in_chunks(threads, blocks, None, |chunk, (): &mut ()| {
+            let mut is_any_sealed = false;
+            for block in chunk {
+                let room = rooms[block as usize].get().filter(|_| !changed.contains(&block));
+                is_any_sealed |= self.tidy_block(block, room.copied());
+            }
+            if is_any_sealed {
+                self.records.pool().pmem.fence(vpage::sites::SEAL);
+            }
+        });
     }
 
     /// Ends what a session of the last process left in a block, and queues it if it has room; `room` if that is
     /// known. Whether it sealed pages, which is durable with the caller's next fence.
     fn tidy_block(&self, block: u64, room: Option<Room>) -> bool {
-        let pool = &*self.core.pool;
+        let (pool, pages) = (self.records.pool(), self.records.pages());
+        let blocks = self.records.space().blocks();
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = block_flags::read(pool, block) else { return false };
-        let is_left_alone = self.blocks.is_damaged(block) && flags & block_flags::FREE != 0;
+        let is_left_alone = blocks.is_damaged(block) && flags & block_flags::FREE != 0;
         if is_left_alone || pool.read_only {
             return false;
         }
-        let logs = self.pages.spilling().filter(|_| !pool.was_clean());
+        let logs = pages.spilling().filter(|_| !pool.was_clean());
         let is_sealed = logs.is_some_and(|logs| logs.seal_open(pool, block));
         let tidied = if flags & block_flags::OWNED != 0 {
             block_flags::change(pool, block, 0, block_flags::OWNED)
@@ -265,8 +277,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             log::warn!("block {block} is not used again: {error}");
             return is_sealed;
         }
-        let count = || room.unwrap_or_else(|| self.pages.room_in(pool, block));
-        self.blocks.leave(block, None, count);
+        let count = || room.unwrap_or_else(|| pages.room_in(pool, block));
+        blocks.leave(block, None, count);
         is_sealed
     }
 }

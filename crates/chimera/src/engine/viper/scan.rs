@@ -2,12 +2,11 @@
 
 use chimera_pmem::Pmem;
 
-use super::Viper;
+use super::records::Records;
 use crate::records::block_flags;
 use crate::records::checksum::Summed;
 use crate::records::header::Mismatch;
 use crate::records::vpage::{self, PageBuffers, Pages, Place, Record, Room, Scanned, steps};
-use crate::sync::atomic::Ordering;
 
 /// What reading a block found.
 pub(super) enum Finding<'a> {
@@ -25,63 +24,58 @@ pub(super) struct DamagedRecord {
     pub(super) hash: Option<u64>,
 }
 
-/// What to verify beside keys and versions, and what to do about damage.
-#[derive(Clone, Copy)]
-pub(super) struct Scan {
+/// Reads blocks, one at a time.
+pub(super) struct Scan<'r, P: Pmem, V: Pages> {
+    pub(super) records: &'r Records<P, V>,
+    /// Verify values, beside keys and versions.
     pub(super) values: bool,
     /// Take records found by, or behind, a damaged word as they are.
     pub(super) salvage: bool,
 }
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
+impl<P: Pmem, V: Pages> Scan<'_, P, V> {
     /// Reads the records of a block. The room in it, where it holds records.
-    pub(super) fn scan_block(
+    pub(super) fn read_block(
         &self,
-        scan: Scan,
         block: u64,
         buffers: &mut PageBuffers,
         visit: &mut impl FnMut(Finding<'_>),
     ) -> Option<Room> {
-        let flags = block_flags::read(&self.core.pool, block).unwrap_or_else(|_| {
-            let at = self.core.pool.map.block_at(block);
+        let (pool, pages) = (self.records.pool(), self.records.pages());
+        let flags = block_flags::read(pool, block).unwrap_or_else(|_| {
+            let at = pool.map.block_at(block);
             let what = "the flags of a block are damaged";
             visit(Finding::Damage { at, what, record: None });
             0
         });
-        let at = self.core.pool.map.block_at(block);
+        let at = pool.map.block_at(block);
         if flags & block_flags::FREE != 0 {
-            if !self.pages.is_blank(&self.core.pool, block) {
+            if !pages.is_blank(pool, block) {
                 let what = "a block that is marked as free holds records";
                 visit(Finding::Damage { at, what, record: None });
             }
             return None;
         }
-        let values = scan.values;
-        let is_sound =
-            |record: &Record, key: &[u8]| record.verify(self.core.hash.of(key), None).is_ok();
+        let hash = self.records.core().hash;
+        let is_sound = |record: &Record, key: &[u8]| record.verify(hash.of(key), None).is_ok();
         let mut visit = |scanned: Scanned<'_>| match scanned {
             Scanned::Record { record, key, value } => {
-                visit(self.judge(record, key, value, values));
+                visit(self.judge(record, key, value));
             }
             Scanned::Damage { at, what } => {
                 visit(Finding::Damage { at, what, record: None });
             }
         };
-        let scan = vpage::Scan { flags, salvage: scan.salvage, values, is_sound: &is_sound };
-        Some(self.pages.scan(&self.core.pool, &scan, block, buffers, &mut visit))
+        let Self { values, salvage, .. } = *self;
+        let scan = vpage::Scan { flags, salvage, values, is_sound: &is_sound };
+        Some(pages.scan(pool, &scan, block, buffers, &mut visit))
     }
 
     /// Verifies a record.
-    fn judge<'a>(
-        &self,
-        record: Record,
-        key: &'a [u8],
-        value: Option<&[u8]>,
-        verify_value: bool,
-    ) -> Finding<'a> {
-        let (at, pmem) = (record.place.record_at, &self.core.pool.pmem);
-        let (hash, place) = (self.core.hash.of(key), record.place);
-        let summed = value.filter(|_| verify_value).map(Summed::of);
+    fn judge<'a>(&self, record: Record, key: &'a [u8], value: Option<&[u8]>) -> Finding<'a> {
+        let (at, pmem) = (record.place.record_at, &self.records.pool().pmem);
+        let (hash, place) = (self.records.core().hash.of(key), record.place);
+        let summed = value.filter(|_| self.values).map(Summed::of);
         let mismatch = record.verify(hash, summed).err();
         if mismatch == Some(Mismatch::Key) && !pmem.skips(steps::KEY_CHECK) {
             let what = "the key of a record does not match its checksum";
@@ -96,7 +90,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         };
         if let Some(what) = damage {
             // Whatever is written next must win against it, should it ever be live again.
-            self.clock.fetch_max(record.version(), Ordering::Relaxed);
+            self.records.space().note_version(record.version());
             let record = DamagedRecord { place, hash: Some(hash) };
             return Finding::Damage { at, what, record: Some(record) };
         }

@@ -12,9 +12,10 @@
 
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
-use super::read::{Existing, Unsound};
-use super::write::NewValue;
-use super::{Client, Viper, steps};
+use super::records::{Existing, Records, Unsound};
+use super::space::Client;
+use super::steps;
+use super::write::{NewValue, Writer};
 use crate::engine::shared::client::Written;
 use crate::records::checksum::Summed;
 use crate::records::unchecked_word::UncheckedWord;
@@ -22,11 +23,34 @@ use crate::records::vpage::{Pages, Place, Record, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
+/// Updates of values that are there.
+pub(super) struct Updater<'w, P: Pmem, V: Pages> {
+    writer: &'w Writer<P, V>,
+}
+
+impl<P: Pmem, V: Pages> Clone for Updater<'_, P, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Pmem, V: Pages> Copy for Updater<'_, P, V> {}
+
+impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
+    #[inline(always)]
+    pub(super) fn new(writer: &'w Writer<P, V>) -> Self {
+        Self { writer }
+    }
+
+    #[inline(always)]
+    fn records(self) -> &'w Records<P, V> {
+        self.writer.records()
+    }
+
     /// `verify` where the caller has not read the value as `expected`: a damaged value that
     /// happens to be alike must not be confirmed.
     pub(super) fn replace(
-        &self,
+        self,
         client: &mut Client,
         hash: u64,
         key: &[u8],
@@ -34,15 +58,15 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         new: &[u8],
         verify: bool,
     ) -> Result<Swap> {
-        let booked = self.core.book(Operation::Update, client.shared.number);
-        self.index.prefetch_to_change(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let prefetch =
-            |place: &Place| self.core.pool.pmem.prefetch(self.pages.whole(&self.core.pool, place));
-        let existing = self.find_locked(hash, key, prefetch)?;
+        let (pool, pages) = (self.records().pool(), self.records().pages());
+        let booked = self.records().core().book(Operation::Update, client.shared.number);
+        self.records().index().prefetch_to_change(hash);
+        let _key = self.records().lock_key(hash)?;
+        let prefetch = |place: &Place| pool.pmem.prefetch(pages.whole(pool, place));
+        let existing = self.records().find_locked(hash, key, prefetch)?;
         let Some(existing) = existing else { return Ok(Swap::Missing) };
         let Existing { record, .. } = &existing;
-        if !self.pages.value_is(&self.core.pool, record, expected) {
+        if !pages.value_is(pool, record, expected) {
             return Ok(Swap::Different);
         }
         if verify && record.verify(hash, Some(Summed::of(expected))).is_err() {
@@ -63,7 +87,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             Change::Word { at, .. } => UncheckedWord::at(at),
             Change::More => UncheckedWord::NONE,
         };
-        self.write(client, hash, key, NewValue { bytes: new, unchecked }, Some(existing))?;
+        self.writer.overwrite(client, hash, key, NewValue { bytes: new, unchecked }, existing)?;
         client.shared.written = Written::Anew;
         Ok(Swap::Swapped)
     }
@@ -71,28 +95,30 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// Applies `change` to the 8 bytes at `at` of the value of `key`, little-endian; returns the
     /// number before. `change` answers `None` to leave it.
     pub(super) fn update_word(
-        &self,
+        self,
         client: &mut Client,
         key: &[u8],
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        if let Some(value_bytes) = self.pages.fixed_value_bytes()
+        let (records, pool, pages) =
+            (self.records(), self.records().pool(), self.records().pages());
+        if let Some(value_bytes) = pages.fixed_value_bytes()
             && at.checked_add(8).is_none_or(|end| end > value_bytes)
         {
             return Err(Error::FieldOutOfRange { at, value_bytes });
         }
-        let booked = self.core.book(Operation::UpdateInPlace, client.shared.number);
-        let hash = self.core.hash.of(key);
-        self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let booked = records.core().book(Operation::UpdateInPlace, client.shared.number);
+        let hash = records.core().hash.of(key);
+        records.index().prefetch(hash);
+        let _key = records.lock_key(hash)?;
         let prefetch = |place: &Place| {
-            prefetch_read(self.page_lock(place));
-            if let Some(word_at) = self.pages.expected_word(place, key.len(), at) {
-                self.core.pool.pmem.prefetch_write(self.core.pool.extent(word_at, 8));
+            prefetch_read(records.page_lock(place));
+            if let Some(word_at) = pages.expected_word(place, key.len(), at) {
+                pool.pmem.prefetch_write(pool.extent(word_at, 8));
             }
         };
-        let Some(existing) = self.find_locked(hash, key, prefetch)? else { return Ok(None) };
+        let Some(existing) = records.find_locked(hash, key, prefetch)? else { return Ok(None) };
         let Existing { record, .. } = &existing;
         let word_at = self.word_at(record, at)?;
         client.shared.written = Written::Nothing;
@@ -100,7 +126,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             booked.is(Operation::Update);
             return self.change_anew(client, hash, key, at, existing, change).map(Some);
         }
-        let previous = self.core.pool.pmem.load_u64(word_at);
+        let previous = pool.pmem.load_u64(word_at);
         if let Some(new) = change(previous) {
             self.store_word(&record.place, word_at, new);
             client.shared.written = Written::InPlace;
@@ -110,8 +136,8 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Whether a word of a record's value is updated where it lies: no checksum covers it.
     #[inline]
-    fn is_in_place(&self, record: &Record, at: usize) -> bool {
-        record.leaves_out(at) || self.core.pool.pmem.skips(steps::UNCHECKED_WORD)
+    fn is_in_place(self, record: &Record, at: usize) -> bool {
+        record.leaves_out(at) || self.records().pool().pmem.skips(steps::UNCHECKED_WORD)
     }
 
     /// [`update_word`](Self::update_word) of a word that is in the checksum: writes the record anew, with a checksum
@@ -121,7 +147,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// A `get` and an overwrite. A change that is left costs the `get`.
     #[cold]
     fn change_anew(
-        &self,
+        self,
         client: &mut Client,
         hash: u64,
         key: &[u8],
@@ -129,10 +155,11 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         existing: Existing<'_>,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<u64> {
-        let (pool, record) = (&*self.core.pool, &existing.record);
+        let (pool, record) = (self.records().pool(), &existing.record);
         let mut value = std::mem::take(&mut client.shared.changed);
         // A damaged value must not get a checksum that is right.
-        let is_sound = self.pages.read_value(pool, record, &mut value).is_some_and(|value| {
+        let read = self.records().pages().read_value(pool, record, &mut value);
+        let is_sound = read.is_some_and(|value| {
             record.verify(hash, Some(value)).is_ok() || pool.pmem.skips(steps::ANEW_CHECK)
         });
         let Some(field) = value.get_mut(at..at + 8).filter(|_| is_sound) else {
@@ -142,7 +169,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         if let Some(new) = change(previous) {
             field.copy_from_slice(&new.to_le_bytes());
             let new = NewValue { bytes: &value, unchecked: UncheckedWord::at(at) };
-            self.write(client, hash, key, new, Some(existing))?;
+            self.writer.overwrite(client, hash, key, new, existing)?;
             client.shared.written = Written::Anew;
         }
         client.shared.changed = value;
@@ -154,14 +181,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// # Errors
     /// `FieldOutOfRange` for a word that the value does not have, `Corrupted` for one that it has and that cannot be
     /// found.
-    fn word_at(&self, record: &Record, at: usize) -> Result<u64> {
-        let word = self.pages.value_word(&self.core.pool, record, at);
+    fn word_at(self, record: &Record, at: usize) -> Result<u64> {
+        let word = self.records().pages().value_word(self.records().pool(), record, at);
         word.ok_or_else(|| self.no_word(record, at))
     }
 
     #[cold]
-    fn no_word(&self, record: &Record, at: usize) -> Error {
-        match self.pages.value_bytes(&self.core.pool, record) {
+    fn no_word(self, record: &Record, at: usize) -> Error {
+        match self.records().pages().value_bytes(self.records().pool(), record) {
             Some(value_bytes) if at.checked_add(8).is_none_or(|end| end > value_bytes) => {
                 Error::FieldOutOfRange { at, value_bytes }
             }
@@ -177,9 +204,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// # Cost
     /// 1 line, 1 fence.
     #[inline]
-    fn store_word(&self, place: &Place, at: u64, word: u64) {
-        let pool = &*self.core.pool;
-        let _page = self.page_lock(place).lock(&*pool.environment);
+    fn store_word(self, place: &Place, at: u64, word: u64) {
+        let pool = self.records().pool();
+        let _page = self.records().page_lock(place).lock(&*pool.environment);
         pool.pmem.store_u64(at, word, sites::VALUE_WORD);
         pool.pmem.flush(pool.extent(at, 8), sites::VALUE_WORD);
         pool.pmem.fence(sites::VALUE_WORD);

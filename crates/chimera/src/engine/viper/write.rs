@@ -1,4 +1,11 @@
-//! Inserts, overwrites and deletes.
+//! [`Writer`]: inserts, overwrites and deletes. docs/DURABILITY.md has what a crash in each step leaves.
+//!
+//! # Rules
+//! 1. The place of a record is reserved once, and before the key's lock where the caller has none yet: others need not wait
+//!    while a block is taken.
+//! 2. A record is written under its key's lock, and is durable before it is live.
+//! 3. A value that is spilled is written to chunks first. Their blocks are given back when the record is live, or will never
+//!    be.
 //!
 //! # What a crash leaves
 //! - Before the commit word (the word of the bitset, or the lengths) is durable, the slot is free and the log ends where it
@@ -11,20 +18,32 @@
 //!   page is locked until the old record is durably retired, so no reader has seen the new record by then.
 //! - A delete clears the commit word before the index forgets the key. A reader that finds the entry in between returns a
 //!   value that was right when its read began.
+//!
+//! # Values that are spilled
+//! A chunk is live while its record is. It names the record, and both have the same random name, so a record that comes to
+//! lie at that place later does not make it live. A chunk's lengths are stored with the rest of the chunk, so a crash may leave
+//! it torn. That is never taken for damage: the lengths are one word, which is there or zero, and a chunk without a live
+//! record is not read. The pages of chunks are sealed after the record's fence, because only that makes the chunks durable. If
+//! the record is not written, a fence of its own comes first.
+
+use std::collections::BTreeMap;
 
 use chimera_pmem::{Extent, Operation, Pmem};
 
-use super::read::Existing;
-use super::{Client, Viper, no_index_memory, steps};
-use crate::engine::KeyChange;
+use super::records::{Existing, Records, no_index_memory};
+use super::space::{Client, Reserved};
+use super::steps;
+use crate::engine::{Core, KeyChange};
 use crate::index::volatile::extendible_hash::Glance;
 use crate::pool::Location;
+use crate::records::chunks::{Chunk, Descriptor};
 use crate::records::header::RecordHeader;
-use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Stored, sites};
-use crate::sync::atomic::Ordering;
 use crate::types::error::{Error, Result};
+
+/// A block that was in use before is taken for chunks when one in so many of its bytes is free.
+const REUSED_PART: u32 = 4;
 
 /// A value to be written.
 #[derive(Clone, Copy)]
@@ -37,42 +56,82 @@ pub(super) struct NewValue<'a> {
 impl<'a> NewValue<'a> {
     /// All of the value is in its checksum.
     #[inline(always)]
-    pub(super) fn checked(bytes: &'a [u8]) -> Self {
+    fn checked(bytes: &'a [u8]) -> Self {
         Self { bytes, unchecked: UncheckedWord::NONE }
     }
 
     /// The value as it is stored: `beside` its key, and in `chunks`.
     #[inline(always)]
-    pub(super) fn stored(self, beside: &'a [u8], chunks: &'a [Extent]) -> Stored<'a> {
+    fn stored(self, beside: &'a [u8], chunks: &'a [Extent]) -> Stored<'a> {
         Stored { value: self.bytes, beside, chunks, unchecked: self.unchecked }
     }
 }
 
-impl<P: Pmem, V: Pages> Viper<P, V> {
+/// Writes records, and removes them.
+pub(super) struct Writer<P: Pmem, V: Pages> {
+    records: Records<P, V>,
+    /// Hashes of keys that have an old record in a damaged word, and where: salvage could not clear it.
+    shadowed: BTreeMap<u64, u64>,
+}
+
+impl<P: Pmem, V: Pages> Writer<P, V> {
+    pub(super) fn new(records: Records<P, V>, shadowed: BTreeMap<u64, u64>) -> Self {
+        Self { records, shadowed }
+    }
+
+    #[inline(always)]
+    pub(super) fn records(&self) -> &Records<P, V> {
+        &self.records
+    }
+
+    #[inline(always)]
+    fn core(&self) -> &Core<P> {
+        self.records.core()
+    }
+
     /// Stores `value` under `key`; tells whether the key is new.
     #[inline]
-    pub(crate) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.pages.check_key(key)?;
-        self.pages.check_value(value)?;
+    pub(super) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
+        let (records, core) = (&self.records, self.core());
+        records.pages().check_key(key)?;
+        records.pages().check_value(value)?;
         // Before a block is looked for: where nobody may write, none may be made ready.
-        self.core.poison.check()?;
-        let booked = self.core.book(Operation::Insert, client.shared.number);
-        let hash = self.core.hash.of(key);
-        self.index.prefetch_to_change(hash);
-        // A block, if one is needed, before the lock: others need not wait for it.
-        let spilling = self.spilling(client, key, value);
-        client.place(self, key.len(), beside_bytes(spilling, value))?;
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        self.index.prepare_insert().map_err(no_index_memory)?;
-        let is_new = self.write(client, hash, key, NewValue::checked(value), None)?;
+        core.poison.check()?;
+        let booked = core.book(Operation::Insert, client.shared.number);
+        let hash = core.hash.of(key);
+        records.index().prefetch_to_change(hash);
+        let reserved = records.space().reserve(client, key.len(), value.len())?;
+        let _key = records.lock_key(hash)?;
+        records.index().prepare_insert().map_err(no_index_memory)?;
+        let is_new = self.write(client, reserved, hash, key, NewValue::checked(value), None)?;
         if !is_new {
             booked.is(Operation::Overwrite);
         }
         Ok(is_new)
     }
 
-    /// Writes a record of `key`, whose lock the caller holds, in place of the old one, if there is one:
-    /// `known` when the caller has found it already. Tells whether there was none.
+    /// Writes a record of `key`, whose lock the caller holds, in place of the one that it has found.
+    ///
+    /// # Durability
+    /// As [`write`](Self::write).
+    ///
+    /// # Cost
+    /// As [`write`](Self::write), and a block where one is needed.
+    #[inline(always)]
+    pub(super) fn overwrite(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        value: NewValue<'_>,
+        old: Existing<'_>,
+    ) -> Result<()> {
+        let reserved = self.records.space().reserve(client, key.len(), value.bytes.len())?;
+        self.write(client, reserved, hash, key, value, Some(old)).map(drop)
+    }
+
+    /// Writes a record of `key`, whose lock the caller holds, to the place that was reserved for it, in place of the old
+    /// one, if there is one: `known` when the caller has found it already. Tells whether there was none.
     ///
     /// The record is made and flushed before the old one is looked for, so that the misses of looking
     /// overlap with the fence. That is why a version comes from the session's clock.
@@ -85,28 +144,27 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     /// it, 2 fences, or 1 where that is one line. 1 line and 1 fence more for an old record, and as many lines
     /// and fences as the header takes where that has a higher version than the session's clock said.
     #[inline(always)]
-    pub(super) fn write(
+    fn write(
         &self,
         client: &mut Client,
+        reserved: Reserved,
         hash: u64,
         key: &[u8],
         value: NewValue<'_>,
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
-        let spilling = self.spilling(client, key, value.bytes);
-        let beside_bytes = beside_bytes(spilling, value.bytes);
-        let place = client.place(self, key.len(), beside_bytes)?;
+        let Reserved { place, beside_bytes, is_spilled } = &reserved;
+        let spilling = self.records.pages().spilling().filter(|_| *is_spilled);
         let written = match spilling {
             None => {
                 let stored = value.stored(value.bytes, &[]);
-                self.write_at(client, &place, hash, key, &stored, known)
+                self.write_at(client, place, hash, key, &stored, known)
             }
-            Some(_) => self.write_in_chunks(client, &place, value, |client, stored| {
-                self.write_at(client, &place, hash, key, stored, known)
-            }),
+            Some(_) => self.write_spilled(client, place, hash, key, value, known),
         };
         if let Err(error) = &written {
-            client.abandon(&self.pages, key.len(), beside_bytes, Abandoned::Begun);
+            let space = self.records.space();
+            space.abandon(client, key.len(), *beside_bytes, Abandoned::Begun);
             let fits_page = spilling.is_some_and(|pages| !pages.is_spilled(value.bytes.len()));
             if fits_page && matches!(error, Error::PoolFull { .. }) {
                 return self.write_whole(client, hash, key, value, known);
@@ -126,19 +184,71 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         value: NewValue<'_>,
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
-        client.keeps_whole = true;
-        self.write(client, hash, key, value, known)
+        client.keep_whole();
+        let reserved = self.records.space().reserve(client, key.len(), value.bytes.len())?;
+        self.write(client, reserved, hash, key, value, known)
     }
 
-    /// The pages for the chunks of this value, if the client spills it.
-    #[inline(always)]
-    fn spilling(&self, client: &Client, key: &[u8], value: &[u8]) -> Option<&LogPages> {
-        self.pages.spilling().filter(|pages| client.spills(pages, key.len(), value.len()))
+    /// As [`write_at`](Self::write_at), with the value in chunks, whose descriptor lies beside the key.
+    ///
+    /// # Cost
+    /// The lines of the value and up to two more for each of its chunks, beside what a short record costs;
+    /// no fence more but for the blocks that are taken and left.
+    #[cold]
+    fn write_spilled(
+        &self,
+        client: &mut Client,
+        place: &Place,
+        hash: u64,
+        key: &[u8],
+        value: NewValue<'_>,
+        known: Option<Existing<'_>>,
+    ) -> Result<bool> {
+        let (pmem, mut chunks) = (&self.core().pool.pmem, Vec::new());
+        if !pmem.skips(steps::HOLD_BLOCKS) {
+            client.hold_blocks();
+        }
+        let descriptor = self.write_chunks(client, place, value.bytes, &mut chunks);
+        let written = descriptor.and_then(|descriptor| {
+            let beside = descriptor.to_bytes();
+            self.write_at(client, place, hash, key, &value.stored(&beside, &chunks), known)
+        });
+        if written.is_err() && !chunks.is_empty() {
+            // The record that would have waited for them was not written, and their pages may be sealed now.
+            pmem.fence(sites::SEAL);
+        }
+        self.records.space().release_blocks(client);
+        written
+    }
+
+    /// Writes and flushes the chunks of a value, the last one first, so that each can tell where the next
+    /// one is. Returns the descriptor of the record at `place`.
+    fn write_chunks(
+        &self,
+        client: &mut Client,
+        place: &Place,
+        value: &[u8],
+        chunks: &mut Vec<Extent>,
+    ) -> Result<Descriptor> {
+        let (pool, space) = (self.records.pool(), self.records.space());
+        let (record, name) = (place.location(), pool.environment.random_u64());
+        let need = space.pages().units_per_block() / REUSED_PART;
+        let (mut next, mut end, mut position) = (None, value.len(), 0);
+        while end > 0 {
+            let point = space.point_for_chunk(client, need)?;
+            // Each begins at a whole word of the value.
+            let start = end.saturating_sub(LogPages::room_for_chunk(point)).next_multiple_of(8);
+            let chunk = Chunk { record, name, next, position, bytes: &value[start..end] };
+            let (location, all) = LogPages::write_chunk(pool, point, &chunk);
+            chunks.push(all);
+            (next, end, position) = (Some(location), start, position + 1);
+        }
+        Ok(Descriptor { first: next.map_or(0, Location::raw), name, bytes: value.len() as u32 })
     }
 
     /// As [`write`](Self::write), with a key and what is stored with it at a place of the client's.
     #[inline(always)]
-    pub(super) fn write_at(
+    fn write_at(
         &self,
         client: &mut Client,
         place: &Place,
@@ -147,8 +257,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         stored: &Stored<'_>,
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
-        let mut page = Some(self.page_lock(place).lock(&*pool.environment));
+        let (records, space) = (&self.records, self.records.space());
+        let (pool, pages, index) = (records.pool(), records.pages(), records.index());
+        let mut page = Some(records.page_lock(place).lock(&*pool.environment));
         let value_checksum = pages.write_body(pool, place, key, stored);
         let version = client.tick(0)?;
         let header =
@@ -158,22 +269,22 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
             page = None;
         }
         let is_any_flushed = pages.flush_record(pool, place, key, stored);
-        client.prefetch_next(self, key.len(), stored.beside.len());
-        let glance = known.map_or_else(|| self.index.glance(hash), |old| Glance::Entry(old.found));
+        space.prefetch_next(client, key.len(), stored.beside.len());
+        let glance = known.map_or_else(|| index.glance(hash), |old| Glance::Entry(old.found));
         if let Glance::Entry(found) = &glance {
             let old = pages.place_of(found.location);
             pool.pmem.prefetch(pages.head(pool, &old, key.len()));
-            self.prefetch_to_retire(&old);
+            records.prefetch_to_retire(&old);
         }
         if is_any_flushed || !stored.chunks.is_empty() {
             pool.pmem.fence(sites::RECORD);
         }
 
         let existing = match known {
-            None => self.find_glanced(hash, key, glance)?,
+            None => records.find_glanced(hash, key, glance)?,
             known => known,
         };
-        if existing.is_none() && !self.index.takes(hash) {
+        if existing.is_none() && !index.takes(hash) {
             return Err(Error::KeyCollisions);
         }
         if let Some(old) = &existing {
@@ -187,18 +298,18 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let commit = || pages.commit(pool, place, key, stored);
         let entered = match &existing {
             None => self.insert_after(hash, key, location, commit).map(|()| true),
-            Some(old) => self.index.swap_after(hash, &old.found, location, commit),
+            Some(old) => index.swap_after(hash, &old.found, location, commit),
         };
         match entered {
             Ok(entered) => assert!(entered, "the entry of a key changed while the key was locked"),
             Err(damage) => {
-                client.abandon(pages, key.len(), stored.beside.len(), Abandoned::Damaged);
+                space.abandon(client, key.len(), stored.beside.len(), Abandoned::Damaged);
                 return Err(damage);
             }
         }
-        client.consume(self, key.len(), stored.beside.len());
+        space.consume(client, key.len(), stored.beside.len());
         if let Some(old) = &existing {
-            self.core.changes.tell(key, KeyChange::Replaced);
+            self.core().changes.tell(key, KeyChange::Replaced);
             self.retire(old)?;
         }
         // In the published layout nothing but the place tells the two records apart after a crash:
@@ -217,9 +328,9 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         location: Location,
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        self.core.changes.tell(key, KeyChange::Inserted);
-        let entered = self.index.insert_after(hash, location, commit);
-        entered.inspect_err(|_| self.core.changes.tell(key, KeyChange::Removed))
+        self.core().changes.tell(key, KeyChange::Inserted);
+        let entered = self.records.index().insert_after(hash, location, commit);
+        entered.inspect_err(|_| self.core().changes.tell(key, KeyChange::Removed))
     }
 
     /// Gives the new record at `place`, which has this header, a higher version than the old one has, durably.
@@ -232,12 +343,13 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         header: RecordHeader,
         old: &Existing<'_>,
     ) -> Result<()> {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let (records, pool, pages) = (&self.records, self.records.pool(), self.records.pages());
         if !pages.is_checked() {
             return Ok(());
         }
-        let version = client.tick(old.record.version().max(self.clock.load(Ordering::Relaxed)))?;
-        let page = self.page_lock(place).lock(&*pool.environment);
+        let met = old.record.version().max(records.space().newest_version());
+        let version = client.tick(met)?;
+        let page = records.page_lock(place).lock(&*pool.environment);
         let RecordHeader { value_checksum, .. } = header;
         let unchecked = header.unchecked();
         let header = RecordHeader::new(place.record_at, hash, version, unchecked, value_checksum);
@@ -251,23 +363,23 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 
     /// Removes `key`; tells whether it was there.
     #[inline]
-    pub(crate) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
-        self.pages.check_key(key)?;
-        let _booked = self.core.book(Operation::Delete, client.shared.number);
-        let hash = self.core.hash.of(key);
-        self.index.prefetch_to_change(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let Some(old) = self.find_locked(hash, key, |place| self.prefetch_to_retire(place))? else {
-            return Ok(false);
-        };
-        if let Some(at) = self.shadowed.get().and_then(|shadowed| shadowed.get(&hash)) {
+    pub(super) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
+        let (records, core) = (&self.records, self.core());
+        records.pages().check_key(key)?;
+        let _booked = core.book(Operation::Delete, client.shared.number);
+        let hash = core.hash.of(key);
+        records.index().prefetch_to_change(hash);
+        let _key = records.lock_key(hash)?;
+        let prefetch = |place: &Place| records.prefetch_to_retire(place);
+        let Some(old) = records.find_locked(hash, key, prefetch)? else { return Ok(false) };
+        if let Some(at) = self.shadowed.get(&hash) {
             let what =
                 "an old record of the key cannot be cleared, and would come back after a delete";
             return Err(Error::corrupted(what, *at));
         }
-        let removed = self.index.remove_after(hash, &old.found, || self.retire(&old))?;
+        let removed = records.index().remove_after(hash, &old.found, || self.retire(&old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
-        self.core.changes.tell(key, KeyChange::Removed);
+        core.changes.tell(key, KeyChange::Removed);
         Ok(true)
     }
 
@@ -275,22 +387,18 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     #[inline(always)]
     fn retire(&self, old: &Existing<'_>) -> Result<()> {
         let Existing { record, .. } = old;
-        let retired = |units| self.blocks.note_freed(record.place.block, units);
+        let (pool, pages) = (self.records.pool(), self.records.pages());
+        let blocks = self.records.space().blocks();
+        let retired = |units| blocks.note_freed(record.place.block, units);
         // Looked up before: once the record is retired, others may use its place, and the chunks'.
-        let chunks = match self.pages.spilling() {
-            Some(pages) if record.lengths.is_spilled => pages.chunks_of(&self.core.pool, record),
+        let chunks = match pages.spilling() {
+            Some(pages) if record.lengths.is_spilled => pages.chunks_of(pool, record),
             _ => Vec::new(),
         };
-        self.pages.retire(&self.core.pool, &record.place, retired)?;
+        pages.retire(pool, &record.place, retired)?;
         for (block, units) in chunks {
-            self.blocks.note_freed(block, units);
+            blocks.note_freed(block, units);
         }
         Ok(())
     }
-}
-
-/// Bytes beside the key of a record with this value, spilled to chunks in `spilling` if to any.
-#[inline(always)]
-fn beside_bytes(spilling: Option<&LogPages>, value: &[u8]) -> usize {
-    if spilling.is_some() { DESCRIPTOR_BYTES } else { value.len() }
 }

@@ -87,7 +87,7 @@ fn play(parameters: Parameters, left_out: Option<LeftOut>) {
         }
     }
     assert_eq!(store.contents().expect("sound"), model);
-    assert!(store.engine.index.segments() > 2, "no segment was split");
+    assert!(store.engine.items().index().segments() > 2, "no segment was split");
 }
 
 #[test]

@@ -51,13 +51,17 @@ fn a_write_between_any_two_steps_leaves_what_is_in_use_exact() {
 fn new_items_go_to_fresh_runs_until_the_walk_has_ended() {
     let (before, mut model) = filled();
     let mut store = before.reopen(&looking_later());
-    let found = store.engine.heap.counts().0;
+    let found = store.engine.items().heap().counts().0;
     store.all([Put(31, 8), Put(32, 8)], &mut model);
-    assert!(store.engine.heap.counts().0 > found, "a run more");
+    assert!(store.engine.items().heap().counts().0 > found, "a run more");
     store.check_space(&model);
-    let runs = store.engine.heap.counts().0;
+    let runs = store.engine.items().heap().counts().0;
     store.all([Put(33, 8)], &mut model);
-    assert_eq!(store.engine.heap.counts().0, runs, "the rooms of removed items are known");
+    assert_eq!(
+        store.engine.items().heap().counts().0,
+        runs,
+        "the rooms of removed items are known"
+    );
 }
 
 /// Whoever finds the pool full makes the steps that are left.

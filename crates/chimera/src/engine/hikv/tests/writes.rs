@@ -54,7 +54,11 @@ fn whatever_is_written_what_is_in_use_is_what_the_records_need() {
     }
     assert_eq!(store.contents().expect("sound"), model);
     store.check_space(&model);
-    assert!(store.engine.index.segments() > 6, "{} segments", store.engine.index.segments());
+    assert!(
+        store.engine.items().index().segments() > 6,
+        "{} segments",
+        store.engine.items().index().segments()
+    );
 }
 
 #[test]

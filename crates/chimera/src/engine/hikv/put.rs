@@ -1,0 +1,113 @@
+//! Puts, replacements and removals: what of them is done under the key's lock, in its order.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::Hikv;
+use super::items::Unsound;
+use crate::engine::KeyChange;
+use crate::engine::shared::client::{SharedClient, Written};
+use crate::records::item_heap::Item;
+use crate::types::error::{Error, Result};
+use crate::types::swap::Swap;
+
+impl<P: Pmem> Hikv<P> {
+    /// Stores `value` under `key`; tells whether the key is new.
+    pub(super) fn put_value(
+        &self,
+        client: &mut SharedClient,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.limits.check_key(key)?;
+        self.limits.check_value(value)?;
+        let (items, core) = (self.items(), self.items().core());
+        core.poison.check()?;
+        let booked = core.book(Operation::Insert, client.number);
+        let hash = core.hash.of(key);
+        items.index().prefetch(hash);
+        let _key = items.lock_key(hash)?;
+        let old = items.find_locked(hash, key)?;
+        if old.is_some() {
+            booked.is(Operation::Overwrite);
+        }
+        self.write(client.number, hash, key, value, old)?;
+        Ok(old.is_none())
+    }
+
+    /// Writes an item of `key`, whose lock the caller holds, in place of the old one, if there is one.
+    ///
+    /// # Durability
+    /// The new item is durable on return, and the old one is durably gone.
+    ///
+    /// # Cost
+    /// The lines of the item and 1 more, 2 fences. With a log also the lines of its record, and 1 fence more.
+    fn write(
+        &self,
+        number: u32,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        old: Option<Item>,
+    ) -> Result<()> {
+        let room = self.writer.room_for(number, key.len(), value.len())?;
+        #[cfg(feature = "baselines")]
+        let logged = self.log.write(hash, key, Some(value));
+        let tell = |change| self.items().core().changes.tell(key, change);
+        let mut written = self.writer.write_item(number, hash, (key, value), room, old, tell);
+        if matches!(written, Err(Error::PoolFull { .. })) {
+            let record = (key, value);
+            written = self.writer.write_where_there_is_room(number, hash, record, old, tell);
+        }
+        #[cfg(feature = "baselines")]
+        if written.is_err() {
+            logged.withdraw();
+        }
+        written
+    }
+
+    /// See [`Engine::replace`](crate::engine::Engine::replace).
+    pub(super) fn replace_value(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        new: &[u8],
+    ) -> Result<Swap> {
+        let items = self.items();
+        let _booked = items.core().book(Operation::Update, client.number);
+        items.index().prefetch(hash);
+        let _key = items.lock_key(hash)?;
+        let Some(old) = items.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        items.read_item(&old, hash, &mut client.value, true).map_err(Unsound::into_error)?;
+        if client.value != expected {
+            return Ok(Swap::Different);
+        }
+        client.written = if new == expected { Written::Nothing } else { Written::Anew };
+        if new != expected {
+            self.write(client.number, hash, key, new, Some(old))?;
+        }
+        Ok(Swap::Swapped)
+    }
+
+    /// Removes `key`; tells whether it was there.
+    pub(super) fn remove(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
+        self.limits.check_key(key)?;
+        let (items, core) = (self.items(), self.items().core());
+        let _booked = core.book(Operation::Delete, client.number);
+        let hash = core.hash.of(key);
+        items.index().prefetch(hash);
+        let _key = items.lock_key(hash)?;
+        let Some(old) = items.find_locked(hash, key)? else { return Ok(false) };
+        #[cfg(feature = "baselines")]
+        let logged = self.log.write(hash, key, None);
+        let removed = self.writer.remove_item(client.number, hash, &old);
+        #[cfg(feature = "baselines")]
+        if removed.is_err() {
+            logged.withdraw();
+        }
+        removed?;
+        core.changes.tell(key, KeyChange::Removed);
+        Ok(true)
+    }
+}

@@ -1,0 +1,504 @@
+//! Where records go: [`Client`], the blocks that one session fills (section 4.1), and [`Space`], which hands blocks to
+//! sessions and takes them back.
+//!
+//! # Rules
+//! 1. A block has one session that fills it, or none: [`Blocks`] says which. Its flags say so on media.
+//! 2. A place that was [reserved](Space::reserve) stays the session's next one until it is consumed or abandoned.
+//! 3. Space knows blocks and pages, and neither keys nor the index. Writers call it, and it calls no writer.
+//! 4. The mover of records is a client like any other. It is kept here, because a session that finds no block makes the
+//!    mover give back the one that it fills.
+
+use chimera_pmem::{Operation, Pmem};
+
+use super::blocks::Blocks;
+use super::steps;
+use crate::engine::Core;
+use crate::engine::shared::client::SharedClient;
+use crate::records::block_flags;
+use crate::records::header::VERSION_MAX;
+use crate::records::lengths::DESCRIPTOR_BYTES;
+use crate::records::vpage::{
+    Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
+};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, VersionGuard, VersionLock, lock_relaxing};
+use crate::types::error::{Error, Result};
+
+/// Blocks in the queue that a session looks at for one with room, before it takes a fresh one.
+const REUSED_TRIES: u64 = 8;
+
+/// Times that a session looks at all of them, when there are no fresh ones, before the pool is full: others
+/// may be looking at the one it needs, or be about to leave one.
+const STARVED_TRIES: u32 = 16;
+
+/// The kind of pages that chunks of values go to.
+const CHUNKS: usize = PAGE_KINDS - 1;
+
+/// A chunk has at least so many bytes of a value, unless it is the first one.
+const CHUNK_BYTES_MIN: usize = 64;
+
+/// A block kept back, if there is one just now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spare(Option<u64>);
+
+/// What a session keeps between operations.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    pub(super) shared: SharedClient,
+    /// The highest version this session has given or met: see [`Space`].
+    clock: u64,
+    /// Where its next records go, one for each kind of page.
+    points: [InsertPoint; PAGE_KINDS],
+    /// Values that fit lie beside their keys, wherever the page ends.
+    keeps_whole: bool,
+    /// Of the mover, which makes room for others: a block for when there is no other.
+    spare: Option<Spare>,
+    /// Blocks that are not to be given back yet: they hold chunks whose record is not live yet.
+    held: Option<Vec<InsertPoint>>,
+}
+
+impl Client {
+    pub(super) fn new(number: u32) -> Self {
+        Self { shared: SharedClient::new(number), ..Self::default() }
+    }
+
+    /// The version of the next record: higher than all that this session has given, and than `met`.
+    ///
+    /// # Errors
+    /// `Corrupted` when there is none, which no number of puts can bring about.
+    #[inline]
+    pub(super) fn tick(&mut self, met: u64) -> Result<u64> {
+        let last = self.clock.max(met);
+        if last >= VERSION_MAX {
+            return Err(no_version());
+        }
+        self.clock = last + 1;
+        Ok(self.clock)
+    }
+
+    /// Whether a record is to be stored with its value spilled: because the value is too long for any page, or
+    /// because the page has room for the key only, and that saves space (section 4.2). The same until the place is
+    /// consumed.
+    #[inline(always)]
+    fn spills(&self, pages: &LogPages, key_bytes: usize, value_bytes: usize) -> bool {
+        pages.is_spilled(value_bytes)
+            || key_bytes >= pages.spill_key_bytes_min()
+                && !self.keeps_whole
+                && pages.kind_of(key_bytes, value_bytes) == 0
+                && pages.room(&self.points[0], key_bytes, value_bytes).is_none()
+                && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
+    }
+
+    /// From now on values that fit lie beside their keys.
+    pub(super) fn keep_whole(&mut self) {
+        self.keeps_whole = true;
+    }
+
+    /// The client moves records, to make room for others.
+    pub(super) fn begin_moving(&mut self) {
+        self.spare.get_or_insert_default();
+        self.keep_whole();
+    }
+
+    /// Whether the mover has no block for when there is no other.
+    pub(super) fn lacks_spare(&self) -> bool {
+        self.spare.is_none_or(|spare| spare.0.is_none())
+    }
+
+    pub(super) fn keep_spare(&mut self, block: u64) {
+        self.spare = Some(Spare(Some(block)));
+    }
+
+    pub(super) fn is_spare(&self, block: u64) -> bool {
+        self.spare.is_some_and(|spare| spare.0 == Some(block))
+    }
+
+    /// The block that was kept back. None is kept back until [`begin_moving`](Self::begin_moving).
+    pub(super) fn take_spare(&mut self) -> Option<u64> {
+        self.spare.take().and_then(|spare| spare.0)
+    }
+
+    /// Keeps blocks that are filled until they are [released](Space::release_blocks).
+    pub(super) fn hold_blocks(&mut self) {
+        self.held = Some(Vec::new());
+    }
+
+    /// Whether it fills any block.
+    fn has_blocks(&self) -> bool {
+        self.points.iter().any(|point| point.block.is_some())
+    }
+}
+
+/// The place of a session's next record.
+#[derive(Clone, Copy)]
+pub(super) struct Reserved {
+    pub(super) place: Place,
+    /// Bytes beside the key: of the value, or of the descriptor of its chunks.
+    pub(super) beside_bytes: usize,
+    /// The value goes to chunks.
+    pub(super) is_spilled: bool,
+}
+
+/// The blocks of a store, and the sessions that fill them.
+pub(super) struct Space<P: Pmem, V: Pages> {
+    core: Core<P>,
+    pages: V,
+    blocks: Blocks,
+    /// The highest version that sessions have told of. A session has a clock of its own, so that
+    /// writers share nothing; it tells, and catches up, when it takes a block. It may lag behind: a
+    /// session that meets a record with a higher version than its clock says goes beyond that.
+    clock: AtomicU64,
+    /// The client of the mover of records: one at a time.
+    mover: Mutex<Client>,
+}
+
+impl<P: Pmem, V: Pages> Space<P, V> {
+    pub(super) fn new(core: Core<P>, pages: V, huge_pages: bool) -> Self {
+        Self {
+            core,
+            pages,
+            blocks: Blocks::new(&pages, huge_pages),
+            clock: AtomicU64::new(0),
+            mover: Mutex::default(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn core(&self) -> &Core<P> {
+        &self.core
+    }
+
+    #[inline(always)]
+    pub(super) fn pages(&self) -> &V {
+        &self.pages
+    }
+
+    #[inline(always)]
+    pub(super) fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// The highest version that was told of.
+    pub(super) fn newest_version(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// Tells of a version. The highest one before.
+    pub(super) fn note_version(&self, version: u64) -> u64 {
+        self.clock.fetch_max(version, Ordering::Relaxed)
+    }
+
+    // ---- the place of the next record ----------------------------------------------------------
+
+    /// The place for a record of these sizes, and whether its value goes to chunks. The same until
+    /// [`consume`](Self::consume).
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no block to be had.
+    #[inline]
+    pub(super) fn reserve(
+        &self,
+        client: &mut Client,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<Reserved> {
+        let spilling = self.pages.spilling();
+        let is_spilled = spilling.is_some_and(|pages| client.spills(pages, key_bytes, value_bytes));
+        let beside_bytes = if is_spilled { DESCRIPTOR_BYTES } else { value_bytes };
+        let kind = self.pages.kind_of(key_bytes, beside_bytes);
+        loop {
+            if let Some(place) = self.pages.room(&client.points[kind], key_bytes, beside_bytes) {
+                return Ok(Reserved { place, beside_bytes, is_spilled });
+            }
+            let need = self.pages.units_of(key_bytes, beside_bytes);
+            self.advance(client, kind, need)?;
+        }
+    }
+
+    /// The place last [reserved](Self::reserve) is in use.
+    #[inline]
+    pub(super) fn consume(&self, client: &mut Client, key_bytes: usize, beside_bytes: usize) {
+        let point = &mut client.points[self.pages.kind_of(key_bytes, beside_bytes)];
+        self.pages.consume(point, key_bytes, beside_bytes);
+        self.pages.prefetch_shared(&self.core.pool, point);
+    }
+
+    /// The record that was begun at the place last reserved will not be committed.
+    #[cold]
+    pub(super) fn abandon(
+        &self,
+        client: &mut Client,
+        key_bytes: usize,
+        beside_bytes: usize,
+        cause: Abandoned,
+    ) {
+        let kind = self.pages.kind_of(key_bytes, beside_bytes);
+        self.pages.abandon(&mut client.points[kind], cause);
+        // What was written there is free, and so are the record's chunks: no account is right any more.
+        for point in &mut client.points {
+            point.left = None;
+        }
+    }
+
+    /// Starts loading where the record after the present one goes.
+    #[inline(always)]
+    pub(super) fn prefetch_next(&self, client: &Client, key_bytes: usize, beside_bytes: usize) {
+        let point = &client.points[self.pages.kind_of(key_bytes, beside_bytes)];
+        self.pages.prefetch_next(&self.core.pool, point, key_bytes, beside_bytes);
+    }
+
+    /// Where the next chunk goes: with room for more than a word. A block for it that was in use before
+    /// has `need` units free.
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no block to be had.
+    pub(super) fn point_for_chunk<'c>(
+        &self,
+        client: &'c mut Client,
+        need: u32,
+    ) -> Result<&'c mut InsertPoint> {
+        while client.points[CHUNKS].block.is_none()
+            || LogPages::room_for_chunk(&client.points[CHUNKS]) < CHUNK_BYTES_MIN
+        {
+            match self.advance(client, CHUNKS, need) {
+                // Then any room will do.
+                Err(Error::PoolFull { .. }) => {
+                    let least = self.pages.units_of(1, CHUNK_BYTES_MIN);
+                    self.advance(client, CHUNKS, least)?;
+                }
+                other => other?,
+            }
+        }
+        Ok(&mut client.points[CHUNKS])
+    }
+
+    /// Goes on to the next part of the page, page or block.
+    #[cold]
+    fn advance(&self, client: &mut Client, kind: usize, need: u32) -> Result<()> {
+        let pmem = &self.core.pool.pmem;
+        pmem.operation_begin(Operation::BlockHandOut, client.shared.number);
+        let done = self.advance_booked(client, kind, need);
+        pmem.operation_acknowledge();
+        done
+    }
+
+    fn advance_booked(&self, client: &mut Client, kind: usize, need: u32) -> Result<()> {
+        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let point = &mut client.points[kind];
+        if point.block.is_none() {
+            let (block, is_reused) =
+                self.take_block(V::KIND_FLAGS[kind], need, client.spare.as_mut())?;
+            client.clock = client.clock.max(self.note_version(client.clock));
+            let chance = pool.environment.random_u64();
+            *point = pages.begin(block, is_reused, kind, chance);
+        } else if !pages.advance(pool, point) {
+            self.leave_point(client, kind);
+            return Ok(());
+        }
+        let number = pages.page_number(point.block.unwrap_or_default(), point.page);
+        let lock = || self.blocks.page_lock(number).lock(&*pool.environment);
+        pages.enter(pool, kind, point, lock);
+        pages.prefetch_shared(pool, point);
+        Ok(())
+    }
+
+    /// Gives the blocks of a session back, for others to fill.
+    pub(super) fn leave(&self, client: &mut Client) {
+        for kind in 0..client.points.len() {
+            self.leave_point(client, kind);
+        }
+    }
+
+    fn leave_point(&self, client: &mut Client, kind: usize) {
+        self.note_version(client.clock);
+        let point = std::mem::take(&mut client.points[kind]);
+        let Some(block) = point.block else { return };
+        if let Some(held) = &mut client.held {
+            held.push(point);
+            return;
+        }
+        self.leave_block(block, self.pages.leave(&self.core.pool, point));
+    }
+
+    /// Gives back the blocks that were [held](Client::hold_blocks). All that lies in them is durable.
+    pub(super) fn release_blocks(&self, client: &mut Client) {
+        for point in client.held.take().unwrap_or_default() {
+            let _booked = self.core.book(Operation::BlockHandOut, client.shared.number);
+            let block = point.block.unwrap_or_default();
+            let _room_before_the_chunks = self.pages.leave(&self.core.pool, point);
+            self.leave_block(block, None);
+        }
+    }
+
+    // ---- the mover -----------------------------------------------------------------------------
+
+    /// The client of the mover, for who moves records.
+    pub(super) fn lock_mover(&self) -> MutexGuard<'_, Client> {
+        lock_relaxing(&self.mover, &*self.core.pool.environment)
+    }
+
+    /// Makes the mover, unless it is at work, give back the block it fills: there is no other.
+    /// Whether there is a reason to look again: it did, or is at work.
+    fn make_mover_leave(&self) -> bool {
+        let Ok(mut mover) = self.mover.try_lock() else { return true };
+        let has_blocks = mover.has_blocks();
+        self.leave(&mut mover);
+        has_blocks
+    }
+
+    // ---- blocks --------------------------------------------------------------------------------
+
+    /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
+    /// one. Tells whether it was in use before.
+    fn take_block(&self, flags: u32, need: u32, spare: Option<&mut Spare>) -> Result<(u64, bool)> {
+        let mut starved = 0;
+        let pool = &*self.core.pool;
+        let format = |block| self.pages.format(pool, block, block_flags::OWNED | flags);
+        let block = loop {
+            let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
+            if let Some(block) = self.take_reused(flags, need, tries) {
+                return Ok((block, true));
+            }
+            if let Some(spare) = spare {
+                // Sessions are not to be starved by what makes room for them.
+                match pool.take_reserved_block(format) {
+                    Ok(block) => break block,
+                    Err(error) => {
+                        let block = spare.0.take().ok_or(error)?;
+                        self.blocks.own(block);
+                        self.empty(block, block_flags::OWNED | flags)?;
+                        return Ok((block, true));
+                    }
+                }
+            }
+            match pool.take_block(format) {
+                Ok(block) => break block,
+                Err(Error::PoolFull { .. })
+                    if starved < STARVED_TRIES
+                        && (self.make_mover_leave() | self.blocks.starve(pool.used_blocks())) =>
+                {
+                    pool.environment.relax(starved);
+                    starved += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        self.blocks.feed();
+        self.blocks.ensure(block + 1)?;
+        self.blocks.own(block);
+        Ok((block, false))
+    }
+
+    /// A block from the queue with room for a record of `need` units. Looks at `tries` blocks.
+    fn take_reused(&self, flags: u32, need: u32, tries: u64) -> Option<u64> {
+        // Each at most once: those without enough room go back to the queue.
+        let mut from = 0;
+        for _ in 0..self.blocks.queued().min(tries) {
+            let Some(block) = self.blocks.take_queued(from) else { break };
+            from = block + 1;
+            if self.is_taken(block, flags, need) {
+                return Some(block);
+            }
+        }
+        // Others without enough room may be before it.
+        self.blocks.take_empty().filter(|block| self.is_taken(*block, flags, need))
+    }
+
+    /// Makes a session the owner of a block that was taken from the queue, or puts it back.
+    fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
+        match self.own_reused(block, flags, need) {
+            Ok(true) => return true,
+            Ok(false) => {
+                self.blocks.leave(block, None, || self.pages.room_in(&self.core.pool, block));
+            }
+            // It stays out of use: neither owned nor queued by anyone.
+            Err(error) => log::warn!("block {block} is not used: {error}"),
+        }
+        false
+    }
+
+    /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
+    fn own_reused(&self, block: u64, flags: u32, need: u32) -> Result<bool> {
+        self.blocks.own(block);
+        let pmem = &self.core.pool.pmem;
+        let now = block_flags::read(&self.core.pool, block)?;
+        let is_empty = self.pages.is_empty(&self.core.pool, block);
+        let is_alike = now & V::KIND_MASK == flags;
+        if !(is_empty || is_alike && self.pages.has_room(&self.core.pool, block, need)) {
+            return Ok(false);
+        }
+        if is_alike {
+            let clear = if pmem.skips(steps::CLEAR_FREE) { 0 } else { block_flags::FREE };
+            block_flags::change(&self.core.pool, block, block_flags::OWNED, clear)?;
+            return Ok(true);
+        }
+        // No record is left in pages of another kind. That must be durable before the flags change, or a crash could
+        // bring back a record that is looked for in the wrong place.
+        self.empty(block, block_flags::OWNED | flags)?;
+        Ok(true)
+    }
+
+    /// Makes an empty block of the caller one that was never used but for these flags, durably.
+    pub(super) fn empty(&self, block: u64, flags: u32) -> Result<()> {
+        self.empty_pages(block)?;
+        self.reset_flags(block, flags)
+    }
+
+    /// Makes durable that a block of the caller is empty.
+    fn empty_pages(&self, block: u64) -> Result<()> {
+        // Before anything is touched.
+        block_flags::read(&self.core.pool, block)?;
+        let _pages = self.lock_pages(block);
+        self.pages.persist_empty(&self.core.pool, block);
+        Ok(())
+    }
+
+    /// Makes these the flags of a block of the caller that is durably empty, durably.
+    fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
+        block_flags::change(&self.core.pool, block, flags, block_flags::KNOWN & !flags)
+    }
+
+    /// The lock of the page that a place lies in.
+    #[inline(always)]
+    pub(super) fn page_lock(&self, place: &Place) -> &VersionLock {
+        self.blocks.page_lock(self.pages.page_number(place.block, place.page))
+    }
+
+    /// Locks all pages of a block, the first one first. Until they are let go nothing is written to the block, and it is
+    /// not given back.
+    pub(super) fn lock_pages(&self, block: u64) -> Vec<VersionGuard<'_>> {
+        (0..self.pages.pages_per_block())
+            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
+            .map(|lock| lock.lock(&*self.core.pool.environment))
+            .collect()
+    }
+
+    /// Ends a session's hold of a block; `left` is the room in it, where the session has kept account.
+    pub(super) fn leave_block(&self, block: u64, left: Option<Room>) {
+        let unmark = |flags| match flags & block_flags::OWNED {
+            // One that was only looked at.
+            0 => Ok(()),
+            owned => block_flags::change(&self.core.pool, block, 0, owned),
+        };
+        if let Err(error) = block_flags::read(&self.core.pool, block).and_then(unmark) {
+            log::warn!("block {block} is not used again: {error}");
+            return;
+        }
+        self.blocks.leave(block, left, || self.pages.room_in(&self.core.pool, block));
+    }
+
+    /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
+    pub(super) fn give_back(&self, block: u64) -> bool {
+        // Who verifies a block under these locks must not meet one whose storage has gone.
+        let _pages = self.lock_pages(block);
+        block_flags::read(&self.core.pool, block).ok() == Some(block_flags::FREE)
+            && self.pages.is_empty(&self.core.pool, block)
+            && !self.blocks.is_damaged(block)
+            && self.core.pool.give_back(block, || self.reset_flags(block, 0))
+    }
+}
+
+#[cold]
+fn no_version() -> Error {
+    Error::corrupted("a record's version leaves no room for higher ones", 0)
+}
