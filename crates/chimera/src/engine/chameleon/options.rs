@@ -30,7 +30,7 @@ pub enum Mode {
     GetProtect,
 }
 
-/// What leads gets through the levels above the last one. All but the first are what ChameleonDB is compared with (section
+/// How gets find entries of the levels above the last one. All but the first are what ChameleonDB is compared with (section
 /// 3): they are for measurements, and have no bypass index.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -206,7 +206,7 @@ impl ChameleonOptions {
         self
     }
 
-    /// What leads gets through the levels above the last one. Default [`UpperIndex::Bypass`]. Without bypass indexes the log is
+    /// How gets find entries of the levels above the last one. Default [`UpperIndex::Bypass`]. Without bypass indexes the log is
     /// not collected, and there is neither a Write-Intensive nor a Get-Protect Mode. On media all are alike. A store that is
     /// open for reading only has bypass indexes always. May change at every open.
     #[doc(hidden)]

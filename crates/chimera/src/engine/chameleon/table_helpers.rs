@@ -1,8 +1,8 @@
-//! [`Aids`]: what is in DRAM of the tables of each shard, in place of a bypass index: for ChameleonDB's comparison points
-//! (ChameleonDB, section 3.2), which have none.
+//! [`TableHelpers`]: a helper in DRAM for each table, a copy or a filter, in place of a bypass index: for ChameleonDB's
+//! comparison points (ChameleonDB, section 3.2), which have none.
 //!
 //! Each table above the last level has a fixed place, for a copy or for a filter. It is written while no table in force has
-//! that place, by whoever holds the lock of the shard's tables. Readers validate afterwards that tables stayed where they
+//! that place, by the holder of the lock of the shard's tables. Readers validate afterwards that tables stayed where they
 //! were. A last table has a filter of its own, whose number the shard keeps. Nothing of this is on media.
 
 use super::options::{ChameleonOptions, Compaction, UpperIndex};
@@ -20,12 +20,12 @@ pub(super) struct Upper {
     pub(super) table: u32,
 }
 
-/// What leads readers to tables, or around them.
+/// What of tables is in DRAM.
 #[derive(Debug)]
-pub(super) enum Aids {
-    /// Bypass indexes do.
+pub(super) enum TableHelpers {
+    /// The entries of all that are above the last level, in bypass indexes.
     Bypass,
-    /// Nothing does.
+    /// Nothing.
     Nothing,
     /// A copy of each table above the last level.
     Copies(Levels<Tables>),
@@ -55,15 +55,15 @@ pub(super) enum Look<'a> {
     Nowhere,
 }
 
-/// What is made of the entries of a table.
+/// The helper of a table, which is being made.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Making<'a> {
+pub(super) enum HelperBuilder<'a> {
     Nothing,
     Copy(VolatileTable<'a>),
     Filter(TableFilter<'a>),
 }
 
-impl Aids {
+impl TableHelpers {
     /// Those of a store of this shape.
     ///
     /// # Errors
@@ -100,8 +100,8 @@ impl Aids {
         matches!(self, Self::Bypass)
     }
 
-    /// Whether something is to be made of tables that were found.
-    pub(super) fn is_made_of_tables(&self) -> bool {
+    /// Whether something has to be made of tables that were found.
+    pub(super) fn are_made_of_tables(&self) -> bool {
         !matches!(self, Self::Nothing)
     }
 
@@ -133,28 +133,29 @@ impl Aids {
         copies.copy(upper)
     }
 
-    // ---- whoever makes tables ------------------------------------------------------------------
+    // ---- makers of tables ----------------------------------------------------------------------
 
-    /// Begins what is made of a table above the last level, in whose place no table is in force.
-    pub(super) fn begin_upper(&self, upper: Upper) -> Making<'_> {
-        let making = match self {
-            Self::Copies(copies) => copies.copy(upper).map(Making::Copy),
-            Self::Filters { uppers, .. } => uppers.filter(upper).map(Making::Filter),
+    /// Begins the helper of a table above the last level, in whose place no table is in force.
+    pub(super) fn begin_upper(&self, upper: Upper) -> HelperBuilder<'_> {
+        let builder = match self {
+            Self::Copies(copies) => copies.copy(upper).map(HelperBuilder::Copy),
+            Self::Filters { uppers, .. } => uppers.filter(upper).map(HelperBuilder::Filter),
             Self::Bypass | Self::Nothing => None,
         };
-        making.unwrap_or(Making::Nothing).clear()
+        builder.unwrap_or(HelperBuilder::Nothing).clear()
     }
 
-    /// Begins what is made of a last table of so many slots, and its number; 0 where there is nothing to make, or no memory
+    /// Begins the helper of a last table of so many slots, and its number; 0 where last tables have none, or there is no memory
     /// for it.
-    pub(super) fn begin_last(&self, slots: u32) -> (u32, Making<'_>) {
-        let Self::Filters { lasts, .. } = self else { return (0, Making::Nothing) };
+    pub(super) fn begin_last(&self, slots: u32) -> (u32, HelperBuilder<'_>) {
+        let Self::Filters { lasts, .. } = self else { return (0, HelperBuilder::Nothing) };
         let number = lasts.take(slots).unwrap_or(0);
-        let making = lasts.filter(number, slots).map_or(Making::Nothing, Making::Filter);
-        (number, making.clear())
+        let builder =
+            lasts.filter(number, slots).map_or(HelperBuilder::Nothing, HelperBuilder::Filter);
+        (number, builder.clear())
     }
 
-    /// What was made of a last table is not used any more.
+    /// The helper of a last table is not used any more.
     pub(super) fn give_back_last(&self, number: u32) {
         if let Self::Filters { lasts, .. } = self {
             lasts.give_back(number);
@@ -235,7 +236,7 @@ impl Levels<Filters> {
     }
 }
 
-impl Making<'_> {
+impl HelperBuilder<'_> {
     fn clear(self) -> Self {
         match self {
             Self::Nothing => {}
