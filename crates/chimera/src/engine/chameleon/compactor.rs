@@ -17,8 +17,8 @@ mod upper;
 
 use chimera_pmem::Pmem;
 
+use super::baselines::options::Compaction;
 use super::index::Index;
-use super::options::Compaction;
 use super::shard::Work;
 use super::tables::Tables;
 use crate::index::probing_table::{MergeOwner, Slot};
@@ -53,6 +53,7 @@ impl<P: Pmem> Compactor<P> {
     }
 
     /// How tables are put together.
+    #[cfg(feature = "baselines")]
     pub(super) fn compaction(&self) -> Compaction {
         self.compaction
     }

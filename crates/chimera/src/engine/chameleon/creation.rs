@@ -5,7 +5,8 @@
 
 use chimera_pmem::{CACHE_LINE, Site};
 
-use super::options::{ChameleonOptions, UpperIndex};
+use super::baselines::options::UpperIndex;
+use super::options::ChameleonOptions;
 use super::shape::{LAST_LOAD_PERCENT, LOG_RUN_BYTES, SEGMENT_BYTES, SLOT_BYTES, Shape};
 use crate::engine::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};

@@ -2,6 +2,7 @@
 
 use chimera_pmem::Pmem;
 
+use super::baselines::TableHelpers;
 use super::collector::Collector;
 use super::compactor::Compactor;
 use super::creation::Parameters;
@@ -13,7 +14,6 @@ use super::recovery::{Found, recover};
 use super::report::report;
 use super::shards::Shards;
 use super::space::Space;
-use super::table_helpers::TableHelpers;
 use super::tables::Tables;
 use super::{
     Chameleon, ChameleonClient, ChameleonInspect, ChameleonOptions, LEVEL, LOG, MANIFEST, TABLE,
@@ -29,25 +29,11 @@ use crate::pool::{BlockKind, CLOSED_WORDS, Pool};
 use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::ReclaimStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
-
-/// The helpers of tables. A store that is open for reading only makes no table, so it has bypass indexes.
-fn helpers_of<P: Pmem>(
-    pool: &Pool<P>,
-    options: &ChameleonOptions,
-    parameters: &Parameters,
-    huge_pages: bool,
-) -> Result<TableHelpers> {
-    if pool.read_only {
-        return Ok(TableHelpers::Bypass);
-    }
-    let no_memory = |_| Error::no_memory("filters or copies");
-    TableHelpers::new(options, &parameters.shape, huge_pages).map_err(no_memory)
-}
 
 pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
@@ -87,7 +73,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         let (run_blocks, batch_bytes) = (parameters.log_run_blocks, chameleon.log_batch_bytes);
         let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes)
             .with_open_bytes_max(open_bytes_max(replay_bytes_max));
-        let helpers = helpers_of(&pool, chameleon, &parameters, options.huge_pages)?;
+        let helpers = TableHelpers::of(&pool, chameleon, &shape, options.huge_pages)?;
         let environment = core.environment().clone();
         let entries_max = entries_max(&pool, &parameters, chameleon);
         let shards =

@@ -9,6 +9,8 @@
 //! - `sources`: tables to be read as a whole, and their helpers.
 
 mod absorb;
+#[cfg(feature = "baselines")]
+mod baselines;
 mod bypass;
 mod check;
 mod find;

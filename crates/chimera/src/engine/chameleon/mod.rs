@@ -38,7 +38,7 @@
 //! - **collection**: records of runs with little else are [appended anew](collector), so that the runs become free. In a full
 //!   pool [room is reserved](space) for that, for tombstones and for last tables.
 //!
-//! - **comparison points**: an option leaves the bypass index out, and gives each table a [helper](table_helpers) instead, a
+//! - **[baselines]**: an option leaves the bypass index out, and gives each table a helper instead, a
 //!   copy or a filter, or nothing. A get looks at one table after the other, the newest one first. A compaction merges tables.
 //!   Nothing is collected, and there are no modes. Media are the same.
 //!
@@ -54,6 +54,7 @@
 //!
 //! docs/DURABILITY.md has what a crash in each step leaves.
 
+mod baselines;
 mod collector;
 mod compactor;
 mod counts;
@@ -73,7 +74,6 @@ mod shape;
 mod shard;
 mod shards;
 mod space;
-mod table_helpers;
 mod tables;
 mod write;
 
@@ -83,6 +83,8 @@ use crate::engine::shared::client::{Client, SharedClient};
 use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
 use crate::records::storage_log::Appender;
+#[cfg(feature = "baselines")]
+pub use baselines::options::{Compaction, UpperIndex};
 use collector::Collector;
 pub use counts::{IndexWritten, TablesWritten};
 use creation::Parameters;
@@ -91,7 +93,7 @@ use flusher::Flusher;
 use index::Index;
 pub use latency::ProtectSwitch;
 use latency::Sampler;
-pub use options::{ChameleonOptions, Compaction, Mode as ChameleonMode, UpperIndex};
+pub use options::{ChameleonOptions, Mode as ChameleonMode};
 use recovery::Opened;
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};

@@ -4,10 +4,13 @@ use chimera_pmem::Pmem;
 use serde::Serialize;
 
 use super::Chameleon;
+#[cfg(feature = "baselines")]
+use super::baselines::options::{Compaction, UpperIndex};
 use super::counts::{IndexWritten, TablesWritten};
 use super::index::Index;
 use super::latency::ProtectSwitch;
-use super::options::{Compaction, Mode as ChameleonMode, UpperIndex};
+use super::options::Mode as ChameleonMode;
+#[cfg(feature = "baselines")]
 use super::shape::Shape;
 use super::shard::Shard;
 use crate::RunCounts;
@@ -28,18 +31,19 @@ pub struct ChameleonStats {
     /// Tables of a level that make one of the next.
     pub ratio: u32,
     /// How tables are put together.
+    #[cfg(feature = "baselines")]
     pub compaction: Compaction,
     /// Slots of a MemTable that are used until it is full, in percent: of the shard with the fewest, and with the most.
     pub memtable_load_percent: (u32, u32),
     /// Entries of all MemTables.
     pub memtable_entries: u64,
     /// How gets find entries of the levels above the last one.
-    #[doc(hidden)]
+    #[cfg(feature = "baselines")]
     pub upper_index: UpperIndex,
     /// Bytes of DRAM of bypass indexes, or of helpers of tables.
     pub upper_index_bytes: u64,
     /// Bits of filters for each entry of the tables that have one, where there are filters.
-    #[doc(hidden)]
+    #[cfg(feature = "baselines")]
     pub filter_bits_per_key: Option<f64>,
     /// Entries of all bypass indexes.
     pub bypass_entries: u64,
@@ -103,11 +107,14 @@ pub(super) fn report<P: Pmem>(engine: &Chameleon<P>) -> ChameleonStats {
         bypass_slots: shape.bypass_slots(),
         levels: shape.levels,
         ratio: shape.ratio,
+        #[cfg(feature = "baselines")]
         compaction: flusher.compactor().compaction(),
         memtable_load_percent: memtable_loads(index),
         memtable_entries: numbers().map(|shard| u64::from(shards.memtable(shard).len())).sum(),
+        #[cfg(feature = "baselines")]
         upper_index: shards.helpers().upper_index(),
         upper_index_bytes: shards.bytes().1,
+        #[cfg(feature = "baselines")]
         filter_bits_per_key: filter_bits_per_key(index),
         bypass_entries,
         bypass_load_percent: bypass_entries as f64 * 100.0 / bypass_slots as f64,
@@ -151,6 +158,7 @@ fn lower_tables<P: Pmem>(index: &Index<P>) -> ((TablesWritten, u64), TablesWritt
     ((lasts, entries), dumps, ahead)
 }
 
+#[cfg(feature = "baselines")]
 fn filter_bits_per_key<P: Pmem>(index: &Index<P>) -> Option<f64> {
     let shards = index.shards();
     let kind = shards.helpers().filter_kind()?;

@@ -1,12 +1,15 @@
 //! [`Shards`]: all shards, and the tables that they have.
 
+#[cfg(feature = "baselines")]
+mod baselines;
+
 use std::sync::Arc;
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::shape::Shape;
+use super::baselines::TableHelpers;
+use super::shape::{Shape, Upper};
 use super::shard::Shard;
-use super::table_helpers::{Look, TableHelpers, Upper};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{ShardManifest, ShardTables, TableAt};
 use crate::index::probing_table::{
@@ -272,6 +275,7 @@ impl<P: Pmem> Shards<P> {
             Probe::NotThis => {}
             answer => return Ok(answer),
         }
+        #[cfg(feature = "baselines")]
         if !self.has_bypass() {
             return self.probe_tables(number, hash, probe);
         }
@@ -291,40 +295,6 @@ impl<P: Pmem> Shards<P> {
             }
         }
         for table in shard.dumps().chain(shard.last()) {
-            match self.probe_table(table, hash, &mut probe)? {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
-        }
-        Ok(Probe::NotThis)
-    }
-
-    /// As [`probe`](Self::probe), in what is behind the MemTable, where there is no bypass index.
-    fn probe_tables<T>(
-        &self,
-        number: u32,
-        hash: u64,
-        mut probe: impl FnMut(Found) -> Probe<T>,
-    ) -> Result<Probe<T>> {
-        let shard = self.shard(number);
-        let is_made = shard.is_bypassed();
-        for (upper, table) in self.upper_tables(number) {
-            let look = if is_made { self.helpers.look(upper, hash) } else { Look::InTable };
-            let answer = match look {
-                Look::InTable => self.probe_table(table, hash, &mut probe)?,
-                Look::InCopy(copy) => copy.probe(hash, &mut probe),
-                Look::Nowhere => Probe::NotThis,
-            };
-            match answer {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
-        }
-        let is_ruled_out = |last: &TableAt| {
-            is_made
-                && self.helpers.rules_out_last(shard.helper(), Shape::slots_of(last.bytes), hash)
-        };
-        for table in shard.dumps().chain(shard.last().filter(|last| !is_ruled_out(last))) {
             match self.probe_table(table, hash, &mut probe)? {
                 Probe::NotThis => {}
                 answer => return Ok(answer),

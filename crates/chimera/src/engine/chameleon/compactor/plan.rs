@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::engine::chameleon::options::Compaction;
+use crate::engine::chameleon::baselines::options::Compaction;
 use crate::engine::chameleon::shape::Shape;
 use crate::index::persistent::shard_manifest::ShardTables;
 
@@ -29,6 +29,7 @@ impl Plan {
     ) -> Option<Self> {
         match compaction {
             Compaction::Direct => Self::direct(tables, shape),
+            #[cfg(feature = "baselines")]
             Compaction::LevelByLevel => Self::level_by_level(tables, shape),
         }
     }
@@ -46,6 +47,7 @@ impl Plan {
 
     /// Each level that is full becomes a table of the next one. The lowest one first: after a crash, or without room, two may
     /// be full.
+    #[cfg(feature = "baselines")]
     fn level_by_level(tables: &ShardTables, shape: &Shape) -> Option<Self> {
         let upper = shape.upper_levels();
         let level = (0..upper).rev().find(|level| is_full(tables, *level, shape))?;
@@ -76,6 +78,7 @@ mod tests {
         assert_eq!(direct([4, 3, 3]), Some(Plan::Last));
     }
 
+    #[cfg(feature = "baselines")]
     #[test]
     fn level_by_level_the_lowest_full_one_comes_first() {
         let level_by_level = |counts| next(counts, Compaction::LevelByLevel);

@@ -25,6 +25,7 @@ impl<P: Pmem> Index<P> {
         if self.shards.shard(shard).is_bypassed() {
             return Ok(());
         }
+        #[cfg(feature = "baselines")]
         if !self.shards.has_bypass() {
             self.make_helpers(shard, work)?;
             self.shards.set_bypassed(shard);

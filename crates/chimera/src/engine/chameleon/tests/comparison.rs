@@ -180,9 +180,9 @@ fn looks(store: &Store, shard: u32, hashes: u64) -> (u64, u64) {
     for hash in (1..=hashes).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
         for (upper, _) in store.shards().upper_tables(shard) {
             match store.shards().helpers().look(upper, hash) {
-                table_helpers::Look::InTable => in_tables += 1,
-                table_helpers::Look::InCopy(_) => in_copies += 1,
-                table_helpers::Look::Nowhere => {}
+                baselines::Look::InTable => in_tables += 1,
+                baselines::Look::InCopy(_) => in_copies += 1,
+                baselines::Look::Nowhere => {}
             }
         }
     }
