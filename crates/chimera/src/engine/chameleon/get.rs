@@ -3,7 +3,6 @@
 use chimera_pmem::Pmem;
 
 use super::{Chameleon, ChameleonClient};
-use crate::engine::Engine;
 use crate::types::error::Result;
 
 /// Keys of a `multi_get` whose misses overlap.
@@ -21,7 +20,7 @@ impl<P: Pmem> Chameleon<P> {
         for (group_number, group) in keys.chunks(GROUP).enumerate() {
             let mut hashes = [0; GROUP];
             for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.core().hash.of(key.as_ref());
+                *hash = self.index().core().hash.of(key.as_ref());
                 shards.prefetch(*hash);
             }
             hashes[..group.len()].iter().for_each(|hash| shards.prefetch_last(*hash));
@@ -54,14 +53,14 @@ impl<P: Pmem> Chameleon<P> {
     /// there is none.
     #[inline]
     fn get_in_turn(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
-        let sum = self.core().verify_reads.is_turn(&mut client.shared.gets_left);
+        let sum = self.index().core().verify_reads.is_turn(&mut client.shared.gets_left);
         self.index().read_value(&mut client.shared, hash, key, sum)
     }
 
     /// As [`get_in_turn`](Self::get_in_turn), and looks at the clock.
     #[cold]
     fn get_timed(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
-        let environment = &**self.core().environment();
+        let environment = &**self.index().core().environment();
         let began_ns = environment.now_ns();
         let found = self.get_in_turn(client, hash, key);
         let now_ns = environment.now_ns();

@@ -2,12 +2,12 @@
 //! A bypass index in DRAM has all entries of the levels above the last one, so that gets need not look there.
 //!
 //! # Layers
-//! Each is a type that owns the one below it, and calls nothing else. So all calls run down; what is to be done further up is
-//! a value that is returned.
+//! Each is a type that owns the one below it, and calls only what lies below. So all calls run down; what is to be done further
+//! up is a value that is returned.
 //!
 //! | layer | what it does |
 //! | --- | --- |
-//! | [`Chameleon`] | puts, gets, deletes ([`write`], [`get`]); the face to the rest of the store ([`engine`]) |
+//! | [`Chameleon`] | puts, gets, deletes (`write`, `get`); the face to the rest of the store (`engine`) |
 //! | [`Collector`](collector) | runs of the log become free |
 //! | [`Flusher`](flusher) | where MemTables go, and when: a full one, by the [mode](modes), or one that pins the log |
 //! | [`Compactor`](compactor) | makes tables of MemTables and of tables, by a plan that is made first |

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "baselines")]
 mod baselines;
+mod probe;
 
 use std::sync::Arc;
 
@@ -243,64 +244,6 @@ impl<P: Pmem> Shards<P> {
         if let Some(table) = PersistentTable::from_parts(pmem, table.at, slots) {
             table.prefetch(pmem, hash);
         }
-    }
-
-    /// Where the record of a hash probably lies, to start loading it. Proves nothing: nothing is validated.
-    #[inline]
-    pub(super) fn peek(&self, hash: u64) -> Option<u64> {
-        let first = |found: Found| Probe::Found(found.offset);
-        match self.probe(self.number_of(hash), hash, first) {
-            Ok(Probe::Found(at)) => Some(at),
-            _ => None,
-        }
-    }
-
-    /// Asks `probe` about the entries of a hash, the newest one of each key first. See [`Tables`] for the answers.
-    ///
-    /// # Errors
-    /// `Corrupted` when a table is damaged. A caller without a lock ignores it, unless what was read is valid.
-    ///
-    /// # Cost
-    /// A line, sometimes 2, of at most three places: the MemTable, the bypass index, the last table; and of each dump. Until
-    /// the bypass index is complete, of each table of the shard. Without one, of each table or its copy that no filter rules
-    /// out.
-    #[inline]
-    pub(super) fn probe<T>(
-        &self,
-        number: u32,
-        hash: u64,
-        mut probe: impl FnMut(Found) -> Probe<T>,
-    ) -> Result<Probe<T>> {
-        match self.memtable(number).probe(hash, &mut probe) {
-            Probe::NotThis => {}
-            answer => return Ok(answer),
-        }
-        #[cfg(feature = "baselines")]
-        if !self.has_bypass() {
-            return self.probe_tables(number, hash, probe);
-        }
-        let shard = self.shard(number);
-        // Asked before: it may become complete while it is looked at, and have the key only then.
-        let is_bypassed = shard.is_bypassed();
-        match self.bypasses.table(shard.helper()).probe(hash, &mut probe) {
-            Probe::NotThis => {}
-            answer => return Ok(answer),
-        }
-        if !is_bypassed {
-            for (_, table) in self.upper_tables(number) {
-                match self.probe_table(table, hash, &mut probe)? {
-                    Probe::NotThis => {}
-                    answer => return Ok(answer),
-                }
-            }
-        }
-        for table in shard.dumps().chain(shard.last()) {
-            match self.probe_table(table, hash, &mut probe)? {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
-        }
-        Ok(Probe::NotThis)
     }
 
     #[inline(always)]

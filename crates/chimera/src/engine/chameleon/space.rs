@@ -146,11 +146,6 @@ impl<P: Pmem> Space<P> {
         slots_for(all, DENSE_LOAD_PERCENT).is_some_and(|least| least <= slots)
     }
 
-    /// Blocks of a run for a last table of so many slots.
-    fn blocks_for_last(&self, slots: u32) -> u32 {
-        blocks_for(&self.pool, Shape::table_bytes(slots) + TABLE_ALIGN)
-    }
-
     /// Slots of a last table that fits in a run of so many blocks.
     fn slots_in(&self, blocks: u32) -> u32 {
         let bytes = u64::from(blocks) * self.pool.map.block_bytes;

@@ -6,8 +6,8 @@ use super::index::{Key, Old};
 use super::shard::{Locked, Writing};
 use super::space::Need;
 use super::{Chameleon, ChameleonClient};
+use crate::engine::KeyChange;
 use crate::engine::shared::client::Written;
-use crate::engine::{Engine, KeyChange};
 use crate::index::probing_table::Slot;
 use crate::records::storage_log::NewRecord;
 use crate::types::error::{Error, Result};
@@ -23,7 +23,7 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<bool> {
         self.limits.check_key(key)?;
         self.limits.check_value(value)?;
-        let (core, index) = (self.core(), self.index());
+        let (core, index) = (self.index().core(), self.index());
         core.poison.check()?;
         let booked = core.book(Operation::Insert, client.shared.number);
         let key = Key { hash: core.hash.of(key), bytes: key };
@@ -55,7 +55,7 @@ impl<P: Pmem> Chameleon<P> {
     /// Removes `key`; tells whether it was there.
     pub(super) fn remove(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
         self.limits.check_key(key)?;
-        let (core, index) = (self.core(), self.index());
+        let (core, index) = (self.index().core(), self.index());
         core.poison.check()?;
         let _booked = core.book(Operation::Delete, client.shared.number);
         let key = Key { hash: core.hash.of(key), bytes: key };
@@ -83,7 +83,7 @@ impl<P: Pmem> Chameleon<P> {
         new: &[u8],
     ) -> Result<Swap> {
         let index = self.index();
-        let _booked = self.core().book(Operation::Update, client.shared.number);
+        let _booked = self.index().core().book(Operation::Update, client.shared.number);
         let key = Key { hash, bytes: key };
         let swap = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
@@ -150,7 +150,7 @@ impl<P: Pmem> Chameleon<P> {
         value: Option<&[u8]>,
         old: Old,
     ) -> Result<()> {
-        let (core, index) = (self.core(), self.index());
+        let (core, index) = (self.index().core(), self.index());
         let version = writing.version + 1;
         let record = NewRecord { hash: key.hash, version, key: key.bytes, value };
         let appended = match index.log().append(&mut client.appender, &record) {

@@ -2,10 +2,11 @@
 
 use chimera_pmem::Pmem;
 
-use super::{Space, TABLE};
+use super::Space;
 use crate::engine::chameleon::records::Records;
-use crate::engine::chameleon::shape::LAST_LOAD_PERCENT;
-use crate::index::probing_table::{SLOTS_UNIT, slots_for};
+use crate::engine::chameleon::shape::{LAST_LOAD_PERCENT, Shape};
+use crate::engine::chameleon::{TABLE, blocks_for};
+use crate::index::probing_table::{SLOTS_UNIT, TABLE_ALIGN, slots_for};
 use crate::pool::runs::Run;
 use crate::sync::{MutexGuard, lock_relaxing};
 use crate::types::error::Result;
@@ -27,6 +28,11 @@ pub(super) struct Reserved {
 impl<P: Pmem> Space<P> {
     pub(super) fn lock_reserved(&self) -> MutexGuard<'_, Reserved> {
         lock_relaxing(&self.reserved, &*self.pool.environment)
+    }
+
+    /// Blocks of a run for a last table of so many slots.
+    pub(super) fn blocks_for_last(&self, slots: u32) -> u32 {
+        blocks_for(&self.pool, Shape::table_bytes(slots) + TABLE_ALIGN)
     }
 
     /// Whether the pool is nearly full, so that a part of it is reserved, or was.
