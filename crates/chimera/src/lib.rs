@@ -66,12 +66,12 @@ pub use engine::{
 };
 #[cfg(not(loom))]
 pub use engine::{
-    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
-    ProtectSwitch, TablesWritten, UpperIndex,
+    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, IndexWritten, ProtectSwitch,
+    TablesWritten,
 };
 #[cfg(all(feature = "baselines", not(loom)))]
-pub use engine::{LogHashInspect, LogHashOptions, LogHashStats};
-#[cfg(not(loom))]
+pub use engine::{Compaction, LogHashInspect, LogHashOptions, LogHashStats, UpperIndex};
+#[cfg(all(feature = "baselines", not(loom)))]
 #[doc(hidden)]
 pub use index::table_filter::FilterKind;
 pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};

@@ -57,9 +57,11 @@ pub(crate) use self::core::{Background, Core};
 pub use capabilities::Capabilities;
 #[cfg(not(loom))]
 pub use chameleon::{
-    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, Compaction, IndexWritten,
-    ProtectSwitch, TablesWritten, UpperIndex,
+    ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, IndexWritten, ProtectSwitch,
+    TablesWritten,
 };
+#[cfg(all(feature = "baselines", not(loom)))]
+pub use chameleon::{Compaction, UpperIndex};
 pub use changes::{KeyChange, TellChange};
 pub use demand::Demand;
 pub(crate) use dispatch::Bound;

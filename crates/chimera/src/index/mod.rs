@@ -22,7 +22,7 @@ pub(crate) mod persistent;
 pub(crate) mod probing_table;
 #[cfg(all(feature = "baselines", not(loom)))]
 pub(crate) mod robin_hood_table;
-#[cfg(not(loom))]
+#[cfg(all(feature = "baselines", not(loom)))]
 pub(crate) mod table_filter;
 pub mod volatile;
 

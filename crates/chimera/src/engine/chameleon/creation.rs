@@ -5,7 +5,8 @@
 
 use chimera_pmem::{CACHE_LINE, Site};
 
-use super::options::{ChameleonOptions, UpperIndex};
+use super::baselines::options::UpperIndex;
+use super::options::ChameleonOptions;
 use super::shape::{LAST_LOAD_PERCENT, LOG_RUN_BYTES, SEGMENT_BYTES, SLOT_BYTES, Shape};
 use crate::engine::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
@@ -66,7 +67,7 @@ impl EngineType for Type {
         Ok(parameters)
     }
 
-    /// The log; the levels above the last one of each shard, and last tables with what is held back for them.
+    /// The log; the levels above the last one of each shard, and last tables with what is reserved for them.
     fn pool_bytes(options: &Options, demand: &Demand) -> Result<u64> {
         let plan = Self::plan(options)?;
         let (shape, block_bytes) = (Shape::of(&options.chameleon), plan.geometry.block_bytes);
@@ -102,7 +103,7 @@ impl EngineType for Type {
     }
 }
 
-/// Checks that MemTables are not to go to bypass indexes that are not there, and that whoever has to know new keys does.
+/// Checks that MemTables are not to go to bypass indexes that are not there, and that a store in order knows new keys.
 fn check_modes(options: &Options) -> Result<()> {
     let own = &options.chameleon;
     let invalid = |text: &str| Err(Error::InvalidOptions(text.to_owned()));

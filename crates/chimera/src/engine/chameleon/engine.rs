@@ -2,18 +2,22 @@
 
 use chimera_pmem::Pmem;
 
-use super::aids::Aids;
-use super::budget::Budget;
-use super::collect::Collection;
-use super::counts::Counts;
+use super::baselines::TableHelpers;
+use super::collector::Collector;
+use super::compactor::Compactor;
 use super::creation::Parameters;
+use super::flusher::{BYTES_MAX, Flusher, open_bytes_max};
+use super::index::{Index, check_step, list_from};
 use super::modes::Modes;
-use super::recovery::Found;
-use super::replay_bound;
+use super::records::Records;
+use super::recovery::{Found, recover};
+use super::report::report;
+use super::shards::Shards;
 use super::space::Space;
+use super::tables::Tables;
 use super::{
-    Chameleon, ChameleonClient, ChameleonInspect, ChameleonOptions, LEVEL, LOG, MANIFEST, Shards,
-    TABLE, TableRuns, Type,
+    Chameleon, ChameleonClient, ChameleonInspect, ChameleonOptions, LEVEL, LOG, MANIFEST, TABLE,
+    Type,
 };
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::SharedClient;
@@ -23,31 +27,34 @@ use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
 use crate::pool::{BlockKind, CLOSED_WORDS, Pool};
 use crate::records::storage_log::StorageLog;
-use crate::sync::Mutex;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::ReclaimStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
-/// What leads readers to tables. A store that is open for reading only makes no table, so it has bypass indexes.
-fn aids_of<P: Pmem>(
-    pool: &Pool<P>,
-    options: &ChameleonOptions,
-    parameters: &Parameters,
-    huge_pages: bool,
-) -> Result<Aids> {
-    if pool.read_only {
-        return Ok(Aids::Bypass);
-    }
-    let no_memory = |_| Error::no_memory("filters or copies");
-    Aids::new(options, &parameters.shape, huge_pages).map_err(no_memory)
-}
-
 pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
+
+/// How many entries the MemTable of each shard takes, by chance.
+fn entries_max<P: Pmem>(
+    pool: &Pool<P>,
+    parameters: &Parameters,
+    options: &ChameleonOptions,
+) -> impl FnMut() -> u32 {
+    let (shape, environment) = (parameters.shape, pool.environment.clone());
+    let (read_only, range) = (pool.read_only, options.load_factors.as_ref());
+    let (least, most) = range.map_or(LOAD_FACTORS, |range| (*range.start(), *range.end()));
+    move || {
+        if read_only {
+            return shape.read_only_slots() / 8 * 7;
+        }
+        let chance = environment.random_u64() as f64 / u64::MAX as f64;
+        shape.entries_max(least + (most - least) * chance)
+    }
+}
 
 impl<P: Pmem> Engine<P> for Chameleon<P> {
     type Type = Type;
@@ -59,75 +66,50 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     fn open(core: Core<P>, parameters: Parameters, options: &Options) -> Result<(Self, Recovered)> {
         let (pool, chameleon) = (core.pool.clone(), &options.chameleon);
-        let mut found = Found::of(&pool, options.pool.salvage)?;
-        let manifest = found.manifest(&core, &parameters, options.pool.salvage)?;
-        let replay_bytes_max = chameleon.replay_log_bytes_max.unwrap_or(replay_bound::BYTES_MAX);
+        let (shape, salvages) = (parameters.shape, options.pool.salvage);
+        let mut found = Found::of(&pool, salvages)?;
+        let manifest = found.manifest(&core, &parameters, salvages)?;
+        let replay_bytes_max = chameleon.replay_log_bytes_max.unwrap_or(BYTES_MAX);
         let (run_blocks, batch_bytes) = (parameters.log_run_blocks, chameleon.log_batch_bytes);
         let log = StorageLog::new(pool.clone(), core.hash, LOG, run_blocks, batch_bytes)
-            .with_open_bytes_max(replay_bound::open_bytes_max(replay_bytes_max));
-        let (least, most) = chameleon
-            .load_factors
-            .as_ref()
-            .map_or(LOAD_FACTORS, |range| (*range.start(), *range.end()));
+            .with_open_bytes_max(open_bytes_max(replay_bytes_max));
+        let helpers = TableHelpers::of(&pool, chameleon, &shape, options.huge_pages)?;
         let environment = core.environment().clone();
-        let entries_max = || {
-            if pool.read_only {
-                return parameters.shape.read_only_slots() / 8 * 7;
-            }
-            let chance = environment.random_u64() as f64 / u64::MAX as f64;
-            parameters.shape.entries_max(least + (most - least) * chance)
-        };
-        let aids = aids_of(&pool, chameleon, &parameters, options.huge_pages)?;
-        let (shape, huge_pages) = (parameters.shape, options.huge_pages);
-        let index = Shards::new(pool.clone(), shape, manifest, aids, huge_pages, entries_max)?;
-        let space = Space::new(log.begin_keeper(), log.begin_keeper());
-        let mut engine = Self {
-            space,
-            collection: Collection::default(),
-            limits: log.limits(),
-            core,
-            parameters,
-            log,
-            index,
-            table_runs: TableRuns::default(),
-            compaction: chameleon.compaction,
-            modes: Modes::of(chameleon, environment.now_ns()),
-            budget: Budget::new(chameleon.compaction_threads),
-            counts: Counts::default(),
-            replay_bytes_max,
-            replay_turn: Mutex::default(),
-            blind_puts: chameleon.blind_puts,
-            salvages: options.pool.salvage,
-            recounts: false,
-            replayed_bytes: 0,
-            left_out: 0,
-            found: Totals::default(),
-        };
-        let recovered = engine.recover(found, options)?;
-        Ok((engine, recovered))
+        let entries_max = entries_max(&pool, &parameters, chameleon);
+        let shards =
+            Shards::new(pool.clone(), shape, manifest, helpers, options.huge_pages, entries_max)?;
+        let limits = log.limits();
+        let index = Index::new(Records::new(core, log, run_blocks, salvages), shards);
+        let tables = Tables::new(index, Space::new(pool, shape, run_blocks));
+        let compactor = Compactor::new(tables, chameleon.compaction, chameleon.compaction_threads);
+        let modes = Modes::of(chameleon, environment.now_ns());
+        let mut flusher = Flusher::new(compactor, modes, replay_bytes_max);
+        let (opened, recovered) = recover(&mut flusher, found, options)?;
+        let (collector, blind_puts) = (Collector::new(flusher), chameleon.blind_puts);
+        Ok((Self { collector, parameters, limits, blind_puts, opened }, recovered))
     }
 
     #[inline(always)]
     fn core(&self) -> &Core<P> {
-        &self.core
+        self.index().core()
     }
 
     /// With batches an acknowledged write may not be durable yet, whatever the medium gives.
     fn durability(&self, given: Durability) -> Durability {
-        if self.log.has_batches() { Durability::Batched } else { given }
+        if self.index().log().has_batches() { Durability::Batched } else { given }
     }
 
     fn sync(&self) {
-        self.log.sync_all();
+        self.index().log().sync_all();
     }
 
     fn client(&self, number: u32) -> ChameleonClient {
-        let (shared, sampler) = (SharedClient::new(number), self.modes.protect.sampler());
-        ChameleonClient { shared, appender: self.log.begin(), sampler }
+        let (shared, sampler) = (SharedClient::new(number), self.flusher().modes().sampler());
+        ChameleonClient { shared, appender: self.index().log().begin(), sampler }
     }
 
     fn end(&self, client: &mut ChameleonClient) {
-        self.log.end(&mut client.appender);
+        self.index().log().end(&mut client.appender);
     }
 
     #[inline(always)]
@@ -142,7 +124,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     #[inline]
     fn prefetch_to_put(&self, hash: u64) {
-        self.index.prefetch(hash);
+        self.index().shards().prefetch(hash);
     }
 
     #[inline(never)]
@@ -157,7 +139,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     #[inline]
     fn read(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.read_value(client, hash, key, true)
+        self.index().read_value(&mut client.shared, hash, key, true)
     }
 
     fn read_many<K: AsRef<[u8]>>(
@@ -192,78 +174,79 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        self.list_from(client, from, take)
+        list_from(self.index(), &mut client.shared.value, from, take)
     }
 
     fn records(&self) -> u64 {
-        self.count_records().saturating_sub(self.left_out)
+        self.index().count_records().saturating_sub(self.opened.left_out)
     }
 
     /// Keys are counted and not summed up: nobody reads all tables to close or to open a store.
     fn totals(&self) -> Totals {
-        let mut totals = self.manifest_totals();
-        totals.merge(self.log.totals());
+        let index = self.index();
+        let mut totals = index.manifest_totals();
+        totals.merge(index.log().totals());
         // What blind puts have counted is not counted so by a restart.
-        let records = if self.blind_puts { Totals::UNCOUNTED } else { self.count_records() };
+        let records = if self.blind_puts { Totals::UNCOUNTED } else { index.count_records() };
         Totals { records, ..totals }
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        self.check_step(from, report)
+        check_step(self.index(), from, report)
     }
 
     /// Nothing of an order. What sessions have left is sealed, so that damage of the last record is not taken for one that
     /// was cut off.
     fn save_order(&self) -> [u64; CLOSED_WORDS] {
-        self.log.seal_left();
+        self.index().log().seal_left();
         [0; CLOSED_WORDS]
     }
 
     /// Runs of the log become free, where there are bypass indexes. That the pool becomes shorter is not promised.
     fn reclaims(&self) -> bool {
-        self.index.has_bypass()
+        self.index().shards().has_bypass()
     }
 
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
-        self.collect_step(free_percent)
+        self.collector.collect_step(free_percent)
     }
 
     fn end_reclaim(&self) {
-        self.release();
+        self.flusher().release();
     }
 
     fn reclaim_stats(&self) -> ReclaimStats {
-        self.collect_stats()
+        self.collector.stats()
     }
 
     fn is_rebuilding(&self) -> bool {
-        !self.core.pool.read_only && self.index.unbypassed() > 0
+        !self.core().pool.read_only && self.index().shards().unbypassed() > 0
     }
 
     fn rebuild_step(&self) -> Step {
-        self.complete_one()
+        self.index().complete_one()
     }
 
     fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
         EngineInspect::Chameleon(Box::new(ChameleonInspect {
-            sizes: self.report(),
-            runs: self.core.pool.count_runs(&KINDS),
+            sizes: report(self),
+            runs: self.core().pool.count_runs(&KINDS),
         }))
     }
 
     fn stats(&self) -> EngineFigures {
-        let (memtables, bypasses) = self.index.bytes();
+        let (memtables, bypasses) = self.index().shards().bytes();
         EngineFigures {
-            blocks_free: self.core.pool.count_runs(&KINDS).free_blocks,
+            blocks_free: self.core().pool.count_runs(&KINDS).free_blocks,
             dram_index_bytes: bypasses,
             dram_table_bytes: memtables,
-            details: EngineStats::Chameleon(self.report()),
+            details: EngineStats::Chameleon(report(self)),
         }
     }
 
     fn options_alike(&self) -> Options {
         let Parameters { shape, log_run_blocks } = self.parameters;
-        let map = &self.core.pool.map;
+        let map = &self.core().pool.map;
         Options::new().segment_bytes(map.segment_bytes).chameleon(|chameleon| {
             chameleon
                 .shards(shape.shards())

@@ -102,7 +102,7 @@ struct Watch {
 }
 
 impl Sampler {
-    /// Whether the next get is to be timed. Whoever times it [notes](GetProtect::note) it, which says when the next one is.
+    /// Whether the next get is to be timed. The session that times it [notes](GetProtect::note) it, which says when the next one is.
     #[inline(always)]
     pub(super) fn is_turn(&mut self) -> bool {
         let is_turn = self.left == 0;

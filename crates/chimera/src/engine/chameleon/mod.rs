@@ -1,99 +1,102 @@
 //! ChameleonDB (EuroSys'21): a storage log, and an index of many shards, each with levels of hash tables in persistent memory.
-//! A bypass index in DRAM leads around the levels above the last one.
+//! A bypass index in DRAM has all entries of the levels above the last one, so that gets need not look there.
+//!
+//! # Layers
+//! Each is a type that owns the one below it, and calls only what lies below. So all calls run down; what is to be done further
+//! up is a value that is returned.
+//!
+//! | layer | what it does |
+//! | --- | --- |
+//! | [`Chameleon`] | puts, gets, deletes (`write`, `get`); the face to the rest of the store (`engine`) |
+//! | [`Collector`](collector) | runs of the log become free |
+//! | [`Flusher`](flusher) | where MemTables go, and when: a full one, by the [mode](modes), or one that pins the log |
+//! | [`Compactor`](compactor) | makes tables of MemTables and of tables, by a plan that is made first |
+//! | [`Tables`](tables) | writes tables, and installs an [edit](edit) of a shard's tables; [`space`] for them, also in a full pool |
+//! | [`Index`](index) | all shards over the log: finds, enters, reads, lists, verifies |
+//! | [`Shards`](shards), [`Records`](records) | MemTables, bypass indexes and places of tables of each [`shard`]; the log |
+//!
+//! [`creation`] and [`recovery`] put them together.
 //!
 //! # Protocol
 //! Every write holds the lock of its shard, a word in DRAM, from before it looks for the key until it is done.
-//! - **put**: look for the key; append a record to the session's run of the log, flush, *fence*; make the MemTable lead to
-//!   it. One fence, whether the key is new or not.
+//! - **put**: look for the key; append a record to the session's run of the log, flush, *fence*; enter it in the MemTable.
+//!   One fence, whether the key is new or not.
 //!   By option it looks for the key in the MemTable alone.
 //! - **get**: no lock. Look in the MemTable, the bypass index and the last table; read the record that is found; verify that
-//!   no table has moved and no run of the log was freed meanwhile. See [`read`].
+//!   no table has moved and no run of the log was freed meanwhile. See [`index`].
 //! - **delete**: as a put, of a record without a value: a tombstone.
 //! - **flush**: a full MemTable becomes a table of the first level, and goes to the bypass index. The table, with a new copy
 //!   of the shard's manifest; *fence*; the word that puts the copy in force, flush, *fence*.
 //! - **compaction**: full levels become one table of the next level that has room; if none has, the bypass index and the last
 //!   table become a new last table. Steps as for a flush. Then, in DRAM, the log learns which records nothing refers to.
 //! - **modes**: a full MemTable goes to the bypass index alone; a full bypass index becomes a last table, or a table of its own.
-//!   See [`modes`], [`dump`], and [`latency`] for when gets are protected.
+//!   See [`modes`], and [`latency`] for when gets are protected.
 //! - **bound**: a session that has taken a run of the log flushes the shards that the oldest runs wait for. See
-//!   [`replay_bound`].
+//!   [`flusher`].
 //! - **recovery**: the manifest is read. What the log has beyond it goes to MemTables, by version. Bypass indexes are made of
-//!   tables [beside sessions](bypass), and runs of the log are freed again when all are.
-//! - **collection**: records of runs with little else are [appended anew](collect), so that the runs become free. In a full
-//!   pool [room is held back](space) for that, for tombstones and for last tables.
+//!   tables beside sessions, and runs of the log are freed again when all are.
+//! - **collection**: records of runs with little else are [appended anew](collector), so that the runs become free. In a full
+//!   pool [room is reserved](space) for that, for tombstones and for last tables.
 //!
-//! - **comparison points**: an option leaves the bypass index out, and puts [copies or filters](aids) of tables in its place, or
-//!   nothing. A get looks at one table after the other, the newest one first. A compaction merges tables. Nothing is collected,
-//!   and there are no modes. Media are the same.
+//! - **[baselines]**: an option leaves the bypass index out, and gives each table a helper instead, a
+//!   copy or a filter, or nothing. A get looks at one table after the other, the newest one first. A compaction merges tables.
+//!   Nothing is collected, and there are no modes. Media are the same.
 //!
 //! # Invariants
-//! 1. A record is durable before a MemTable leads to it.
+//! 1. A record is durable before a MemTable refers to it.
 //! 2. Versions rise within a shard. Every record of a shard up to the manifest's version is in its tables, or superseded by
 //!    one that is; a record above it is in the log, and replayed.
-//! 3. The newest slot of each key leads to a record that is there, in DRAM and in tables alone. A record is dropped when
-//!    something has superseded it and no table leads to it, or a table in force has what superseded it, and that is durable.
-//! 4. A slot in the levels above the last one counts only if the bypass index has it; where there is none, only if no newer
-//!    slot is of its key.
+//! 3. The newest slot of each key refers to a record that is there, in DRAM and in tables alone. A record is dropped when
+//!    something has superseded it and no table refers to it, or a table in force has what superseded it, and that is durable.
+//! 4. A slot in the levels above the last one is in force only if the bypass index has it; where there is none, only if no
+//!    newer slot is of its key.
 //! 5. Of a new key an add-on is told before the MemTable has it. Of a removal it is told when the MemTable has the tombstone.
 //!
 //! docs/DURABILITY.md has what a crash in each step leaves.
 
-mod aids;
-mod alike;
-mod budget;
-mod bypass;
-mod check;
-mod collect;
-mod compact;
+mod baselines;
+mod collector;
+mod compactor;
 mod counts;
 mod creation;
-mod dump;
+mod edit;
 mod engine;
-mod flush;
+mod flusher;
+mod get;
+mod index;
 mod latency;
-mod levels;
-mod list;
 mod modes;
 mod options;
-mod read;
+mod records;
 mod recovery;
-mod replay_bound;
 mod report;
 mod shape;
 mod shard;
 mod shards;
 mod space;
+mod tables;
 mod write;
-
-use std::collections::HashMap;
 
 use chimera_pmem::{CACHE_LINE, Pmem};
 
-use crate::engine::Core;
 use crate::engine::shared::client::{Client, SharedClient};
-use crate::index::probing_table::PersistentTable;
-use crate::pool::runs::Run;
 use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
-use crate::records::storage_log::{Appender, StorageLog};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, lock};
-use crate::types::totals::Totals;
-use budget::Budget;
-use collect::Collection;
-use counts::Counts;
+use crate::records::storage_log::Appender;
+#[cfg(feature = "baselines")]
+pub use baselines::options::{Compaction, UpperIndex};
+use collector::Collector;
 pub use counts::{IndexWritten, TablesWritten};
 use creation::Parameters;
 pub(crate) use creation::Type;
+use flusher::Flusher;
+use index::Index;
 pub use latency::ProtectSwitch;
 use latency::Sampler;
-use modes::Modes;
-pub use options::{ChameleonOptions, Compaction, Mode as ChameleonMode, UpperIndex};
+pub use options::{ChameleonOptions, Mode as ChameleonMode};
+use recovery::Opened;
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
-use shard::{Locked, Work, Writing};
-use shards::Shards;
-use space::Space;
 
 /// Where the engine writes tables, and fences.
 mod sites {
@@ -121,7 +124,7 @@ mod steps {
     chimera_pmem::steps! {
         /// Freeing the tables that a crash left, which the manifest does not name.
         FREE_ORPHANS = "chameleon.step.free_orphans";
-        /// That the index leads to a record that is collected.
+        /// That the index refers to a record that is collected.
         COLLECT_CURRENT = "chameleon.step.collect_current";
     }
 }
@@ -133,42 +136,19 @@ const LEVEL: BlockKind = BlockKind::new(3, "chameleon.level");
 const TABLE: BlockKind = BlockKind::new(4, "chameleon.table");
 
 /// Most keys of one hash that are put.
-const ALIKE_MAX: u32 = 15;
+const SAME_HASH_MAX: u32 = 15;
 
 /// Slots of a bypass index that are being loaded while others are looked at.
 const LOADED_AHEAD: usize = 12;
 
 /// The engine: one open store.
 pub(crate) struct Chameleon<P: Pmem> {
-    core: Core<P>,
+    collector: Collector<P>,
     parameters: Parameters,
     limits: Limits,
-    log: StorageLog<P>,
-    index: Shards<P>,
-    table_runs: TableRuns,
-    space: Space,
-    collection: Collection,
-    compaction: Compaction,
-    modes: Modes,
-    budget: Budget,
-    counts: Counts,
-    /// Bytes of the log that a restart replays at most, in the normal mode, and who sees to that now.
-    replay_bytes_max: u64,
-    replay_turn: Mutex<()>,
     /// Puts look for their key in the MemTable alone.
     blind_puts: bool,
-    /// What is damaged is passed over.
-    salvages: bool,
-    /// Records are counted anew where a last table says how many there are. Not while the store is opened: their number is
-    /// compared with that of closing, also by the next opening if this one is interrupted.
-    recounts: bool,
-    /// Bytes of the log that opening has replayed.
-    replayed_bytes: u64,
-    /// Records that are counted, and that salvage has left out. They stay counted, as in the manifest, because the next opening
-    /// counts them as well.
-    left_out: u64,
-    /// What opening has found in the manifest and in the headers of the log, before it changed any of them.
-    found: Totals,
+    opened: Opened,
 }
 
 /// What a session keeps between operations.
@@ -192,75 +172,15 @@ impl Client for ChameleonClient {
     }
 }
 
-/// The runs of tables.
-#[derive(Debug, Default)]
-struct TableRuns {
-    /// By the offset where a table can begin.
-    by_start: Mutex<HashMap<u64, Run>>,
-    /// Blocks of last tables and dumps.
-    last_blocks: AtomicU64,
-}
-
-impl TableRuns {
-    fn put(&self, at: u64, run: Run) {
-        if run.is(TABLE) {
-            self.last_blocks.fetch_add(run.blocks().into(), Ordering::Relaxed);
-        }
-        lock(&self.by_start).insert(at, run);
-    }
-
-    fn take(&self, at: u64) -> Option<Run> {
-        let run = lock(&self.by_start).remove(&at);
-        if let Some(run) = run.as_ref().filter(|run| run.is(TABLE)) {
-            self.last_blocks.fetch_sub(run.blocks().into(), Ordering::Relaxed);
-        }
-        run
-    }
-
-    fn blocks(&self, at: u64) -> Option<u32> {
-        lock(&self.by_start).get(&at).map(Run::blocks)
-    }
-
-    /// Blocks of all last tables and dumps.
-    fn last_blocks(&self) -> u64 {
-        self.last_blocks.load(Ordering::Relaxed)
-    }
-}
-
 impl<P: Pmem> Chameleon<P> {
-    /// Locks the MemTable of a shard, also when writes are refused.
-    fn lock_to_look(&self, shard: u32) -> Locked<'_, Writing> {
-        let environment = &**self.core.environment();
-        self.index.shard(shard).lock_to_look(&self.core.poison, environment)
+    #[inline(always)]
+    fn flusher(&self) -> &Flusher<P> {
+        self.collector.flusher()
     }
 
-    /// Locks the tables of a shard.
-    fn lock_work(&self, shard: u32) -> Locked<'_, Work> {
-        let environment = &**self.core.environment();
-        self.index.shard(shard).lock_work(&self.core.poison, environment)
-    }
-
-    /// Which tables are in force, and what they have.
-    fn manifest_totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for shard in 0..self.index.shape.shards() {
-            let current = self.lock_work(shard).current;
-            totals.add_state(shard.into(), current.epoch().into());
-            totals.add_state(current.tables.flushed_version, current.tables.records);
-            for (place, owner) in self.index.tables_of(shard, &current.tables) {
-                let pmem = &self.core.pool.pmem;
-                let table = PersistentTable::open(pmem, self.index.extent(place), owner);
-                let checksum = table.and_then(|table| table.checksum(pmem));
-                // Of a damaged one the error is said where it is found.
-                totals.add_state(place.at, checksum.unwrap_or_default());
-            }
-        }
-        totals
-    }
-
-    fn count_records(&self) -> u64 {
-        let shards = 0..self.index.shape.shards();
-        shards.map(|shard| self.lock_to_look(shard).records).fold(0, u64::saturating_add)
+    #[inline(always)]
+    fn index(&self) -> &Index<P> {
+        self.collector.flusher().index()
     }
 }
 

@@ -1,21 +1,12 @@
 //! [`ChameleonOptions`]: what of a store's options is ChameleonDB's.
 
+#[cfg(feature = "baselines")]
+mod baselines;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::index::table_filter::FilterKind;
-
-/// How tables of the levels above the last one are put together (ChameleonDB, section 2.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Compaction {
-    /// One compaction goes through all levels that it would fill.
-    #[default]
-    Direct,
-    /// A compaction goes from one level to the next: for comparison.
-    LevelByLevel,
-}
+use super::baselines::options::{Compaction, UpperIndex};
 
 /// Where full MemTables go (ChameleonDB, sections 2.3 and 2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -28,24 +19,6 @@ pub enum Mode {
     WriteIntensive,
     /// To bypass indexes alone, which are dumped: [`ChameleonOptions::get_protect`].
     GetProtect,
-}
-
-/// What leads gets through the levels above the last one. All but the first are what ChameleonDB is compared with (section
-/// 3): they are for measurements, and have no bypass index.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum UpperIndex {
-    /// Bypass indexes.
-    #[default]
-    Bypass,
-    /// Nothing: `Pmem-LSM-NF`. A get looks at one table after the other.
-    Tables,
-    /// A filter of each table: `Pmem-LSM-F`, where it is a Bloom filter.
-    Filters(FilterKind),
-    /// Copies of the tables in DRAM: `Pmem-LSM-PinK`.
-    Pinned,
 }
 
 /// What of a store's options is ChameleonDB's. See [`Options::chameleon`](crate::Options::chameleon).
@@ -149,12 +122,6 @@ impl ChameleonOptions {
         self
     }
 
-    /// How tables are put together. Default [`Compaction::Direct`]. May change at every open.
-    pub fn compaction(mut self, compaction: Compaction) -> Self {
-        self.compaction = compaction;
-        self
-    }
-
     /// Compactions that run at once, 1 or more. Default: no limit, each writer does what its shard needs. Where so many run, a
     /// full MemTable goes to the bypass index alone, while that has room, and then its writers wait. May change at every open.
     pub fn compaction_threads(mut self, threads: u32) -> Self {
@@ -203,15 +170,6 @@ impl ChameleonOptions {
     /// every open.
     pub fn blind_puts(mut self, blind_puts: bool) -> Self {
         self.blind_puts = blind_puts;
-        self
-    }
-
-    /// What leads gets through the levels above the last one. Default [`UpperIndex::Bypass`]. Without bypass indexes the log is
-    /// not collected, and there is neither a Write-Intensive nor a Get-Protect Mode. On media all are alike. A store that is
-    /// open for reading only has bypass indexes always. May change at every open.
-    #[doc(hidden)]
-    pub fn upper_index(mut self, upper_index: UpperIndex) -> Self {
-        self.upper_index = upper_index;
         self
     }
 }

@@ -4,9 +4,13 @@ use chimera_pmem::Pmem;
 use serde::Serialize;
 
 use super::Chameleon;
+#[cfg(feature = "baselines")]
+use super::baselines::options::{Compaction, UpperIndex};
 use super::counts::{IndexWritten, TablesWritten};
+use super::index::Index;
 use super::latency::ProtectSwitch;
-use super::options::{Compaction, Mode as ChameleonMode, UpperIndex};
+use super::options::Mode as ChameleonMode;
+#[cfg(feature = "baselines")]
 use super::shape::Shape;
 use super::shard::Shard;
 use crate::RunCounts;
@@ -27,18 +31,19 @@ pub struct ChameleonStats {
     /// Tables of a level that make one of the next.
     pub ratio: u32,
     /// How tables are put together.
+    #[cfg(feature = "baselines")]
     pub compaction: Compaction,
     /// Slots of a MemTable that are used until it is full, in percent: of the shard with the fewest, and with the most.
     pub memtable_load_percent: (u32, u32),
     /// Entries of all MemTables.
     pub memtable_entries: u64,
-    /// What leads gets through the levels above the last one.
-    #[doc(hidden)]
+    /// How gets find entries of the levels above the last one.
+    #[cfg(feature = "baselines")]
     pub upper_index: UpperIndex,
-    /// Bytes of DRAM of bypass indexes, or of what is there instead.
+    /// Bytes of DRAM of bypass indexes, or of helpers of tables.
     pub upper_index_bytes: u64,
     /// Bits of filters for each entry of the tables that have one, where there are filters.
-    #[doc(hidden)]
+    #[cfg(feature = "baselines")]
     pub filter_bits_per_key: Option<f64>,
     /// Entries of all bypass indexes.
     pub bypass_entries: u64,
@@ -60,7 +65,7 @@ pub struct ChameleonStats {
     pub last_entries: u64,
     /// Dumps of all shards, and their bytes.
     pub dumps: TablesWritten,
-    /// Runs of tables that nothing leads to: what a pool with little room holds back.
+    /// Runs for tables that have none: what a pool that is nearly full has reserved.
     pub held_tables: u64,
     /// Runs of the log.
     pub log_runs: u64,
@@ -84,99 +89,98 @@ pub struct ChameleonStats {
     pub replay_log_bytes_max: u64,
 }
 
-impl<P: Pmem> Chameleon<P> {
-    pub(super) fn report(&self) -> ChameleonStats {
-        let shape = &self.index.shape;
-        let shards = || 0..shape.shards();
-        let level_tables = |level| {
-            let tables = self.index.all().map(|shard| u64::from(shard.level(level).1));
-            tables.sum()
-        };
-        let (lasts, dumps, shards_ahead) = self.lower_tables();
-        let bypass_entries = shards().map(|shard| u64::from(self.index.bypass(shard).len())).sum();
-        let bypass_slots = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
-        let (protect_switches, protect_switched) = self.modes.protect.switches();
-        let (log, upper) = (self.log.counts(), shape.upper_levels());
-        let has_run = |shard: &Shard, level: usize| u64::from(shard.level(level).0 > 0);
-        let runs_of = |shard| (0..upper).map(|level| has_run(shard, level)).sum::<u64>();
-        ChameleonStats {
-            shards: shape.shards(),
-            memtable_slots: shape.memtable_slots,
-            bypass_slots: shape.bypass_slots(),
-            levels: shape.levels,
-            ratio: shape.ratio,
-            compaction: self.compaction,
-            memtable_load_percent: self.memtable_loads(),
-            memtable_entries: shards()
-                .map(|shard| u64::from(self.index.memtable(shard).len()))
-                .sum(),
-            upper_index: self.index.aids.upper_index(),
-            upper_index_bytes: self.index.bytes().1,
-            filter_bits_per_key: self.filter_bits_per_key(),
-            bypass_entries,
-            bypass_load_percent: bypass_entries as f64 * 100.0 / bypass_slots as f64,
-            shards_ahead,
-            shards_bypassed: self.index.all().filter(|shard| shard.is_bypassed()).count() as u32,
-            level_tables: (0..shape.upper_levels()).map(level_tables).collect(),
-            level_runs: self.index.all().map(runs_of).sum(),
-            last_tables: lasts.0.tables,
-            last_bytes: lasts.0.bytes,
-            last_entries: lasts.1,
-            dumps,
-            held_tables: self.holds_ballast().into(),
-            log_runs: log.runs,
-            log_bytes: log.bytes,
-            log_live_bytes: log.live_bytes,
-            written: Box::new(self.counts.report()),
-            mode: self.modes.mode(),
-            protect_switches,
-            protect_switched,
-            replayed_log_bytes: self.replayed_bytes,
-            replay_log_bytes: log.replay_bytes,
-            replay_log_bytes_max: self.replay_bytes_max,
+pub(super) fn report<P: Pmem>(engine: &Chameleon<P>) -> ChameleonStats {
+    let (flusher, index, shards) = (engine.flusher(), engine.index(), engine.index().shards());
+    let (shape, upper) = (shards.shape(), shards.shape().upper_levels());
+    let numbers = || 0..shape.shards();
+    let level_tables = |level| shards.all().map(|shard| u64::from(shard.level(level).1)).sum();
+    let (lasts, dumps, shards_ahead) = lower_tables(index);
+    let bypass_entries = numbers().map(|shard| u64::from(shards.bypass(shard).len())).sum();
+    let bypass_slots = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
+    let (protect_switches, protect_switched) = flusher.modes().switches();
+    let log = index.log().counts();
+    let has_run = |shard: &Shard, level: usize| u64::from(shard.level(level).0 > 0);
+    let runs_of = |shard| (0..upper).map(|level| has_run(shard, level)).sum::<u64>();
+    ChameleonStats {
+        shards: shape.shards(),
+        memtable_slots: shape.memtable_slots,
+        bypass_slots: shape.bypass_slots(),
+        levels: shape.levels,
+        ratio: shape.ratio,
+        #[cfg(feature = "baselines")]
+        compaction: flusher.compactor().compaction(),
+        memtable_load_percent: memtable_loads(index),
+        memtable_entries: numbers().map(|shard| u64::from(shards.memtable(shard).len())).sum(),
+        #[cfg(feature = "baselines")]
+        upper_index: shards.helpers().upper_index(),
+        upper_index_bytes: shards.bytes().1,
+        #[cfg(feature = "baselines")]
+        filter_bits_per_key: filter_bits_per_key(index),
+        bypass_entries,
+        bypass_load_percent: bypass_entries as f64 * 100.0 / bypass_slots as f64,
+        shards_ahead,
+        shards_bypassed: shards.all().filter(|shard| shard.is_bypassed()).count() as u32,
+        level_tables: (0..upper).map(level_tables).collect(),
+        level_runs: shards.all().map(runs_of).sum(),
+        last_tables: lasts.0.tables,
+        last_bytes: lasts.0.bytes,
+        last_entries: lasts.1,
+        dumps,
+        held_tables: flusher.tables().space().has_reserved().into(),
+        log_runs: log.runs,
+        log_bytes: log.bytes,
+        log_live_bytes: log.live_bytes,
+        written: Box::new(flusher.tables().written()),
+        mode: flusher.modes().mode(),
+        protect_switches,
+        protect_switched,
+        replayed_log_bytes: engine.opened.replayed_bytes,
+        replay_log_bytes: log.replay_bytes,
+        replay_log_bytes_max: flusher.replay_bytes_max(),
+    }
+}
+
+/// Tables of the last level, and their entries; dumps; and shards that are ahead of their tables.
+fn lower_tables<P: Pmem>(index: &Index<P>) -> ((TablesWritten, u64), TablesWritten, u32) {
+    let (mut lasts, mut dumps, mut entries) = <(TablesWritten, TablesWritten, u64)>::default();
+    let mut ahead = 0;
+    for number in 0..index.shards().shape().shards() {
+        // Tables stay where they are.
+        let work = index.lock_work(number);
+        ahead += u32::from(work.ahead.is_some());
+        if let Some(last) = work.current.tables.last {
+            lasts.add(last.bytes);
+            entries += u64::from(index.shards().entries_of(last).unwrap_or(0));
+        }
+        let of_shard = work.current.tables.dumps.into_iter().flatten();
+        of_shard.for_each(|dump| dumps.add(dump.bytes));
+    }
+    ((lasts, entries), dumps, ahead)
+}
+
+#[cfg(feature = "baselines")]
+fn filter_bits_per_key<P: Pmem>(index: &Index<P>) -> Option<f64> {
+    let shards = index.shards();
+    let kind = shards.helpers().filter_kind()?;
+    let (mut bits, mut entries) = (0, 0);
+    for number in 0..shards.shape().shards() {
+        // Tables stay where they are.
+        let _work = index.lock_work(number);
+        let uppers = shards.upper_tables(number).map(|(_, table)| table);
+        for table in uppers.chain(shards.shard(number).last()) {
+            bits += 8 * kind.bytes_for(Shape::slots_of(table.bytes));
+            entries += u64::from(shards.entries_of(table).unwrap_or(0));
         }
     }
+    (entries > 0).then(|| bits as f64 / entries as f64)
+}
 
-    /// Tables of the last level, and their entries; dumps; and shards that are ahead of their tables.
-    fn lower_tables(&self) -> ((TablesWritten, u64), TablesWritten, u32) {
-        let (mut lasts, mut dumps, mut entries) = <(TablesWritten, TablesWritten, u64)>::default();
-        let mut ahead = 0;
-        for number in 0..self.index.shape.shards() {
-            // Tables stay where they are.
-            let work = self.lock_work(number);
-            ahead += u32::from(work.ahead.is_some());
-            if let Some(last) = work.current.tables.last {
-                lasts.add(last.bytes);
-                entries += u64::from(self.index.entries_of(last).unwrap_or(0));
-            }
-            let of_shard = work.current.tables.dumps.into_iter().flatten();
-            of_shard.for_each(|dump| dumps.add(dump.bytes));
-        }
-        ((lasts, entries), dumps, ahead)
-    }
-
-    fn filter_bits_per_key(&self) -> Option<f64> {
-        let kind = self.index.aids.filter_kind()?;
-        let (mut bits, mut entries) = (0, 0);
-        for number in 0..self.index.shape.shards() {
-            // Tables stay where they are.
-            let _work = self.lock_work(number);
-            let uppers = self.index.upper_tables(number).map(|(_, table)| table);
-            for table in uppers.chain(self.index.shard(number).last()) {
-                bits += 8 * kind.bytes_for(Shape::slots_of(table.bytes));
-                entries += u64::from(self.index.entries_of(table).unwrap_or(0));
-            }
-        }
-        (entries > 0).then(|| bits as f64 / entries as f64)
-    }
-
-    fn memtable_loads(&self) -> (u32, u32) {
-        let slots = u64::from(self.index.memtable_slots());
-        let load = |entries_max: u32| (u64::from(entries_max) * 100 / slots) as u32;
-        let shards = 0..self.index.shape.shards();
-        let loads = shards.map(|shard| load(self.lock_to_look(shard).entries_max));
-        loads.fold((100, 0), |(least, most), load| (load.min(least), load.max(most)))
-    }
+fn memtable_loads<P: Pmem>(index: &Index<P>) -> (u32, u32) {
+    let slots = u64::from(index.shards().memtable_slots());
+    let load = |entries_max: u32| (u64::from(entries_max) * 100 / slots) as u32;
+    let shards = 0..index.shards().shape().shards();
+    let loads = shards.map(|shard| load(index.lock_to_look(shard).entries_max));
+    loads.fold((100, 0), |(least, most), load| (load.min(least), load.max(most)))
 }
 
 impl Stats {

@@ -32,6 +32,15 @@ pub(super) struct Shape {
     pub(super) ratio: u32,
 }
 
+/// Which table above the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Upper {
+    pub(super) shard: u32,
+    pub(super) level: usize,
+    /// In its level: the oldest one is 0.
+    pub(super) table: u32,
+}
+
 impl Shape {
     /// The shape that the options ask for, be it possible or not.
     pub(super) fn of(options: &ChameleonOptions) -> Self {

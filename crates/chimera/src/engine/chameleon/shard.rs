@@ -2,8 +2,8 @@
 //!
 //! # Who changes what
 //! - Under `writing`: the MemTable, and numbers that go with it. Puts hold it alone.
-//! - Under `work`: tables in persistent memory, and the bypass index, which grows only while a MemTable goes there. Whoever
-//!   holds it may take `writing` as well, never the other way round.
+//! - Under `work`: tables in persistent memory, and the bypass index, which grows only while a MemTable goes there. Its
+//!   holder may take `writing` as well, never the other way round.
 //! - Readers hold nothing. The places of tables change, and entries vanish from where a reader may look, only while `version`
 //!   is odd, and under both locks. So what a reader has found is right if the version is even and the same afterwards.
 
@@ -16,8 +16,8 @@ use crate::index::persistent::shard_manifest::{
     Current, DUMPS_MAX, LEVELS_MAX, ShardTables, TableAt,
 };
 use crate::index::probing_table::Slot;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::sync::{Mutex, MutexGuard, lock_relaxing};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, VersionWord, lock_relaxing};
 use crate::types::error::Result;
 
 /// A part of the index.
@@ -26,10 +26,10 @@ pub(super) struct Shard {
     /// Odd while the places below change.
     version: AtomicU64,
     last: Place,
-    /// The number of its bypass index; without one, of what was made of its last table.
-    aid: AtomicU32,
-    /// Whether the bypass index has all that is in the levels above the last one; without one, whether all is made that is
-    /// made of tables.
+    /// The number of its bypass index; without one, of the helper of its last table.
+    helper: AtomicU32,
+    /// Whether the bypass index has all that is in the levels above the last one; without one, whether all tables have their
+    /// helpers.
     is_bypassed: AtomicU32,
     dumps: [Place; DUMPS_MAX],
     /// Where the levels above the last one begin, and how many tables each has.
@@ -54,8 +54,8 @@ pub(super) struct Writing {
     pub(super) records: u64,
     /// Entries of a full MemTable.
     pub(super) entries_max: u32,
-    /// The pool has little room, and the last table none to grow: no key is put.
-    pub(super) is_closed: bool,
+    /// The pool has little room, and the last table none to grow: the shard takes tombstones and copies, and no puts.
+    pub(super) refuses_puts: bool,
 }
 
 /// What goes with the tables of a shard.
@@ -81,7 +81,7 @@ pub(super) struct Ahead {
 
 /// Where tables are that a reader looks at, as far as it can tell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct ReadVersion {
     version: u64,
 }
 
@@ -100,12 +100,12 @@ impl Place {
 
 impl Shard {
     /// A shard without tables, with a bypass index of this number, whose MemTable takes so many entries.
-    pub(super) fn new(aid: u32, entries_max: u32) -> Self {
-        let writing = Writing { version: 0, records: 0, entries_max, is_closed: false };
+    pub(super) fn new(helper: u32, entries_max: u32) -> Self {
+        let writing = Writing { version: 0, records: 0, entries_max, refuses_puts: false };
         Self {
             version: AtomicU64::new(0),
             last: Place::default(),
-            aid: AtomicU32::new(aid),
+            helper: AtomicU32::new(helper),
             is_bypassed: AtomicU32::new(1),
             dumps: Default::default(),
             levels: Default::default(),
@@ -118,25 +118,24 @@ impl Shard {
 
     /// Begins to look. None while places change.
     #[inline(always)]
-    pub(super) fn begin(&self) -> Option<Seen> {
-        let version = self.version.load(Ordering::Acquire);
-        version.is_multiple_of(2).then_some(Seen { version })
+    pub(super) fn begin(&self) -> Option<ReadVersion> {
+        let version = VersionWord::new(&self.version).read_begin()?;
+        Some(ReadVersion { version })
     }
 
     /// Whether everything was where it seemed to be since the reader [began](Self::begin).
     #[inline(always)]
-    pub(super) fn is_valid(&self, seen: Seen) -> bool {
-        fence(Ordering::Acquire);
-        self.version.load(Ordering::Relaxed) == seen.version
+    pub(super) fn is_valid(&self, read: ReadVersion) -> bool {
+        VersionWord::new(&self.version).read_is_valid(read.version)
     }
 
     #[inline(always)]
-    pub(super) fn aid(&self) -> u32 {
-        self.aid.load(Ordering::Relaxed)
+    pub(super) fn helper(&self) -> u32 {
+        self.helper.load(Ordering::Relaxed)
     }
 
-    /// Whether the bypass index has all that is in the levels above the last one; without one, whether all is made that is
-    /// made of tables.
+    /// Whether the bypass index has all that is in the levels above the last one; without one, whether all tables have their
+    /// helpers.
     #[inline(always)]
     pub(super) fn is_bypassed(&self) -> bool {
         self.is_bypassed.load(Ordering::Acquire) != 0
@@ -202,12 +201,9 @@ impl Shard {
         _: &Locked<'_, Writing>,
         change: impl FnOnce(&Self) -> T,
     ) -> T {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version + 1, Ordering::Relaxed);
-        fence(Ordering::Release);
-        let done = change(self);
-        self.version.store(version + 2, Ordering::Release);
-        done
+        let changing = VersionWord::new(&self.version).try_lock();
+        let _changing = changing.expect("nobody else has both locks");
+        change(self)
     }
 
     /// Says where tables are. In a [change](Self::change), or before there are readers.
@@ -224,13 +220,13 @@ impl Shard {
         }
     }
 
-    /// Says which bypass index it has, or what was made of its last table. In a [change](Self::change), or before readers look
+    /// Says which bypass index it has, or which helper its last table has. In a [change](Self::change), or before readers look
     /// there.
-    pub(super) fn set_aid(&self, aid: u32) {
-        self.aid.store(aid, Ordering::Relaxed);
+    pub(super) fn set_helper(&self, helper: u32) {
+        self.helper.store(helper, Ordering::Relaxed);
     }
 
-    /// Says whether the bypass index has all that is in the levels above the last one, or all is made that is made of tables.
+    /// Says whether the bypass index has all that is in the levels above the last one, or all tables have their helpers.
     pub(super) fn set_bypassed(&self, is_bypassed: bool) {
         self.is_bypassed.store(is_bypassed.into(), Ordering::Release);
     }

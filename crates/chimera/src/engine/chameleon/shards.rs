@@ -1,11 +1,15 @@
 //! [`Shards`]: all shards, and the tables that they have.
 
+#[cfg(feature = "baselines")]
+mod baselines;
+mod probe;
+
 use std::sync::Arc;
 
 use chimera_pmem::{Extent, Pmem};
 
-use super::aids::{Aids, Look, Upper};
-use super::shape::Shape;
+use super::baselines::TableHelpers;
+use super::shape::{Shape, Upper};
 use super::shard::Shard;
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{ShardManifest, ShardTables, TableAt};
@@ -19,14 +23,14 @@ use crate::types::error::{Error, Result};
 
 /// The index: all shards.
 pub(super) struct Shards<P: Pmem> {
-    pub(super) shape: Shape,
-    pub(super) manifest: ShardManifest<P>,
+    shape: Shape,
+    manifest: ShardManifest<P>,
     pool: Arc<Pool<P>>,
     /// That of a shard has the shard's number.
     memtables: Tables,
     /// Where there is no bypass index, one table that stays empty.
     bypasses: Tables,
-    pub(super) aids: Aids,
+    helpers: TableHelpers,
     parts: Box<[Shard]>,
     /// Buffers for tables that are made.
     images: Mutex<Vec<Images>>,
@@ -47,23 +51,24 @@ impl<P: Pmem> Shards<P> {
         pool: Arc<Pool<P>>,
         shape: Shape,
         manifest: ShardManifest<P>,
-        aids: Aids,
+        helpers: TableHelpers,
         huge_pages: bool,
         mut entries_max: impl FnMut() -> u32,
     ) -> Result<Self> {
         let slots = if pool.read_only { shape.read_only_slots() } else { shape.memtable_slots };
         let memtables = Tables::new(slots, huge_pages && !pool.read_only);
-        let bypass_slots = if aids.is_bypass() { shape.bypass_slots() } else { SLOTS_UNIT };
+        let bypass_slots = if helpers.is_bypass() { shape.bypass_slots() } else { SLOTS_UNIT };
         let bypasses = Tables::new(bypass_slots, huge_pages);
         let out_of_memory = |_| Error::no_memory("MemTables");
         let shard = |number| {
             let memtable = memtables.take().map_err(out_of_memory)?;
             assert_eq!(memtable, number, "they are handed out in order");
-            let aid = if aids.is_bypass() { bypasses.take().map_err(out_of_memory)? } else { 0 };
-            Ok(Shard::new(aid, entries_max()))
+            let has_bypass = helpers.is_bypass();
+            let helper = if has_bypass { bypasses.take().map_err(out_of_memory)? } else { 0 };
+            Ok(Shard::new(helper, entries_max()))
         };
         let parts = (0..shape.shards()).map(shard).collect::<Result<_>>()?;
-        if !aids.is_bypass() {
+        if !helpers.is_bypass() {
             bypasses.take().map_err(out_of_memory)?;
         }
         Ok(Self {
@@ -72,7 +77,7 @@ impl<P: Pmem> Shards<P> {
             pool,
             memtables,
             bypasses,
-            aids,
+            helpers,
             parts,
             images: Mutex::default(),
             unbypassed: AtomicU32::new(0),
@@ -98,6 +103,19 @@ impl<P: Pmem> Shards<P> {
             }
         }
         Ok(self.memtables.slots() / 8 * 7)
+    }
+
+    #[inline(always)]
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(super) fn manifest(&self) -> &ShardManifest<P> {
+        &self.manifest
+    }
+
+    pub(super) fn helpers(&self) -> &TableHelpers {
+        &self.helpers
     }
 
     /// Slots of each MemTable.
@@ -153,38 +171,42 @@ impl<P: Pmem> Shards<P> {
     /// The bypass index of a shard; an empty table where there is none.
     #[inline(always)]
     pub(super) fn bypass(&self, number: u32) -> VolatileTable<'_> {
-        self.bypasses.table(if self.has_bypass() { self.shard(number).aid() } else { 0 })
+        self.bypasses.table(if self.has_bypass() { self.shard(number).helper() } else { 0 })
     }
 
     #[inline(always)]
     pub(super) fn has_bypass(&self) -> bool {
-        self.aids.is_bypass()
+        self.helpers.is_bypass()
     }
 
     /// An empty bypass index, to take the place of another one; 0 where there are none.
     ///
     /// # Errors
     /// When there is no memory for one more.
-    pub(super) fn take_aid(&self) -> Result<u32> {
+    pub(super) fn take_bypass(&self) -> Result<u32> {
         if !self.has_bypass() {
             return Ok(0);
         }
         self.bypasses.take().map_err(|_| Error::no_memory("a bypass index"))
     }
 
-    /// Takes a bypass index back, or what was made of a last table.
-    pub(super) fn give_back_aid(&self, aid: u32) {
-        if self.has_bypass() { self.bypasses.give_back(aid) } else { self.aids.give_back_last(aid) }
+    /// Takes a bypass index back, or the helper of a last table.
+    pub(super) fn give_back_helper(&self, helper: u32) {
+        if self.has_bypass() {
+            self.bypasses.give_back(helper);
+        } else {
+            self.helpers.give_back_last(helper);
+        }
     }
 
-    /// Starts loading where the entries of a hash are in DRAM, in both places at once: the MemTable and the bypass index. What
-    /// is made of tables instead of a bypass index is left out.
+    /// Starts loading where the entries of a hash are in DRAM, in both places at once: the MemTable and the bypass index.
+    /// Helpers of tables are left out.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
         let number = self.number_of(hash);
         self.memtable(number).prefetch(hash);
         if self.has_bypass() {
-            self.bypasses.table(self.shard(number).aid()).prefetch(hash);
+            self.bypasses.table(self.shard(number).helper()).prefetch(hash);
         }
     }
 
@@ -222,96 +244,6 @@ impl<P: Pmem> Shards<P> {
         if let Some(table) = PersistentTable::from_parts(pmem, table.at, slots) {
             table.prefetch(pmem, hash);
         }
-    }
-
-    /// Where the record of a hash probably lies, to start loading it. Proves nothing: nothing is validated.
-    #[inline]
-    pub(super) fn peek(&self, hash: u64) -> Option<u64> {
-        let first = |found: Found| Probe::Found(found.offset);
-        match self.probe(self.number_of(hash), hash, first) {
-            Ok(Probe::Found(at)) => Some(at),
-            _ => None,
-        }
-    }
-
-    /// Asks `probe` about the entries of a hash, the newest one of each key first. See [`Tables`] for the answers.
-    ///
-    /// # Errors
-    /// `Corrupted` when a table is damaged. Whoever holds no lock forgets it, unless what was seen is valid.
-    ///
-    /// # Cost
-    /// A line, sometimes 2, of at most three places: the MemTable, the bypass index, the last table; and of each dump. Until
-    /// the bypass index is complete, of each table of the shard. Without one, of each table or its copy that no filter rules
-    /// out.
-    #[inline]
-    pub(super) fn probe<T>(
-        &self,
-        number: u32,
-        hash: u64,
-        mut probe: impl FnMut(Found) -> Probe<T>,
-    ) -> Result<Probe<T>> {
-        match self.memtable(number).probe(hash, &mut probe) {
-            Probe::NotThis => {}
-            answer => return Ok(answer),
-        }
-        if !self.has_bypass() {
-            return self.probe_tables(number, hash, probe);
-        }
-        let shard = self.shard(number);
-        // Asked before: it may become complete while it is looked at, and have the key only then.
-        let is_bypassed = shard.is_bypassed();
-        match self.bypasses.table(shard.aid()).probe(hash, &mut probe) {
-            Probe::NotThis => {}
-            answer => return Ok(answer),
-        }
-        if !is_bypassed {
-            for (_, table) in self.upper_tables(number) {
-                match self.probe_table(table, hash, &mut probe)? {
-                    Probe::NotThis => {}
-                    answer => return Ok(answer),
-                }
-            }
-        }
-        for table in shard.dumps().chain(shard.last()) {
-            match self.probe_table(table, hash, &mut probe)? {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
-        }
-        Ok(Probe::NotThis)
-    }
-
-    /// As [`probe`](Self::probe), in what is behind the MemTable, where there is no bypass index.
-    fn probe_tables<T>(
-        &self,
-        number: u32,
-        hash: u64,
-        mut probe: impl FnMut(Found) -> Probe<T>,
-    ) -> Result<Probe<T>> {
-        let shard = self.shard(number);
-        let is_made = shard.is_bypassed();
-        for (upper, table) in self.upper_tables(number) {
-            let look = if is_made { self.aids.look(upper, hash) } else { Look::InTable };
-            let answer = match look {
-                Look::InTable => self.probe_table(table, hash, &mut probe)?,
-                Look::InCopy(copy) => copy.probe(hash, &mut probe),
-                Look::Nowhere => Probe::NotThis,
-            };
-            match answer {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
-        }
-        let is_ruled_out = |last: &TableAt| {
-            is_made && self.aids.rules_out_last(shard.aid(), Shape::slots_of(last.bytes), hash)
-        };
-        for table in shard.dumps().chain(shard.last().filter(|last| !is_ruled_out(last))) {
-            match self.probe_table(table, hash, &mut probe)? {
-                Probe::NotThis => {}
-                answer => return Ok(answer),
-            }
-        }
-        Ok(Probe::NotThis)
     }
 
     #[inline(always)]
@@ -403,9 +335,9 @@ impl<P: Pmem> Shards<P> {
         lock(&self.images).push(images);
     }
 
-    /// Bytes of DRAM of MemTables, and of bypass indexes, or what is there instead.
+    /// Bytes of DRAM of MemTables, and of bypass indexes or helpers of tables.
     pub(super) fn bytes(&self) -> (u64, u64) {
-        (self.memtables.bytes(), self.bypasses.bytes() + self.aids.bytes())
+        (self.memtables.bytes(), self.bypasses.bytes() + self.helpers.bytes())
     }
 }
 

@@ -16,12 +16,15 @@ mod written;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::engine::{Engine, Options};
+use crate::engine::{Core, Engine, Options};
 use crate::index::probing_table::{PersistentTable, Slot};
 use crate::pool::small::media_pool_opened;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
 use crate::types::error::Result;
+use index::verify_all;
+use report::report;
 use shape::Shape;
+use shards::Shards;
 
 const SEGMENT_BYTES: u64 = 16 << 10;
 /// A run has 896 bytes for records; those of these tests have 40, or 32.
@@ -76,17 +79,21 @@ impl Store {
         Self::open(&bytes_of(&durable), options, self.media.left_out()).expect("it opens")
     }
 
+    fn shards(&self) -> &Shards<Media> {
+        self.engine.index().shards()
+    }
+
     fn put(&mut self, key: u64, value: u64) -> Result<bool> {
         self.engine.put(&mut self.client, &key.to_le_bytes(), &value.to_le_bytes())
     }
 
     /// Gets seem to take very long, or no time at all.
     fn protect(&self, is_on: bool) {
-        let (protect, took_ns) = (&self.engine.modes.protect, if is_on { 1 << 40 } else { 0 });
+        let (protect, took_ns) = (self.engine.flusher().modes(), if is_on { 1 << 40 } else { 0 });
         let mut sampler = protect.sampler();
         // Those that a session hands over first may be enough. Windows of 1024 gets follow, and none has begun at the end.
         (0..32 + 2 * 1024).for_each(|_| protect.note(&mut sampler, took_ns, 0));
-        assert_eq!(protect.is_on(), is_on);
+        assert_eq!(protect.mode() == ChameleonMode::GetProtect, is_on);
     }
 
     fn delete(&mut self, key: u64) -> Result<bool> {
@@ -96,23 +103,23 @@ impl Store {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let bytes = key.to_le_bytes();
         let is_there =
-            self.engine.get(&mut self.client, self.engine.core.hash.of(&bytes), &bytes)?;
+            self.engine.get(&mut self.client, self.engine.core().hash.of(&bytes), &bytes)?;
         let value = || self.client.shared.value[..].try_into().expect("8 bytes");
         Ok(is_there.then(|| u64::from_le_bytes(value())))
     }
 
     /// Makes every bypass index complete.
     fn complete(&self) {
-        while let crate::engine::shared::maintenance::Step::More { .. } = self.engine.complete_one()
-        {
-        }
+        while let crate::engine::shared::maintenance::Step::More { .. } =
+            self.engine.index().complete_one()
+        {}
     }
 
     fn check(&mut self, model: &Model, keys: u64) {
         for key in 0..keys {
             assert_eq!(self.get(key).expect("sound"), model.get(&key).copied(), "key {key}");
         }
-        assert_eq!(self.engine.count_records(), model.len() as u64);
+        assert_eq!(self.engine.index().count_records(), model.len() as u64);
         let mut listed = Model::new();
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
         let listing = self.engine.list(&mut self.client, 0, |record| {
@@ -126,11 +133,13 @@ impl Store {
     /// complete.
     fn check_told(&self) {
         let (engine, mut unflushed, mut referred) = (&self.engine, 0, 0);
-        for number in 0..engine.index.shape.shards() {
-            let (work, shard) = (engine.lock_work(number), engine.index.shard(number));
-            let (memtable, bypass) = (engine.index.memtable(number), engine.index.bypass(number));
+        for number in 0..engine.index().shards().shape().shards() {
+            let (work, shard) =
+                (engine.index().lock_work(number), engine.index().shards().shard(number));
+            let (memtable, bypass) =
+                (engine.index().shards().memtable(number), engine.index().shards().bypass(number));
             let is_new = |slot: &Slot| {
-                let record = engine.log.decode(slot.found().expect("sound").offset);
+                let record = engine.index().log().decode(slot.found().expect("sound").offset);
                 record.expect("there").version() > work.current.tables.flushed_version
             };
             let ahead = bypass.iter().filter(is_new).count() as u64;
@@ -138,21 +147,21 @@ impl Store {
             unflushed += u64::from(memtable.len()) + ahead;
             referred += u64::from(memtable.len() + bypass.len()) + work.superseded.len() as u64;
             for place in shard.dumps().chain(shard.last()) {
-                let (pmem, slots) = (&engine.core.pool.pmem, Shape::slots_of(place.bytes));
+                let (pmem, slots) = (&engine.core().pool.pmem, Shape::slots_of(place.bytes));
                 let table = PersistentTable::from_parts(pmem, place.at, slots).expect("a table");
                 referred += u64::from(table.entries(pmem).expect("sound"));
             }
         }
-        assert_eq!(engine.log.balance(), (unflushed, referred));
+        assert_eq!(engine.index().log().balance(), (unflushed, referred));
     }
 
     fn tables(&self, shard: u32) -> crate::index::persistent::shard_manifest::ShardTables {
-        self.engine.lock_work(shard).current.tables
+        self.engine.index().lock_work(shard).current.tables
     }
 
     /// Tables above the last level, of all shards.
     fn upper_tables(&self) -> u32 {
-        let shards = 0..self.engine.index.shape.shards();
+        let shards = 0..self.shards().shape().shards();
         shards.flat_map(|shard| self.tables(shard).levels).map(|level| level.tables).sum()
     }
 }

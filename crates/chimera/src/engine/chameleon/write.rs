@@ -2,36 +2,16 @@
 
 use chimera_pmem::{Operation, Pmem};
 
+use super::index::{Key, Old};
 use super::shard::{Locked, Writing};
-use super::space::Spend;
-use super::{ALIKE_MAX, Chameleon, ChameleonClient};
+use super::space::Need;
+use super::{Chameleon, ChameleonClient};
 use crate::engine::KeyChange;
 use crate::engine::shared::client::Written;
-use crate::index::Probe;
-use crate::index::probing_table::{Found, Slot};
+use crate::index::probing_table::Slot;
 use crate::records::storage_log::NewRecord;
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
-
-/// What a writer found of its key, in a shard that it has locked.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Old {
-    /// The newest entry, be it a tombstone.
-    pub(super) entry: Option<Found>,
-}
-
-impl Old {
-    fn is_live(&self) -> bool {
-        self.entry.is_some_and(|found| !found.is_tombstone)
-    }
-}
-
-/// A key and its hash.
-#[derive(Clone, Copy)]
-pub(super) struct Key<'a> {
-    pub(super) hash: u64,
-    pub(super) bytes: &'a [u8],
-}
 
 impl<P: Pmem> Chameleon<P> {
     /// Stores `value` under `key`; tells whether the key is new.
@@ -43,21 +23,24 @@ impl<P: Pmem> Chameleon<P> {
     ) -> Result<bool> {
         self.limits.check_key(key)?;
         self.limits.check_value(value)?;
-        self.core.poison.check()?;
-        let booked = self.core.book(Operation::Insert, client.shared.number);
-        let key = Key { hash: self.core.hash.of(key), bytes: key };
+        let (core, index) = (self.index().core(), self.index());
+        core.poison.check()?;
+        let booked = core.book(Operation::Insert, client.shared.number);
+        let key = Key { hash: core.hash.of(key), bytes: key };
+        let shards = index.shards();
         if self.blind_puts {
-            self.index.memtable(self.index.number_of(key.hash)).prefetch(key.hash);
+            shards.memtable(shards.number_of(key.hash)).prefetch(key.hash);
         } else {
-            self.index.prefetch(key.hash);
+            shards.prefetch(key.hash);
         }
-        let is_new = self.or_with_room(client, |client: &mut ChameleonClient| {
-            let shard = self.index.number_of(key.hash);
-            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
+        let is_new = self.or_with_room(client, |client| {
+            let shard = shards.number_of(key.hash);
+            let number = client.shared.number;
+            let mut writing = self.flusher().lock_with_room(number, shard, Need::Growth)?;
             let old = if self.blind_puts {
-                self.find_recent(shard, key)?
+                index.find_recent(shard, key)?
             } else {
-                self.find_locked(shard, key)?
+                index.find_locked(shard, key)?
             };
             if old.is_live() {
                 booked.is(Operation::Overwrite);
@@ -65,26 +48,28 @@ impl<P: Pmem> Chameleon<P> {
             self.write(client, shard, &mut writing, key, Some(value), old)?;
             Ok(!old.is_live())
         })?;
-        self.bound_replay(client);
+        self.flusher().bound_replay(&mut client.appender, client.shared.number);
         Ok(is_new)
     }
 
     /// Removes `key`; tells whether it was there.
     pub(super) fn remove(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
         self.limits.check_key(key)?;
-        self.core.poison.check()?;
-        let _booked = self.core.book(Operation::Delete, client.shared.number);
-        let key = Key { hash: self.core.hash.of(key), bytes: key };
+        let (core, index) = (self.index().core(), self.index());
+        core.poison.check()?;
+        let _booked = core.book(Operation::Delete, client.shared.number);
+        let key = Key { hash: core.hash.of(key), bytes: key };
         let was_there = self.or_with_room(client, |client| {
-            let shard = self.index.number_of(key.hash);
-            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Ballast)?;
-            let old = self.find_locked(shard, key)?;
+            let shard = index.shards().number_of(key.hash);
+            let number = client.shared.number;
+            let mut writing = self.flusher().lock_with_room(number, shard, Need::Delete)?;
+            let old = index.find_locked(shard, key)?;
             if old.is_live() {
                 self.write(client, shard, &mut writing, key, None, old)?;
             }
             Ok(old.is_live())
         })?;
-        self.bound_replay(client);
+        self.flusher().bound_replay(&mut client.appender, client.shared.number);
         Ok(was_there)
     }
 
@@ -97,14 +82,16 @@ impl<P: Pmem> Chameleon<P> {
         expected: &[u8],
         new: &[u8],
     ) -> Result<Swap> {
-        let _booked = self.core.book(Operation::Update, client.shared.number);
+        let index = self.index();
+        let _booked = self.index().core().book(Operation::Update, client.shared.number);
         let key = Key { hash, bytes: key };
         let swap = self.or_with_room(client, |client| {
-            let shard = self.index.number_of(hash);
-            let mut writing = self.lock_with_room(client.shared.number, shard, Spend::Growth)?;
-            let old = self.find_locked(shard, key)?;
+            let shard = index.shards().number_of(hash);
+            let number = client.shared.number;
+            let mut writing = self.flusher().lock_with_room(number, shard, Need::Growth)?;
+            let old = index.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
-            self.read_found(found, hash, &mut client.shared.value)?;
+            index.records().read_found(found, hash, &mut client.shared.value)?;
             if client.shared.value != expected {
                 return Ok(Swap::Different);
             }
@@ -114,7 +101,7 @@ impl<P: Pmem> Chameleon<P> {
             }
             Ok(Swap::Swapped)
         })?;
-        self.bound_replay(client);
+        self.flusher().bound_replay(&mut client.appender, client.shared.number);
         Ok(swap)
     }
 
@@ -138,71 +125,15 @@ impl<P: Pmem> Chameleon<P> {
         work: &mut impl FnMut(&mut ChameleonClient) -> Result<T>,
     ) -> Result<T> {
         loop {
-            let freed = self.log.freed();
+            let freed = self.index().log().freed();
             match work(client) {
-                Err(Error::PoolFull { .. }) if self.gain_room(freed)? => {}
+                Err(Error::PoolFull { .. }) if self.collector.gain_room(freed)? => {}
                 done => return done,
             }
         }
     }
 
-    /// Locks a shard whose MemTable has room for one entry more. `spend` says what making room may take.
-    #[inline]
-    pub(super) fn lock_with_room(
-        &self,
-        number: u32,
-        shard: u32,
-        spend: Spend,
-    ) -> Result<Locked<'_, Writing>> {
-        loop {
-            let environment = &**self.core.environment();
-            let writing = self.index.shard(shard).lock(&self.core.poison, environment)?;
-            if !self.is_short(shard, &writing, spend) {
-                return Ok(writing);
-            }
-            drop(writing);
-            self.make_room(number, shard, spend)?;
-        }
-    }
-
-    /// Whether the MemTable of a shard takes no entry for such a purpose.
-    #[inline(always)]
-    pub(super) fn is_short(&self, shard: u32, writing: &Writing, spend: Spend) -> bool {
-        self.index.memtable(shard).is_full(writing.entries_max)
-            || writing.is_closed && spend == Spend::Growth
-    }
-
-    /// Looks for the newest entry of `key`, whose shard the caller has locked.
-    ///
-    /// # Errors
-    /// `KeyCollisions` when too many other keys have its hash.
-    #[inline]
-    pub(super) fn find_locked(&self, shard: u32, key: Key<'_>) -> Result<Old> {
-        let mut alike = 0;
-        let probed = self.index.probe(shard, key.hash, |found| {
-            let answer = self.probe_key(found, key.hash, key.bytes);
-            alike += u32::from(matches!(answer, Probe::NotThis));
-            answer
-        })?;
-        match probed {
-            Probe::Found(found) => Ok(Old { entry: Some(found?) }),
-            Probe::NotThis if alike > ALIKE_MAX => Err(Error::KeyCollisions),
-            Probe::NotThis => Ok(Old::default()),
-            Probe::Retry => unreachable!("nothing changes in a shard that is locked"),
-        }
-    }
-
-    /// Looks for an entry of `key`, whose shard the caller has locked, in the MemTable alone: there each key has one entry.
-    fn find_recent(&self, shard: u32, key: Key<'_>) -> Result<Old> {
-        let memtable = self.index.memtable(shard);
-        match memtable.probe(key.hash, |found| self.probe_key(found, key.hash, key.bytes)) {
-            Probe::Found(found) => Ok(Old { entry: Some(found?) }),
-            Probe::NotThis => Ok(Old::default()),
-            Probe::Retry => unreachable!("nothing changes in a shard that is locked"),
-        }
-    }
-
-    /// Appends a record of `key`, whose shard the caller has locked, and makes the MemTable lead to it.
+    /// Appends a record of `key`, whose shard the caller has locked, and makes the MemTable refer to it.
     ///
     /// # Durability
     /// Without batches the record is durable on return, and found whenever the store is opened again.
@@ -219,11 +150,12 @@ impl<P: Pmem> Chameleon<P> {
         value: Option<&[u8]>,
         old: Old,
     ) -> Result<()> {
+        let (core, index) = (self.index().core(), self.index());
         let version = writing.version + 1;
         let record = NewRecord { hash: key.hash, version, key: key.bytes, value };
-        let appended = match self.log.append(&mut client.appender, &record) {
+        let appended = match index.log().append(&mut client.appender, &record) {
             Err(Error::PoolFull { .. }) if value.is_none() => {
-                self.append_tombstone(&mut client.appender, &record)?
+                index.records().append_tombstone(&mut client.appender, &record)?
             }
             appended => appended?,
         };
@@ -235,30 +167,15 @@ impl<P: Pmem> Chameleon<P> {
             (true, None) => KeyChange::Removed,
         };
         if change == KeyChange::Inserted {
-            self.core.changes.tell(key.bytes, change);
+            core.changes.tell(key.bytes, change);
             writing.records += 1;
         }
-        self.enter(shard, new, old.entry);
+        index.enter(shard, new, old.entry);
         if change != KeyChange::Inserted {
-            self.core.changes.tell(key.bytes, change);
+            core.changes.tell(key.bytes, change);
             let removed = u64::from(change == KeyChange::Removed);
             writing.records = writing.records.saturating_sub(removed);
         }
         Ok(())
-    }
-
-    /// Makes the MemTable lead to a new record of a key, of which `old` was the newest entry. There is room for it.
-    #[inline]
-    pub(super) fn enter(&self, shard: u32, new: Slot, old: Option<Found>) {
-        let memtable = self.index.memtable(shard);
-        if let Some(old) = old
-            && memtable.replace(new.hash, old.location, new.location)
-        {
-            // No table will ever lead to it.
-            self.log.flushed(old.offset);
-            self.log.dropped(old.offset, old.bytes);
-            return;
-        }
-        memtable.insert(new, u32::MAX).expect("the MemTable has room");
     }
 }

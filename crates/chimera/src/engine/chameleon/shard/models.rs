@@ -60,7 +60,7 @@ impl Model {
         let seen = self.shard.begin()?;
         let find = |table| self.tables.table(table).probe(HASH, |it| Probe::Found(it.offset / 64));
         let found = match find(MEMTABLE) {
-            Probe::NotThis => find(self.shard.aid()),
+            Probe::NotThis => find(self.shard.helper()),
             found => found,
         };
         let place = match found {
@@ -104,7 +104,7 @@ fn loom_a_key_is_found_while_its_bypass_index_becomes_a_last_table() {
             let last = Some(TableAt { at: 4096, bytes: 1024 });
             model.change(|shard| {
                 shard.set_tables(&ShardTables { last, ..ShardTables::default() });
-                shard.set_aid(SPARE);
+                shard.set_helper(SPARE);
             });
             model.tables.give_back(BYPASS);
         });

@@ -2,7 +2,7 @@
 //! number of records is, once the last tables are made.
 
 use super::*;
-use crate::engine::chameleon::space::Spend;
+use crate::engine::chameleon::space::Need;
 
 const KEYS: u64 = 60;
 
@@ -19,13 +19,13 @@ fn act_blindly(store: &mut Store, model: &mut Model, chance: &mut Chance) {
         let is_new = store.put(key, value).expect("room");
         assert!(model.insert(key, value).is_some() || is_new, "it was not there");
     }
-    assert!(store.engine.count_records() >= model.len() as u64, "none is left out");
+    assert!(store.engine.index().count_records() >= model.len() as u64, "none is left out");
 }
 
 /// Makes all that a shard has into its last table.
-fn fold_all(store: &Store) {
-    for shard in 0..store.engine.index.shape.shards() {
-        store.engine.fold(shard, Spend::Growth).expect("room");
+fn merge_all(store: &Store) {
+    for shard in 0..store.shards().shape().shards() {
+        store.engine.flusher().compactor().merge_shard(shard, Need::Growth).expect("room");
     }
 }
 
@@ -51,10 +51,10 @@ fn gets_listings_and_removals_are_right() {
                 assert_eq!(store.get(key).expect("sound"), value, "{options:?}: key {key}");
             }
         }
-        fold_all(&store);
+        merge_all(&store);
         // Counted anew, and listed.
         store.check(&model, KEYS);
-        if store.engine.index.has_bypass() {
+        if store.shards().has_bypass() {
             store.check_told();
         }
     }
@@ -65,14 +65,14 @@ fn a_put_knows_what_the_memtable_has_and_nothing_else() {
     let mut store = Store::new(&blind(|chameleon| chameleon));
     assert!(store.put(1, 1).expect("room"));
     assert!(!store.put(1, 2).expect("room"), "the MemTable has it");
-    assert_eq!(store.engine.count_records(), 1);
-    fold_all(&store);
+    assert_eq!(store.engine.index().count_records(), 1);
+    merge_all(&store);
     assert!(store.put(1, 3).expect("room"), "the last table has it, which is not asked");
-    assert_eq!(store.engine.count_records(), 2);
+    assert_eq!(store.engine.index().count_records(), 2);
     assert!(store.delete(1).expect("room"));
     assert!(!store.delete(1).expect("room"));
-    fold_all(&store);
-    assert_eq!(store.engine.count_records(), 0);
+    merge_all(&store);
+    assert_eq!(store.engine.index().count_records(), 0);
 }
 
 /// Whatever the options were in the lives before: what is durable is found, and counted once all is in last tables.
@@ -92,7 +92,7 @@ fn a_store_may_be_blind_in_some_lives_and_not_in_others() {
             assert_eq!(store.get(key).expect("sound"), model.get(&key).copied(), "key {key}");
         }
         if life % 5 == 4 {
-            fold_all(&store);
+            merge_all(&store);
             store.check(&model, KEYS);
         }
     }

@@ -28,8 +28,8 @@ pub(super) fn all() -> [Options; 5] {
 /// Checks all that can be read, and the tables.
 fn check(store: &mut Store, model: &Model) {
     store.check(model, KEYS);
-    assert_eq!(store.engine.verify_all().expect("sound"), (0, 0));
-    if store.engine.index.has_bypass() && store.engine.index.unbypassed() == 0 {
+    assert_eq!(verify_all(store.engine.index()).expect("sound"), (0, 0));
+    if store.shards().has_bypass() && store.shards().unbypassed() == 0 {
         store.check_told();
     }
 }
@@ -47,7 +47,7 @@ fn a_store_may_have_another_index_at_every_open() {
         let mut chance = Chance((first * 3 + step) as u64);
         for round in 0..6 {
             write(&mut store, &mut model, &mut chance, 200 + 37 * round as u64, KEYS);
-            let may_collect = store.engine.index.has_bypass();
+            let may_collect = store.shards().has_bypass();
             assert_eq!(store.engine.reclaims(), may_collect);
             for _ in 0..1000 {
                 let Step::More { .. } = store.engine.reclaim_step(1).expect("room") else { break };
@@ -59,7 +59,7 @@ fn a_store_may_have_another_index_at_every_open() {
             // Before anything is made of tables, and after that.
             check(&mut store, &model);
             store.complete();
-            assert_eq!(store.engine.index.unbypassed(), 0);
+            assert_eq!(store.shards().unbypassed(), 0);
             check(&mut store, &model);
         }
     }
@@ -68,14 +68,14 @@ fn a_store_may_have_another_index_at_every_open() {
 /// Slots of tables above the last level whose records are gone.
 fn stale_slots(store: &Store) -> u64 {
     let (engine, mut stale) = (&store.engine, 0);
-    for shard in 0..engine.index.shape.shards() {
-        for (_, place) in engine.index.upper_tables(shard) {
+    for shard in 0..engine.index().shards().shape().shards() {
+        for (_, place) in engine.index().shards().upper_tables(shard) {
             let slots = Shape::slots_of(place.bytes);
             let table =
                 PersistentTable::from_parts(&store.media, place.at, slots).expect("a table");
             let visited = table.for_each(&store.media, |slot| {
-                let record = engine.log.decode(slot.found().expect("sound").offset);
-                let is_there = |record| engine.log.is_sound(&record, slot.hash, None);
+                let record = engine.index().log().decode(slot.found().expect("sound").offset);
+                let is_there = |record| engine.index().log().is_sound(&record, slot.hash, None);
                 stale += u64::from(!record.is_some_and(is_there));
                 Ok(())
             });
@@ -100,8 +100,10 @@ fn slots_whose_records_a_store_with_bypass_indexes_has_freed_do_not_count() {
         check(&mut again, &model);
         again.complete();
         check(&mut again, &model);
-        let lasts = again.engine.counts.report().last.tables;
-        while again.engine.counts.report().last.tables < lasts + 2 || stale_slots(&again) > 0 {
+        let lasts = again.engine.flusher().tables().written().last.tables;
+        while again.engine.flusher().tables().written().last.tables < lasts + 2
+            || stale_slots(&again) > 0
+        {
             act(&mut again, &mut model, &mut chance, 30);
         }
         // All of a last table is there.
@@ -117,13 +119,13 @@ fn nothing_is_absorbed_and_modes_are_refused() {
         let options = options.clone().chameleon(|chameleon| chameleon.compaction_threads(1));
         let (mut store, mut model, mut chance) = (Store::new(&options), Model::new(), Chance(2));
         write(&mut store, &mut model, &mut chance, 1000, KEYS);
-        let report = store.engine.report();
+        let report = report(&store.engine);
         let written = &report.written;
         assert!(written.flushes.tables > 20 && written.upper.tables > 0 && written.last.tables > 1);
         assert_eq!((written.absorbed, report.bypass_entries, report.shards_ahead), (0, 0, 0));
         // A place that is used again keeps nothing of its last filter.
         let expected =
-            if store.engine.index.aids.filter_kind().is_some() { 290..=300 } else { 0..=0 };
+            if store.shards().helpers().filter_kind().is_some() { 290..=300 } else { 0..=0 };
         assert!(expected.contains(&ruled_out_of_last(&store, 300)));
         let with_modes = [
             options.clone().chameleon(|chameleon| chameleon.write_intensive(true)),
@@ -139,10 +141,10 @@ fn nothing_is_absorbed_and_modes_are_refused() {
 
 /// How many of so many hashes the filter of a last table rules out.
 fn ruled_out_of_last(store: &Store, hashes: u64) -> usize {
-    let (index, shard) = (&store.engine.index, store.engine.index.shard(0));
+    let (index, shard) = (store.shards(), store.shards().shard(0));
     let slots = Shape::slots_of(shard.last().expect("a last table").bytes);
     let all = (1..=hashes).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    all.filter(|hash| index.aids.rules_out_last(shard.aid(), slots, *hash)).count()
+    all.filter(|hash| index.helpers().rules_out_last(shard.helper(), slots, *hash)).count()
 }
 
 #[test]
@@ -150,12 +152,12 @@ fn statistics_say_what_leads_gets_and_what_it_takes() {
     let mut bits = Vec::new();
     for options in all() {
         let (mut store, mut model, mut chance) = (Store::new(&options), Model::new(), Chance(2));
-        assert_eq!(store.engine.report().filter_bits_per_key, None);
+        assert_eq!(report(&store.engine).filter_bits_per_key, None);
         write(&mut store, &mut model, &mut chance, 1000, KEYS);
-        let report = store.engine.report();
+        let report = report(&store.engine);
         assert_eq!(report.upper_index, options.chameleon.upper_index);
         assert_eq!(report.shards_bypassed, 2);
-        let slots = u64::from(store.engine.index.shape.bypass_slots());
+        let slots = u64::from(store.shards().shape().bypass_slots());
         match report.upper_index {
             UpperIndex::Bypass => assert!(report.upper_index_bytes >= 2 * slots * 16),
             // As much as bypass indexes: 2 tables of 16 slots and 1 of 32 for each shard. 4 bytes for each table beside.
@@ -176,11 +178,11 @@ fn statistics_say_what_leads_gets_and_what_it_takes() {
 fn looks(store: &Store, shard: u32, hashes: u64) -> (u64, u64) {
     let (mut in_tables, mut in_copies) = (0, 0);
     for hash in (1..=hashes).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
-        for (upper, _) in store.engine.index.upper_tables(shard) {
-            match store.engine.index.aids.look(upper, hash) {
-                aids::Look::InTable => in_tables += 1,
-                aids::Look::InCopy(_) => in_copies += 1,
-                aids::Look::Nowhere => {}
+        for (upper, _) in store.shards().upper_tables(shard) {
+            match store.shards().helpers().look(upper, hash) {
+                baselines::Look::InTable => in_tables += 1,
+                baselines::Look::InCopy(_) => in_copies += 1,
+                baselines::Look::Nowhere => {}
             }
         }
     }
@@ -200,7 +202,7 @@ fn every_upper_table_has_its_place_in_either_compaction() {
             for key in 0..2200 {
                 store.put(key, key).expect("room");
                 model.insert(key, key);
-                let tables = store.engine.index.upper_tables(0).count() as u64;
+                let tables = store.shards().upper_tables(0).count() as u64;
                 most = most.max(tables);
                 if key % 100 == 0 {
                     let found = looks(&store, 0, 50);
@@ -258,12 +260,12 @@ fn a_compaction_level_by_level_goes_on_where_it_was_interrupted() {
 /// Writes new keys to a store that may lack the key that was put when it crashed. Whatever index it has, one with a bypass
 /// index can be opened on it at any time.
 fn go_on(mut store: Store, mut model: Model, crashed: u64) {
-    let slots = store.engine.index.shape.bypass_slots();
+    let slots = store.shards().shape().bypass_slots();
     let mut fullest = (0, None);
     for key in crashed..crashed + 150 {
         store.put(key, key).expect("room");
         model.insert(key, key);
-        let above = (0..2).filter_map(|shard| store.engine.index.upper_entries(shard)).max();
+        let above = (0..2).filter_map(|shard| store.shards().upper_entries(shard)).max();
         if above > Some(fullest.0) {
             let bypass = options(|chameleon| chameleon.levels(4));
             fullest = (above.unwrap_or(0), Some((store.reopen(&bypass), model.clone(), key)));
@@ -272,8 +274,8 @@ fn go_on(mut store: Store, mut model: Model, crashed: u64) {
     assert!(fullest.0 <= slots, "{} entries for {slots} slots", fullest.0);
     let (mut again, then, last) = fullest.1.expect("a table");
     again.complete();
-    assert_eq!(again.engine.index.unbypassed(), 0);
+    assert_eq!(again.shards().unbypassed(), 0);
     again.check(&then, last + 1);
     store.check(&model, crashed + 150);
-    assert_eq!(store.engine.verify_all().expect("sound"), (0, 0));
+    assert_eq!(verify_all(store.engine.index()).expect("sound"), (0, 0));
 }

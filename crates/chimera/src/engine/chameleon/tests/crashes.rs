@@ -33,7 +33,7 @@ fn check_either(mut store: Store, before: &Model, after: &Model) {
     }
     assert!(found == *before || found == *after, "{found:?} is neither {before:?} nor {after:?}");
     store.complete();
-    if store.engine.index.has_bypass() {
+    if store.shards().has_bypass() {
         store.check_told();
     }
     store.check(&found, KEYS);

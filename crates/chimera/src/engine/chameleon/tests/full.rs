@@ -34,7 +34,7 @@ fn empty(store: &mut Store, first: u64, keys: u64) {
         let removed = store.delete(first + key);
         assert!(matches!(removed, Ok(true)), "{key} of {keys}: {removed:?}");
     }
-    assert_eq!(store.engine.count_records(), 0);
+    assert_eq!(store.engine.index().count_records(), 0);
     for key in first..first + keys / 2 {
         let put = store.put(key, 1);
         assert!(matches!(put, Ok(true)), "{put:?}");

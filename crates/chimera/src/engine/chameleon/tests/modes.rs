@@ -48,7 +48,7 @@ fn write_intensive_mode_makes_no_tables_but_last_ones() {
         assert_eq!(store.upper_tables(), 0);
     }
     assert!(lasts > 10 && kept > 1900, "{lasts} {kept}");
-    let entries: Vec<_> = (0..2).map(|shard| store.engine.index.bypass(shard).len()).collect();
+    let entries: Vec<_> = (0..2).map(|shard| store.shards().bypass(shard).len()).collect();
     assert!(entries.iter().any(|entries| *entries > 16), "more than a MemTable has: {entries:?}");
 }
 
@@ -66,7 +66,7 @@ fn levels_that_were_there_stay_until_the_last_one_is_made() {
         while store.tables(shard) == before {
             act(&mut store, &mut model, &mut chance, KEYS);
             store.check_told();
-            let work = store.engine.lock_work(shard);
+            let work = store.engine.index().lock_work(shard);
             was_ahead |= work.ahead.is_some() && !work.superseded.is_empty();
         }
         let after = store.tables(shard);
@@ -83,7 +83,7 @@ fn a_restart_replays_bypass_indexes_in_either_mode_and_for_readers() {
         (Store::new(&write_intensive()), Model::new(), Chance(3));
     let ahead = |store: &Store| {
         (0..2).all(|shard| {
-            store.engine.lock_work(shard).ahead.is_some_and(|ahead| ahead.version > 40)
+            store.engine.index().lock_work(shard).ahead.is_some_and(|ahead| ahead.version > 40)
         })
     };
     while !ahead(&store) {
@@ -92,7 +92,7 @@ fn a_restart_replays_bypass_indexes_in_either_mode_and_for_readers() {
     let read_only = write_intensive().read_only(true);
     for options in [write_intensive(), normal(), read_only] {
         let mut again = store.reopen(&options);
-        assert!(again.engine.replayed_bytes > 40 * 40);
+        assert!(again.engine.opened.replayed_bytes > 40 * 40);
         again.check(&model, KEYS);
         again.complete();
         again.check(&model, KEYS);
@@ -112,9 +112,8 @@ fn a_reader_has_room_for_whatever_the_last_writer_had_in_memory() {
         model.insert(key, key);
         let mut reader = store.reopen(&full(write_intensive()).read_only(true));
         reader.check(&model, 150);
-        let in_memory = |shard| {
-            store.engine.index.memtable(shard).len() + store.engine.index.bypass(shard).len()
-        };
+        let in_memory =
+            |shard| store.shards().memtable(shard).len() + store.shards().bypass(shard).len();
         most = most.max(in_memory(0)).max(in_memory(1));
     }
     assert!(most > 32, "{most} are more than a bypass index has slots");

@@ -43,7 +43,7 @@ fn a_full_bypass_index_is_dumped_as_often_as_may_be_and_then_merged() {
         store.protect(true);
         write_until_dumped(&mut store, &mut model, &mut chance, dumps_max as usize);
         store.check(&model, KEYS);
-        let before = store.engine.counts.report();
+        let before = store.engine.flusher().tables().written();
         let mut merged = false;
         for _ in 0..1000 {
             act(&mut store, &mut model, &mut chance, KEYS);
@@ -51,7 +51,7 @@ fn a_full_bypass_index_is_dumped_as_often_as_may_be_and_then_merged() {
             assert!((0..2).all(|shard| dumps(&store, shard) <= dumps_max as usize));
             merged |= (0..2).any(|shard| dumps(&store, shard) == 0);
         }
-        let after = store.engine.counts.report();
+        let after = store.engine.flusher().tables().written();
         assert!(merged && after.last.tables > before.last.tables);
         assert_eq!((after.flushes, after.upper), (before.flushes, before.upper));
         store.check(&model, KEYS);
@@ -86,14 +86,14 @@ fn normal_work_goes_on_when_the_mode_ends() {
     let (mut store, mut model, mut chance) = (Store::new(&protecting(1)), Model::new(), Chance(4));
     store.protect(true);
     write_until_dumped(&mut store, &mut model, &mut chance, 1);
-    let before = store.engine.counts.report();
+    let before = store.engine.flusher().tables().written();
     assert_eq!(before.flushes.tables, 0);
     store.protect(false);
     while store.upper_tables() == 0 || (0..2).any(|shard| dumps(&store, shard) > 0) {
         act(&mut store, &mut model, &mut chance, KEYS);
         store.check_told();
     }
-    let report = store.engine.report();
+    let report = report(&store.engine);
     assert!(report.written.flushes.tables > 0 && report.mode == ChameleonMode::Normal);
     assert_eq!(report.protect_switches, 2);
     store.check(&model, KEYS);
@@ -108,9 +108,9 @@ fn gets_end_the_mode_that_gets_began() {
     for get in 0..64 * 992 {
         store.get(get % KEYS).expect("sound");
     }
-    assert_eq!(store.engine.report().mode, ChameleonMode::GetProtect);
+    assert_eq!(report(&store.engine).mode, ChameleonMode::GetProtect);
     for get in 0..64 * 32 {
         store.get(get % KEYS).expect("sound");
     }
-    assert_eq!(store.engine.report().mode, ChameleonMode::Normal);
+    assert_eq!(report(&store.engine).mode, ChameleonMode::Normal);
 }

@@ -15,8 +15,8 @@ fn bounded(bytes_max: u64) -> Options {
 
 /// Keys of a shard.
 fn keys_of(store: &Store, shard: u32) -> impl Iterator<Item = u64> + '_ {
-    let hash = |key: u64| store.engine.core.hash.of(&key.to_le_bytes());
-    (0..).filter(move |key| store.engine.index.number_of(hash(*key)) == shard)
+    let hash = |key: u64| store.engine.core().hash.of(&key.to_le_bytes());
+    (0..).filter(move |key| store.shards().number_of(hash(*key)) == shard)
 }
 
 /// One shard is written to all the time, each other one once. The most that a restart would have to replay.
@@ -32,7 +32,7 @@ fn write_to_one_shard(store: &mut Store, model: &mut Model) -> u64 {
             let value = round * 100 + write as u64;
             store.put(*key, value).expect("room");
             model.insert(*key, value);
-            most = most.max(store.engine.log.counts().replay_bytes);
+            most = most.max(store.engine.index().log().counts().replay_bytes);
             if (10..14).contains(&round) {
                 let durable = store.media.photo().some_states(0, 1).swap_remove(0);
                 assert!(bytes_of(&durable) == store.media.image(), "marks are durable on return");
@@ -48,7 +48,7 @@ fn cold_shards_do_not_pin_the_log() {
         let (mut store, mut model) = (Store::new(&bounded(bytes_max)), Model::new());
         let most = write_to_one_shard(&mut store, &mut model);
         let mut again = store.reopen(&bounded(bytes_max));
-        let replayed = again.engine.replayed_bytes;
+        let replayed = again.engine.opened.replayed_bytes;
         assert!(replayed <= most);
         if bytes_max == NO_BOUND {
             assert!(replayed > 3 * BYTES_MAX, "{replayed} of {most}");
@@ -75,7 +75,7 @@ fn restarts_one_after_the_other_replay_no_more() {
     let mut replayed = [0; 12];
     for replayed in &mut replayed {
         store = store.reopen(&bounded(BYTES_MAX));
-        *replayed = store.engine.replayed_bytes;
+        *replayed = store.engine.opened.replayed_bytes;
         let keys: Vec<_> = model.keys().copied().collect();
         for key in keys.iter().cycle().take(200) {
             store.put(*key, *replayed).expect("room");
@@ -86,7 +86,7 @@ fn restarts_one_after_the_other_replay_no_more() {
     assert!(replayed[8..].iter().all(|replayed| *replayed <= BYTES_MAX), "{replayed:?}");
     store.complete();
     store.check_told();
-    assert_eq!(store.engine.count_records(), model.len() as u64);
+    assert_eq!(store.engine.index().count_records(), model.len() as u64);
     for (key, value) in &model {
         assert_eq!(store.get(*key).expect("sound"), Some(*value));
     }
@@ -105,11 +105,11 @@ fn sessions_that_each_have_a_run_keep_the_bound() {
         let (key_bytes, value) = (key.to_le_bytes(), round.to_le_bytes());
         store.engine.put(client, &key_bytes, &value).expect("room");
         model.insert(key, round);
-        let most = store.engine.log.counts().replay_bytes;
+        let most = store.engine.index().log().counts().replay_bytes;
         assert!(most <= BYTES_MAX, "{most} after {round}");
         if round % 500 == 450 {
             let again = store.reopen(&bounded(BYTES_MAX));
-            assert!(again.engine.replayed_bytes <= most);
+            assert!(again.engine.opened.replayed_bytes <= most);
         }
     }
     store.check_told();
@@ -129,10 +129,10 @@ fn what_is_collected_keeps_the_bound() {
         model.insert(key, write);
     }
     let mut most = 0;
-    while store.engine.collect_step(1).expect("sound") != Step::Done {
-        most = most.max(store.engine.log.counts().replay_bytes);
+    while store.engine.collector.collect_step(1).expect("sound") != Step::Done {
+        most = most.max(store.engine.index().log().counts().replay_bytes);
     }
-    let moved = store.engine.collect_stats().moved_records;
+    let moved = store.engine.collector.stats().moved_records;
     assert!(moved > 400, "{moved} records were copied, which take more than the bound");
     assert!(most <= BYTES_MAX, "{most}");
     let mut again = store.reopen(&bounded(BYTES_MAX));
@@ -161,7 +161,7 @@ fn what_is_ahead_becomes_a_last_table_when_the_bound_holds_again() {
         model.insert(key, 5);
     }
     let most = write_to_one_shard(&mut store, &mut model);
-    assert!(most > 3 * BYTES_MAX && store.engine.report().shards_ahead > 0, "nor this one");
+    assert!(most > 3 * BYTES_MAX && report(&store.engine).shards_ahead > 0, "nor this one");
     store.protect(false);
     // The MemTable of the shard has nothing old, so what is old is in its bypass index alone.
     let hot: Vec<_> = keys_of(&store, 0).take(20).collect();
@@ -171,8 +171,8 @@ fn what_is_ahead_becomes_a_last_table_when_the_bound_holds_again() {
         store.put(key, write as u64).expect("room");
         model.insert(key, write as u64);
     }
-    assert!(store.engine.lock_work(5).ahead.is_none());
-    let report = store.engine.report();
+    assert!(store.engine.index().lock_work(5).ahead.is_none());
+    let report = report(&store.engine);
     assert!(report.replay_log_bytes <= BYTES_MAX, "{}", report.replay_log_bytes);
     assert!(report.written.last.tables > 0);
     store.check_told();

@@ -14,26 +14,27 @@ const KEYS: u64 = 400;
 fn where_the_budget_is_spent_memtables_go_to_bypass_indexes() {
     let with_budget = options(|chameleon| chameleon.compaction_threads(1));
     let (mut store, mut model, mut chance) = (Store::new(&with_budget), Model::new(), Chance(2));
-    while !store.engine.needs_compaction(&store.engine.lock_work(0)) {
+    while !store.engine.flusher().compactor().needs_compaction(&store.engine.index().lock_work(0)) {
         act(&mut store, &mut model, &mut chance, KEYS);
     }
     let engine = &store.engine;
-    let before = engine.counts.report();
-    let permit = engine.budget.wait(&**engine.core.environment());
+    let before = engine.flusher().tables().written();
+    let permit = engine.flusher().compactor().wait();
     let mut client = engine.client(1);
-    let is_of_first =
-        |key: &u64| engine.index.number_of(engine.core.hash.of(&key.to_le_bytes())) == 0;
+    let is_of_first = |key: &u64| {
+        engine.index().shards().number_of(engine.core().hash.of(&key.to_le_bytes())) == 0
+    };
     for key in (KEYS..).filter(is_of_first).take(30) {
         let put = engine.put(&mut client, &key.to_le_bytes(), &key.to_le_bytes());
         assert!(put.expect("room"));
         model.insert(key, key);
     }
-    let after = engine.counts.report();
+    let after = engine.flusher().tables().written();
     assert_eq!((after.upper, after.last), (before.upper, before.last));
-    assert!(after.absorbed >= 2 && engine.report().shards_ahead == 1);
+    assert!(after.absorbed >= 2 && report(engine).shards_ahead == 1);
     drop(permit);
     store.check_told();
-    while store.engine.lock_work(0).ahead.is_some() {
+    while store.engine.index().lock_work(0).ahead.is_some() {
         act(&mut store, &mut model, &mut chance, KEYS);
     }
     store.check_told();
@@ -72,7 +73,7 @@ fn write_beside_each_other(options: &Options, protects: bool) {
             scope.spawn(move || write_own_keys(engine, session, protects));
         }
     });
-    assert_eq!(engine.count_records(), 4 * KEYS / 4);
+    assert_eq!(engine.index().count_records(), 4 * KEYS / 4);
 }
 
 /// Each session has a fourth of the keys, and finds its own last write whenever it looks.
@@ -80,14 +81,14 @@ fn write_own_keys(engine: &Chameleon<Hardware>, session: u32, protects: bool) {
     let mut client = engine.client(session);
     let mut chance = Chance(session.into());
     let mut model = Model::new();
-    let (protect, mut sampler) = (&engine.modes.protect, engine.modes.protect.sampler());
+    let (protect, mut sampler) = (engine.flusher().modes(), engine.flusher().modes().sampler());
     for round in 0..3000 {
         let (key, value) = (chance.below(KEYS / 4) * 4 + u64::from(session), round);
         engine.put(&mut client, &key.to_le_bytes(), &u64::to_le_bytes(value)).expect("room");
         model.insert(key, value);
         let key = chance.below(KEYS / 4) * 4 + u64::from(session);
         let bytes = key.to_le_bytes();
-        let hash = engine.core.hash.of(&bytes);
+        let hash = engine.core().hash.of(&bytes);
         let found = engine.get(&mut client, hash, &bytes).expect("sound");
         let value = found.then(|| client.shared.value.clone());
         assert_eq!(value, model.get(&key).map(|value| value.to_le_bytes().to_vec()));

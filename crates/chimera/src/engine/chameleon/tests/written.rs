@@ -31,14 +31,14 @@ fn amplification(
     engine: &Chameleon<Hardware>,
     keys: impl Iterator<Item = u64>,
 ) -> (f64, f64, IndexWritten) {
-    let (before, mut puts) = (engine.counts.report(), 0);
+    let (before, mut puts) = (engine.flusher().tables().written(), 0);
     let mut client = engine.client(0);
     for key in keys {
         engine.put(&mut client, &key.to_le_bytes(), &[7; 8]).expect("room");
         puts += 1;
     }
     engine.end(&mut client);
-    let (after, bytes) = (engine.counts.report(), (puts * SLOT_BYTES) as f64);
+    let (after, bytes) = (engine.flusher().tables().written(), (puts * SLOT_BYTES) as f64);
     let tables = (after.table_bytes() - before.table_bytes()) as f64 / bytes;
     let manifest = (after.manifest.bytes - before.manifest.bytes) as f64 / bytes;
     (tables, manifest, after)
@@ -73,7 +73,7 @@ fn the_index_is_written_as_often_as_the_formulas_say() {
         for key in 0..keys {
             let bytes = key.to_le_bytes();
             found +=
-                u64::from(engine.get(&mut again, engine.core.hash.of(&bytes), &bytes).unwrap());
+                u64::from(engine.get(&mut again, engine.core().hash.of(&bytes), &bytes).unwrap());
         }
         assert_eq!(found, keys);
     }
@@ -86,7 +86,7 @@ fn statistics_say_what_there_is() {
     for key in 0..4000_u64 {
         engine.put(&mut client, &key.to_le_bytes(), &[7; 8]).expect("room");
     }
-    let report = engine.report();
+    let report = report(&engine);
     assert_eq!(report.memtable_load_percent, (75, 75));
     let entries = report.memtable_entries + report.bypass_entries + report.last_entries;
     assert_eq!(entries, 4000);

@@ -1,31 +1,27 @@
-//! [`Aids`]: what is in DRAM of the tables of each shard, in place of a bypass index: for ChameleonDB's comparison points
-//! (ChameleonDB, section 3.2), which have none.
+//! [`TableHelpers`]: a helper in DRAM for each table, a copy or a filter, in place of a bypass index: for ChameleonDB's
+//! comparison points (ChameleonDB, section 3.2), which have none.
 //!
 //! Each table above the last level has a fixed place, for a copy or for a filter. It is written while no table in force has
-//! that place, by whoever holds the lock of the shard's tables. Readers validate afterwards that tables stayed where they
+//! that place, by the holder of the lock of the shard's tables. Readers validate afterwards that tables stayed where they
 //! were. A last table has a filter of its own, whose number the shard keeps. Nothing of this is on media.
 
-use super::options::{ChameleonOptions, Compaction, UpperIndex};
-use super::shape::Shape;
+use chimera_pmem::Pmem;
+
+use super::options::{Compaction, UpperIndex};
+use crate::engine::chameleon::ChameleonOptions;
+use crate::engine::chameleon::shape::{Shape, Upper};
 use crate::index::OutOfSpace;
 use crate::index::probing_table::{Slot, Tables, VolatileTable};
 use crate::index::table_filter::{FilterKind, Filters, SizedFilters, TableFilter};
+use crate::pool::Pool;
+use crate::types::error::{Error, Result};
 
-/// Which table above the last level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Upper {
-    pub(super) shard: u32,
-    pub(super) level: usize,
-    /// In its level: the oldest one is 0.
-    pub(super) table: u32,
-}
-
-/// What leads readers to tables, or around them.
+/// What of tables is in DRAM.
 #[derive(Debug)]
-pub(super) enum Aids {
-    /// Bypass indexes do.
+pub(crate) enum TableHelpers {
+    /// The entries of all that are above the last level, in bypass indexes.
     Bypass,
-    /// Nothing does.
+    /// Nothing.
     Nothing,
     /// A copy of each table above the last level.
     Copies(Levels<Tables>),
@@ -36,7 +32,7 @@ pub(super) enum Aids {
 
 /// Something for each table above the last level.
 #[derive(Debug)]
-pub(super) struct Levels<T>(Box<[Level<T>]>);
+pub(crate) struct Levels<T>(Box<[Level<T>]>);
 
 #[derive(Debug)]
 struct Level<T> {
@@ -48,31 +44,44 @@ struct Level<T> {
 
 /// Where a reader looks for what a table has.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Look<'a> {
+pub(crate) enum Look<'a> {
     InTable,
     InCopy(VolatileTable<'a>),
     /// The table has no entry of the hash.
     Nowhere,
 }
 
-/// What is made of the entries of a table.
+/// The helper of a table, which is being made.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Making<'a> {
+pub(crate) enum HelperBuilder<'a> {
     Nothing,
     Copy(VolatileTable<'a>),
     Filter(TableFilter<'a>),
 }
 
-impl Aids {
-    /// Those of a store of this shape.
+impl TableHelpers {
+    /// Those of a store of this shape. A store that is open for reading only makes no table, so it has bypass indexes.
     ///
     /// # Errors
     /// When there is no memory.
-    pub(super) fn new(
+    pub(crate) fn of<P: Pmem>(
+        pool: &Pool<P>,
         options: &ChameleonOptions,
         shape: &Shape,
         huge_pages: bool,
-    ) -> Result<Self, OutOfSpace> {
+    ) -> Result<Self> {
+        if pool.read_only {
+            return Ok(Self::Bypass);
+        }
+        let no_memory = |_| Error::no_memory("filters or copies");
+        Self::new(options, shape, huge_pages).map_err(no_memory)
+    }
+
+    fn new(
+        options: &ChameleonOptions,
+        shape: &Shape,
+        huge_pages: bool,
+    ) -> std::result::Result<Self, OutOfSpace> {
         let compaction = options.compaction;
         Ok(match options.upper_index {
             UpperIndex::Bypass => Self::Bypass,
@@ -96,12 +105,12 @@ impl Aids {
     }
 
     #[inline(always)]
-    pub(super) fn is_bypass(&self) -> bool {
+    pub(crate) fn is_bypass(&self) -> bool {
         matches!(self, Self::Bypass)
     }
 
-    /// Whether something is to be made of tables that were found.
-    pub(super) fn is_made_of_tables(&self) -> bool {
+    /// Whether something has to be made of tables that were found.
+    pub(crate) fn are_made_of_tables(&self) -> bool {
         !matches!(self, Self::Nothing)
     }
 
@@ -109,7 +118,7 @@ impl Aids {
 
     /// Where to look for the entries of a hash that a table above the last level may have.
     #[inline(always)]
-    pub(super) fn look(&self, upper: Upper, hash: u64) -> Look<'_> {
+    pub(crate) fn look(&self, upper: Upper, hash: u64) -> Look<'_> {
         match self {
             Self::Copies(copies) => copies.copy(upper).map_or(Look::InTable, Look::InCopy),
             Self::Filters { uppers, .. } => match uppers.filter(upper) {
@@ -122,40 +131,41 @@ impl Aids {
 
     /// Whether a last table of so many slots, whose filter has this number, has no entry of a hash.
     #[inline(always)]
-    pub(super) fn rules_out_last(&self, number: u32, slots: u32, hash: u64) -> bool {
+    pub(crate) fn rules_out_last(&self, number: u32, slots: u32, hash: u64) -> bool {
         let Self::Filters { lasts, .. } = self else { return false };
         lasts.filter(number, slots).is_some_and(|filter| !filter.may_have(hash))
     }
 
     /// The copy of a table above the last level.
-    pub(super) fn copy(&self, upper: Upper) -> Option<VolatileTable<'_>> {
+    pub(crate) fn copy(&self, upper: Upper) -> Option<VolatileTable<'_>> {
         let Self::Copies(copies) = self else { return None };
         copies.copy(upper)
     }
 
-    // ---- whoever makes tables ------------------------------------------------------------------
+    // ---- makers of tables ----------------------------------------------------------------------
 
-    /// Begins what is made of a table above the last level, in whose place no table is in force.
-    pub(super) fn begin_upper(&self, upper: Upper) -> Making<'_> {
-        let making = match self {
-            Self::Copies(copies) => copies.copy(upper).map(Making::Copy),
-            Self::Filters { uppers, .. } => uppers.filter(upper).map(Making::Filter),
+    /// Begins the helper of a table above the last level, in whose place no table is in force.
+    pub(crate) fn begin_upper(&self, upper: Upper) -> HelperBuilder<'_> {
+        let builder = match self {
+            Self::Copies(copies) => copies.copy(upper).map(HelperBuilder::Copy),
+            Self::Filters { uppers, .. } => uppers.filter(upper).map(HelperBuilder::Filter),
             Self::Bypass | Self::Nothing => None,
         };
-        making.unwrap_or(Making::Nothing).clear()
+        builder.unwrap_or(HelperBuilder::Nothing).clear()
     }
 
-    /// Begins what is made of a last table of so many slots, and its number; 0 where there is nothing to make, or no memory
+    /// Begins the helper of a last table of so many slots, and its number; 0 where last tables have none, or there is no memory
     /// for it.
-    pub(super) fn begin_last(&self, slots: u32) -> (u32, Making<'_>) {
-        let Self::Filters { lasts, .. } = self else { return (0, Making::Nothing) };
+    pub(crate) fn begin_last(&self, slots: u32) -> (u32, HelperBuilder<'_>) {
+        let Self::Filters { lasts, .. } = self else { return (0, HelperBuilder::Nothing) };
         let number = lasts.take(slots).unwrap_or(0);
-        let making = lasts.filter(number, slots).map_or(Making::Nothing, Making::Filter);
-        (number, making.clear())
+        let builder =
+            lasts.filter(number, slots).map_or(HelperBuilder::Nothing, HelperBuilder::Filter);
+        (number, builder.clear())
     }
 
-    /// What was made of a last table is not used any more.
-    pub(super) fn give_back_last(&self, number: u32) {
+    /// The helper of a last table is not used any more.
+    pub(crate) fn give_back_last(&self, number: u32) {
         if let Self::Filters { lasts, .. } = self {
             lasts.give_back(number);
         }
@@ -164,7 +174,7 @@ impl Aids {
     // ---- reports -------------------------------------------------------------------------------
 
     /// Bytes of DRAM of copies, or of filters.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Copies(copies) => copies.0.iter().map(|level| level.all.bytes()).sum(),
             Self::Filters { uppers, lasts } => {
@@ -174,7 +184,7 @@ impl Aids {
         }
     }
 
-    pub(super) fn upper_index(&self) -> UpperIndex {
+    pub(crate) fn upper_index(&self) -> UpperIndex {
         match self {
             Self::Bypass => UpperIndex::Bypass,
             Self::Nothing => UpperIndex::Tables,
@@ -184,7 +194,7 @@ impl Aids {
     }
 
     /// Of what kind filters are, if there are any.
-    pub(super) fn filter_kind(&self) -> Option<FilterKind> {
+    pub(crate) fn filter_kind(&self) -> Option<FilterKind> {
         let Self::Filters { lasts, .. } = self else { return None };
         Some(lasts.kind())
     }
@@ -195,8 +205,8 @@ impl<T> Levels<T> {
         shape: &Shape,
         compaction: Compaction,
         make: impl Fn(u32) -> T,
-        take: impl Fn(&T) -> Result<u32, OutOfSpace>,
-    ) -> Result<Self, OutOfSpace> {
+        take: impl Fn(&T) -> std::result::Result<u32, OutOfSpace>,
+    ) -> std::result::Result<Self, OutOfSpace> {
         let level = |level: usize| {
             // Direct Compaction fills no level but the first one.
             let is_filled = level == 0 || compaction == Compaction::LevelByLevel;
@@ -235,7 +245,7 @@ impl Levels<Filters> {
     }
 }
 
-impl Making<'_> {
+impl HelperBuilder<'_> {
     fn clear(self) -> Self {
         match self {
             Self::Nothing => {}
@@ -246,7 +256,7 @@ impl Making<'_> {
     }
 
     /// Enters all entries of the table.
-    pub(super) fn fill(self, entries: impl Iterator<Item = Slot>) {
+    pub(crate) fn fill(self, entries: impl Iterator<Item = Slot>) {
         if !matches!(self, Self::Nothing) {
             entries.for_each(|slot| self.enter(slot));
         }
@@ -254,7 +264,7 @@ impl Making<'_> {
 
     /// Enters an entry of the table.
     #[inline]
-    pub(super) fn enter(self, slot: Slot) {
+    pub(crate) fn enter(self, slot: Slot) {
         match self {
             Self::Nothing => {}
             Self::Copy(copy) => {

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use super::*;
 use crate::engine::chameleon::creation::Parameters;
 use crate::engine::chameleon::shape::Shape;
-use crate::engine::chameleon::{ChameleonClient, LOG, sites};
+use crate::engine::chameleon::{Chameleon, ChameleonClient, LOG, sites, steps};
 use crate::engine::{Core, Engine, Options};
 use crate::pool::small::media_pool;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
@@ -60,7 +60,7 @@ impl Store {
     }
 
     fn get(&mut self, key: u64) -> Option<u64> {
-        let (bytes, hash) = (key.to_le_bytes(), self.engine.core.hash.of(&key.to_le_bytes()));
+        let (bytes, hash) = (key.to_le_bytes(), self.engine.core().hash.of(&key.to_le_bytes()));
         let is_there = self.engine.get(&mut self.client, hash, &bytes).expect("sound");
         let value = || self.client.shared.value[..].try_into().expect("8 bytes");
         is_there.then(|| u64::from_le_bytes(value()))
@@ -73,16 +73,16 @@ impl Store {
 
     fn check(&mut self, model: &Model, keys: u64) {
         assert!(self.found(keys) == *model, "other keys or values than the model's");
-        assert_eq!(self.engine.count_records(), model.len() as u64);
+        assert_eq!(self.engine.index().count_records(), model.len() as u64);
     }
 
     /// A pass, to its end.
     fn collect(&self) {
-        while self.engine.collect_step(1).expect("sound") != Step::Done {}
+        while self.engine.collector.collect_step(1).expect("sound") != Step::Done {}
     }
 
     fn log_runs(&self) -> u64 {
-        self.engine.log.counts().runs
+        self.engine.index().log().counts().runs
     }
 }
 
@@ -138,11 +138,11 @@ fn a_pass_leaves_the_runs_that_are_needed_and_the_next_one_does_nothing() {
             // Records of 40 bytes; the run of the session, and what is less than a run too much.
             let needed = (model.len() as u64 * 40).div_ceil(896);
             assert!(store.log_runs() <= needed + 3, "{} runs for {needed}", store.log_runs());
-            let moved = store.engine.collect_stats().moved_records;
+            let moved = store.engine.collector.stats().moved_records;
             store.collect();
-            assert_eq!(store.engine.collect_stats().moved_records, moved, "for nothing");
+            assert_eq!(store.engine.collector.stats().moved_records, moved, "for nothing");
         }
-        assert!(store.engine.collect_stats().moved_records > 100);
+        assert!(store.engine.collector.stats().moved_records > 100);
     }
 }
 
@@ -165,7 +165,7 @@ fn crash_in(
                 there == before || there == after,
                 "{there:?}: neither {before:?} nor {after:?}"
             );
-            assert_eq!(found.engine.count_records(), there.len() as u64);
+            assert_eq!(found.engine.index().count_records(), there.len() as u64);
             // The next life goes on from there.
             found.collect();
             found.check(&there, KEYS);
@@ -314,12 +314,12 @@ fn a_store_that_is_closed_holds_nothing() {
     let mut store = Store::new(SMALL, 0, None);
     let mut model = Model::new();
     let count = fill_up(&mut store, &mut model);
-    let kinds = super::super::engine::KINDS;
-    let before = store.engine.core.pool.count_runs(&kinds).free_blocks;
+    let kinds = crate::engine::chameleon::engine::KINDS;
+    let before = store.engine.core().pool.count_runs(&kinds).free_blocks;
     store.engine.end_reclaim();
-    let after = store.engine.core.pool.count_runs(&kinds).free_blocks;
+    let after = store.engine.core().pool.count_runs(&kinds).free_blocks;
     assert!(after > before, "{after} blocks are free, and {before} were");
-    assert!(store.engine.log.counts().runs > 0 && kinds.contains(&LOG));
+    assert!(store.engine.index().log().counts().runs > 0 && kinds.contains(&LOG));
     store.check(&model, count);
 }
 

@@ -6,22 +6,21 @@
 //! run, or by who has collected one, in turn: about two bytes for each byte of the run that was taken. So it gets less where
 //! a mode without a bound, or another bound, left more. The last fourth is for the runs that sessions fill until it is their turn.
 //!
-//! Records of a run are found by walking it. Where the MemTable of a shard leads to one of them, the MemTable is flushed; where
+//! Records of a run are found by walking it. Where the MemTable of a shard refers to one of them, the MemTable is flushed; where
 //! a bypass index does that is ahead of the tables, it becomes a last table.
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::shard::{Locked, Work};
-use super::space::Spend;
-use super::{Chameleon, ChameleonClient, sites};
+use super::Flusher;
+use crate::engine::chameleon::sites;
 use crate::index::Probe;
 use crate::index::probing_table::VolatileTable;
-use crate::records::storage_log::Unflushed;
+use crate::records::storage_log::{Appender, Unflushed};
 use crate::sync::lock_relaxing;
 use crate::types::error::Result;
 
 /// Unless the options say otherwise.
-pub(super) const BYTES_MAX: u64 = 64 << 20;
+pub(crate) const BYTES_MAX: u64 = 64 << 20;
 /// Full runs may have this part of the bound, open ones that.
 const FULL_PART: u64 = 2;
 const OPEN_PART: u64 = 4;
@@ -29,36 +28,37 @@ const OPEN_PART: u64 = 4;
 const SHARE: u64 = 2;
 
 /// Bytes that open runs have together, where so many may be replayed.
-pub(super) fn open_bytes_max(bytes_max: u64) -> u64 {
+pub(crate) fn open_bytes_max(bytes_max: u64) -> u64 {
     bytes_max / OPEN_PART
 }
 
-/// A record, as an index leads to it.
+/// A record, as an index refers to it.
 #[derive(Clone, Copy)]
-struct Leading {
+struct Referred {
     hash: u64,
     at: u64,
     version: u64,
 }
 
-impl<P: Pmem> Chameleon<P> {
+impl<P: Pmem> Flusher<P> {
     /// After a write: does what is due if the session has taken a run of the log. The caller has locked nothing.
     #[inline]
-    pub(super) fn bound_replay(&self, client: &mut ChameleonClient) {
-        if client.appender.has_taken() {
-            self.bound_replay_by(client.appender.take_taken_bytes(), client.shared.number);
+    pub(crate) fn bound_replay(&self, appender: &mut Appender, number: u32) {
+        if appender.has_taken() {
+            self.bound_replay_by(appender.take_taken_bytes(), number);
         }
     }
 
-    /// Does what is due after `bytes` of runs were taken, and holds room back if there is little left. What does not work is
+    /// Does what is due after `bytes` of runs were taken, and reserves room if there is little left. What does not work is
     /// left to the next one: the write was done, and a store without space for tables says so when one is needed. The caller has locked no shard.
     #[cold]
-    pub(super) fn bound_replay_by(&self, bytes: u64, number: u32) {
-        if self.core.poison.check().is_err() {
+    pub(crate) fn bound_replay_by(&self, bytes: u64, number: u32) {
+        let core = self.index().core();
+        if core.poison.check().is_err() {
             return;
         }
-        let _booked = self.core.book(Operation::BlockHandOut, number);
-        let environment = &**self.core.environment();
+        let _booked = core.book(Operation::BlockHandOut, number);
+        let environment = &**core.environment();
         if !self.modes.absorbs(environment) {
             // In turn: two would put the same into tables.
             let _turn = lock_relaxing(&self.replay_turn, environment);
@@ -67,7 +67,7 @@ impl<P: Pmem> Chameleon<P> {
             }
         }
         // The run, and tables, have taken fresh blocks.
-        self.hold();
+        self.reserve();
     }
 
     /// Puts so many bytes of the oldest full runs into tables, where these have too many.
@@ -75,69 +75,58 @@ impl<P: Pmem> Chameleon<P> {
         let (mut left, mut after) = (bytes, 0);
         let full_max = self.replay_bytes_max / FULL_PART;
         while left > 0
-            && let Some(run) = self.log.first_unflushed(full_max, after)
+            && let Some(run) = self.index().log().first_unflushed(full_max, after)
         {
             self.flush_run(&run)?;
             (left, after) = (left.saturating_sub(run.bytes), run.sequence);
         }
         if after > 0 {
             // The log has marked runs.
-            self.core.pool.pmem.fence(sites::MARKS);
+            self.index().core().pool.pmem.fence(sites::MARKS);
         }
         Ok(())
     }
 
     /// Puts all records of a run into tables that are in none yet.
     fn flush_run(&self, run: &Unflushed) -> Result<()> {
-        let freed = self.log.freed();
-        let mut walk = self.log.walk(run.start);
+        let (log, shards) = (self.index().log(), self.index().shards());
+        let freed = log.freed();
+        let mut walk = log.walk(run.start);
         loop {
-            let record = match self.log.next(&mut walk) {
+            let record = match log.next(&mut walk) {
                 Ok(Some(walked)) => {
-                    Leading { hash: walked.hash, at: walked.at, version: walked.version }
+                    Referred { hash: walked.hash, at: walked.at, version: walked.version }
                 }
                 Ok(None) => return Ok(()),
-                // Somebody else has put the rest into tables, and nothing refers to it any more.
-                Err(_) if !self.log.is_unchanged(freed) => return Ok(()),
+                // Another session has put the rest into tables, and nothing refers to it any more.
+                Err(_) if !log.is_unchanged(freed) => return Ok(()),
                 Err(error) => return Err(error),
             };
-            let shard = self.index.number_of(record.hash);
-            let tables = [self.index.memtable(shard), self.index.bypass(shard)];
-            if tables.into_iter().any(|table| leads_to(table, record)) {
+            let shard = shards.number_of(record.hash);
+            let tables = [shards.memtable(shard), shards.bypass(shard)];
+            if tables.into_iter().any(|table| refers_to(table, record)) {
                 self.flush_record(shard, record)?;
             }
         }
     }
 
     /// Puts the record of a shard into a table, unless it is in one.
-    fn flush_record(&self, shard: u32, record: Leading) -> Result<()> {
-        let mut work = self.lock_work(shard);
+    fn flush_record(&self, shard: u32, record: Referred) -> Result<()> {
+        let shards = self.index().shards();
+        let mut work = self.index().lock_work(shard);
         let flushed_version = work.current.tables.flushed_version;
         let is_ahead = work.ahead.is_some()
             && record.version > flushed_version
-            && leads_to(self.index.bypass(shard), record);
-        if is_ahead || leads_to(self.index.memtable(shard), record) {
-            self.settle(shard, &mut work)?;
+            && refers_to(shards.bypass(shard), record);
+        if is_ahead || refers_to(shards.memtable(shard), record) {
+            self.empty_shard(shard, &mut work)?;
         }
         Ok(())
     }
-
-    /// Puts all that a shard has into tables: into the last one where a flush would take [what backs it](super::space).
-    fn settle(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
-        if !self.is_backed(shard) {
-            return self.fold_locked(shard, work, Spend::Nothing);
-        }
-        if work.ahead.is_none() {
-            return self.flush(shard, work);
-        }
-        self.absorb_memtable(shard, work)?;
-        let _permit = self.budget.wait(&**self.core.environment());
-        self.compact_last(shard, work, None, Spend::Nothing)
-    }
 }
 
-/// Whether an entry of a table leads to a record.
-fn leads_to(table: VolatileTable<'_>, record: Leading) -> bool {
+/// Whether an entry of a table refers to a record.
+fn refers_to(table: VolatileTable<'_>, record: Referred) -> bool {
     let probed = table.probe(record.hash, |found| {
         if found.offset == record.at { Probe::Found(()) } else { Probe::NotThis }
     });

@@ -1,8 +1,8 @@
 //! [`Budget`]: how many compactions run at once.
 //!
-//! Whoever needs room compacts; there is no thread for it that might not be scheduled. A budget lets only so many do it at
+//! The writer that needs room compacts; there is no thread for it that might not be scheduled. A budget lets only so many do it at
 //! once. Where it is spent a full MemTable goes to the bypass index alone, while that has room; then the writer waits.
-//! Whoever holds a permit waits for nobody who may wait for one: so somebody always gets on.
+//! The holder of a permit waits for no writer that may wait for one: so one of them always gets on.
 
 use chimera_pmem::Environment;
 
@@ -17,7 +17,7 @@ pub(super) struct Budget {
 
 /// A compaction runs.
 #[must_use]
-pub(super) struct Permit<'a>(&'a Budget);
+pub(crate) struct Permit<'a>(&'a Budget);
 
 impl Budget {
     /// So many at once; none: as many as there are writers.

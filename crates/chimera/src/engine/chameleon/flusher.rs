@@ -1,0 +1,65 @@
+//! [`Flusher`]: MemTables have room for the next write, and a restart has little to replay. It decides where MemTables go, and
+//! when; the [compactor](super::compactor) makes tables of them.
+//!
+//! - `room`: a MemTable that is full when a writer comes. `empty`: where it goes, by the [mode](super::modes).
+//! - `reserve`: what is reserved in a pool that is nearly full, and shards that are merged for it.
+//! - `replay_bound`: MemTables that pin the log.
+
+mod empty;
+mod replay_bound;
+mod reserve;
+mod room;
+
+use chimera_pmem::Pmem;
+
+use super::compactor::Compactor;
+use super::index::Index;
+use super::modes::Modes;
+use super::tables::Tables;
+use crate::sync::Mutex;
+pub(super) use replay_bound::{BYTES_MAX, open_bytes_max};
+
+/// Empties MemTables.
+pub(super) struct Flusher<P: Pmem> {
+    compactor: Compactor<P>,
+    modes: Modes,
+    /// Bytes of the log that a restart replays at most, in the normal mode, and who sees to that now.
+    replay_bytes_max: u64,
+    replay_turn: Mutex<()>,
+    /// Shards refuse puts that no session has tried to merge. The session that merges them holds the lock, so others that take
+    /// runs wait.
+    lacks_growth_room: Mutex<bool>,
+}
+
+impl<P: Pmem> Flusher<P> {
+    pub(super) fn new(compactor: Compactor<P>, modes: Modes, replay_bytes_max: u64) -> Self {
+        let (replay_turn, lacks_growth_room) = <(Mutex<()>, Mutex<bool>)>::default();
+        Self { compactor, modes, replay_bytes_max, replay_turn, lacks_growth_room }
+    }
+
+    #[inline(always)]
+    pub(super) fn index(&self) -> &Index<P> {
+        self.compactor.index()
+    }
+
+    pub(super) fn tables(&self) -> &Tables<P> {
+        self.compactor.tables()
+    }
+
+    pub(super) fn compactor(&self) -> &Compactor<P> {
+        &self.compactor
+    }
+
+    /// Before there are sessions.
+    pub(super) fn tables_mut(&mut self) -> &mut Tables<P> {
+        self.compactor.tables_mut()
+    }
+
+    pub(super) fn modes(&self) -> &Modes {
+        &self.modes
+    }
+
+    pub(super) fn replay_bytes_max(&self) -> u64 {
+        self.replay_bytes_max
+    }
+}

@@ -1,0 +1,71 @@
+//! Gets: one, timed now and then for the [Get-Protect Mode](super::modes), or many whose cache misses overlap.
+
+use chimera_pmem::Pmem;
+
+use super::{Chameleon, ChameleonClient};
+use crate::types::error::Result;
+
+/// Keys of a `multi_get` whose misses overlap.
+const GROUP: usize = 16;
+
+impl<P: Pmem> Chameleon<P> {
+    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys overlap.
+    pub(super) fn read_group<K: AsRef<[u8]>>(
+        &self,
+        client: &mut ChameleonClient,
+        keys: &[K],
+        mut take: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        let (log, shards) = (self.index().log(), self.index().shards());
+        for (group_number, group) in keys.chunks(GROUP).enumerate() {
+            let mut hashes = [0; GROUP];
+            for (hash, key) in hashes.iter_mut().zip(group) {
+                *hash = self.index().core().hash.of(key.as_ref());
+                shards.prefetch(*hash);
+            }
+            hashes[..group.len()].iter().for_each(|hash| shards.prefetch_last(*hash));
+            for at in hashes[..group.len()].iter().filter_map(|hash| shards.peek(*hash)) {
+                log.prefetch(at);
+            }
+            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
+                let found = self.get_or_time(client, *hash, key.as_ref())?;
+                take(group_number * GROUP + number, found.then_some(&client.shared.value));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`get_in_turn`](Self::get_in_turn). One in so many looks at the clock, for the Get-Protect Mode.
+    #[inline(always)]
+    pub(super) fn get_or_time(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool> {
+        if client.sampler.is_turn() {
+            return self.get_timed(client, hash, key);
+        }
+        self.get_in_turn(client, hash, key)
+    }
+
+    /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
+    /// there is none.
+    #[inline]
+    fn get_in_turn(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
+        let sum = self.index().core().verify_reads.is_turn(&mut client.shared.gets_left);
+        self.index().read_value(&mut client.shared, hash, key, sum)
+    }
+
+    /// As [`get_in_turn`](Self::get_in_turn), and looks at the clock.
+    #[cold]
+    fn get_timed(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
+        let environment = &**self.index().core().environment();
+        let began_ns = environment.now_ns();
+        let found = self.get_in_turn(client, hash, key);
+        let now_ns = environment.now_ns();
+        let took_ns = now_ns.saturating_sub(began_ns);
+        self.flusher().modes().note(&mut client.sampler, took_ns, now_ns);
+        found
+    }
+}
