@@ -468,8 +468,8 @@ impl<P: Pmem> Db<P> {
     }
 
     /// Options for an empty store like this one.
-    pub(crate) fn options_alike(&self) -> Options {
-        self.inner.engine.options_alike().engine(self.inner.kind)
+    pub(crate) fn options_for_copy(&self) -> Options {
+        self.inner.engine.options_for_copy().engine(self.inner.kind)
     }
 
     /// What kind of records the store has.

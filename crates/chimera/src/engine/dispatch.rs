@@ -104,8 +104,8 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => Engine::kind(&**engine))
     }
 
-    pub(crate) fn options_alike(&self) -> Options {
-        each_engine!(self, engine => Engine::options_alike(&**engine))
+    pub(crate) fn options_for_copy(&self) -> Options {
+        each_engine!(self, engine => Engine::options_for_copy(&**engine))
     }
 
     pub(crate) fn stats(&self) -> EngineFigures {

@@ -395,7 +395,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     }
 
     /// Options for an empty store like this one.
-    fn options_alike(&self) -> Options {
+    fn options_for_copy(&self) -> Options {
         Options::new().segment_bytes(self.core().pool.map.segment_bytes)
     }
 

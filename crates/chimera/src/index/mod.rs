@@ -52,7 +52,7 @@ pub enum Resolve {
 /// More entries of one hash than chance ever brings about: the index takes no more of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many keys have the same hash")]
-pub struct TooManyAlike;
+pub struct TooManyCollisions;
 
 /// There is no memory for an index to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

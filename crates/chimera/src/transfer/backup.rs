@@ -102,7 +102,7 @@ impl<P: Pmem> Db<P> {
     /// A store like this one, that is made from nothing and durable only once it is complete.
     fn options_of_a_copy(&self) -> Options {
         let mut options = self
-            .options_alike()
+            .options_for_copy()
             .durability(Durability::Process)
             .huge_pages(false)
             .populate_ahead_bytes(AHEAD_BYTES)

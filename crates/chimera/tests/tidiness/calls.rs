@@ -20,7 +20,7 @@ const ROOM: &str = "chimera/src/engine";
 const FOLDERS: [&str; 6] = ["viper", "hikv", "chameleon", "log_hash", "teaching", "shared"];
 
 /// Folders with circles, until they are mended. This list only shrinks.
-const KNOWN_CIRCLES: [&str; 1] = ["chameleon"];
+const KNOWN_CIRCLES: [&str; 0] = [];
 
 /// Most methods of a type, in all its `impl`s together.
 const METHODS_MAX: usize = 40;

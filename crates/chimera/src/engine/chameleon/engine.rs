@@ -244,7 +244,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         }
     }
 
-    fn options_alike(&self) -> Options {
+    fn options_for_copy(&self) -> Options {
         let Parameters { shape, log_run_blocks } = self.parameters;
         let map = &self.core().pool.map;
         Options::new().segment_bytes(map.segment_bytes).chameleon(|chameleon| {

@@ -238,7 +238,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         text.single("chimera_hikv_space_damages", Kind::Gauge, help, space_damages);
     }
 
-    fn options_alike(&self) -> Options {
+    fn options_for_copy(&self) -> Options {
         let Parameters { hash, heap_run_blocks, layout, .. } = self.parameters;
         let map = &self.items().pool().map;
         let bytes = |blocks: u32| blocks * map.block_bytes as u32;

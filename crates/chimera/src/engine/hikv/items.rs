@@ -178,7 +178,7 @@ impl<P: Pmem> Items<P> {
     }
 
     /// The items of all keys of this hash, whose lock the caller holds.
-    pub(super) fn find_alike(&self, hash: u64) -> Result<Vec<Item>> {
+    pub(super) fn find_same_hash(&self, hash: u64) -> Result<Vec<Item>> {
         let mut items: Vec<Item> = Vec::new();
         let found = self.index.find(hash, |at| {
             let Some(item) = self.heap.decode(at).filter(|item| self.is_of(item, hash)) else {

@@ -120,7 +120,7 @@ impl<'i, P: Pmem> Listing<'i, P> {
             self.items.core().environment().relax(attempt);
         }
         let _key = self.items.lock_key_to_look(hash);
-        let items = self.items.find_alike(hash)?;
+        let items = self.items.find_same_hash(hash)?;
         keys.resize_with(keys.len().max(items.len()), Vec::new);
         for (item, key) in items.iter().zip(keys) {
             self.items.heap().read_key(item, key);
@@ -137,7 +137,7 @@ impl<'i, P: Pmem> Listing<'i, P> {
     ) -> Result<bool> {
         let (hash, mut records) = (entries[0].0, Vec::new());
         let key_lock = self.items.lock_key_to_look(hash);
-        let items = self.items.find_alike(hash)?;
+        let items = self.items.find_same_hash(hash)?;
         for item in &items {
             let (mut key, mut value) = (Vec::new(), std::mem::take(&mut client.value));
             self.items.heap().read_key(item, &mut key);

@@ -16,7 +16,7 @@ type Pair = (Vec<u8>, Vec<u8>);
 impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     /// The records of all keys of a hash, as they are at one moment. `damaged` is told of records that are damaged. `buffer`
     /// becomes a part of the first record.
-    pub(super) fn read_alike(
+    pub(super) fn read_same_hash(
         &self,
         buffer: &mut Vec<u8>,
         hash: u64,
@@ -24,7 +24,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     ) -> Result<Vec<Pair>> {
         let _key = self.keys.lock_to_look(hash, &self.core.poison);
         let mut records = Vec::new();
-        for at in self.find_alike(hash)? {
+        for at in self.find_same_hash(hash)? {
             let (mut key, mut value) = (Vec::new(), std::mem::take(buffer));
             let record = self.log.decode(at);
             if let Some(record) = &record {
@@ -41,7 +41,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     }
 
     /// The positions of all records of this hash, whose keys the caller has locked.
-    pub(super) fn find_alike(&self, hash: u64) -> Result<Vec<u64>> {
+    pub(super) fn find_same_hash(&self, hash: u64) -> Result<Vec<u64>> {
         let mut attempt = 0;
         loop {
             let mut all = Vec::new();
@@ -91,7 +91,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     #[cold]
     fn note_lost(&self, hash: u64) {
         let note = |at| self.core.pool.note_loss(at, DAMAGED_RECORD);
-        if let Err(error) = self.read_alike(&mut Vec::new(), hash, note) {
+        if let Err(error) = self.read_same_hash(&mut Vec::new(), hash, note) {
             self.core.pool.note_lost(&error, 0);
         }
     }

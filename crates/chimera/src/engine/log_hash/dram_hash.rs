@@ -60,7 +60,7 @@ fn slot(hash: u64, at: u64, is_tombstone: bool) -> Slot {
 fn no_room(reason: NoRoom) -> Error {
     match reason {
         NoRoom::OutOfSpace(OutOfSpace) => Error::no_memory("its index"),
-        NoRoom::TooManyAlike(_) => Error::KeyCollisions,
+        NoRoom::TooManyCollisions(_) => Error::KeyCollisions,
     }
 }
 

@@ -180,7 +180,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         }
     }
 
-    fn options_alike(&self) -> Options {
+    fn options_for_copy(&self) -> Options {
         let Parameters { index_segment_blocks, log_run_blocks } = self.parameters;
         let map = &self.core.pool.map;
         let bytes = |blocks: u32| blocks * map.block_bytes as u32;

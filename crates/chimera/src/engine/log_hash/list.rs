@@ -47,7 +47,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
         let mut damages = Vec::new();
-        let records = self.read_alike(&mut client.shared.value, hash, |at| damages.push(at))?;
+        let records = self.read_same_hash(&mut client.shared.value, hash, |at| damages.push(at))?;
         damages.into_iter().try_for_each(|at| self.pass_over(DAMAGED_RECORD, at))?;
         let count = records.len();
         for (number, (key, value)) in records.into_iter().enumerate() {
@@ -92,7 +92,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     fn check_hash(&self, hash: u64, buffer: &mut Vec<u8>, report: &mut CheckReport) {
         let mut damages = Vec::new();
         // A damaged slot is reported with its part of the index.
-        let records = self.read_alike(buffer, hash, |at| damages.push(at)).unwrap_or_default();
+        let records = self.read_same_hash(buffer, hash, |at| damages.push(at)).unwrap_or_default();
         report.records += records.len() as u64;
         report.index_entries += (records.len() + damages.len()) as u64;
         for (key, value) in records {

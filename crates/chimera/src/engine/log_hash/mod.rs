@@ -57,7 +57,7 @@ const SEGMENT: BlockKind = BlockKind::new(2, "log_hash.segment");
 const DIRECTORY: BlockKind = BlockKind::new(3, "log_hash.directory");
 
 /// Most other keys that have the hash of one that is put.
-const ALIKE_MAX: u32 = 15;
+const COLLISIONS_MAX: u32 = 15;
 
 /// The engine, with an index: one open store.
 pub(crate) struct LogHash<P: Pmem, I> {

@@ -256,7 +256,7 @@ fn an_entry_that_leads_out_of_the_log_is_damage() {
     let run = store.pool.take_bare_run(SEGMENT, 1).unwrap();
     let elsewhere = store.pool.run_bytes(&run);
     let (hash, pool) = (store.engine.core.hash.of(&key(4)), store.pool.clone());
-    let old = store.engine.find_alike(hash).unwrap()[0];
+    let old = store.engine.find_same_hash(hash).unwrap()[0];
     let record = crate::records::storage_log::Appended { at: elsewhere.offset(), bytes: 64 };
     assert!(store.engine.index.swap(hash, old, record).unwrap());
     pool.free_run(run).unwrap();

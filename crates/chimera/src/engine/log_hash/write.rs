@@ -4,7 +4,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::index::LogIndex;
 use super::read::Old;
-use super::{ALIKE_MAX, LogHash, LogHashClient};
+use super::{COLLISIONS_MAX, LogHash, LogHashClient};
 use crate::engine::KeyChange;
 use crate::engine::shared::client::Written;
 use crate::records::storage_log::{Appended, NewRecord};
@@ -29,7 +29,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         let (old, alike) = self.find_locked(hash, key)?;
         if old.is_some() {
             booked.is(Operation::Overwrite);
-        } else if alike > ALIKE_MAX {
+        } else if alike > COLLISIONS_MAX {
             return Err(Error::KeyCollisions);
         }
         self.write(client, hash, key, value, old)?;

@@ -232,7 +232,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         );
     }
 
-    fn options_alike(&self) -> Options {
+    fn options_for_copy(&self) -> Options {
         let PageParameters { geometry, layout, key_bytes, value_bytes } = self.parameters;
         let options = Options::new().viper(|viper| viper.layout(layout).geometry(geometry));
         if key_bytes == 0 { options } else { options.fixed_size(key_bytes, value_bytes) }

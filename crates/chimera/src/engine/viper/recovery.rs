@@ -14,7 +14,7 @@ use super::records::{Records, no_index_memory};
 use super::scan::{DamagedRecord, Finding, Scan};
 use super::{sites, steps};
 use crate::engine::{Options, Recovered};
-use crate::index::{Resolve, TooManyAlike};
+use crate::index::{Resolve, TooManyCollisions};
 use crate::pool::{Held, Location, Sums};
 use crate::records::block_flags;
 use crate::records::vpage::{self, PageBuffers, Pages, Room};
@@ -170,7 +170,7 @@ impl<'r, P: Pmem, V: Pages> Recovery<'r, P, V> {
             match index.upsert_with(hash, location, newer) {
                 Ok(None) => {}
                 Ok(Some(loser)) => lock(&self.findings).losers.push(loser),
-                Err(TooManyAlike) => {
+                Err(TooManyCollisions) => {
                     let at = self.records.pages().place_of(location).record_at;
                     let what = "more keys than chance allows have one 64-bit hash";
                     let held = Held::Record { hash, location: location.raw() };

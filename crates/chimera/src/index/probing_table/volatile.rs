@@ -17,7 +17,7 @@ use chimera_pmem::prefetch_read;
 
 use super::slot::{Found, Slot, decode_unchecked};
 use super::{SLOTS_MAX, chain, home, is_behind};
-use crate::index::{OutOfSpace, Probe, Resolve, TooManyAlike};
+use crate::index::{OutOfSpace, Probe, Resolve, TooManyCollisions};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Arena, ArenaRange, Mutex, lock};
 
@@ -100,9 +100,9 @@ pub(crate) enum Refused {
     /// Every slot has an entry.
     #[error("the table is full")]
     Full,
-    /// See [`TooManyAlike`].
+    /// See [`TooManyCollisions`].
     #[error(transparent)]
-    TooManyAlike(#[from] TooManyAlike),
+    TooManyCollisions(#[from] TooManyCollisions),
 }
 
 impl Tables {
@@ -262,7 +262,7 @@ impl<'t> VolatileTable<'t> {
 /// For the writer: one thread at a time.
 impl VolatileTable<'_> {
     /// Makes the location of a slot that of its key, unless the key has a newer one. `resolve` is asked about the
-    /// entries of the same hash, one after the other. At most `alike_max` other keys may have the hash.
+    /// entries of the same hash, one after the other. At most `collisions_max` other keys may have the hash.
     ///
     /// # Errors
     /// When there is no room, or there are too many entries of the hash.
@@ -273,7 +273,7 @@ impl VolatileTable<'_> {
     pub(crate) fn upsert(
         self,
         new: Slot,
-        alike_max: u32,
+        collisions_max: u32,
         mut resolve: impl FnMut(Found) -> Resolve,
     ) -> Result<Upserted, Refused> {
         let mut alike = 0;
@@ -294,8 +294,8 @@ impl VolatileTable<'_> {
                     return Ok(Upserted::Replaced(slot.location));
                 }
             }
-            if alike > alike_max {
-                return Err(TooManyAlike.into());
+            if alike > collisions_max {
+                return Err(TooManyCollisions.into());
             }
         }
         Err(Refused::Full)
@@ -306,8 +306,8 @@ impl VolatileTable<'_> {
     /// # Errors
     /// As [`upsert`](Self::upsert).
     #[inline]
-    pub(crate) fn insert(self, new: Slot, alike_max: u32) -> Result<(), Refused> {
-        self.upsert(new, alike_max, |_| Resolve::OtherKey).map(|_| ())
+    pub(crate) fn insert(self, new: Slot, collisions_max: u32) -> Result<(), Refused> {
+        self.upsert(new, collisions_max, |_| Resolve::OtherKey).map(|_| ())
     }
 
     /// Makes the entry of a hash that has the location `old` have another one, of the same key. `false`, with nothing

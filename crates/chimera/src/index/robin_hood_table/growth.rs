@@ -7,7 +7,7 @@
 use super::shape::Shape;
 use super::{NoRoom, PER_LINE, RobinHoodTable};
 use crate::index::probing_table::Slot;
-use crate::index::{OutOfSpace, TooManyAlike};
+use crate::index::{OutOfSpace, TooManyCollisions};
 use crate::sync::atomic::Ordering;
 
 /// A table with fewer entries than this part of its slots does not grow: a part of it is full on purpose.
@@ -29,7 +29,7 @@ impl RobinHoodTable {
         let (slots, new) = (self.slots(), Shape { slot_bits: old.slot_bits + 1, ..old });
         let is_sparse = slots > SLOTS_ALWAYS_MAX && self.len() < slots / SPARSE;
         if is_sparse || new.part_bits + new.slot_bits > HOME_BITS_MAX {
-            return Err(TooManyAlike.into());
+            return Err(TooManyCollisions.into());
         }
         self.lines.ensure(2 * slots / PER_LINE).map_err(|_| OutOfSpace)?;
         let mut moved = Vec::new();

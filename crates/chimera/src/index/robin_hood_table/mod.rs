@@ -37,7 +37,7 @@ use std::sync::Arc;
 use chimera_pmem::{Environment, prefetch_read};
 
 use super::probing_table::{Found, Slot};
-use super::{OutOfSpace, Probe, TooManyAlike};
+use super::{OutOfSpace, Probe, TooManyCollisions};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Arena, VersionGuard, VersionLock};
 use shape::Shape;
@@ -75,7 +75,7 @@ pub(crate) enum NoRoom {
     OutOfSpace(#[from] OutOfSpace),
     /// Too many hashes begin with the same bits.
     #[error(transparent)]
-    TooManyAlike(#[from] TooManyAlike),
+    TooManyCollisions(#[from] TooManyCollisions),
 }
 
 /// The table. Any number of threads may call anything at any time. The caller keeps others from changing the entry of a key

@@ -148,7 +148,7 @@ fn an_entry_takes_20_to_40_bytes_once_there_are_some() {
 fn a_part_that_is_full_on_purpose_does_not_grow_the_table_for_ever() {
     let table = RobinHoodTable::new(Arc::new(RealEnvironment::new()), 6, 3, false).unwrap();
     let error = (0..10_000).find_map(|number| insert(&table, number, number).err());
-    assert_eq!(error, Some(NoRoom::TooManyAlike(TooManyAlike)));
+    assert_eq!(error, Some(NoRoom::TooManyCollisions(TooManyCollisions)));
     assert_eq!((table.slots(), table.len()), (8192, 102));
     insert(&table, 1 << 63, 1).unwrap();
     assert_eq!(locations(&table, 1 << 63).len(), 1);

@@ -37,7 +37,7 @@ impl Node<'_> {
     /// How many of the keys are below `sought`, and whether the next one is equal.
     #[inline(always)]
     pub(super) fn lower_bound(self, header: Header, sought: SearchKey<'_>) -> (u32, bool) {
-        let (mut from, mut to) = self.alike(header, sought.head);
+        let (mut from, mut to) = self.equal_heads(header, sought.head);
         let mut found = false;
         while from < to {
             let middle = from.midpoint(to);
@@ -55,7 +55,7 @@ impl Node<'_> {
     /// How many of the keys are not above `sought`.
     #[inline(always)]
     pub(super) fn upper_bound(self, header: Header, sought: SearchKey<'_>) -> u32 {
-        let (mut from, mut to) = self.alike(header, sought.head);
+        let (mut from, mut to) = self.equal_heads(header, sought.head);
         while from < to {
             let middle = from.midpoint(to);
             if self.compare_tail(header.level, self.slot(middle), sought).is_le() {
@@ -70,7 +70,7 @@ impl Node<'_> {
     /// The first slot whose head is not below `head`, and the first one whose head is above it: mostly the
     /// same, or the next.
     #[inline(always)]
-    fn alike(self, header: Header, head: u32) -> (u32, u32) {
+    fn equal_heads(self, header: Header, head: u32) -> (u32, u32) {
         let from = self.first_where(0, header.count, |other| other >= head);
         let is_alike = |at| at < header.count && self.slot(at).head == head;
         if !is_alike(from) {

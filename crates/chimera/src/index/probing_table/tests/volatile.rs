@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::index::probing_table::slot::decode;
 use crate::index::probing_table::volatile::Refused;
-use crate::index::{Resolve, TooManyAlike};
+use crate::index::{Resolve, TooManyCollisions};
 
 const NO_LIMIT: u32 = u32::MAX;
 
@@ -67,7 +67,7 @@ fn keys_of_one_hash_are_refused_when_they_are_too_many() {
     let table = tables.table(tables.take().unwrap());
     let slot = |key| slot_of(7, key, 0, false);
     (0..4).for_each(|key| table.insert(slot(key), 3).unwrap());
-    assert_eq!(table.insert(slot(4), 3), Err(Refused::TooManyAlike(TooManyAlike)));
+    assert_eq!(table.insert(slot(4), 3), Err(Refused::TooManyCollisions(TooManyCollisions)));
     assert_eq!(table.len(), 4);
     table.insert(slot(4), NO_LIMIT).unwrap();
     // Beyond the limit as well a key that is there can be replaced while it comes before.

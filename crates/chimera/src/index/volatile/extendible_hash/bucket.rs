@@ -62,7 +62,7 @@ impl Bucket<'_> {
     /// The slots that have the fingerprint `hash`, occupied or not: a one for each. All are compared, so that
     /// nothing depends on a guess where the entry is.
     #[inline(always)]
-    pub(super) fn alike(self, hash: u64) -> u32 {
+    pub(super) fn matching(self, hash: u64) -> u32 {
         let is = |slot: u32| u32::from(self.fingerprint(slot) == hash) << slot;
         is(0) | is(1) | is(2) | is(3)
     }
@@ -71,7 +71,7 @@ impl Bucket<'_> {
     /// are loaded at once, a location when its turn comes.
     #[inline(always)]
     pub(super) fn matches(self, hash: u64) -> impl Iterator<Item = (u32, Location)> {
-        Ones(self.alike(hash)).filter_map(move |slot| Some((slot, self.location(slot)?)))
+        Ones(self.matching(hash)).filter_map(move |slot| Some((slot, self.location(slot)?)))
     }
 
     /// Whether a slot has this fingerprint and this location.

@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 
 use super::bucket::{Bucket, Found};
-use super::overflow::{ALIKE_MAX, ALIKE_REBUILT_MAX};
+use super::overflow::{COLLISIONS_MAX, COLLISIONS_REBUILT_MAX};
 use super::{ExtendibleHash, LockedSegment, displacement};
-use crate::index::{Resolve, TooManyAlike};
+use crate::index::{Resolve, TooManyCollisions};
 use crate::pool::Location;
 
 impl ExtendibleHash {
@@ -17,7 +17,7 @@ impl ExtendibleHash {
     /// One load, unless the overflow is in use.
     #[inline]
     pub fn takes(&self, hash: u64) -> bool {
-        self.overflow.has_fewer(ALIKE_MAX, hash)
+        self.overflow.has_fewer(COLLISIONS_MAX, hash)
     }
 
     /// Adds an entry. The caller knows that the key has none, and keeps it so meanwhile.
@@ -151,7 +151,7 @@ impl ExtendibleHash {
         hash: u64,
         new: Location,
         mut same_key: impl FnMut(Location) -> Resolve,
-    ) -> Result<Option<Location>, TooManyAlike> {
+    ) -> Result<Option<Location>, TooManyCollisions> {
         loop {
             let locked = self.lock(hash);
             let mut free = None;
@@ -184,8 +184,8 @@ impl ExtendibleHash {
                     locked.header.set_entries(locked.header.entries() + 1);
                     return Ok(None);
                 }
-                Room::Overflow if !self.overflow.has_fewer(ALIKE_REBUILT_MAX, hash) => {
-                    return Err(TooManyAlike);
+                Room::Overflow if !self.overflow.has_fewer(COLLISIONS_REBUILT_MAX, hash) => {
+                    return Err(TooManyCollisions);
                 }
                 Room::Overflow => {
                     self.overflow.insert(hash, new);

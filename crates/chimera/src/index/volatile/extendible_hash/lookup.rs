@@ -86,10 +86,10 @@ impl ExtendibleHash {
         let geometry = self.geometry;
         let home = geometry.home(hash);
         let mut bucket = Bucket::of(&self.lines, geometry, segment, home);
-        let mut alike = bucket.alike(hash);
+        let mut alike = bucket.matching(hash);
         if alike == 0 {
             bucket = Bucket::of(&self.lines, geometry, segment, geometry.other(hash, home));
-            alike = bucket.alike(hash);
+            alike = bucket.matching(hash);
         }
         if alike == 0 {
             return Glance::Nothing;

@@ -4,7 +4,7 @@
 //! Well-mixed hashes never come here. More than eight keys with one 64-bit hash do, and so do
 //! keys chosen by an adversary to agree in many bits. They stay correct and become slower, and
 //! memory stays proportional to the number of entries. Every lookup of a hash goes through all of its
-//! entries, so there are at most [`ALIKE_MAX`] of one hash: otherwise n crafted keys would cost n²
+//! entries, so there are at most [`COLLISIONS_MAX`] of one hash: otherwise n crafted keys would cost n²
 //! steps. Entries change only while the segment of their hash is locked, so the segment's version
 //! covers them as well, and stay here until removed.
 
@@ -19,9 +19,9 @@ use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Most entries of one hash. That 2^40 keys with well-mixed hashes have five of one hash among them
 /// has a chance of 2^-62.
-pub(super) const ALIKE_MAX: usize = 64;
+pub(super) const COLLISIONS_MAX: usize = 64;
 /// The same while a table is rebuilt: those that had a slot in one of two buckets may have none now.
-pub(super) const ALIKE_REBUILT_MAX: usize = ALIKE_MAX + 8;
+pub(super) const COLLISIONS_REBUILT_MAX: usize = COLLISIONS_MAX + 8;
 
 /// By position in a listing, so that the entries of a segment are next to each other.
 type Entries = BTreeMap<u64, Vec<Location>>;

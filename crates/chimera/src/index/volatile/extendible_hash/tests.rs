@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chimera_pmem::RealEnvironment;
 
 use super::*;
-use crate::index::{Probe, Resolve, TooManyAlike};
+use crate::index::{Probe, Resolve, TooManyCollisions};
 use crate::pool::Location;
 
 /// A well-mixed, reversible hash.
@@ -326,7 +326,7 @@ fn entries_of_one_hash_are_limited() {
     let table = table(64);
     let enter = |hash, raw| table.upsert_with(hash, at(raw), |_| Resolve::OtherKey);
     let taken = (1..10_000).take_while(|&raw| enter(77, raw).is_ok()).count() as u64;
-    assert_eq!(taken, overflow::ALIKE_REBUILT_MAX as u64 + 8);
+    assert_eq!(taken, overflow::COLLISIONS_REBUILT_MAX as u64 + 8);
     assert!(!table.takes(77));
     assert_eq!(table.len(), taken);
     // What is there can still be replaced, other hashes are welcome, and a removal makes room.
@@ -338,12 +338,12 @@ fn entries_of_one_hash_are_limited() {
     assert_eq!(enter(78, 30_000), Ok(None));
     assert!(table.remove_if(77, at(20_000)));
     assert_eq!(enter(77, 20_000), Ok(None));
-    assert_eq!(enter(77, 20_001), Err(TooManyAlike));
+    assert_eq!(enter(77, 20_001), Err(TooManyCollisions));
     // Whoever asks before inserting stays so far below that a table rebuilt from the same entries
     // takes them in any order.
     let table = self::table(64);
     let inserted = (1..10_000).take_while(|_| table.takes(77)).map(|raw| table.insert(77, at(raw)));
-    assert_eq!(inserted.count(), overflow::ALIKE_REBUILT_MAX);
+    assert_eq!(inserted.count(), overflow::COLLISIONS_REBUILT_MAX);
 }
 
 #[test]
