@@ -153,6 +153,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::NotAStore { .. } => "not_a_store",
         Error::NewerFormat { .. } => "newer_format",
         Error::OlderFormat { .. } => "older_format",
+        Error::NeedsFeature { .. } => "needs_feature",
         Error::Locked { .. } => "locked",
         Error::Forked { .. } => "forked",
         Error::Mismatch { .. } => "mismatch",

@@ -202,14 +202,24 @@ impl Default for EngineKind {
     }
 }
 
+/// Engines that are only in builds with a feature: number, what an error calls them, feature.
+pub(super) const WITH_FEATURES: [(u32, &str, &str); 3] = [
+    (4, "the engine `pmem-hash`", "baselines"),
+    (5, "the engine `dram-hash`", "baselines"),
+    (255, "the engine `teaching`", "teaching-engine"),
+];
+
 impl EngineKind {
     /// The engine with this number in superblocks.
     ///
     /// # Errors
-    /// `Corrupted` when this program has none.
+    /// `NeedsFeature` when this program was built without it; `Corrupted` when there is none.
     pub(crate) fn from_code(code: u32) -> Result<Self> {
         let kind = Self::ALL.iter().copied().find(|kind| kind.code() == code);
         kind.ok_or_else(|| {
+            if let Some((_, what, feature)) = WITH_FEATURES.iter().find(|known| known.0 == code) {
+                return Error::NeedsFeature { what, feature };
+            }
             let what =
                 format!("the store's engine has number {code}, which this program does not have");
             Error::corrupted(what, 8)
@@ -258,5 +268,22 @@ mod tests {
         assert!(EngineKind::from_code(0).is_err());
         let error = "best".parse::<EngineKind>().unwrap_err();
         assert!(error.contains("viper") && !error.contains("-hash"), "{error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests are built with all engines; what is left out elsewhere is found among these.
+    #[test]
+    fn engines_that_need_a_feature_have_their_numbers() {
+        for (code, what, _) in WITH_FEATURES {
+            let kind = EngineKind::from_code(code).expect("an engine of the tests");
+            assert_eq!(what, format!("the engine `{kind}`"));
+        }
+        let others = EngineKind::ALL.iter().filter(|kind| !kind.is_hidden());
+        assert_eq!(EngineKind::ALL.len() - others.count(), WITH_FEATURES.len());
+        assert!(matches!(EngineKind::from_code(77), Err(Error::Corrupted { .. })));
     }
 }

@@ -24,7 +24,8 @@
 //! A **page lock** is a version in DRAM, held by whoever writes bytes of records in the page, for
 //! readers to notice. The order is key, page, segment of the index; nobody holds two of one kind but
 //! whoever locks a block with `Space::lock_pages`: it holds the page locks of one block, taken in ascending order,
-//! and waits for nothing else. So nothing deadlocks.
+//! and waits for nothing else but the pool's lock of handing out blocks, under which nobody takes a page lock. So nothing
+//! deadlocks.
 //! In the paper the page lock protects the bitset as well; here bits change by compare and swap, so
 //! that clearing the bit of an old record in another page needs no second page lock.
 //!
