@@ -7,7 +7,7 @@ use super::shard::{Locked, Writing};
 use super::space::Need;
 use super::{Chameleon, ChameleonClient};
 use crate::engine::KeyChange;
-use crate::engine::shared::client::Written;
+use crate::engine::contract::client::Written;
 use crate::index::probing_table::Slot;
 use crate::records::storage_log::NewRecord;
 use crate::types::error::{Error, Result};

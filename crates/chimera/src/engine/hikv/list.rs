@@ -7,8 +7,8 @@ use chimera_pmem::Pmem;
 
 use super::items::{Items, Unsound};
 use super::read::{ATTEMPTS, Reader};
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::Listed;
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::listed::Listed;
 use crate::index::Probe;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::error::{Error, Result};

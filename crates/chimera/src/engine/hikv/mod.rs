@@ -44,7 +44,6 @@ mod items;
 mod list;
 #[cfg(feature = "baselines")]
 mod log;
-mod options;
 mod order;
 mod put;
 mod read;
@@ -53,6 +52,7 @@ mod recovery;
 mod report;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod write;
 
 use chimera_pmem::Pmem;
@@ -66,9 +66,6 @@ pub(crate) use creation::Type;
 use items::Items;
 #[cfg(feature = "baselines")]
 use log::ChangeLog;
-#[cfg(feature = "baselines")]
-pub use options::Consistency;
-pub use options::HikvOptions;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
 use write::Writer;

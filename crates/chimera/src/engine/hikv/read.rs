@@ -14,7 +14,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::items::{DAMAGED_RECORD, Items, Unsound};
-use crate::engine::shared::client::SharedClient;
+use crate::engine::contract::client::SharedClient;
 use crate::index::Probe;
 use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;

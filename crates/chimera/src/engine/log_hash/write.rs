@@ -6,7 +6,7 @@ use super::index::LogIndex;
 use super::read::Old;
 use super::{COLLISIONS_MAX, LogHash, LogHashClient};
 use crate::engine::KeyChange;
-use crate::engine::shared::client::Written;
+use crate::engine::contract::client::Written;
 use crate::records::storage_log::{Appended, NewRecord};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;

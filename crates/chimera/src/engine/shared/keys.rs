@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-use super::Poison;
+use crate::engine::contract::poison::Poison;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::types::error::Result;
 

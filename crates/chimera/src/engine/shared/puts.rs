@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use crate::engine::Engine;
+use crate::engine::contract::engine::Engine;
 use crate::types::error::Result;
 
 /// Keys whose cache misses in the index overlap.

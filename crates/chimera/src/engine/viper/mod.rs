@@ -35,7 +35,7 @@
 //!   the index, and the record of a key whose lock is held.
 //! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
 //! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
-//! - [`Viper`] and `engine`: one open store, as the rest of the store calls it.
+//! - [`Viper`], `engine` and `upkeep`: one open store, as the rest of the store calls it.
 //!
 //! # Invariants
 //! 1. Only a block's owner sets bits and writes records into free slots, and only into slots that
@@ -91,7 +91,6 @@ mod engine;
 mod inspect;
 mod list;
 mod mover;
-mod options;
 mod read;
 mod reclaim;
 mod records;
@@ -100,6 +99,7 @@ mod report;
 mod scan;
 mod space;
 mod update;
+mod upkeep;
 mod write;
 
 use chimera_pmem::Pmem;
@@ -110,7 +110,6 @@ use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 use crate::types::error::Result;
 pub(crate) use creation::Type;
 use creation::hash_geometry;
-pub use options::ViperOptions;
 use reclaim::Reclaim;
 use records::{Records, no_index_memory};
 use recovery::Recovery;

@@ -9,7 +9,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::Index;
-use crate::engine::shared::client::SharedClient;
+use crate::engine::contract::client::SharedClient;
 use crate::index::Probe;
 use crate::types::error::Result;
 
