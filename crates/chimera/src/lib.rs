@@ -57,30 +57,25 @@ mod types;
 pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
 };
-#[cfg(feature = "baselines")]
-pub use engine::Consistency;
+#[doc(hidden)]
+pub use engine::sites;
 pub use engine::{
     BlockCounts, ByteCounts, Capabilities, Demand, EngineInspect, EngineKind, EngineStats,
-    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, KeyChange,
-    Options, PageCounts, Stats, TellChange, ViperInspect, ViperOptions, ViperStats, sites,
+    FillHistogram, HikvInspect, HikvOptions, HikvStats, IndexReport, InspectReport, Options,
+    PageCounts, Stats, ViperInspect, ViperOptions, ViperStats,
 };
 #[cfg(not(loom))]
 pub use engine::{
     ChameleonInspect, ChameleonMode, ChameleonOptions, ChameleonStats, IndexWritten, ProtectSwitch,
     TablesWritten,
 };
-#[cfg(all(feature = "baselines", not(loom)))]
-pub use engine::{Compaction, LogHashInspect, LogHashOptions, LogHashStats, UpperIndex};
-#[cfg(all(feature = "baselines", not(loom)))]
-#[doc(hidden)]
-pub use index::table_filter::FilterKind;
-pub use ordered::{OrderOptions, SampledOperations, ThreadSplit, TreeUpdates};
+pub use ordered::{OrderOptions, TreeUpdates};
 pub use pool::{Location, StoreOutline};
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
 pub use types::check::{CheckReport, Damage};
 pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};
-pub use types::layout::{Geometry, RecordLayout};
+pub use types::layout::Geometry;
 pub use types::losses::Losses;
 pub use types::operations::{Latencies, LatencyStats, OperationStats, SessionStats};
 pub use types::order::{OrderStats, OrderWindow};
@@ -94,3 +89,25 @@ pub use types::swap::Swap;
 pub use types::verify_reads::VerifyReads;
 
 pub use chimera_pmem as pmem;
+
+/// What the engines are compared with, what their papers do otherwise, and what only tests ask for. For benchmarks and the
+/// crash lab, behind the feature `baselines`: an ordinary build has none of it. A store that was made with it is refused
+/// by [`Error::NeedsFeature`] there, unless its media are the same.
+///
+/// Everything is off by default. It is asked for by these methods:
+/// - [`ViperOptions`]: `layout`, `block_shift_bytes`, `index_segment_slots`.
+/// - [`HikvOptions`]: `layout`, `consistency`, `log_area_bytes`, `walked_first`.
+/// - [`ChameleonOptions`]: `published`, `compaction`, `upper_index`.
+/// - [`OrderOptions`]: `sampling_window`, `trees`, `tree_ranges`, `barrier`, `hardware_transactions`, `part_keys`,
+///   `dump_bytes`, `node_bytes`.
+/// - [`Options`]: `tell_changes`, and the engines `pmem-hash` and `dram-hash` with `log_hash`.
+#[cfg(feature = "baselines")]
+pub mod baselines {
+    #[cfg(not(loom))]
+    pub use crate::engine::{Compaction, LogHashInspect, LogHashOptions, LogHashStats, UpperIndex};
+    pub use crate::engine::{Consistency, KeyChange, TellChange};
+    #[cfg(not(loom))]
+    pub use crate::index::table_filter::FilterKind;
+    pub use crate::ordered::{SampledOperations, ThreadSplit};
+    pub use crate::types::layout::RecordLayout;
+}

@@ -1,6 +1,7 @@
 //! A pool as large as `Options::pool_bytes_for` says has room for what was asked for, and is not much larger.
 
-use chimera::{Db, Demand, EngineKind, Error, Geometry, Options, RecordLayout};
+use chimera::baselines::RecordLayout;
+use chimera::{Db, Demand, EngineKind, Error, Geometry, Options};
 
 const RECORDS: u64 = 4000;
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chimera::EngineKind;
-use chimera::{Durability, RecordLayout, VerifyReads};
+use chimera::baselines::RecordLayout;
+use chimera::{Durability, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::Profile;
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use chimera::{Consistency, Db, Demand, EngineStats, HikvStats, Session};
+use chimera::baselines::Consistency;
+use chimera::{Db, Demand, EngineStats, HikvStats, Session};
 use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented, Pmem};
 

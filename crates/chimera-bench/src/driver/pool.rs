@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use chimera::{Db, SampledOperations, ThreadSplit};
+use chimera::Db;
+use chimera::baselines::{SampledOperations, ThreadSplit};
 
 use super::backend::Backend;
 use super::worker::{Data, Worker};

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chimera::{
-    Consistency, Demand, Durability, EngineKind, Options, RecordLayout, TreeUpdates, VerifyReads,
-};
+use chimera::baselines::{Consistency, RecordLayout};
+use chimera::{Demand, Durability, EngineKind, Options, TreeUpdates, VerifyReads};
 use chimera_pmem::Medium;
 use chimera_pmem::instrumented::{InstrumentedOptions, Profile};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chimera::{ChameleonOptions, Compaction, Options};
+use chimera::baselines::Compaction;
+use chimera::{ChameleonOptions, Options};
 
 use crate::published::paper;
 

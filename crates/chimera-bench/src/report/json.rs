@@ -2,7 +2,7 @@
 //!
 //! Fields are only ever added. Those that belong to one subcommand are absent elsewhere.
 
-use chimera::RecordLayout;
+use chimera::baselines::RecordLayout;
 use chimera_pmem::instrumented::Profile;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! The write-ahead log of HiKV: once the record of a change is durable, recovery makes the change.
 
-use chimera::{Consistency, EngineKind, ErrorKind};
+use chimera::baselines::Consistency;
+use chimera::{EngineKind, ErrorKind};
 
 use super::*;
 

@@ -22,8 +22,9 @@ mod staged;
 
 use std::collections::BTreeMap;
 
+use chimera::baselines::RecordLayout;
 use chimera::pmem::Pmem;
-use chimera::{Db, Options, RecordLayout, Session};
+use chimera::{Db, Options, Session};
 use chimera_crashlab::rig::{Crash, Rig, Simulated};
 
 use tools::{SMALL, assert_sound, contents, small, small_any};

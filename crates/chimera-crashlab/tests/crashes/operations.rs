@@ -1,6 +1,7 @@
 //! Crashes at every step of every operation: whatever of what was not yet durable survives.
 
-use chimera::{Geometry, Options, RecordLayout, Session};
+use chimera::baselines::RecordLayout;
+use chimera::{Geometry, Options, Session};
 use chimera_crashlab::rig::{Rig, Simulated};
 
 use crate::tools::{

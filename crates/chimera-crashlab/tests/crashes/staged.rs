@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use chimera::{Geometry, Options, RecordLayout, Session, VerifyReads};
+use chimera::baselines::RecordLayout;
+use chimera::{Geometry, Options, Session, VerifyReads};
 use chimera_crashlab::rig::Simulated;
 
 use crate::rig;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use chimera::{Compaction, EngineKind, FilterKind, UpperIndex};
+use chimera::EngineKind;
+use chimera::baselines::{Compaction, FilterKind, UpperIndex};
 
 use super::*;
 

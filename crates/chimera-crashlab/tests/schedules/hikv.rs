@@ -1,7 +1,8 @@
 //! HiKV: segments of the index that split, runs of items that come and go, and free space that is rebuilt, beside puts, gets and
 //! deletes of the same keys.
 
-use chimera::{Consistency, EngineKind};
+use chimera::EngineKind;
+use chimera::baselines::Consistency;
 
 use super::*;
 

@@ -9,8 +9,9 @@ mod yielding;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use chimera::baselines::RecordLayout;
 use chimera::pmem::Environment;
-use chimera::{Db, Error, Geometry, Options, RecordLayout};
+use chimera::{Db, Error, Geometry, Options};
 use chimera_crashlab::schedules::{
     Abilities, Plan, Scheduling, ShuttleEnvironment, Workload, explore, explore_lives, run_history,
 };

@@ -208,11 +208,12 @@ impl<P: Pmem> fmt::Debug for Scan<'_, P> {
 impl<P: Pmem> Db<P> {
     /// Applies changes that wait for the order of keys, some hundred from each of those queues that fall to thread `number`
     /// of `count`; how many. For programs that divide threads of their own between serving and this, as
-    /// [`ThreadSplit`](crate::ThreadSplit) says, in stores whose [`OrderOptions::threads`](crate::OrderOptions::threads) are
+    /// [`ThreadSplit`](crate::baselines::ThreadSplit) says, in stores whose [`OrderOptions::threads`](crate::OrderOptions::threads) are
     /// 0. 0 when nothing waits, or the store keeps no order.
     ///
     /// # Cost
     /// A change of the tree for each.
+    #[cfg(feature = "baselines")]
     pub fn apply_changes(&self, number: usize, count: usize) -> u64 {
         if self.refuse_forked().is_err() {
             return 0;

@@ -38,6 +38,9 @@ mod table;
 mod teaching;
 mod viper;
 
+#[cfg(not(feature = "baselines"))]
+pub(crate) use crate::types::change::KeyChange;
+#[cfg(feature = "baselines")]
 pub use crate::types::change::{KeyChange, TellChange};
 #[cfg(not(loom))]
 pub use chameleon::{ChameleonInspect, ChameleonStats, IndexWritten, ProtectSwitch, TablesWritten};

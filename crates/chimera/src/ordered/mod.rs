@@ -64,6 +64,7 @@ use chimera_pmem::Environment;
 use chimera_pmem::environment::{Task, TaskStep};
 
 use adaption::Sampling;
+#[cfg(feature = "baselines")]
 pub use adaption::{SampledOperations, ThreadSplit};
 pub(crate) use cursor::{Cursor, Direction};
 pub use options::{OrderOptions, TreeUpdates};
@@ -252,6 +253,7 @@ impl Order {
     }
 
     /// Applies changes of every `count`-th queue from `number` on, in the place of a background thread; how many.
+    #[cfg(feature = "baselines")]
     pub(crate) fn apply_share(&self, number: usize, count: usize) -> u64 {
         let queues = self.queues.iter().skip(number).step_by(count.max(1));
         queues.map(|queue| self.apply(queue, BATCH).unwrap_or(0) as u64).sum()

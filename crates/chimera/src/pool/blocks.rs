@@ -13,7 +13,8 @@ pub(crate) struct BlockMap {
     pub(crate) segment_bytes: u64,
     pub(crate) blocks_per_segment: u64,
     pub(crate) block_bytes: u64,
-    shift: u64,
+    /// Where the first block begins.
+    first_block: u64,
     /// Bytes between the last block of a segment and the first one of the next.
     gap_bytes: u64,
     /// 2^63 / `blocks_per_segment`, rounded up: exact for block numbers below 2^32 and up to
@@ -33,7 +34,7 @@ impl BlockMap {
             segment_bytes: geometry.segment_bytes,
             blocks_per_segment,
             block_bytes,
-            shift,
+            first_block: base + shift,
             gap_bytes: geometry.segment_bytes - blocks_per_segment * block_bytes,
             reciprocal: (1_u64 << 63).div_ceil(blocks_per_segment),
         })
@@ -48,7 +49,7 @@ impl BlockMap {
     #[inline(always)]
     pub(crate) fn block_at(&self, block: u64) -> u64 {
         let segment = ((u128::from(block) * u128::from(self.reciprocal)) >> 63) as u64;
-        self.base + self.shift + block * self.block_bytes + segment * self.gap_bytes
+        self.first_block + block * self.block_bytes + segment * self.gap_bytes
     }
 
     /// The block that `at` lies in, which need not be one that is used; `None` where no block lies.
@@ -59,14 +60,20 @@ impl BlockMap {
     pub(crate) fn block_of(&self, at: u64) -> Option<u64> {
         let inside = at.checked_sub(self.base)?;
         let (segment, inside) = (inside / self.segment_bytes, inside % self.segment_bytes);
-        let block = inside.checked_sub(self.shift)? / self.block_bytes;
+        let block = inside.checked_sub(self.shift())? / self.block_bytes;
         (block < self.blocks_per_segment).then(|| segment * self.blocks_per_segment + block)
     }
 
     /// Offset in its segment of block number `inside` of the segment; of the end of the last one, too.
     #[inline(always)]
     pub(crate) fn block_in_segment(&self, inside: u64) -> u64 {
-        self.shift + inside * self.block_bytes
+        self.shift() + inside * self.block_bytes
+    }
+
+    /// Bytes that the first block of a segment is shifted from its begin.
+    #[inline(always)]
+    fn shift(&self) -> u64 {
+        self.first_block - self.base
     }
 
     /// Blocks from this one to the end of its segment, this one included.

@@ -1,6 +1,7 @@
-//! [`KeyChange`] and [`TellChange`]: how an add-on is told of changes of the index.
+//! [`KeyChange`]: how an add-on is told of changes of the index.
 
 /// How the index has changed for a key.
+#[cfg_attr(not(feature = "baselines"), expect(unreachable_pub, reason = "nobody else is told"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyChange {
     /// The key is new.
@@ -14,6 +15,7 @@ pub enum KeyChange {
 /// Who is told of each change of the index. Called under the key's lock, so changes of a key come in their order, and
 /// before the write is acknowledged. Of a new key before anybody can find it, of a removed key when nobody can any
 /// more: whoever has seen a key comes after its change.
+#[cfg(feature = "baselines")]
 pub trait TellChange: Send + Sync {
     /// `key` has changed in the index. Must not use the store.
     fn changed(&self, key: &[u8], change: KeyChange);

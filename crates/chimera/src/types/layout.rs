@@ -1,10 +1,16 @@
 //! [`RecordLayout`] and [`Geometry`]: how records and pages lie on media.
 
+#[cfg(feature = "baselines")]
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// What precedes each record on media.
+#[cfg(not(feature = "baselines"))]
+use super::error::Error;
+use super::error::Result;
+
+/// What precedes each record on media. An ordinary build has one layout, and nothing asks for it at run time.
+#[cfg_attr(not(feature = "baselines"), expect(unreachable_pub, reason = "there is one layout"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordLayout {
@@ -13,29 +19,42 @@ pub enum RecordLayout {
     #[default]
     Checked,
     /// Nothing, as in the paper: 18 records of 16 + 200 bytes per page; damage goes unnoticed, and
-    /// after a crash during an overwrite the copy at the higher address wins.
+    /// after a crash during an overwrite the copy at the higher address wins. Only with the feature `baselines`.
+    #[cfg(feature = "baselines")]
     Published,
 }
 
 impl RecordLayout {
-    pub(crate) fn code(self) -> u32 {
-        match self {
-            Self::Checked => 1,
-            Self::Published => 2,
-        }
+    /// Whether records have checksums and versions.
+    #[inline(always)]
+    pub(crate) fn is_checked(self) -> bool {
+        self == Self::Checked
     }
 
-    pub(crate) fn from_code(code: u64) -> Option<Self> {
+    pub(crate) fn code(self) -> u32 {
+        if self.is_checked() { 1 } else { 2 }
+    }
+
+    /// The layout with this number in superblocks; `None` where there is none.
+    ///
+    /// # Errors
+    /// `NeedsFeature` when this program was built without it.
+    pub(crate) fn from_code(code: u64) -> Result<Option<Self>> {
         match code {
-            1 => Some(Self::Checked),
-            2 => Some(Self::Published),
-            _ => None,
+            1 => Ok(Some(Self::Checked)),
+            #[cfg(feature = "baselines")]
+            2 => Ok(Some(Self::Published)),
+            #[cfg(not(feature = "baselines"))]
+            2 => Err(Error::NeedsFeature { what: "records as published", feature: "baselines" }),
+            _ => Ok(None),
         }
     }
 }
 
+#[cfg(feature = "baselines")]
 impl FromStr for RecordLayout {
     type Err = String;
+
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "checked" => Ok(Self::Checked),
@@ -54,7 +73,8 @@ pub struct Geometry {
     /// VPages per VBlock, one per DIMM: 1 to 8. Default 6.
     pub pages_per_block: u32,
     /// Bytes that the first block of a segment is shifted from the page boundary: a multiple of 64
-    /// below `page_bytes`. Default 0; 2048 is the paper's unaligned variant, for comparison.
+    /// below `page_bytes`. Default 0; 2048 is the paper's unaligned variant. Only with the feature `baselines`.
+    #[cfg(feature = "baselines")]
     pub block_shift_bytes: u32,
     /// Bytes per segment, the unit of files and of address space: a multiple of 4096 (of 2 MiB on
     /// devdax). Default 1 GiB, which is 43,690 blocks of 24 KiB.
@@ -63,7 +83,13 @@ pub struct Geometry {
 
 impl Default for Geometry {
     fn default() -> Self {
-        Self { page_bytes: 4096, pages_per_block: 6, block_shift_bytes: 0, segment_bytes: 1 << 30 }
+        Self {
+            page_bytes: 4096,
+            pages_per_block: 6,
+            #[cfg(feature = "baselines")]
+            block_shift_bytes: 0,
+            segment_bytes: 1 << 30,
+        }
     }
 }
 
@@ -75,6 +101,14 @@ impl Geometry {
     /// Most pages in a block.
     pub const PAGES_PER_BLOCK_MAX: u32 = 8;
 
+    /// Bytes that the first block of a segment is shifted from the page boundary.
+    pub(crate) fn shift_bytes(&self) -> u32 {
+        #[cfg(feature = "baselines")]
+        return self.block_shift_bytes;
+        #[cfg(not(feature = "baselines"))]
+        0
+    }
+
     /// Checks the limits stated with the fields.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let page = Self::PAGE_BYTES_MIN..=Self::PAGE_BYTES_MAX;
@@ -85,7 +119,7 @@ impl Geometry {
         if !(1..=Self::PAGES_PER_BLOCK_MAX).contains(&self.pages_per_block) {
             return Err(format!("a block must have 1 to 8 pages, not {}", self.pages_per_block));
         }
-        let shift = self.block_shift_bytes;
+        let shift = self.shift_bytes();
         if shift >= self.page_bytes || !shift.is_multiple_of(64) {
             let text = "the shift of blocks must be a multiple of 64 below the page size";
             return Err(format!("{text}, not {shift}"));
@@ -95,5 +129,20 @@ impl Geometry {
             return Err(format!("{text}, not {}", self.segment_bytes));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_superblocks_are_those_of_layouts() {
+        for layout in [RecordLayout::Checked, RecordLayout::Published] {
+            assert_eq!(RecordLayout::from_code(layout.code().into()).unwrap(), Some(layout));
+        }
+        for code in [0, 3, 1 << 32 | 1] {
+            assert_eq!(RecordLayout::from_code(code).unwrap(), None);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Keys that were crafted to have one 64-bit hash.
 
-use chimera::{Error, RecordLayout};
+use chimera::Error;
+use chimera::baselines::RecordLayout;
 
 use crate::tools::media::{crafted, forge_superblock, hash_seed};
 use crate::tools::{assert_fails, assert_sound, contents, key_of, open, scratch, small_with};

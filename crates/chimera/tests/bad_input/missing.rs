@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use chimera::{Db, Error, Options, RecordLayout};
+use chimera::baselines::RecordLayout;
+use chimera::{Db, Error, Options};
 use tempfile::TempDir;
 
 use crate::tools::media::{FIRST_SEGMENT, SUPERBLOCK_BYTES, checked_word_at};

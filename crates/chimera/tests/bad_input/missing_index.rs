@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use chimera::{Consistency, Db, EngineKind, ErrorKind, ExportOptions, HikvOptions, Options};
+use chimera::baselines::Consistency;
+use chimera::{Db, EngineKind, ErrorKind, ExportOptions, HikvOptions, Options};
 
 use crate::tools::{
     Chance, bytes_of, copy_store, from_environment, key, open, restore, scratch, value,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chimera::{Db, Durability, Error, Geometry, Options, RecordLayout, TypedDb};
+use chimera::baselines::RecordLayout;
+use chimera::{Db, Durability, Error, Geometry, Options, TypedDb};
 
 use crate::tools::{SMALL, assert_fails, contents, filled_store, open, scratch, small, small_with};
 

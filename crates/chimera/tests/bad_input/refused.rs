@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chimera::baselines::{Consistency, RecordLayout};
 use chimera::pmem::{Environment, Hardware, RealEnvironment};
-use chimera::{Consistency, Db, EngineKind, Error, Options, RecordLayout, Result};
+use chimera::{Db, EngineKind, Error, Options, Result};
 use tempfile::TempDir;
 
 use super::closing::{checked_word, engines};

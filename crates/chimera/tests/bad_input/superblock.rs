@@ -383,8 +383,8 @@ fn an_interrupted_creation_is_begun_again() {
     let directory = scratch();
     let path = directory.path();
     // Fails after the file of the superblock was made.
-    let impossible =
-        chimera::Options::new().viper(|viper| viper.layout(chimera::RecordLayout::Published));
+    let impossible = chimera::Options::new()
+        .viper(|viper| viper.layout(chimera::baselines::RecordLayout::Published));
     assert_fails(Db::open(path, &impossible), &["published layout", "fixed size"]);
     let outcome = Db::open(path, &chimera::Options::new().create(false));
     assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}");

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::{Options, RecordLayout, VerifyReads};
+use chimera::baselines::RecordLayout;
+use chimera::{Options, VerifyReads};
 
 use crate::tools::{Chance, assert_sound, contents, key, open, scratch, value, version_of};
 use crate::{at_once, options};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::{Error, RecordLayout};
+use chimera::Error;
+use chimera::baselines::RecordLayout;
 
 use crate::tools::{Chance, assert_sound, contents, fill, key, open, scratch, value, version_of};
 use crate::{at_once, options};

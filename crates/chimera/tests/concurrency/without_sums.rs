@@ -3,7 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chimera::{Options, RecordLayout, VerifyReads};
+use chimera::baselines::RecordLayout;
+use chimera::{Options, VerifyReads};
 
 use crate::at_once;
 use crate::tools::{Chance, SMALL, assert_sound, key, open, scratch, small_with};

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use chimera::{Db, KeyChange, Result, Swap, TellChange};
+use chimera::baselines::{KeyChange, TellChange};
+use chimera::{Db, Result, Swap};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};

@@ -1,7 +1,8 @@
 //! The configurations that conformance is tested for. An engine is added by a line in [`ALL`].
 
-use chimera::{Capabilities, Consistency, EngineKind, HikvOptions, Options, RecordLayout};
-use chimera::{FilterKind, UpperIndex};
+use chimera::baselines::{Consistency, RecordLayout};
+use chimera::baselines::{FilterKind, UpperIndex};
+use chimera::{Capabilities, EngineKind, HikvOptions, Options};
 
 use crate::tools::{small, small_any};
 

@@ -1,7 +1,8 @@
 //! Stores of ChameleonDB: one fence for each write, and of persistent memory no more lines than it must read.
 
+use chimera::baselines::{FilterKind, UpperIndex};
 use chimera::pmem::Operation;
-use chimera::{ChameleonOptions, Db, EngineKind, FilterKind, Options, Session, UpperIndex};
+use chimera::{ChameleonOptions, Db, EngineKind, Options, Session};
 
 use super::lines::{Flushes, Once};
 use super::variable::key;

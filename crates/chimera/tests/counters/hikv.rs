@@ -1,8 +1,9 @@
 //! Stores of HiKV: two fences for a put, whether its key is new or not, and one for a delete. With a write-ahead log three
 //! and two.
 
+use chimera::baselines::{Consistency, RecordLayout};
 use chimera::pmem::Operation;
-use chimera::{Consistency, Db, EngineKind, Options, RecordLayout, Session};
+use chimera::{Db, EngineKind, Options, Session};
 
 use super::variable::key;
 use super::{Counted, assert_fences, assert_untouched, counted};

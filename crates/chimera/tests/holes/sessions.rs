@@ -1,6 +1,7 @@
 //! Holes that sessions of one process would fall into.
 
-use chimera::{Db, Geometry, Options, RecordLayout};
+use chimera::baselines::RecordLayout;
+use chimera::{Db, Geometry, Options};
 
 use crate::tools::media::{FIRST_SEGMENT, SEGMENT_HEADER_AT, find, word};
 use crate::tools::{

@@ -5,7 +5,8 @@ mod tools;
 
 mod operations;
 
-use chimera::{Geometry, Options, RecordLayout, VerifyReads};
+use chimera::baselines::RecordLayout;
+use chimera::{Geometry, Options, VerifyReads};
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 

@@ -12,10 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use chimera::baselines::{KeyChange, TellChange};
 use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
-use chimera::{
-    Db, EngineInspect, EngineKind, EngineStats, HikvStats, KeyChange, Options, Session, TellChange,
-};
+use chimera::{Db, EngineInspect, EngineKind, EngineStats, HikvStats, Options, Session};
 
 use tools::{Chance, assert_sound, bytes_of, contents, copy_store, key_of, scratch, value_of};
 

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use chimera::baselines::RecordLayout;
 use chimera::pmem::{Environment, Hardware, RealEnvironment, SteppedEnvironment};
-use chimera::{BackupOptions, Db, Error, Options, RecordLayout};
+use chimera::{BackupOptions, Db, Error, Options};
 
 use crate::tools::device::Device;
 use crate::tools::{

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chimera::{ChameleonOptions, Compaction, EngineKind, FilterKind, UpperIndex};
+use chimera::baselines::{Compaction, FilterKind, UpperIndex};
+use chimera::{ChameleonOptions, EngineKind};
 
 /// A store that is measured.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@
 mod engines;
 mod own;
 
-use chimera::{EngineKind, RecordLayout, VerifyReads};
+use chimera::baselines::RecordLayout;
+use chimera::{EngineKind, VerifyReads};
 use chimera_pmem::instrumented::Profile;
 use clap::{ArgAction, Command, CommandFactory};
 

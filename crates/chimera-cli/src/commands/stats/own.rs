@@ -85,7 +85,7 @@ fn common_rows(path: &Path, stats: &chimera::Stats) -> Vec<Row> {
 
 /// What Viper says beside that.
 fn viper_rows(viper: &ViperStats) -> Vec<Row> {
-    let mut rows = vec![("record layout", format!("{:?}", viper.layout).to_lowercase())];
+    let mut rows = Vec::new();
     if viper.records_per_page > 0 {
         rows.push(("records per page", count(viper.records_per_page.into())));
         rows.push(("records per block", count(viper.records_per_block.into())));
@@ -101,7 +101,6 @@ fn hikv_rows(hikv: &HikvStats) -> Vec<Row> {
         "not known; `chimera inspect` finds out".to_owned()
     };
     vec![
-        ("record layout", format!("{:?}", hikv.layout).to_lowercase()),
         ("partitions", count(hikv.partitions.into())),
         ("index segments", count(hikv.index_segments)),
         ("index slots", count(hikv.index_slots)),

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chimera::{Compaction, EngineInspect, EngineKind, FilterKind, Options, UpperIndex};
+use chimera::baselines::{Compaction, FilterKind, UpperIndex};
+use chimera::{EngineInspect, EngineKind, Options};
 use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};

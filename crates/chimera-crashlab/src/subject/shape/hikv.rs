@@ -1,6 +1,7 @@
 //! [`HikvShape`]: a store of the engine `hikv`.
 
-use chimera::{Consistency, EngineInspect, EngineKind, Options, RecordLayout};
+use chimera::baselines::{Consistency, RecordLayout};
+use chimera::{EngineInspect, EngineKind, Options};
 use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};

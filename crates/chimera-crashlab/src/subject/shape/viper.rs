@@ -1,6 +1,7 @@
 //! [`ViperShape`]: a store of the engine `viper`.
 
-use chimera::{EngineKind, Geometry, Options, RecordLayout};
+use chimera::baselines::RecordLayout;
+use chimera::{EngineKind, Geometry, Options};
 use serde::{Deserialize, Serialize};
 
 use super::store_shape::{Abilities, StoreShape};

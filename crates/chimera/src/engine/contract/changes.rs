@@ -3,18 +3,31 @@
 use std::sync::Arc;
 
 use crate::ordered::Order;
-use crate::types::change::{KeyChange, TellChange};
+use crate::types::change::KeyChange;
+#[cfg(feature = "baselines")]
+use crate::types::change::TellChange;
 
 /// The one place where an add-on is told of changes of the index.
 pub(crate) struct Changes {
     order: Option<Arc<Order>>,
+    #[cfg(feature = "baselines")]
     told: Option<Arc<dyn TellChange>>,
 }
 
 impl Changes {
-    /// Tells `order` and `told`, if they are there.
-    pub(super) fn new(order: Option<Arc<Order>>, told: Option<Arc<dyn TellChange>>) -> Self {
-        Self { order, told }
+    /// Tells `order`, if it is there.
+    pub(super) fn new(order: Option<Arc<Order>>) -> Self {
+        Self {
+            order,
+            #[cfg(feature = "baselines")]
+            told: None,
+        }
+    }
+
+    /// Tells `told`, too, if it is there.
+    #[cfg(feature = "baselines")]
+    pub(super) fn and(self, told: Option<Arc<dyn TellChange>>) -> Self {
+        Self { told, ..self }
     }
 
     /// The order of all keys, where the store has one.
@@ -26,7 +39,7 @@ impl Changes {
     /// after it has changed otherwise.
     ///
     /// # Cost
-    /// Two loads and branches where nobody is to be told.
+    /// A load and a branch where nobody is to be told.
     #[inline(always)]
     pub(crate) fn tell(&self, key: &[u8], change: KeyChange) {
         match (&self.order, change) {
@@ -34,6 +47,7 @@ impl Changes {
             (Some(order), KeyChange::Removed) => order.changed(key, false),
             _ => (),
         }
+        #[cfg(feature = "baselines")]
         if let Some(told) = &self.told {
             told.changed(key, change);
         }

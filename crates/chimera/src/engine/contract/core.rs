@@ -40,6 +40,9 @@ impl<P: Pmem> Core<P> {
             let environment = pool.environment.clone();
             Arc::new(Order::new(environment, options.order.clone(), options.huge_pages))
         });
+        let changes = Changes::new(order);
+        #[cfg(feature = "baselines")]
+        let changes = changes.and(options.told.clone());
         Self {
             poison: Poison::new(pool.read_only),
             hash: KeyHash::new(pool.superblock().hash_seed),
@@ -47,7 +50,7 @@ impl<P: Pmem> Core<P> {
                 reclaim_percent: options.reclaim_percent,
                 reclaim_bytes_per_second: options.reclaim_bytes_per_second,
             },
-            changes: Changes::new(order, options.told.clone()),
+            changes,
             verify_reads: options.verify_reads,
             pool,
         }

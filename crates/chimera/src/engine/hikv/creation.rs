@@ -127,7 +127,7 @@ impl EngineType for Type {
         let geometry = superblock.geometry;
         let blocks = BlockMap::new(0, &geometry).map_or(0, |map| map.blocks_per_segment);
         let blocks = blocks.min(u64::from(u32::MAX)) as u32;
-        let parameters = decode(superblock)
+        let parameters = decode(superblock)?
             .filter(|found| is_possible(found, u64::from(geometry.block_bytes), blocks))
             .ok_or_else(|| {
                 Error::corrupted("the superblock's area of HiKV is not valid", AREA_AT)
@@ -231,12 +231,12 @@ fn encode(parameters: &Parameters) -> Vec<u64> {
     ]
 }
 
-fn decode(superblock: &Superblock) -> Option<Parameters> {
-    let [hash, heap, layout] = superblock.area[..] else { return None };
+fn decode(superblock: &Superblock) -> Result<Option<Parameters>> {
+    let [hash, heap, layout] = superblock.area[..] else { return Ok(None) };
     let hash = HashShape { partition_bits: hash as u32, segment_blocks: (hash >> 32) as u32 };
     let log_area_bytes = Some((heap >> 32) as u32).filter(|bytes| *bytes > 0);
-    let (heap_run_blocks, layout) = (heap as u32, RecordLayout::from_code(layout)?);
-    Some(Parameters { hash, heap_run_blocks, layout, log_area_bytes })
+    let of = |layout| Parameters { hash, heap_run_blocks: heap as u32, layout, log_area_bytes };
+    Ok(RecordLayout::from_code(layout)?.map(of))
 }
 
 /// Checks that a store is as the options say, where they say anything.

@@ -39,6 +39,7 @@ impl<P: Pmem> Hikv<P> {
         let index_segments = index.segments();
         let (walked, damages) = self.rebuild().progress();
         HikvStats {
+            #[cfg(feature = "baselines")]
             layout: self.parameters.layout,
             #[cfg(feature = "baselines")]
             consistency: self.parameters.consistency(),
@@ -229,11 +230,13 @@ impl<P: Pmem> Reports<P> for Hikv<P> {
         let Parameters { hash, heap_run_blocks, layout, .. } = self.parameters;
         let map = &self.items().pool().map;
         let bytes = |blocks: u32| blocks * map.block_bytes as u32;
-        Options::new().segment_bytes(map.segment_bytes).hikv(|hikv| {
+        Options::new().segment_bytes(map.segment_bytes).hikv(|mut hikv| {
             #[cfg(feature = "baselines")]
-            let hikv = self.parameters.log_alike(hikv);
-            hikv.layout(layout)
-                .partitions(1 << hash.partition_bits)
+            {
+                hikv = self.parameters.log_alike(hikv);
+            }
+            hikv.layout = Some(layout);
+            hikv.partitions(1 << hash.partition_bits)
                 .index_segment_bytes(bytes(hash.segment_blocks))
                 .heap_run_bytes(bytes(heap_run_blocks))
         })

@@ -22,7 +22,6 @@ use crate::records::item_heap::{ItemHeap, Places};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::types::error::{Error, Result};
-use crate::types::layout::RecordLayout;
 use crate::types::stats::RecoveryStats;
 use crate::types::totals::Totals;
 
@@ -59,7 +58,7 @@ pub(super) fn open<P: Pmem>(
         pool.populate_blocks(chunk);
     });
     let found = find_runs(&core, &parameters, &mut index, &heap, salvage)?;
-    let has_sums = parameters.layout == RecordLayout::Checked;
+    let has_sums = parameters.layout.is_checked();
     let items = Items::new(core, index, heap, has_sums, salvage);
     let recovery = Recovery::new(&items, options);
     let is_later = recovery.is_later();

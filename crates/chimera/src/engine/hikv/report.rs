@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::RunCounts;
 #[cfg(feature = "baselines")]
 use crate::engine::Consistency;
+#[cfg(feature = "baselines")]
 use crate::types::layout::RecordLayout;
 
 /// What HiKV says of its store.
@@ -12,6 +13,7 @@ use crate::types::layout::RecordLayout;
 #[non_exhaustive]
 pub struct HikvStats {
     /// What precedes each item.
+    #[cfg(feature = "baselines")]
     pub layout: RecordLayout,
     /// What a change is made of.
     #[cfg(feature = "baselines")]

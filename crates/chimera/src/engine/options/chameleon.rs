@@ -46,18 +46,6 @@ pub struct ChameleonOptions {
 }
 
 impl ChameleonOptions {
-    /// The [threshold](Self::get_protect) of the paper's section 3.6.
-    pub const GET_PROTECT_PUBLISHED: Duration = Duration::from_micros(2);
-
-    /// As in the paper's Table 1: 16,384 shards, MemTables of 8 KiB, 4 levels, ratio 4. For a billion keys; takes 8320 MiB
-    /// of DRAM. Each write is durable before it is acknowledged: who wants batches as published asks for
-    /// [`log_batch_bytes(4096)`](Self::log_batch_bytes) as well. MemTables have up to 7 million records, so replay is
-    /// [bounded](Self::replay_log_bytes_max) to 1 GiB.
-    pub fn published(self) -> Self {
-        let shape = self.shards(16_384).memtable_bytes(8 << 10).levels(4).ratio(4);
-        shape.replay_log_bytes_max(1 << 30)
-    }
-
     /// Keys that the store is made for. Default 16 million. Chooses the number of [shards](Self::shards): the power of two
     /// that gives each at most 61,440 keys, as in the paper. With many more keys the store goes on, but tables of the last
     /// level grow, and putting them together takes longer; with far fewer, DRAM is taken in vain. Fixed at creation.
@@ -143,8 +131,7 @@ impl ChameleonOptions {
     /// It works at any rate of gets: each session times some hundred gets a second, one in 64 at most, and of few gets it
     /// times all. Up to 1000 of them are looked at together, and a hundred at least before the mode ends. A restart replays
     /// what bypass indexes held. Default none: never. With a threshold of nothing the mode is always on, and no get is timed.
-    /// The paper's experiment has 2 microseconds ([`GET_PROTECT_PUBLISHED`](Self::GET_PROTECT_PUBLISHED)), which suits its
-    /// machine; it switches the mode on for that experiment alone. May change at every open.
+    /// The paper's experiment has 2 microseconds, which suits its machine. May change at every open.
     pub fn get_protect(mut self, threshold: Option<Duration>) -> Self {
         self.get_protect = threshold;
         self

@@ -1,6 +1,7 @@
 //! [`Options`]: how a store is created and opened.
 
 use std::fmt;
+#[cfg(feature = "baselines")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::log_hash::LogHashOptions;
 use super::viper::ViperOptions;
 use crate::ordered::OrderOptions;
 use crate::pool::PoolOptions;
+#[cfg(feature = "baselines")]
 use crate::types::change::TellChange;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -53,6 +55,7 @@ pub struct Options {
     pub(crate) reclaim_percent: u32,
     pub(crate) reclaim_bytes_per_second: u64,
     pub(crate) progress: Option<Progress>,
+    #[cfg(feature = "baselines")]
     pub(crate) told: Option<Arc<dyn TellChange>>,
     pub(crate) latency_sampling: u32,
     pub(crate) publish_metrics: Option<Duration>,
@@ -82,6 +85,7 @@ impl Default for Options {
             reclaim_percent: 50,
             reclaim_bytes_per_second: 16 << 20,
             progress: None,
+            #[cfg(feature = "baselines")]
             told: None,
             latency_sampling: Self::LATENCY_SAMPLING_DEFAULT,
             publish_metrics: None,

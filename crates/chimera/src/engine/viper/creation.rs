@@ -50,9 +50,9 @@ impl EngineType for Type {
     fn parameters(superblock: &Superblock, options: &Options) -> Result<PageParameters> {
         hash_geometry(&options.viper)?;
         let parameters =
-            decode(superblock).filter(|parameters| check(parameters).is_ok()).ok_or_else(|| {
-                Error::corrupted("the superblock's record sizes are not valid", AREA_AT)
-            })?;
+            decode(superblock)?.filter(|parameters| check(parameters).is_ok()).ok_or_else(
+                || Error::corrupted("the superblock's record sizes are not valid", AREA_AT),
+            )?;
         let PageParameters { key_bytes, value_bytes, .. } = parameters;
         creation::agree(superblock, StreamKind { key_bytes, value_bytes }, options)?;
         agree(&parameters, options)?;
@@ -90,7 +90,7 @@ fn pool_geometry(geometry: &Geometry, segment_bytes: u64) -> PoolGeometry {
     PoolGeometry {
         segment_bytes,
         block_bytes: geometry.page_bytes * geometry.pages_per_block,
-        block_shift_bytes: geometry.block_shift_bytes,
+        block_shift_bytes: geometry.shift_bytes(),
     }
 }
 
@@ -104,16 +104,29 @@ fn encode(parameters: &PageParameters) -> Vec<u64> {
     ]
 }
 
-fn decode(superblock: &Superblock) -> Option<PageParameters> {
-    let [pages, sizes, layout] = superblock.area[..] else { return None };
+fn decode(superblock: &Superblock) -> Result<Option<PageParameters>> {
+    let [pages, sizes, layout] = superblock.area[..] else { return Ok(None) };
     let halves = |word: u64| (word as u32, (word >> 32) as u32);
     let (page_bytes, pages_per_block) = halves(pages);
     let (key_bytes, value_bytes) = halves(sizes);
     let PoolGeometry { segment_bytes, block_bytes, block_shift_bytes } = superblock.geometry;
     let is_whole = page_bytes.checked_mul(pages_per_block) == Some(block_bytes);
-    let geometry = Geometry { page_bytes, pages_per_block, block_shift_bytes, segment_bytes };
-    let layout = RecordLayout::from_code(layout)?;
-    is_whole.then_some(PageParameters { geometry, layout, key_bytes, value_bytes })
+    #[cfg(not(feature = "baselines"))]
+    if block_shift_bytes > 0 {
+        return Err(Error::NeedsFeature {
+            what: "blocks shifted from pages",
+            feature: "baselines",
+        });
+    }
+    let geometry = Geometry {
+        page_bytes,
+        pages_per_block,
+        #[cfg(feature = "baselines")]
+        block_shift_bytes,
+        segment_bytes,
+    };
+    let of = |layout| PageParameters { geometry, layout, key_bytes, value_bytes };
+    Ok(RecordLayout::from_code(layout)?.filter(|_| is_whole).map(of))
 }
 
 /// Whether there can be a store like this.
@@ -138,7 +151,7 @@ fn check(parameters: &PageParameters) -> Result<(), String> {
     if *value_bytes != 0 {
         return Err("values have a size and keys have none".to_owned());
     }
-    if *layout == RecordLayout::Published {
+    if !layout.is_checked() {
         return Err("the published layout needs records of a fixed size".to_owned());
     }
     let block_bytes = u64::from(geometry.page_bytes) * u64::from(geometry.pages_per_block);
@@ -166,8 +179,12 @@ pub(super) fn new_parameters(options: &Options) -> Result<PageParameters> {
         };
         let page_bytes = Geometry::default().page_bytes;
         let pages = (slot_bytes + 16).div_ceil(page_bytes);
-        let block_shift_bytes = options.viper.block_shift_bytes;
-        Geometry { page_bytes: page_bytes * pages, block_shift_bytes, ..Geometry::default() }
+        Geometry {
+            page_bytes: page_bytes * pages,
+            #[cfg(feature = "baselines")]
+            block_shift_bytes: options.viper.block_shift_bytes,
+            ..Geometry::default()
+        }
     });
     if let Some(segment_bytes) = options.segment_bytes {
         geometry.segment_bytes = segment_bytes;

@@ -191,7 +191,7 @@ impl<P: Pmem, V: Pages> Reports<P> for Viper<P, V> {
     }
 
     fn stats(&self) -> EngineFigures<Stats> {
-        let PageParameters { geometry, layout, .. } = self.parameters;
+        let geometry = self.parameters.geometry;
         let records = self.records();
         let (records_per_page, records_per_block) = records.pages().capacities();
         EngineFigures {
@@ -199,7 +199,8 @@ impl<P: Pmem, V: Pages> Reports<P> for Viper<P, V> {
             dram_index_bytes: records.index().bytes(),
             dram_table_bytes: records.table_bytes(),
             details: Stats {
-                layout,
+                #[cfg(feature = "baselines")]
+                layout: self.parameters.layout,
                 page_bytes: geometry.page_bytes,
                 pages_per_block: geometry.pages_per_block,
                 records_per_page,
@@ -224,7 +225,8 @@ impl<P: Pmem, V: Pages> Reports<P> for Viper<P, V> {
 
     fn options_for_copy(&self) -> Options {
         let PageParameters { geometry, layout, key_bytes, value_bytes } = self.parameters;
-        let options = Options::new().viper(|viper| viper.layout(layout).geometry(geometry));
+        let mut options = Options::new().viper(|viper| viper.geometry(geometry));
+        options.viper.layout = Some(layout);
         if key_bytes == 0 { options } else { options.fixed_size(key_bytes, value_bytes) }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+#[cfg(feature = "baselines")]
 use crate::types::layout::RecordLayout;
 
 /// What Viper says of its store.
@@ -9,6 +10,7 @@ use crate::types::layout::RecordLayout;
 #[non_exhaustive]
 pub struct ViperStats {
     /// What precedes each record.
+    #[cfg(feature = "baselines")]
     pub layout: RecordLayout,
     /// Bytes of a VPage.
     pub page_bytes: u32,

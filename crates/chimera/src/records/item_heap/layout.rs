@@ -6,25 +6,26 @@ use crate::types::layout::RecordLayout;
 /// Bytes in which room is taken.
 pub(super) const UNIT_BYTES: u64 = 32;
 
-/// The word of an item with checks.
+/// The word of an item with checks; as published it has 32 bits, without one.
 const KEY_BITS: u32 = 13;
 const VALUE_BITS: u32 = 31;
 const CHECK_SHIFT: u32 = KEY_BITS + VALUE_BITS;
 /// Odd, without long rows of equal bits: a flipped bit of the lengths changes the upper bits of their product.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The word of an item as published: 32 bits.
-const PUBLISHED_KEY_BITS: u32 = 10;
-const PUBLISHED_VALUE_BITS: u32 = 22;
-/// From the start of a published item to its key: all access is by words of 8 bytes.
-const PUBLISHED_KEY_AT: u64 = 8;
+/// Bits for the length of a key, and for that of a value.
+#[inline(always)]
+fn length_bits(layout: RecordLayout) -> (u32, u32) {
+    match layout {
+        RecordLayout::Checked => (KEY_BITS, VALUE_BITS),
+        #[cfg(feature = "baselines")]
+        RecordLayout::Published => (10, 22),
+    }
+}
 
 /// Longest key and longest value that the word can say.
 pub(super) fn length_limits(layout: RecordLayout) -> (usize, u64) {
-    let (key_bits, value_bits) = match layout {
-        RecordLayout::Checked => (KEY_BITS, VALUE_BITS),
-        RecordLayout::Published => (PUBLISHED_KEY_BITS, PUBLISHED_VALUE_BITS),
-    };
+    let (key_bits, value_bits) = length_bits(layout);
     ((1 << key_bits) - 1, (1 << value_bits) - 1)
 }
 
@@ -33,7 +34,9 @@ pub(super) fn length_limits(layout: RecordLayout) -> (usize, u64) {
 pub(super) fn key_at(layout: RecordLayout) -> u64 {
     match layout {
         RecordLayout::Checked => lengths::KEY_AT,
-        RecordLayout::Published => PUBLISHED_KEY_AT,
+        // Behind a whole word, because all access is by words of 8 bytes.
+        #[cfg(feature = "baselines")]
+        RecordLayout::Published => 8,
     }
 }
 
@@ -57,23 +60,15 @@ pub(crate) fn item_bytes(layout: RecordLayout, key_bytes: u32, value_bytes: u32)
 /// The word of an item with these lengths, which are within the limits.
 #[inline(always)]
 pub(super) fn encode(layout: RecordLayout, key_bytes: usize, value_bytes: usize) -> u64 {
-    let (key, value) = (key_bytes as u64, value_bytes as u64);
-    match layout {
-        RecordLayout::Checked => {
-            let low = key | value << KEY_BITS;
-            low | low.wrapping_mul(FACTOR) >> CHECK_SHIFT << CHECK_SHIFT
-        }
-        RecordLayout::Published => key | value << PUBLISHED_KEY_BITS,
-    }
+    let low = key_bytes as u64 | (value_bytes as u64) << length_bits(layout).0;
+    let check = low.wrapping_mul(FACTOR) >> CHECK_SHIFT << CHECK_SHIFT;
+    if layout.is_checked() { low | check } else { low }
 }
 
 /// The lengths that a word says, of key and value, unless it is damaged. A key has at least one byte.
 #[inline(always)]
 pub(super) fn decode(layout: RecordLayout, word: u64) -> Option<(usize, usize)> {
-    let (key_bits, value_bits) = match layout {
-        RecordLayout::Checked => (KEY_BITS, VALUE_BITS),
-        RecordLayout::Published => (PUBLISHED_KEY_BITS, PUBLISHED_VALUE_BITS),
-    };
+    let (key_bits, value_bits) = length_bits(layout);
     let key_bytes = (word & ((1 << key_bits) - 1)) as usize;
     let value_bytes = (word >> key_bits & ((1 << value_bits) - 1)) as usize;
     let is_sound = key_bytes > 0 && encode(layout, key_bytes, value_bytes) == word;

@@ -7,7 +7,6 @@ use super::{ItemHeap, steps};
 use crate::records::checksum::Summed;
 use crate::records::header::RecordHeader;
 use crate::records::lengths::HEADER_AT;
-use crate::types::layout::RecordLayout;
 
 /// Where an item lies, and its lengths as they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,24 +88,19 @@ impl<P: Pmem> ItemHeap<P> {
     /// given. Always, in the published layout.
     #[inline]
     pub(crate) fn is_sound(&self, item: &Item, hash: u64, value: Option<Summed<'_>>) -> bool {
-        match self.layout {
-            RecordLayout::Published => true,
-            RecordLayout::Checked => {
-                let header = RecordHeader::load(&self.pool.pmem, item.at + HEADER_AT);
-                header.verify(item.at, hash, value).is_ok()
-                    || self.pool.pmem.skips(steps::READ_CHECK)
-            }
+        if !self.layout.is_checked() {
+            return true;
         }
+        let header = RecordHeader::load(&self.pool.pmem, item.at + HEADER_AT);
+        header.verify(item.at, hash, value).is_ok() || self.pool.pmem.skips(steps::READ_CHECK)
     }
 
     /// The version of an item: how often its key was written. 0 in the published layout.
     #[inline]
     pub(crate) fn version(&self, item: &Item) -> u64 {
-        match self.layout {
-            RecordLayout::Published => 0,
-            RecordLayout::Checked => {
-                RecordHeader::load(&self.pool.pmem, item.at + HEADER_AT).version()
-            }
+        if !self.layout.is_checked() {
+            return 0;
         }
+        RecordHeader::load(&self.pool.pmem, item.at + HEADER_AT).version()
     }
 }

@@ -13,7 +13,6 @@ use crate::records::unchecked_word::UncheckedWord;
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::lock;
 use crate::types::error::Result;
-use crate::types::layout::RecordLayout;
 
 impl<P: Pmem> ItemHeap<P> {
     /// Takes room for an item with these lengths, in the runs that there are. `None` when they have none, or it would
@@ -126,15 +125,14 @@ impl<P: Pmem> ItemHeap<P> {
         let value_to = pool.extent(at + value_at(self.layout, key.len()), value.len() as u64);
         pmem.store_u64(at, encode(self.layout, key.len(), value.len()), sites::ITEM);
         pmem.copy(key_to, key, sites::ITEM);
-        match self.layout {
-            RecordLayout::Published => pmem.copy(value_to, value, sites::ITEM),
-            RecordLayout::Checked => {
-                let sum = pmem.copy_sum(value_to, value, sites::ITEM);
-                let checksum = value_checksum(at, Summed { bytes: value, sum });
-                let version = version.min(VERSION_MAX);
-                let header = RecordHeader::new(at, hash, version, UncheckedWord::NONE, checksum);
-                header.store(pmem, at + HEADER_AT, sites::ITEM);
-            }
+        if self.layout.is_checked() {
+            let sum = pmem.copy_sum(value_to, value, sites::ITEM);
+            let checksum = value_checksum(at, Summed { bytes: value, sum });
+            let version = version.min(VERSION_MAX);
+            let header = RecordHeader::new(at, hash, version, UncheckedWord::NONE, checksum);
+            header.store(pmem, at + HEADER_AT, sites::ITEM);
+        } else {
+            pmem.copy(value_to, value, sites::ITEM);
         }
         pmem.flush(room, sites::ITEM);
         pmem.fence(sites::ITEM);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use chimera::{Compaction, Db, EngineKind, IndexWritten};
+use chimera::baselines::Compaction;
+use chimera::{Db, EngineKind, IndexWritten};
 use chimera_pmem::Hardware;
 
 use crate::driver::engine::EngineChoice;

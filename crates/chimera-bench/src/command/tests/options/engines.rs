@@ -1,6 +1,7 @@
 //! Options of stores reach every engine, or are refused.
 
-use chimera::{EngineKind, EngineStats, RecordLayout};
+use chimera::baselines::RecordLayout;
+use chimera::{EngineKind, EngineStats};
 
 use super::super::*;
 use super::{COMMON, decided};

@@ -31,7 +31,7 @@ impl Codec for SlottedPages {
 
     #[inline(always)]
     fn is_checked(&self) -> bool {
-        self.layout.checked
+        self.layout.is_checked()
     }
 
     #[inline(always)]
@@ -81,7 +81,8 @@ impl Codec for SlottedPages {
     /// Something can lie in each slot.
     #[inline(always)]
     fn decode<P: Pmem>(&self, pool: &Pool<P>, place: &Place) -> Option<Record> {
-        let header = self.layout.checked.then(|| RecordHeader::load(&pool.pmem, place.record_at));
+        let header =
+            self.layout.is_checked().then(|| RecordHeader::load(&pool.pmem, place.record_at));
         Some(self.record(*place, header))
     }
 
@@ -141,7 +142,7 @@ impl Codec for SlottedPages {
     ) -> u32 {
         pool.pmem.copy(self.key(pool, place), key, sites::RECORD);
         let value = self.value(pool, place);
-        if !self.layout.checked {
+        if !self.layout.is_checked() {
             pool.pmem.copy(value, stored.value, sites::RECORD);
             return 0;
         }
@@ -151,7 +152,7 @@ impl Codec for SlottedPages {
 
     #[inline(always)]
     fn write_header<P: Pmem>(&self, pool: &Pool<P>, place: &Place, header: &RecordHeader) {
-        if self.layout.checked {
+        if self.layout.is_checked() {
             header.store(&pool.pmem, place.record_at, sites::RECORD);
         }
     }

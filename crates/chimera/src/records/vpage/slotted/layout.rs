@@ -17,7 +17,7 @@ pub(crate) struct PageLayout {
     pub(crate) key_at: u32,
     /// From the start of a slot to its value.
     pub(crate) value_at: u32,
-    pub(crate) checked: bool,
+    layout: RecordLayout,
 }
 
 fn padded(bytes: u32) -> u32 {
@@ -37,7 +37,7 @@ fn lines_touched(first: u32, slot_bytes: u32, slots: u32) -> u32 {
 impl PageLayout {
     /// Bytes of one record with its header.
     pub(crate) fn slot_bytes_of(layout: RecordLayout, key_bytes: u32, value_bytes: u32) -> u32 {
-        let header = if layout == RecordLayout::Checked { RECORD_HEADER_BYTES } else { 0 };
+        let header = if layout.is_checked() { RECORD_HEADER_BYTES } else { 0 };
         header + padded(key_bytes) + padded(value_bytes)
     }
 
@@ -48,7 +48,7 @@ impl PageLayout {
         key_bytes: u32,
         value_bytes: u32,
     ) -> Option<Self> {
-        let checked = layout == RecordLayout::Checked;
+        let checked = layout.is_checked();
         let key_at = if checked { RECORD_HEADER_BYTES } else { 0 };
         let slot_bytes = Self::slot_bytes_of(layout, key_bytes, value_bytes);
         let word_shift = if checked { 5 } else { 6 };
@@ -73,8 +73,14 @@ impl PageLayout {
             slot_bytes,
             key_at,
             value_at: key_at + padded(key_bytes),
-            checked,
+            layout,
         })
+    }
+
+    /// Whether records have checksums and versions.
+    #[inline(always)]
+    pub(crate) fn is_checked(&self) -> bool {
+        self.layout.is_checked()
     }
 
     /// Offset of a slot in its page.
@@ -111,14 +117,14 @@ impl PageLayout {
     /// The word at offset `at` of the pool that stands for these bits.
     #[inline(always)]
     pub(crate) fn encode_bits(&self, bits: u64, at: u64) -> u64 {
-        if self.checked { checked_word::encode_at(bits as u32, at) } else { bits }
+        if self.is_checked() { checked_word::encode_at(bits as u32, at) } else { bits }
     }
 
     /// The bits of word number `word`, which lies at offset `at` of the pool, unless it is damaged.
     #[inline(always)]
     pub(crate) fn decode_bits(&self, word: u32, encoded: u64, at: u64) -> Option<u64> {
         let checked = || checked_word::decode_at(encoded, at).map(u64::from);
-        let bits = if self.checked { checked()? } else { encoded };
+        let bits = if self.is_checked() { checked()? } else { encoded };
         (bits & !self.bits_of_word(word) == 0).then_some(bits)
     }
 }

@@ -72,7 +72,7 @@ impl SlottedPages {
     fn header_in_copy(&self, slot: u32, page: &[u8]) -> Option<RecordHeader> {
         let start = self.layout.slot_at(slot) as usize;
         let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("8 bytes"));
-        let is_checked = self.layout.checked;
+        let is_checked = self.layout.is_checked();
         is_checked.then(|| RecordHeader::from_words(word(start), word(start + 8)))
     }
 }
