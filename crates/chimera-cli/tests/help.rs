@@ -3,7 +3,7 @@
 mod common;
 
 use chimera::Options;
-use chimera::pmem::Medium;
+use chimera_pmem::Medium;
 use common::Place;
 
 /// The names of all commands, from the help.

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chimera::pmem::environment::File;
-use chimera::pmem::{Arena, Extent, Medium, Pmem, Site};
+use chimera_pmem::environment::File;
+use chimera_pmem::{Arena, Extent, Medium, Pmem, Site};
 
 /// Memory into which files are read when mapped, and from which they are written when it is dropped, or on demand.
 /// No operation makes a system call. For one thread.

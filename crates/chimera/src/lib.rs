@@ -45,7 +45,7 @@
 
 pub mod db;
 mod engine;
-pub mod index;
+mod index;
 pub mod metrics;
 mod ordered;
 mod pool;
@@ -88,7 +88,10 @@ pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
 pub use types::swap::Swap;
 pub use types::verify_reads::VerifyReads;
 
-pub use chimera_pmem as pmem;
+#[doc(inline)]
+pub use chimera_pmem::journal::JournalFigures;
+#[doc(inline)]
+pub use chimera_pmem::{Medium, PersistenceCounts, bus_error, file_size_signal};
 
 /// What the engines are compared with, what their papers do otherwise, and what only tests ask for. For benchmarks and the
 /// crash lab, behind the feature `baselines`: an ordinary build has none of it. A store that was made with it is refused

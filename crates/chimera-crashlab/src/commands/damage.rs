@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use chimera::EngineKind;
-use chimera::pmem::Site;
+use chimera_pmem::Site;
 use serde_json::{Value, json};
 
 use super::common::{Common, Outcome, progress_bar};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chimera::EngineKind;
-use chimera::pmem::Hardware;
+use chimera_pmem::Hardware;
 
 use super::harm::{Act, Harm, Kind, Unit};
 use super::life::Subject;

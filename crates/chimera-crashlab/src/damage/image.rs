@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::pmem::Medium;
-use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode};
+use chimera_pmem::Medium;
+use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 
 /// Where a store lies.
 pub(super) const STORE: &str = "store";

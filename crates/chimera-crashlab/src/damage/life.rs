@@ -1,7 +1,7 @@
 //! [`Subject`]: a store made by random operations over several lives, with all that is known of it.
 
-use chimera::pmem::Hardware;
 use chimera::{Db, EngineKind, Error, Options, Session};
+use chimera_pmem::Hardware;
 
 use super::history::{Contents, History, Write};
 use super::image::Image;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chimera::pmem::environment::{MemoryFiles, SteppedEnvironment};
-use chimera::pmem::{Environment, Hardware, Medium, Pmem};
 use chimera::{Db, Durability, Options, Result};
+use chimera_pmem::environment::{MemoryFiles, SteppedEnvironment};
+use chimera_pmem::{Environment, Hardware, Medium, Pmem};
 
 use super::image::{Image, STORE};
 use crate::chance::Chance;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode, SteppedEnvironment};
-use chimera::pmem::{Environment, Medium};
 use chimera::{
     Db, Error, ExportOptions, Options, Result, Session, StreamReader, Swap, VerifyReads,
 };
+use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode, SteppedEnvironment};
+use chimera_pmem::{Environment, Medium};
 
 use super::damage::{Change, Step};
 use super::format::{SUPERBLOCK_BYTES, Shape};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use chimera::pmem::Medium;
 use chimera::{Db, Durability, Error};
+use chimera_pmem::Medium;
 use tempfile::TempDir;
 
 use super::model::Model;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chimera::EngineKind;
-use chimera::pmem::{Environment, RealEnvironment};
+use chimera_pmem::{Environment, RealEnvironment};
 
 /// What to do.
 #[derive(Clone, Debug)]

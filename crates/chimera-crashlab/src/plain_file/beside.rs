@@ -82,7 +82,7 @@ impl Other {
         }
         let figures = || self.db.stats().journal.expect("a plain file has one");
         let before = figures();
-        let has_room = |figures: chimera::pmem::journal::JournalFigures| {
+        let has_room = |figures: chimera_pmem::journal::JournalFigures| {
             let free = figures.capacity_bytes - figures.pending_bytes;
             let appended = figures.appended_bytes - before.appended_bytes;
             free * 100 > figures.capacity_bytes * FREE_PERCENT_MIN

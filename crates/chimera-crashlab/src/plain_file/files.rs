@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chimera::pmem::Medium;
-use chimera::pmem::environment::{File, FileProvider, OpenMode};
+use chimera_pmem::Medium;
+use chimera_pmem::environment::{File, FileProvider, OpenMode};
 
 use super::chance::Chance;
 use super::disk::{Contents, Disk, Node};

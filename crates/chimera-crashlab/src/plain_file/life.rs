@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Durability, Options, Session};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use super::chance::Chance;
 use super::disk::Disk;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chimera::pmem::Environment;
 use chimera::{BackupOptions, Error};
 use chimera_crashlab::rig::{Rig, STORE};
+use chimera_pmem::Environment;
 
 use crate::tools::{assert_sound, contents, fill, small};
 use crate::{MEMORY_BYTES, quiet, rig};

@@ -164,7 +164,7 @@ fn a_segment_that_is_missing_is_damage() {
         let last = path.join(format!("segment-{:06}", segments - 1));
         let count = rig.crashes(|crash| {
             let left = crash.rig();
-            chimera::pmem::Environment::remove(&**left.environment(), &last).expect("it is there");
+            chimera_pmem::Environment::remove(&**left.environment(), &last).expect("it is there");
             match left.open(&options) {
                 Err(error) => {
                     let text = error.to_string();

@@ -5,10 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chimera::pmem::environment::{File, FileProvider, OpenMode};
-use chimera::pmem::{Environment, Medium, Pmem};
 use chimera::{Db, EngineKind, Error, Options, Result};
 use chimera_crashlab::rig::{Rig, STORE, Simulated};
+use chimera_pmem::environment::{File, FileProvider, OpenMode};
+use chimera_pmem::{Environment, Medium, Pmem};
 
 use crate::tools::{SMALL, assert_sound, contents, fill, key, small, value};
 use crate::{quiet, recovered};

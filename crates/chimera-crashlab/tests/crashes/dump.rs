@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use chimera::pmem::Pmem;
 use chimera::{Db, EngineKind, Options};
 use chimera_crashlab::rig::Rig;
+use chimera_pmem::Pmem;
 
 use crate::tools::{assert_sound, contents, fill, key};
 use crate::{Model, quiet, recovered, rig};

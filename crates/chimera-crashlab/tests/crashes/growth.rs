@@ -1,8 +1,8 @@
 //! Growing ahead of use.
 
-use chimera::pmem::Pmem;
 use chimera::{Db, Options};
 use chimera_crashlab::rig::{Rig, Simulated};
+use chimera_pmem::Pmem;
 
 use crate::tools::{fill, small, small_any};
 

@@ -23,9 +23,9 @@ mod staged;
 use std::collections::BTreeMap;
 
 use chimera::baselines::RecordLayout;
-use chimera::pmem::Pmem;
 use chimera::{Db, Options, Session};
 use chimera_crashlab::rig::{Crash, Rig, Simulated};
+use chimera_pmem::Pmem;
 
 use tools::{SMALL, assert_sound, contents, small, small_any};
 

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use chimera::baselines::RecordLayout;
-use chimera::pmem::Environment;
 use chimera::{Db, Error, Geometry, Options};
 use chimera_crashlab::schedules::{
     Abilities, Plan, Scheduling, ShuttleEnvironment, Workload, explore, explore_lives, run_history,
 };
+use chimera_pmem::Environment;
 
 use yielding::Yielding;
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chimera::pmem::environment::{AnonymousFile, File};
-use chimera::pmem::{Extent, FlushChoice, Hardware, HardwareOptions, Medium, Pmem, Site};
+use chimera_pmem::environment::{AnonymousFile, File};
+use chimera_pmem::{Extent, FlushChoice, Hardware, HardwareOptions, Medium, Pmem, Site};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 
 /// What a file had when it was mapped.

@@ -63,6 +63,7 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// As [`destroy`](Db::destroy).
+    #[doc(hidden)]
     pub fn destroy_on(
         pmem: &P,
         environment: &Arc<dyn Environment>,

@@ -56,6 +56,9 @@ const STEPS_PER_PROGRESS: u64 = 64;
 /// Methods of `Db` that read or write borrow a session from a pool for each call, at the price of a
 /// lock. Threads that do more than a few operations take a [`Session`] each.
 ///
+/// Write `Db`, without a parameter: that is a store on this machine. Another `P` is for tests and simulations; the same holds
+/// for sessions and iterators.
+///
 /// The store closes when the last clone and the last session are dropped, or explicitly, with errors
 /// reported, by [`close`](Self::close).
 ///
@@ -149,6 +152,7 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// As [`open`](Db::open).
+    #[doc(hidden)]
     pub fn open_on(
         pmem: P,
         environment: &Arc<dyn Environment>,
@@ -159,6 +163,7 @@ impl<P: Pmem> Db<P> {
     }
 
     /// The backend of the persistence seam.
+    #[doc(hidden)]
     pub fn pmem(&self) -> &P {
         &self.inner.engine.core().pool.pmem
     }

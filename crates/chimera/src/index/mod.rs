@@ -24,11 +24,11 @@ pub(crate) mod probing_table;
 pub(crate) mod robin_hood_table;
 #[cfg(all(feature = "baselines", not(loom)))]
 pub(crate) mod table_filter;
-pub mod volatile;
+pub(crate) mod volatile;
 
 /// What a verification closure answers for a location that an index proposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probe<T> {
+pub(crate) enum Probe<T> {
     /// The record of the key that is looked for is there, live; this was taken from it.
     Found(T),
     /// The location holds something else: another key with the same hash.
@@ -40,7 +40,7 @@ pub enum Probe<T> {
 
 /// What is known about a location that has the hash of a record to be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolve {
+pub(crate) enum Resolve {
     /// Another key with the same hash: both stay.
     OtherKey,
     /// The same key, and the record in the index is newer.
@@ -52,9 +52,9 @@ pub enum Resolve {
 /// More entries of one hash than chance ever brings about: the index takes no more of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many keys have the same hash")]
-pub struct TooManyCollisions;
+pub(crate) struct TooManyCollisions;
 
 /// There is no memory for an index to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of space for the index")]
-pub struct OutOfSpace;
+pub(crate) struct OutOfSpace;

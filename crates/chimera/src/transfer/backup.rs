@@ -82,6 +82,7 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// As [`backup`](Db::backup).
+    #[doc(hidden)]
     pub fn backup_on<Q: Pmem>(
         &self,
         pmem: Q,

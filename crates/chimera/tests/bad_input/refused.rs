@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chimera::baselines::{Consistency, RecordLayout};
-use chimera::pmem::{Environment, Hardware, RealEnvironment};
 use chimera::{Db, EngineKind, Error, Options, Result};
+use chimera_pmem::{Environment, Hardware, RealEnvironment};
 use tempfile::TempDir;
 
 use super::closing::{checked_word, engines};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chimera::metrics::{FILE, Published};
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Durability, Options};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};

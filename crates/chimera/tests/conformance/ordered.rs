@@ -421,7 +421,7 @@ fn the_order_says_what_it_has(configuration: &Configuration) {
     drop(db);
     let with = ordered(configuration).order(|order| order.hardware_transactions(true));
     let db = open(directory.path(), &with);
-    let commits = chimera::pmem::transactions_commit();
+    let commits = chimera_pmem::transactions_commit();
     assert_eq!(db.stats().order.expect("ordered").transactions, commits);
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Error, ErrorKind, Options, Result, TreeUpdates};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};

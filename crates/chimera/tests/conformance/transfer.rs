@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{
     BackupOptions, Db, Error, ExportOptions, ImportOptions, ImportReport, Options, Result,
     StreamReader,
 };
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};

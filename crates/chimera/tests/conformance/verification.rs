@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{
     BackupOptions, Db, Durability, Error, ErrorKind, ExportOptions, Options, Swap, VerifyReads,
 };
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};

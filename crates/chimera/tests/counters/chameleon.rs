@@ -1,8 +1,8 @@
 //! Stores of ChameleonDB: one fence for each write, and of persistent memory no more lines than it must read.
 
 use chimera::baselines::{FilterKind, UpperIndex};
-use chimera::pmem::Operation;
 use chimera::{ChameleonOptions, Db, EngineKind, Options, Session};
+use chimera_pmem::Operation;
 
 use super::lines::{Flushes, Once};
 use super::variable::key;
@@ -113,7 +113,7 @@ fn with_batches_a_fence_serves_many_writes() {
     assert_eq!(counters.total().fences, 1, "what is pending");
 }
 
-fn assert_untouched_media(counters: &chimera::pmem::instrumented::Counters) {
+fn assert_untouched_media(counters: &chimera_pmem::instrumented::Counters) {
     let total = counters.total();
     assert_eq!((total.fences, flushes(&total)), (0, Flushes::default()));
 }

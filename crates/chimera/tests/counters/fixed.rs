@@ -1,9 +1,9 @@
 //! Stores of records of one size.
 
 use chimera::baselines::RecordLayout;
-use chimera::pmem::instrumented::Counters;
-use chimera::pmem::{Operation, Pmem};
 use chimera::{Db, Options, Session};
+use chimera_pmem::instrumented::Counters;
+use chimera_pmem::{Operation, Pmem};
 
 use super::lines::Flushes;
 use super::{Counted, assert_fences, assert_flushes, counted, flushes};

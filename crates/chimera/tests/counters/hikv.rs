@@ -2,8 +2,8 @@
 //! and two.
 
 use chimera::baselines::{Consistency, RecordLayout};
-use chimera::pmem::Operation;
 use chimera::{Db, EngineKind, Options, Session};
+use chimera_pmem::Operation;
 
 use super::variable::key;
 use super::{Counted, assert_fences, assert_untouched, counted};

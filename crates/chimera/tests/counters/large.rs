@@ -1,7 +1,7 @@
 //! Stores of records of any size: records larger than a page, and values in chunks.
 
-use chimera::pmem::Operation;
-use chimera::pmem::instrumented::OperationCounters;
+use chimera_pmem::Operation;
+use chimera_pmem::instrumented::OperationCounters;
 
 use super::lines::{BLOCK, Flushes, Log, Once, PAGE, chunk_span, span, touched};
 use super::variable::{key, open};

@@ -16,9 +16,9 @@ mod variable;
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::pmem::instrumented::{Counters, InstrumentedOptions, OperationCounters};
-use chimera::pmem::{Environment, Hardware, Instrumented, Operation, SteppedEnvironment};
 use chimera::{Db, Options};
+use chimera_pmem::instrumented::{Counters, InstrumentedOptions, OperationCounters};
+use chimera_pmem::{Environment, Hardware, Instrumented, Operation, SteppedEnvironment};
 
 use lines::Flushes;
 

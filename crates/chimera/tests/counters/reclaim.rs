@@ -1,8 +1,8 @@
 //! Space reclamation: what a record that is moved costs, and a block that is freed or given back.
 
-use chimera::pmem::Operation;
-use chimera::pmem::instrumented::Counters;
 use chimera::{Db, Options, ReclaimStats};
+use chimera_pmem::Operation;
+use chimera_pmem::instrumented::Counters;
 
 use super::variable::key;
 use super::{Counted, assert_untouched, counted};

@@ -1,8 +1,8 @@
 //! Stores of records of any size: blocks that are handed out, fresh ones and those that were in use.
 
 use chimera::Session;
-use chimera::pmem::Operation;
-use chimera::pmem::instrumented::OperationCounters;
+use chimera_pmem::Operation;
+use chimera_pmem::instrumented::OperationCounters;
 
 use super::variable::{key, open};
 use super::{Counted, assert_fences, assert_untouched, counted};

@@ -1,8 +1,8 @@
 //! Stores of records of any size: updates and swaps.
 
-use chimera::pmem::Operation;
-use chimera::pmem::instrumented::Counters;
 use chimera::{Session, Swap};
+use chimera_pmem::Operation;
+use chimera_pmem::instrumented::Counters;
 
 use super::lines::{Flushes, Log, Once, PAGE, fences, span};
 use super::variable::{key, open};

@@ -1,7 +1,7 @@
 //! Stores of records of any size: what a record costs whose value lies beside its key in a page.
 
-use chimera::pmem::Operation;
 use chimera::{Db, Options, Session};
+use chimera_pmem::Operation;
 
 use super::lines::{Flushes, Log, Once, PAGE, fences, span, touched};
 use super::{Counted, assert_all_fences, assert_fences, assert_flushes, assert_untouched, counted};

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chimera::pmem::{Hardware, HardwareOptions};
 use chimera::{Db, Durability, Error, Options, Result};
+use chimera_pmem::{Hardware, HardwareOptions};
 
 use tools::faults::{self, Faults};
 use tools::{assert_fails, bytes_of, contents, fill, filled_store, names, open, scratch, small};
@@ -60,7 +60,7 @@ fn a_store_with_a_journal_is_gone() {
     tools::copy_store(&path, &copy);
     for path in [&path, &copy] {
         let has_journal = path.join("journal").is_file();
-        assert_eq!(has_journal, db.stats().medium == chimera::pmem::Medium::File);
+        assert_eq!(has_journal, db.stats().medium == chimera_pmem::Medium::File);
     }
     assert!(matches!(Db::destroy(&path), Err(Error::Locked { .. })));
     db.close().expect("nobody else has it");

@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use chimera::pmem::environment::{File, FileProvider, OpenMode, RealFiles};
-use chimera::pmem::{Environment, SteppedEnvironment};
 use chimera::{Db, Error, Options, Result};
+use chimera_pmem::environment::{File, FileProvider, OpenMode, RealFiles};
+use chimera_pmem::{Environment, SteppedEnvironment};
 
 use crate::hardware;
 use crate::tools::{contents, fill, filled_store, scratch, small};

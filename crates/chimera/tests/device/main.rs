@@ -3,8 +3,8 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
-use chimera::pmem::Medium;
 use chimera::{Db, Durability, Error, Options};
+use chimera_pmem::Medium;
 
 use tools::device::Device;
 use tools::{assert_fails, assert_sound, contents, fill, key, small, value};

@@ -13,8 +13,8 @@ mod text;
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Options};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 /// A store in anonymous memory, under a clock that stands still.
 fn stepped(options: &Options) -> (Db, Arc<SteppedEnvironment>) {

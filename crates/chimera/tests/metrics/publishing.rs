@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chimera::metrics::{FILE, Published};
-use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode};
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Error, Options};
+use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use super::tools::{key, scratch, small, value};
 
@@ -29,7 +29,7 @@ fn inserted(metrics: &Published) -> u64 {
 #[test]
 fn a_file_appears_is_replaced_and_withdrawn() {
     let directory = scratch();
-    let files = Arc::new(chimera::pmem::environment::RealFiles);
+    let files = Arc::new(chimera_pmem::environment::RealFiles);
     let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
     let shared: Arc<dyn Environment> = environment.clone();
     let path = directory.path().join("store");
@@ -113,7 +113,7 @@ fn readers_always_find_a_whole_text() {
     let (mut looks, mut last) = (0, 0);
     for number in 0.. {
         session.put(&key(number % 40), &value(number % 40, number)).unwrap();
-        let Some(metrics) = read(&chimera::pmem::environment::RealFiles, &path) else { continue };
+        let Some(metrics) = read(&chimera_pmem::environment::RealFiles, &path) else { continue };
         let labels = [("operation", "put"), ("outcome", "overwritten")];
         let now = metrics.value("chimera_operations_total", &labels).unwrap() as u64;
         assert!(now >= last, "it only grows");

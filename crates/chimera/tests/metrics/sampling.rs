@@ -1,7 +1,7 @@
 //! Sampling: repeatable, and without an effect on anything else.
 
 use chimera::LatencyStats;
-use chimera::pmem::environment::Environment;
+use chimera_pmem::environment::Environment;
 
 use super::stepped;
 use super::tools::{key, small, value};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chimera::metrics::Published;
-use chimera::pmem::instrumented::InstrumentedOptions;
-use chimera::pmem::{Environment, Hardware, Instrumented, SteppedEnvironment};
 use chimera::{Db, Options};
+use chimera_pmem::instrumented::InstrumentedOptions;
+use chimera_pmem::{Environment, Hardware, Instrumented, SteppedEnvironment};
 
 use super::stepped;
 use super::tools::{key, scratch_on_disk, small, value};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::pmem::{Environment, Hardware, HardwareOptions, RealEnvironment};
 use chimera::{Db, Durability, Error, ErrorKind, Geometry, Options};
+use chimera_pmem::{Environment, Hardware, HardwareOptions, RealEnvironment};
 
 use crate::tools::{
     self, SMALL, assert_fails, contents, scratch, scratch_on_disk, small, small_with,

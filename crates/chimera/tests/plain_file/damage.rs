@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use chimera::pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 use chimera::{Error, RecoveryStats};
+use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 
 use super::*;
 use crate::tools::{contents, copy_store, fill, key, open, scratch_on_disk, value};

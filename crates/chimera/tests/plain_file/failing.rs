@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use chimera::Error;
-use chimera::pmem::environment::{File, MemoryFiles, OpenMode};
+use chimera_pmem::environment::{File, MemoryFiles, OpenMode};
 
 use super::*;
 use crate::tools::faults::{self, Faults};

@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chimera::pmem::environment::FileProvider;
-use chimera::pmem::{Environment, Hardware, Medium, SteppedEnvironment};
 use chimera::{Db, Durability, Options, Result};
+use chimera_pmem::environment::FileProvider;
+use chimera_pmem::{Environment, Hardware, Medium, SteppedEnvironment};
 
 use tools::small;
 

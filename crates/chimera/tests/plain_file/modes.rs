@@ -1,7 +1,7 @@
 //! Which durability is in force, and what becomes of a store when it changes.
 
 use chimera::Error;
-use chimera::pmem::environment::{MemoryFiles, RealFiles};
+use chimera_pmem::environment::{MemoryFiles, RealFiles};
 
 use super::*;
 use crate::tools::{
@@ -138,7 +138,7 @@ fn a_journal_changes_its_size_when_nobody_misses_it() {
     let files = Arc::new(MemoryFiles::new().on(Medium::File));
     let path = Path::new("store");
     let length = |files: &MemoryFiles| {
-        let mode = chimera::pmem::environment::OpenMode::Read;
+        let mode = chimera_pmem::environment::OpenMode::Read;
         files.open(&path.join("journal"), mode).and_then(|file| file.length()).expect("there")
     };
     let open = |bytes| open_at(1, files.clone(), path, &options(GROUP).journal_bytes(bytes));

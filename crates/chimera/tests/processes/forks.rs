@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::pmem::environment::{MemoryFiles, in_child};
-use chimera::pmem::{Environment, Hardware, Medium, Pmem, SteppedEnvironment};
 use chimera::{
     BackupOptions, Db, Durability, EngineKind, Error, ErrorKind, ExportOptions, Options, Session,
 };
+use chimera_pmem::environment::{MemoryFiles, in_child};
+use chimera_pmem::{Environment, Hardware, Medium, Pmem, SteppedEnvironment};
 
 use crate::tools::{assert_sound, contents, fill, key, open, scratch, scratch_on_disk, value};
 
@@ -211,7 +211,7 @@ fn a_staged_fork_is_refused_everywhere_and_writes_nothing() {
         fill(&mut session, 0..20, 1);
         let bytes = || {
             let file = environment
-                .open(Path::new("store/journal"), chimera::pmem::environment::OpenMode::Read);
+                .open(Path::new("store/journal"), chimera_pmem::environment::OpenMode::Read);
             let file = file.expect("there");
             let mut bytes = vec![0; file.length().expect("a length") as usize];
             file.read_at(0, &mut bytes).expect("read");

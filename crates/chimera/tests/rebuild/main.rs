@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use chimera::baselines::{KeyChange, TellChange};
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, EngineInspect, EngineKind, EngineStats, HikvStats, Options, Session};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use tools::{Chance, assert_sound, bytes_of, contents, copy_store, key_of, scratch, value_of};
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use chimera::pmem::{Environment, Hardware, SteppedEnvironment};
 use chimera::{Db, Error, Geometry, Options, Progress};
+use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use tools::{Chance, assert_sound, scratch, scratch_on_disk};
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chimera::pmem::environment::{File, FileProvider, OpenMode, RealFiles};
-use chimera::pmem::{Environment, Hardware, Medium, SteppedEnvironment};
 use chimera::{Db, Options, Result};
+use chimera_pmem::environment::{File, FileProvider, OpenMode, RealFiles};
+use chimera_pmem::{Environment, Hardware, Medium, SteppedEnvironment};
 use tempfile::TempDir;
 
 /// A device in a directory of its own. It can be locked and mapped; everything else fails the test.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use chimera::pmem::environment::{Directory, File, OpenMode, RealEnvironment, Task, TaskBody};
-use chimera::pmem::{Environment, Hardware, Medium};
 use chimera::{Db, Options, Result};
+use chimera_pmem::environment::{Directory, File, OpenMode, RealEnvironment, Task, TaskBody};
+use chimera_pmem::{Environment, Hardware, Medium};
 
 /// What fails.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Environment for FaultyEnvironment {
         self.real.process_id()
     }
 
-    fn origin(&self) -> chimera::pmem::environment::Origin {
+    fn origin(&self) -> chimera_pmem::environment::Origin {
         self.real.origin()
     }
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use chimera::pmem::Pmem;
 use chimera::{Db, Geometry, Options, Result, Session};
+use chimera_pmem::Pmem;
 use tempfile::TempDir;
 
 /// An empty directory in memory where there is such a thing: tests open stores thousands of times.

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use chimera::baselines::RecordLayout;
-use chimera::pmem::{Environment, Hardware, RealEnvironment, SteppedEnvironment};
 use chimera::{BackupOptions, Db, Error, Options};
+use chimera_pmem::{Environment, Hardware, RealEnvironment, SteppedEnvironment};
 
 use crate::tools::device::Device;
 use crate::tools::{

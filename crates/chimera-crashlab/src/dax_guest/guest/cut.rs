@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-use chimera::pmem::environment::File;
-use chimera::pmem::{Extent, Hardware, Medium, Pmem, Site};
+use chimera_pmem::environment::File;
+use chimera_pmem::{Extent, Hardware, Medium, Pmem, Site};
 
 /// Called with the operation and the step; never returns.
 type Stop = Box<dyn FnMut(u64, &str)>;

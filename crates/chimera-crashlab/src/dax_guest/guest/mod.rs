@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use chimera::pmem::{Environment, Hardware, Pmem, RealEnvironment};
 use chimera::{Db, EngineKind, Options};
+use chimera_pmem::{Environment, Hardware, Pmem, RealEnvironment};
 
 use super::plan::{Access, MOUNT_POINT, Message, Mount, PLAN_PATH, Plan, THREADS, Target};
 use super::workload::{KEY_BYTES, VALUE_BYTES};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chimera::Db;
-use chimera::pmem::Pmem;
+use chimera_pmem::Pmem;
 
 use crate::dax_guest::plan::{THREADS, Target, Verified};
 use crate::dax_guest::workload::{State, owner};

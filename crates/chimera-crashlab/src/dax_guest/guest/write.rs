@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chimera::pmem::Pmem;
 use chimera::{Error, Session};
+use chimera_pmem::Pmem;
 
 use super::cut;
 use super::outcome::Outcome;

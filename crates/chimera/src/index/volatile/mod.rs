@@ -3,4 +3,4 @@
 //! Nothing here sees a persistent-memory address: entries are opaque locations, and memory comes
 //! from [`Arena`](chimera_pmem::Arena)s.
 
-pub mod extendible_hash;
+pub(crate) mod extendible_hash;

@@ -152,7 +152,7 @@ pub(super) struct Entry<'a> {
 
 /// An entry as a lookup found it. It may have been moved, changed or removed since.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub(crate) struct Found<'a> {
     pub(super) segment: u64,
     /// None in the overflow.
     pub(super) slot: Option<(Bucket<'a>, u32)>,

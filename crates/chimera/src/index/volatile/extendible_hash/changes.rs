@@ -1,7 +1,5 @@
 //! Changes of single entries, each under the lock of one segment.
 
-use std::convert::Infallible;
-
 use super::bucket::{Bucket, Found};
 use super::overflow::{COLLISIONS_MAX, COLLISIONS_REBUILT_MAX};
 use super::{ExtendibleHash, LockedSegment, displacement};
@@ -9,37 +7,34 @@ use crate::index::{Resolve, TooManyCollisions};
 use crate::pool::Location;
 
 impl ExtendibleHash {
-    /// Whether one more entry of `hash` may be [inserted](Self::insert): not when there are so many
+    /// Whether one more entry of `hash` may be [inserted](Self::insert_after): not when there are so many
     /// already that the keys must have been chosen to have the same hash. The answer stays right as
     /// long as the caller keeps others from inserting entries of this hash.
     ///
     /// # Cost
     /// One load, unless the overflow is in use.
     #[inline]
-    pub fn takes(&self, hash: u64) -> bool {
+    pub(crate) fn takes(&self, hash: u64) -> bool {
         self.overflow.has_fewer(COLLISIONS_MAX, hash)
     }
 
-    /// Adds an entry. The caller knows that the key has none, and keeps it so meanwhile.
+    /// Adds an entry, once `first` has succeeded. The caller knows that the key has none, and keeps it so meanwhile.
     ///
-    /// Cannot fail. Call [`takes`](Self::takes) before where keys may be crafted, and
+    /// Cannot fail otherwise. Call [`takes`](Self::takes) before where keys may be crafted, and
     /// [`prepare_insert`](Self::prepare_insert) before to learn in time that
     /// memory is running out; otherwise entries pile up where lookups are slower.
     ///
-    /// # Cost
-    /// The header and one bucket, sometimes two; near the end of a segment's growth some dozens.
-    pub fn insert(&self, hash: u64, location: Location) {
-        let Ok(()) = self.insert_after(hash, location, || Ok::<(), Infallible>(()));
-    }
-
-    /// As [`insert`](Self::insert), once `first` has succeeded. The segment is locked meanwhile, so
+    /// The segment is locked while `first` runs, so
     /// that nothing after `first` is an atomic read-modify-write: such an instruction would wait for
     /// the fence with which `first` ends, and what the thread does next could not begin.
     ///
     /// # Errors
     /// That of `first`; nothing is changed.
+    ///
+    /// # Cost
+    /// The header and one bucket, sometimes two; near the end of a segment's growth some dozens.
     #[inline]
-    pub fn insert_after<E>(
+    pub(crate) fn insert_after<E>(
         &self,
         hash: u64,
         location: Location,
@@ -64,23 +59,16 @@ impl ExtendibleHash {
         }
     }
 
-    /// Replaces the location of an entry, if the entry is there with the location `old`.
-    ///
-    /// # Cost
-    /// The header and one bucket, sometimes two.
-    pub fn swap_if(&self, hash: u64, old: Location, new: Location) -> bool {
-        let Ok(swapped) =
-            self.swap_after(hash, &Self::by_location(old), new, || Ok::<(), Infallible>(()));
-        swapped
-    }
-
-    /// As [`swap_if`](Self::swap_if), once `first` has succeeded, which is called only if the entry
-    /// is there. See [`insert_after`](Self::insert_after).
+    /// Replaces the location of an entry, if the entry is there with the location of `old`, once `first` has
+    /// succeeded, which is called only then. See [`insert_after`](Self::insert_after).
     ///
     /// # Errors
     /// That of `first`; nothing is changed.
+    ///
+    /// # Cost
+    /// The header and one bucket, sometimes two.
     #[inline]
-    pub fn swap_after<E>(
+    pub(crate) fn swap_after<E>(
         &self,
         hash: u64,
         old: &Found<'_>,
@@ -101,23 +89,16 @@ impl ExtendibleHash {
         Ok(self.overflow.replace(hash, old, new))
     }
 
-    /// Removes an entry, if it is there with the location `old`.
-    ///
-    /// # Cost
-    /// The header and one bucket, sometimes two.
-    pub fn remove_if(&self, hash: u64, old: Location) -> bool {
-        let Ok(removed) =
-            self.remove_after(hash, &Self::by_location(old), || Ok::<(), Infallible>(()));
-        removed
-    }
-
-    /// As [`remove_if`](Self::remove_if), once `first` has succeeded, which is called only if the
-    /// entry is there. See [`insert_after`](Self::insert_after).
+    /// Removes an entry, if it is there with the location of `old`, once `first` has succeeded, which is called only
+    /// then. See [`insert_after`](Self::insert_after).
     ///
     /// # Errors
     /// That of `first`; nothing is changed.
+    ///
+    /// # Cost
+    /// The header and one bucket, sometimes two.
     #[inline]
-    pub fn remove_after<E>(
+    pub(crate) fn remove_after<E>(
         &self,
         hash: u64,
         old: &Found<'_>,
@@ -146,7 +127,7 @@ impl ExtendibleHash {
     ///
     /// `same_key` is asked about entries with the same hash, with the segment locked; it may be
     /// asked about one more than once, and must not use this table.
-    pub fn upsert_with(
+    pub(crate) fn upsert_with(
         &self,
         hash: u64,
         new: Location,
@@ -223,12 +204,6 @@ impl ExtendibleHash {
         let locked = self.lock(hash);
         let slot = locked.slots().find_exact(hash, location);
         (locked, slot)
-    }
-
-    /// An entry with this location, as if a lookup had found it in the overflow: for callers that know only
-    /// the location.
-    pub(super) fn by_location<'a>(location: Location) -> Found<'a> {
-        Found { segment: 0, slot: None, location }
     }
 
     /// Finds a place for a new entry in a locked segment, or splits it.

@@ -12,23 +12,23 @@ const BUCKET_BITS_MAX: u32 = 10;
 /// A segment is an array of buckets, a bucket is one cache line of four slots. Which segment a hash
 /// belongs to is said by its low bits, which two buckets by its high bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HashGeometry {
+pub(crate) struct HashGeometry {
     bucket_bits: u32,
     bucket_mask: u32,
 }
 
 impl HashGeometry {
     /// Fewest slots a segment can have.
-    pub const SLOTS_MIN: u32 = 2 * BUCKET_SLOTS;
+    pub(crate) const SLOTS_MIN: u32 = 2 * BUCKET_SLOTS;
     /// Most slots a segment can have.
-    pub const SLOTS_MAX: u32 = BUCKET_SLOTS << BUCKET_BITS_MAX;
+    pub(crate) const SLOTS_MAX: u32 = BUCKET_SLOTS << BUCKET_BITS_MAX;
 
     /// Segments of `slots_per_segment` slots of 16 bytes: a power of two from
     /// [`SLOTS_MIN`](Self::SLOTS_MIN) to [`SLOTS_MAX`](Self::SLOTS_MAX). `None` for anything else.
     ///
     /// Larger segments split later relative to their size and keep the directory small, but stop
     /// their writers longer when they do.
-    pub const fn new(slots_per_segment: u32) -> Option<Self> {
+    pub(crate) const fn new(slots_per_segment: u32) -> Option<Self> {
         if !slots_per_segment.is_power_of_two()
             || slots_per_segment < Self::SLOTS_MIN
             || slots_per_segment > Self::SLOTS_MAX
@@ -41,19 +41,8 @@ impl HashGeometry {
 
     /// Slots in a segment.
     #[inline(always)]
-    pub const fn slots_per_segment(self) -> u32 {
+    pub(crate) const fn slots_per_segment(self) -> u32 {
         self.buckets() * BUCKET_SLOTS
-    }
-
-    /// 8-byte words in a segment.
-    #[inline(always)]
-    pub const fn words_per_segment(self) -> u32 {
-        self.buckets() * BUCKET_WORDS
-    }
-
-    /// Bytes in a segment.
-    pub const fn segment_bytes(self) -> u64 {
-        self.words_per_segment() as u64 * 8
     }
 
     /// Buckets in a segment.

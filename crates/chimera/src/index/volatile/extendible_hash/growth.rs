@@ -47,7 +47,7 @@ impl ExtendibleHash {
         Ok(())
     }
 
-    /// Makes memory available so that the next [`insert`](Self::insert) of this thread finds what
+    /// Makes memory available so that the next [`insert_after`](Self::insert_after) of this thread finds what
     /// it needs.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl ExtendibleHash {
     /// # Cost
     /// Two loads, nearly always.
     #[inline]
-    pub fn prepare_insert(&self) -> Result<(), OutOfSpace> {
+    pub(crate) fn prepare_insert(&self) -> Result<(), OutOfSpace> {
         if self.growth.needs_refill() { self.refill() } else { Ok(()) }
     }
 
@@ -78,7 +78,7 @@ impl ExtendibleHash {
     ///
     /// # Cost
     /// Some 20 bytes written for each 1000 entries; slots are touched when they are filled.
-    pub fn reserve(&self, count: u64) -> Result<(), OutOfSpace> {
+    pub(crate) fn reserve(&self, count: u64) -> Result<(), OutOfSpace> {
         let expected = u64::from(self.geometry.slots_per_segment()) * RESERVED_LOAD_PERCENT / 100;
         let segments = count.div_ceil(expected).max(1).checked_next_power_of_two();
         let segments = segments.filter(|&segments| segments <= 1 << 31).ok_or(OutOfSpace)?;

@@ -7,7 +7,7 @@ use crate::pool::Location;
 /// turned to the front, whatever is in a segment is next to each other, also after a split; and the order
 /// follows from the hashes alone.
 #[inline(always)]
-pub const fn position_of(hash: u64) -> u64 {
+pub(crate) const fn position_of(hash: u64) -> u64 {
     hash.reverse_bits()
 }
 
@@ -23,7 +23,7 @@ impl ExtendibleHash {
     ///
     /// # Cost
     /// Reads a segment, or what is behind `from` in it, with its lock held.
-    pub fn list(&self, from: u64, into: &mut Vec<(u64, Location)>) -> Option<u64> {
+    pub(crate) fn list(&self, from: u64, into: &mut Vec<(u64, Location)>) -> Option<u64> {
         let locked = self.lock(hash_at(from));
         // All hashes of the segment have this many low bits in common.
         let last = from | u64::MAX.checked_shr(locked.header.depth()).unwrap_or(0);
@@ -39,7 +39,7 @@ impl ExtendibleHash {
 
     /// Hands out every entry. One that is there all the time comes exactly once. No lock is held while
     /// `take` runs.
-    pub fn for_each(&self, mut take: impl FnMut(u64, Location)) {
+    pub(crate) fn for_each(&self, mut take: impl FnMut(u64, Location)) {
         let mut batch = Vec::with_capacity(self.geometry.slots_per_segment() as usize);
         let mut next = Some(0);
         while let Some(from) = next {

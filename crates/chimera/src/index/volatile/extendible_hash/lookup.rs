@@ -9,7 +9,7 @@ use crate::pool::Location;
 
 /// What a look without verifying shows.
 #[derive(Clone, Copy, Debug)]
-pub enum Glance<'a> {
+pub(crate) enum Glance<'a> {
     /// The first entry of the hash: most likely that of the key.
     Entry(Found<'a>),
     /// There is no entry.
@@ -21,7 +21,7 @@ pub enum Glance<'a> {
 impl ExtendibleHash {
     /// Starts loading both buckets of `hash`.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         let slots = self.slots(self.directory.segment_of(hash));
         for bucket in slots.candidates(hash) {
             bucket.prefetch();
@@ -30,7 +30,7 @@ impl ExtendibleHash {
 
     /// Starts loading what a change of an entry of `hash` touches: both buckets and the header.
     #[inline]
-    pub fn prefetch_to_change(&self, hash: u64) {
+    pub(crate) fn prefetch_to_change(&self, hash: u64) {
         let segment = self.directory.segment_of(hash);
         for bucket in self.slots(segment).candidates(hash) {
             bucket.prefetch();
@@ -54,7 +54,7 @@ impl ExtendibleHash {
     /// A directory entry and one bucket, sometimes two. When nothing is found, both buckets and the
     /// segment's header. Waits only while a writer is at the segment and the record was not found.
     #[inline]
-    pub fn find<'a, T>(
+    pub(crate) fn find<'a, T>(
         &'a self,
         hash: u64,
         mut verify: impl FnMut(Found<'a>) -> Probe<T>,
@@ -72,7 +72,7 @@ impl ExtendibleHash {
     /// # Cost
     /// A directory entry and one bucket, sometimes two.
     #[inline(always)]
-    pub fn first(&self, hash: u64) -> Option<Found<'_>> {
+    pub(crate) fn first(&self, hash: u64) -> Option<Found<'_>> {
         match self.first_in(self.directory.segment_of(hash), hash) {
             Glance::Entry(found) => Some(found),
             Glance::Nothing | Glance::Unclear => None,
@@ -109,7 +109,7 @@ impl ExtendibleHash {
     /// # Cost
     /// A directory entry, the segment's header and one bucket, sometimes two.
     #[inline(always)]
-    pub fn glance(&self, hash: u64) -> Glance<'_> {
+    pub(crate) fn glance(&self, hash: u64) -> Glance<'_> {
         let segment = self.directory.segment_of(hash);
         let header = self.header(segment);
         let version = header.lock.read_begin();
@@ -139,7 +139,7 @@ impl ExtendibleHash {
     /// segment did not change meanwhile. So where `verify` says `NotThis` to each, it was asked about all entries of
     /// the hash as they were at one moment, and perhaps about others before.
     #[inline(never)]
-    pub fn find_observed<'a, T>(
+    pub(crate) fn find_observed<'a, T>(
         &'a self,
         hash: u64,
         mut verify: impl FnMut(Found<'a>) -> Probe<T>,
@@ -177,7 +177,7 @@ impl ExtendibleHash {
     /// The location of some entry of `hash`, unverified, for starting to load its record. May miss
     /// an entry, and may be wrong.
     #[inline]
-    pub fn peek(&self, hash: u64) -> Option<Location> {
+    pub(crate) fn peek(&self, hash: u64) -> Option<Location> {
         Some(self.first(hash)?.location)
     }
 
@@ -186,7 +186,7 @@ impl ExtendibleHash {
     /// # Cost
     /// Two loads.
     #[inline(always)]
-    pub fn is_there(&self, hash: u64, found: &Found<'_>) -> bool {
+    pub(crate) fn is_there(&self, hash: u64, found: &Found<'_>) -> bool {
         // While a slot has it the entry is in force, also when its segment is just being split: invariant 5.
         found.is_there(hash)
     }
@@ -197,7 +197,7 @@ impl ExtendibleHash {
     /// # Cost
     /// Two loads where the entry is where it was found; else as a lookup.
     #[inline(always)]
-    pub fn leads_to(&self, hash: u64, found: &Found<'_>) -> bool {
+    pub(crate) fn leads_to(&self, hash: u64, found: &Found<'_>) -> bool {
         self.is_there(hash, found) || self.leads_elsewhere(hash, found.location)
     }
 
@@ -209,7 +209,7 @@ impl ExtendibleHash {
     }
 
     /// Whether there is an entry of `hash` with exactly this location.
-    pub fn contains_exact(&self, hash: u64, location: Location) -> bool {
+    pub(crate) fn contains_exact(&self, hash: u64, location: Location) -> bool {
         let mut attempt = 0;
         loop {
             if let Some(observed) = self.observe(hash) {

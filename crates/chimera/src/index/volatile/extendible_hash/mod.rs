@@ -117,6 +117,8 @@ mod lookup;
 mod models;
 mod overflow;
 #[cfg(test)]
+mod single;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;
@@ -124,13 +126,13 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-pub use self::bucket::Found;
+pub(crate) use self::bucket::Found;
 use self::bucket::{Bucket, Line, Slots};
-pub use self::geometry::HashGeometry;
+pub(crate) use self::geometry::HashGeometry;
 use self::growth::Growth;
 use self::header::SegmentHeader;
-pub use self::listing::position_of;
-pub use self::lookup::Glance;
+pub(crate) use self::listing::position_of;
+pub(crate) use self::lookup::Glance;
 use self::overflow::Overflow;
 use crate::index::OutOfSpace;
 use crate::index::directory::Directory;
@@ -145,8 +147,8 @@ const FIRST_HEADERS: usize = 16;
 ///
 /// Any number of threads may call anything at any time. The caller makes sure that no two entries
 /// have the same hash and location, and that each key is entered once: by holding a lock of the key
-/// from finding it absent to [`insert`](Self::insert), or by [`upsert_with`](Self::upsert_with).
-pub struct ExtendibleHash {
+/// from finding it absent to [`insert_after`](Self::insert_after), or by [`upsert_with`](Self::upsert_with).
+pub(crate) struct ExtendibleHash {
     geometry: HashGeometry,
     directory: Directory,
     lines: Arena<Line>,
@@ -158,7 +160,7 @@ pub struct ExtendibleHash {
 
 /// How a table has grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Segments given out.
     pub segments: u64,
     /// Slots of each.
@@ -207,7 +209,7 @@ impl ExtendibleHash {
     ///
     /// # Cost
     /// One segment and some 3 KiB.
-    pub fn new(
+    pub(crate) fn new(
         geometry: HashGeometry,
         huge_pages: bool,
         environment: Arc<dyn Environment>,
@@ -229,25 +231,20 @@ impl ExtendibleHash {
     ///
     /// # Cost
     /// 16 bytes read for each segment, that is for some 700 entries.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         let segments = (0..self.growth.segments()).map(|number| self.header(number));
         segments.map(|header| u64::from(header.entries())).sum::<u64>() + self.overflow.len()
     }
 
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Bytes of memory in use: segments, their headers and the directory.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let lines = self.lines.count() * size_of::<Line>() as u64;
         let headers = self.headers.count() * size_of::<SegmentHeader>() as u64;
         lines + headers + self.directory.bytes() + self.overflow.bytes()
     }
 
     /// How the table has grown.
-    pub fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         Shape {
             segments: self.growth.segments(),
             slots_per_segment: self.geometry.slots_per_segment(),
