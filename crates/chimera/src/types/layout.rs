@@ -5,9 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-#[cfg(not(feature = "baselines"))]
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 
 /// What precedes each record on media. An ordinary build has one layout, and nothing asks for it at run time.
 #[cfg_attr(not(feature = "baselines"), expect(unreachable_pub, reason = "there is one layout"))]
@@ -35,18 +33,18 @@ impl RecordLayout {
         if self.is_checked() { 1 } else { 2 }
     }
 
-    /// The layout with this number in superblocks; `None` where there is none.
+    /// The layout with this number, which a superblock has at `at`.
     ///
     /// # Errors
-    /// `NeedsFeature` when this program was built without it.
-    pub(crate) fn from_code(code: u64) -> Result<Option<Self>> {
+    /// `NeedsFeature` when this program was built without it; `Corrupted` when there is none.
+    pub(crate) fn from_code(code: u64, at: u64) -> Result<Self> {
         match code {
-            1 => Ok(Some(Self::Checked)),
+            1 => Ok(Self::Checked),
             #[cfg(feature = "baselines")]
-            2 => Ok(Some(Self::Published)),
+            2 => Ok(Self::Published),
             #[cfg(not(feature = "baselines"))]
             2 => Err(Error::NeedsFeature { what: "records as published", feature: "baselines" }),
-            _ => Ok(None),
+            _ => Err(Error::corrupted("the superblock's record layout is not valid", at)),
         }
     }
 }
@@ -102,6 +100,7 @@ impl Geometry {
     pub const PAGES_PER_BLOCK_MAX: u32 = 8;
 
     /// Bytes that the first block of a segment is shifted from the page boundary.
+    #[cfg_attr(not(feature = "baselines"), expect(clippy::unused_self, reason = "there is none"))]
     pub(crate) fn shift_bytes(&self) -> u32 {
         #[cfg(feature = "baselines")]
         return self.block_shift_bytes;
@@ -139,10 +138,11 @@ mod tests {
     #[test]
     fn numbers_in_superblocks_are_those_of_layouts() {
         for layout in [RecordLayout::Checked, RecordLayout::Published] {
-            assert_eq!(RecordLayout::from_code(layout.code().into()).unwrap(), Some(layout));
+            assert_eq!(RecordLayout::from_code(layout.code().into(), 8).unwrap(), layout);
         }
         for code in [0, 3, 1 << 32 | 1] {
-            assert_eq!(RecordLayout::from_code(code).unwrap(), None);
+            let error = RecordLayout::from_code(code, 8).unwrap_err();
+            assert!(matches!(error, Error::Corrupted { at: 8, .. }), "{error}");
         }
     }
 }

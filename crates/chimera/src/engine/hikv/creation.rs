@@ -235,8 +235,8 @@ fn decode(superblock: &Superblock) -> Result<Option<Parameters>> {
     let [hash, heap, layout] = superblock.area[..] else { return Ok(None) };
     let hash = HashShape { partition_bits: hash as u32, segment_blocks: (hash >> 32) as u32 };
     let log_area_bytes = Some((heap >> 32) as u32).filter(|bytes| *bytes > 0);
-    let of = |layout| Parameters { hash, heap_run_blocks: heap as u32, layout, log_area_bytes };
-    Ok(RecordLayout::from_code(layout)?.map(of))
+    let layout = RecordLayout::from_code(layout, AREA_AT)?;
+    Ok(Some(Parameters { hash, heap_run_blocks: heap as u32, layout, log_area_bytes }))
 }
 
 /// Checks that a store is as the options say, where they say anything.

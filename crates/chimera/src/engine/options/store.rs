@@ -154,7 +154,7 @@ impl Options {
         self
     }
 
-    /// Options of Viper alone, changed by `change`: `options.viper(|viper| viper.layout(..))`. They have no
+    /// Options of Viper alone, changed by `change`: `options.viper(|viper| viper.geometry(..))`. They have no
     /// effect on stores of other engines.
     pub fn viper(mut self, change: impl FnOnce(ViperOptions) -> ViperOptions) -> Self {
         self.viper = change(self.viper);
@@ -177,7 +177,7 @@ impl Options {
         self
     }
 
-    /// Options of HiKV alone, changed by `change`: `options.hikv(|hikv| hikv.layout(..))`. They have no effect on
+    /// Options of HiKV alone, changed by `change`: `options.hikv(|hikv| hikv.partitions(..))`. They have no effect on
     /// stores of other engines.
     pub fn hikv(mut self, change: impl FnOnce(HikvOptions) -> HikvOptions) -> Self {
         self.hikv = change(self.hikv);

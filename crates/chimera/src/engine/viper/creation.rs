@@ -125,8 +125,8 @@ fn decode(superblock: &Superblock) -> Result<Option<PageParameters>> {
         block_shift_bytes,
         segment_bytes,
     };
-    let of = |layout| PageParameters { geometry, layout, key_bytes, value_bytes };
-    Ok(RecordLayout::from_code(layout)?.filter(|_| is_whole).map(of))
+    let layout = RecordLayout::from_code(layout, AREA_AT)?;
+    Ok(is_whole.then_some(PageParameters { geometry, layout, key_bytes, value_bytes }))
 }
 
 /// Whether there can be a store like this.

@@ -138,7 +138,7 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
         }
         let Some(value) = self.read_value::<SUM>(&record, into) else { return false };
         lock.read_is_valid(version)
-            && self.records.index().is_there(hash, &found)
+            && found.is_there(hash)
             && record.verify(hash, value.summed).is_ok()
     }
 

@@ -161,9 +161,13 @@ pub(crate) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Whether the very slot still has the entry, of `hash`. `false` says nothing: the entry may have been moved.
+    /// Whether the very slot still has the entry, of `hash`. `false` says nothing: the entry may have been moved. While
+    /// the slot has it the entry is in force, also when its segment is just being split: invariant 5.
+    ///
+    /// # Cost
+    /// Two loads.
     #[inline(always)]
-    pub(super) fn is_there(&self, hash: u64) -> bool {
+    pub(crate) fn is_there(&self, hash: u64) -> bool {
         self.slot.is_some_and(|(bucket, slot)| bucket.has(slot, hash, self.location))
     }
 }

@@ -181,16 +181,6 @@ impl ExtendibleHash {
         Some(self.first(hash)?.location)
     }
 
-    /// Whether an entry, of `hash`, is still where it was found. `false` says nothing: it may have been moved.
-    ///
-    /// # Cost
-    /// Two loads.
-    #[inline(always)]
-    pub(crate) fn is_there(&self, hash: u64, found: &Found<'_>) -> bool {
-        // While a slot has it the entry is in force, also when its segment is just being split: invariant 5.
-        found.is_there(hash)
-    }
-
     /// Whether there is an entry of `hash` with exactly this location. May miss one that is being
     /// moved; an answer of `true` was right at some moment during the call.
     ///
@@ -198,7 +188,7 @@ impl ExtendibleHash {
     /// Two loads where the entry is where it was found; else as a lookup.
     #[inline(always)]
     pub(crate) fn leads_to(&self, hash: u64, found: &Found<'_>) -> bool {
-        self.is_there(hash, found) || self.leads_elsewhere(hash, found.location)
+        found.is_there(hash) || self.leads_elsewhere(hash, found.location)
     }
 
     #[cold]
