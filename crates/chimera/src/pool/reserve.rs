@@ -56,15 +56,15 @@ pub(crate) enum Purpose {
 /// Blocks in a row for one step of each kind that makes room; 0 where none are needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reserve {
-    pub(crate) delete_blocks: u32,
-    pub(crate) reclaim_blocks: u32,
-    pub(crate) merge_blocks: u32,
+    pub(crate) delete: u32,
+    pub(crate) reclaim: u32,
+    pub(crate) merge: u32,
 }
 
 impl Reserve {
     /// The runs that a purpose leaves. That of the last kind comes first.
     fn left_by(self, purpose: Purpose) -> impl Iterator<Item = u32> {
-        let all: [u32; KINDS] = [self.merge_blocks, self.reclaim_blocks, self.delete_blocks];
+        let all: [u32; KINDS] = [self.merge, self.reclaim, self.delete];
         all.into_iter().take(KINDS - purpose as usize).filter(|blocks| *blocks > 0)
     }
 

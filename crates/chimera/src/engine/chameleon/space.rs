@@ -44,11 +44,7 @@ const RESERVE_TIMES: u64 = 4;
 
 /// The reserve of a pool with runs of the log and a longest last table of so many blocks.
 fn reserve(log_run_blocks: u32, table_blocks: u32) -> Reserve {
-    Reserve {
-        delete_blocks: log_run_blocks,
-        reclaim_blocks: log_run_blocks,
-        merge_blocks: table_blocks,
-    }
+    Reserve { delete: log_run_blocks, reclaim: log_run_blocks, merge: table_blocks }
 }
 
 /// What room is needed for, which says whether a last table may lie in the reserve.

@@ -163,6 +163,6 @@ const RESERVE_PART: u64 = 32;
 /// The [reserve](crate::pool::Reserve) of a pool of so many blocks: those that reclamation fills before it has emptied others.
 /// A delete takes none.
 fn reserve(blocks: u32, blocks_max: u64) -> Reserve {
-    let reclaim_blocks = u64::from(blocks).min(blocks_max / RESERVE_PART) as u32;
-    Reserve { reclaim_blocks, ..Reserve::default() }
+    let reclaim = u64::from(blocks).min(blocks_max / RESERVE_PART) as u32;
+    Reserve { reclaim, ..Reserve::default() }
 }

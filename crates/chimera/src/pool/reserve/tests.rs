@@ -19,8 +19,8 @@ fn pool(blocks: u64, reserve: [u32; 3]) -> Arc<Pool<Hardware>> {
     let pool = small_pool(Arc::new(SteppedEnvironment::in_memory(1)), SEGMENT_BYTES, blocks * 256);
     assert_eq!(pool.map.blocks_per_segment, PER_SEGMENT);
     pool.recover_runs(&[KIND], false, |_| Ok(())).unwrap();
-    let [delete_blocks, reclaim_blocks, merge_blocks] = reserve;
-    pool.set_reserve(Reserve { delete_blocks, reclaim_blocks, merge_blocks });
+    let [delete, reclaim, merge] = reserve;
+    pool.set_reserve(Reserve { delete, reclaim, merge });
     pool
 }
 

@@ -129,8 +129,8 @@ impl Wanted<'_> {
 
     /// The reserve once it is taken.
     fn lengthened(&self, reserve: Reserve) -> Reserve {
-        let merge_blocks = if self.is_replaced { self.blocks } else { 0 };
-        Reserve { merge_blocks: reserve.merge_blocks.max(merge_blocks), ..reserve }
+        let merge = if self.is_replaced { self.blocks } else { 0 };
+        Reserve { merge: reserve.merge.max(merge), ..reserve }
     }
 }
 

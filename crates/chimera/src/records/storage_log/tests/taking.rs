@@ -82,7 +82,7 @@ fn a_run_of_the_reserve_is_not_for_puts() {
     let pool = small_pool(environment, SEGMENT_BYTES, 2 * SEGMENT_BYTES);
     let log = new_log(&pool, 0);
     let mut session = log.begin();
-    pool.set_reserve(Reserve { reclaim_blocks: RUN_BLOCKS, ..Reserve::default() });
+    pool.set_reserve(Reserve { reclaim: RUN_BLOCKS, ..Reserve::default() });
     // Short runs in the end.
     while append(&log, &mut session, &record(1, 900)).is_ok() {}
     assert!(append(&log, &mut log.begin(), &record(2, 8)).is_err(), "the first run of a session");
