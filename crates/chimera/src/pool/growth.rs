@@ -7,7 +7,7 @@ use chimera_pmem::{Medium, Pmem};
 
 use super::files::{cannot_map, full_or_io};
 use super::segment::{self, Section};
-use super::{Pool, block_sites, sites, store_used};
+use super::{Pool, Purpose, Reserve, block_sites, sites, store_used};
 use crate::sync::atomic::Ordering;
 use crate::sync::{MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
@@ -15,13 +15,11 @@ use crate::types::error::{Error, Result};
 /// Pages of the operating system, in bytes.
 const SYSTEM_PAGE_BYTES: u64 = 4096;
 
-/// Of the most blocks that a pool may have at most one in so many is kept for making room.
-const RESERVE_PART: u64 = 64;
-
 /// What handing out blocks needs to know.
 pub(super) struct AllocationLimits {
-    /// Blocks from this one on are for making room.
-    pub(super) unreserved_blocks: u64,
+    /// Most blocks the pool may have.
+    pub(super) blocks_max: u64,
+    pub(super) reserve: Reserve,
 }
 
 /// What growing needs to know.
@@ -39,22 +37,19 @@ impl<P: Pmem> Pool<P> {
         lock_relaxing(&self.hand_out, &*self.environment)
     }
 
-    /// Keeps the last `blocks` blocks that the capacity allows for
-    /// [`take_reserved_block`](Self::take_reserved_block); fewer in a small pool.
-    pub(crate) fn reserve_blocks(&self, blocks: u64) {
-        let blocks_max = lock_relaxing(&self.growth, &*self.environment).blocks_max;
-        let mut handing_out = self.lock_hand_out();
-        handing_out.unreserved_blocks = blocks_max - blocks.min(blocks_max / RESERVE_PART);
+    /// Most blocks that the capacity allows.
+    pub(crate) fn blocks_max(&self) -> u64 {
+        self.lock_hand_out().blocks_max
     }
 
     /// Blocks that were never handed out, or given back, and that the capacity allows.
     #[cfg(not(loom))]
     pub(crate) fn fresh_blocks(&self) -> u64 {
         let handing_out = self.lock_hand_out();
-        handing_out.unreserved_blocks.saturating_sub(self.used.load(Ordering::Acquire))
+        handing_out.blocks_max.saturating_sub(self.used.load(Ordering::Acquire))
     }
 
-    /// Hands out the next fresh block. Its bytes are zero, or what was left of its last use when it was
+    /// Hands out the next fresh block, and leaves the [reserve](super::reserve) of this purpose. Its bytes are zero, or what was left of its last use when it was
     /// given back, or a crash took it back before it was in use.
     ///
     /// `prepare` stores into the block what must be found there while it is in use, and starts writing it back; it is
@@ -69,24 +64,14 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 2 lines and those that `prepare` flushes, 2 fences. Storage is allocated here only when the background task has
     /// fallen behind.
-    pub(crate) fn take_block(&self, prepare: impl Fn(u64)) -> Result<u64> {
-        self.hand_out_block(false, &prepare)
-    }
-
-    /// As [`take_block`](Self::take_block), also one of those that are kept for making room.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn take_reserved_block(&self, prepare: impl Fn(u64)) -> Result<u64> {
-        self.hand_out_block(true, &prepare)
-    }
-
-    fn hand_out_block(&self, is_reserved: bool, prepare: &dyn Fn(u64)) -> Result<u64> {
+    pub(crate) fn take_block(&self, purpose: Purpose, prepare: impl Fn(u64)) -> Result<u64> {
         loop {
-            let handing_out = self.lock_hand_out();
+            let limits = self.lock_hand_out();
             let block = self.used.load(Ordering::Acquire);
-            if !is_reserved && block >= handing_out.unreserved_blocks {
-                let reason = format!("{block} blocks are all that its capacity allows");
+            if block + limits.reserve.blocks_left_by(purpose) >= limits.blocks_max {
+                let all = limits.blocks_max;
+                let reason =
+                    format!("{block} blocks are used of the {all} that its capacity allows");
                 return Err(Error::PoolFull { reason });
             }
             let ready = self.ready.load(Ordering::Acquire);
@@ -95,12 +80,12 @@ impl<P: Pmem> Pool<P> {
                 self.pmem.fence(block_sites::BLOCK_READY);
                 store_used(&self.pmem, block + 1, block_sites::USED_BLOCKS);
                 self.used.store(block + 1, Ordering::Release);
-                drop(handing_out);
+                drop(limits);
                 self.pmem.fence(block_sites::USED_BLOCKS);
                 self.note_handed_out(block, ready);
                 return Ok(block);
             }
-            drop(handing_out);
+            drop(limits);
             self.grow_beyond(block)?;
         }
     }

@@ -50,6 +50,7 @@ mod open;
 mod options;
 mod orphan;
 mod outline;
+mod reserve;
 pub(crate) mod runs;
 mod segment;
 #[cfg(test)]
@@ -74,6 +75,7 @@ use losses::LossLog;
 pub(crate) use open::NewPool;
 pub(crate) use options::PoolOptions;
 pub use outline::StoreOutline;
+pub(crate) use reserve::{Purpose, Reserve};
 pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};

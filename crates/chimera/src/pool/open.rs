@@ -17,7 +17,8 @@ use super::storage::{self, Mapped};
 use super::superblock::{CLOSING_AT, FILE_BYTES};
 use super::{
     BlockMap, CLOSED_WORDS, Closing, JOURNAL_MARK_AT, LossLog, Pool, PoolGeometry, PoolOptions,
-    Superblock, USED_BLOCKS_AT, checked_word, copy_of, sites, steps, store_new, store_used,
+    Reserve, Superblock, USED_BLOCKS_AT, checked_word, copy_of, sites, steps, store_new,
+    store_used,
 };
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -149,7 +150,7 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
-            hand_out: Mutex::new(AllocationLimits { unreserved_blocks: blocks_max }),
+            hand_out: Mutex::new(AllocationLimits { blocks_max, reserve: Reserve::default() }),
             free_runs: Mutex::default(),
             ahead_blocks,
             keeps_storage: options.populate_at_open,

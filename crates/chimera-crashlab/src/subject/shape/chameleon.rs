@@ -216,8 +216,7 @@ impl StoreShape for ChameleonShape {
             of_kind.map_or(0, |runs| runs.runs)
         };
         let sizes = &found.sizes;
-        let named =
-            (1, sizes.level_runs, sizes.last_tables + sizes.dumps.tables + sizes.held_tables);
+        let named = (1, sizes.level_runs, sizes.last_tables + sizes.dumps.tables);
         let in_use = (runs("chameleon.manifest"), runs("chameleon.level"), runs("chameleon.table"));
         if named != in_use || sizes.log_runs != runs("chameleon.log") {
             let log = (sizes.log_runs, runs("chameleon.log"));

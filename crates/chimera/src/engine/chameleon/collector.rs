@@ -21,7 +21,7 @@
 //! 3. *Merge*: so that no table refers to what was copied. Then runs are free.
 //!
 //! A pass is made of steps: of one shard, or one run. A background task makes them, and [`Db::compact`](crate::Db::compact).
-//! A session that finds the pool full makes a whole pass, and tries again if a run of the log was freed. Each run is collected once
+//! A session that finds the pool full makes a whole pass, and tries again. Each run is collected once
 //! in a pass. Where there is no bypass index nothing is collected.
 
 mod copy;
@@ -112,9 +112,8 @@ impl<P: Pmem> Collector<P> {
         let mut pass = self.lock_pass();
         let (log, _booked) = (index.log(), index.core().book(Operation::Reclaim, 0));
         log.free_ready()?;
-        if log.freed() == freed && index.count_writes() != pass.writes {
-            // What is freed is reserved before others take it.
-            log.keep_runs(true);
+        let is_due = log.freed() == freed && index.count_writes() != pass.writes;
+        if is_due {
             index.records().leave_full_runs();
             log.seal_left();
             pass.begin();
@@ -126,11 +125,11 @@ impl<P: Pmem> Collector<P> {
                 }
             };
             pass.writes = index.count_writes();
-            log.keep_runs(false);
             self.end_pass(&mut pass).and(passed)?;
         }
-        self.flusher.reserve();
-        Ok(log.freed() != freed)
+        self.flusher.keep_growth_room();
+        // A pass may have moved tables together, and freed no run of the log.
+        Ok(is_due || log.freed() != freed)
     }
 
     fn end_pass(&self, pass: &mut Pass) -> Result<()> {
@@ -141,7 +140,7 @@ impl<P: Pmem> Collector<P> {
         }
         self.passes.fetch_add(1, Ordering::Relaxed);
         let freed = index.log().free_ready();
-        self.flusher.reserve();
+        self.flusher.keep_growth_room();
         freed.map(|_| ())
     }
 

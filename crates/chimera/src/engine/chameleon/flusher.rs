@@ -2,12 +2,12 @@
 //! when; the [compactor](super::compactor) makes tables of them.
 //!
 //! - `room`: a MemTable that is full when a writer comes. `empty`: where it goes, by the [mode](super::modes).
-//! - `reserve`: what is reserved in a pool that is nearly full, and shards that are merged for it.
 //! - `replay_bound`: MemTables that pin the log.
+//! - `growth_room`: shards that are merged in a pool that is nearly full.
 
 mod empty;
+mod growth_room;
 mod replay_bound;
-mod reserve;
 mod room;
 
 use chimera_pmem::Pmem;
@@ -26,15 +26,14 @@ pub(super) struct Flusher<P: Pmem> {
     /// Bytes of the log that a restart replays at most, in the normal mode, and who sees to that now.
     replay_bytes_max: u64,
     replay_turn: Mutex<()>,
-    /// Shards refuse puts that no session has tried to merge. The session that merges them holds the lock, so others that take
-    /// runs wait.
-    lacks_growth_room: Mutex<bool>,
+    /// Held by the session that merges shards without growth room.
+    merging: Mutex<()>,
 }
 
 impl<P: Pmem> Flusher<P> {
     pub(super) fn new(compactor: Compactor<P>, modes: Modes, replay_bytes_max: u64) -> Self {
-        let (replay_turn, lacks_growth_room) = <(Mutex<()>, Mutex<bool>)>::default();
-        Self { compactor, modes, replay_bytes_max, replay_turn, lacks_growth_room }
+        let (replay_turn, merging) = <(Mutex<()>, Mutex<()>)>::default();
+        Self { compactor, modes, replay_bytes_max, replay_turn, merging }
     }
 
     #[inline(always)]

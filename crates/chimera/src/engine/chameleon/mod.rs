@@ -35,8 +35,8 @@
 //!   [`flusher`].
 //! - **recovery**: the manifest is read. What the log has beyond it goes to MemTables, by version. Bypass indexes are made of
 //!   tables beside sessions, and runs of the log are freed again when all are.
-//! - **collection**: records of runs with little else are [appended anew](collector), so that the runs become free. In a full
-//!   pool [room is reserved](space) for that, for tombstones and for last tables.
+//! - **collection**: records of runs with little else are [appended anew](collector), so that the runs become free. A full
+//!   pool has a [reserve](space) for that, for tombstones and for last tables.
 //!
 //! - **[baselines]**: an option leaves the bypass index out, and gives each table a helper instead, a
 //!   copy or a filter, or nothing. A get looks at one table after the other, the newest one first. A compaction merges tables.

@@ -1,8 +1,8 @@
 //! [`Records`]: the log, and what its records say of slots of the index. It knows no table.
 //!
-//! Runs of the log that [are reserved](reserved_runs) in a pool that is nearly full are here as well.
+//! What is appended [to make room](appenders) is here as well.
 
-mod reserved_runs;
+mod appenders;
 
 use chimera_pmem::Pmem;
 
@@ -11,7 +11,7 @@ use crate::index::Probe;
 use crate::index::probing_table::{Found, Slot};
 use crate::records::storage_log::{Record, StorageLog};
 use crate::types::error::{Error, Result};
-use reserved_runs::ReservedRuns;
+use appenders::ReserveAppenders;
 
 /// What is said of a record that is damaged.
 pub(super) const DAMAGED_RECORD: &str = "a record of the log is damaged";
@@ -20,7 +20,7 @@ pub(super) const DAMAGED_RECORD: &str = "a record of the log is damaged";
 pub(super) struct Records<P: Pmem> {
     core: Core<P>,
     log: StorageLog<P>,
-    reserved: ReservedRuns,
+    appenders: ReserveAppenders,
     /// Bytes of a run of the log.
     run_bytes: u64,
     /// What is damaged is passed over.
@@ -50,7 +50,7 @@ impl<P: Pmem> Records<P> {
         salvages: bool,
     ) -> Self {
         let run_bytes = u64::from(log_run_blocks) * core.pool.map.block_bytes;
-        Self { reserved: ReservedRuns::new(&log), core, log, run_bytes, salvages }
+        Self { appenders: ReserveAppenders::new(&log), core, log, run_bytes, salvages }
     }
 
     #[inline(always)]

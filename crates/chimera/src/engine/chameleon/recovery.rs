@@ -72,7 +72,7 @@ pub(super) fn recover<P: Pmem>(
     }
     let replayed = recovery.replay(found)?;
     let compared = pool.compare_with_closing(salvage, Sums::Parts, || recovery.found_totals())?;
-    flusher.reserve();
+    flusher.keep_growth_room();
     flusher.tables_mut().begin_recounting();
     let verifies = options.verify_at_open.unwrap_or(salvage);
     // What replay has found is found once more, where a table refers to it.
@@ -121,9 +121,8 @@ impl<P: Pmem> Recovery<'_, P> {
                 space.put(at, run);
             }
         }
-        for last in shards.all().filter_map(Shard::last) {
-            space.note_last(last.bytes);
-        }
+        let lasts = shards.all().filter_map(Shard::last);
+        space.set_reserve(lasts.map(|last| last.bytes).max().unwrap_or(0));
         Ok(lost)
     }
 

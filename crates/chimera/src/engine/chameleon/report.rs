@@ -64,8 +64,6 @@ pub struct ChameleonStats {
     pub last_entries: u64,
     /// Dumps of all shards, and their bytes.
     pub dumps: TablesWritten,
-    /// Runs for tables that have none: what a pool that is nearly full has reserved.
-    pub held_tables: u64,
     /// Runs of the log.
     pub log_runs: u64,
     /// Their bytes.
@@ -125,7 +123,6 @@ pub(super) fn report<P: Pmem>(engine: &Chameleon<P>) -> ChameleonStats {
         last_bytes: lasts.0.bytes,
         last_entries: lasts.1,
         dumps,
-        held_tables: flusher.tables().space().has_reserved().into(),
         log_runs: log.runs,
         log_bytes: log.bytes,
         log_live_bytes: log.live_bytes,

@@ -1,28 +1,24 @@
-//! [`Space`]: runs of blocks for tables, and room in a full pool: what is reserved, so that deletes, and compactions that make
-//! room, can go on.
+//! [`Space`]: runs of blocks for tables, and what becomes of them in a full pool.
 //!
-//! # What is reserved, once the pool has few fresh blocks left
-//! - A *reserved run* that no manifest names, as long as the longest last table. A compaction that finds no room for its last
-//!   table borrows it, frees the table before, and moves the new one to that place: it is packed more densely, if it must be.
-//!   Then the reserved run is free for the next one.
-//! - Two runs of the log: one for tombstones, one for records that are [collected](super::collector).
+//! # The reserve
+//! [`reserve`] states what the pool has in [reserve](crate::pool::Reserve): a run of the log for tombstones, one for records
+//! that are [collected](super::collector), and a run for a last table, as long as the longest one. A compaction that finds no
+//! other room for its last table writes it to a run of the reserve, frees the table before, and moves the new one to that
+//! place: it is packed more densely, if it must be. So the run is free again for the next one. A crash in between leaves a
+//! run that no manifest names, which opening frees.
 //!
-//! Nothing of this is written down. A crash leaves a run that no manifest names, and runs of the log without records:
-//! opening frees them.
-//!
-//! And each shard has *growth room*: the place of its last table holds what its next two MemTables add.
-//! Where a flush would change that, the whole shard is merged instead, to a longer table. If there is no room for one, the
-//! shard *refuses puts*: it takes tombstones and copies. Room is reserved while there is enough of it to merge each shard once, and
-//! those without growth room by then are merged at once, before anybody takes another run.
+//! # Growth room
+//! A last table that does not fit into the place of the one before stays in the reserve. So each shard has *growth room* once
+//! the pool is nearly full: the place of its last table holds what its next two MemTables add. Where a flush would change that,
+//! the whole shard is merged instead, to a longer table. If there is no room for one, the shard *refuses puts*: it takes
+//! tombstones and copies. The pool is nearly full while there are still enough fresh blocks to merge each shard once, and
+//! shards without growth room by then are merged at once.
 //!
 //! # Limits
-//! While a part of it is spent, sessions take no run of the pool: what is freed is reserved first. A delete fails with `PoolFull`
-//! only where the pool is too small to reserve anything from the start, where a tombstone takes more than a fourth of a run of
-//! the log, or where a last table has reached the length of a segment of the pool. Nothing is lost then, and reads go on. A
-//! larger capacity helps, or more shards. A file system that is full before the capacity is reached gives no warning, so
-//! nothing may be reserved by then.
+//! A delete fails with `PoolFull` only where the pool has never had room for its reserve and growth room, where a tombstone
+//! takes more than a fourth of a run of the log, or where a last table has reached the length of a segment of the pool.
+//! Nothing is lost then, and reads go on. A larger capacity helps, or more shards.
 
-mod reserved;
 mod table_runs;
 
 use std::sync::Arc;
@@ -34,24 +30,31 @@ use super::shards::Shards;
 use super::{LEVEL, TABLE, blocks_for};
 use crate::index::persistent::shard_manifest::{ShardTables, TableAt};
 use crate::index::probing_table::{PersistentTable, SLOTS_UNIT, TABLE_ALIGN, slots_for};
-use crate::pool::Pool;
 use crate::pool::runs::Run;
-use crate::sync::Mutex;
+use crate::pool::{Pool, Purpose, Reserve};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::types::error::{Error, Result};
-use reserved::Reserved;
 use table_runs::TableRuns;
 
 /// Where there is little room, so many slots of a last table out of 100 may be in use.
 const DENSE_LOAD_PERCENT: u32 = 95;
 
-/// What room is needed for, which says what may become of the reserved run.
+/// The pool is nearly full when its fresh blocks are fewer than so many times its reserve, and what merging each shard takes.
+const RESERVE_TIMES: u64 = 4;
+
+/// The reserve of a pool with runs of the log and a longest last table of so many blocks.
+fn reserve(log_run_blocks: u32, table_blocks: u32) -> Reserve {
+    Reserve { delete: log_run_blocks, reclaim: log_run_blocks, merge: table_blocks }
+}
+
+/// What room is needed for, which says whether a last table may lie in the reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// More keys: it is left alone.
+    /// More keys: it may not.
     Growth,
-    /// Work that makes room: it is borrowed.
+    /// Work that makes room: until it is moved.
     Upkeep,
-    /// A delete, or a write that was acknowledged before: it may be kept.
+    /// A delete, or a write that was acknowledged before: it may stay there.
     Delete,
 }
 
@@ -61,7 +64,7 @@ pub(super) struct LastRoom {
     pub(super) run: Run,
     pub(super) at: u64,
     pub(super) slots: u32,
-    /// It is the reserved run, which is to be [given back](Space::give_back).
+    /// It is of the reserve: the table is to be moved to the place of the one before.
     pub(super) is_borrowed: bool,
 }
 
@@ -71,13 +74,50 @@ pub(super) struct Space<P: Pmem> {
     shape: Shape,
     log_run_blocks: u32,
     runs: TableRuns,
-    reserved: Mutex<Reserved>,
+    is_nearly_full: AtomicBool,
 }
 
 impl<P: Pmem> Space<P> {
     pub(super) fn new(pool: Arc<Pool<P>>, shape: Shape, log_run_blocks: u32) -> Self {
-        let (runs, reserved) = <(TableRuns, Mutex<Reserved>)>::default();
-        Self { pool, shape, log_run_blocks, runs, reserved }
+        let (runs, is_nearly_full) = <(TableRuns, AtomicBool)>::default();
+        Self { pool, shape, log_run_blocks, runs, is_nearly_full }
+    }
+
+    // ---- a full pool ---------------------------------------------------------------------------
+
+    /// Sets the reserve, in a store whose longest last table has so many bytes: once all of them are known.
+    pub(super) fn set_reserve(&self, longest_bytes: u64) {
+        let longest = blocks_for(&self.pool, longest_bytes + TABLE_ALIGN);
+        self.pool.set_reserve(reserve(self.log_run_blocks, longest.max(self.first_blocks())));
+    }
+
+    /// Blocks of the first last table of a shard.
+    fn first_blocks(&self) -> u32 {
+        let entries = self.shape.bypass_slots() + self.shape.memtable_slots;
+        let slots = slots_for(entries.into(), LAST_LOAD_PERCENT).unwrap_or(SLOTS_UNIT);
+        self.blocks_for_last(slots)
+    }
+
+    /// Whether the pool is nearly full.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.is_nearly_full.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether the pool is nearly full by now. Whether it has become so.
+    pub(crate) fn becomes_nearly_full(&self) -> bool {
+        // Each shard may have to be merged, to a table that has no room in the place of its last one, and is longer by all that
+        // may lie above it.
+        let little = RESERVE_TIMES * self.pool.reserve_blocks()
+            + u64::from(self.shape.shards()) * u64::from(self.first_blocks())
+            + self.runs.last_blocks();
+        let fresh = self.pool.fresh_blocks();
+        if fresh < little {
+            return !self.is_nearly_full.swap(true, Ordering::Relaxed);
+        }
+        if fresh >= 2 * little {
+            self.is_nearly_full.store(false, Ordering::Relaxed);
+        }
+        false
     }
 
     // ---- runs ----------------------------------------------------------------------------------
@@ -121,13 +161,6 @@ impl<P: Pmem> Space<P> {
     }
 
     // ---- last tables ---------------------------------------------------------------------------
-
-    /// A last table has so many bytes: it was found, or made.
-    pub(super) fn note_last(&self, bytes: u64) {
-        let blocks = blocks_for(&self.pool, bytes + TABLE_ALIGN);
-        let mut reserved = self.lock_reserved();
-        reserved.table_blocks = reserved.table_blocks.max(blocks);
-    }
 
     /// Whether the place of the last table of a shard holds what its next two MemTables add.
     pub(super) fn has_growth_room(&self, shards: &Shards<P>, shard: u32) -> bool {
@@ -181,9 +214,9 @@ impl<P: Pmem> Space<P> {
             let reason = "a shard has more keys than a table can have: use more shards".to_owned();
             return Err(Error::PoolFull { reason });
         };
-        let full = match self.take_last(wanted) {
+        let full = match self.take_last(wanted, need) {
             Err(Error::PoolFull { .. }) if need == Need::Growth && enough < wanted => {
-                return self.take_last(enough).map(Some);
+                return self.take_last(enough, need).map(Some);
             }
             Err(error @ Error::PoolFull { .. }) if need != Need::Growth => error,
             taken => return taken.map(Some),
@@ -191,43 +224,40 @@ impl<P: Pmem> Space<P> {
         let old = old.and_then(|old| self.runs.blocks(old.at));
         let fitting = old.map_or(0, |blocks| wanted.min(self.slots_in(blocks)));
         if fitting >= least
-            && let Some(run) = self.borrow(fitting)
+            && let Some(run) = self.take_of_reserve(fitting)
         {
             return Ok(Some(self.last_room(run, fitting, true)));
         }
-        match (need, self.borrow(least)) {
-            (Need::Delete, Some(run)) => {
-                let slots = wanted.min(self.slots_in(run.blocks()));
-                Ok(Some(self.last_room(run, slots, false)))
-            }
-            (_, Some(run)) => self.give_back(run).and(Err(full)),
-            (_, None) => Err(full),
-        }
+        // It does not fit there, so it would stay in the reserve.
+        let mut staying = [wanted, least].into_iter().filter(|_| need == Need::Delete);
+        let stays = staying.find_map(|slots| Some((self.take_of_reserve(slots)?, slots)));
+        stays.map(|(run, slots)| Some(self.last_room(run, slots, false))).ok_or(full)
     }
 
     fn last_room(&self, run: Run, slots: u32, is_borrowed: bool) -> LastRoom {
         LastRoom { at: self.start_of(&run), run, slots, is_borrowed }
     }
 
-    /// Takes a run for a last table of so many slots. The reserved run is as long, if there is one.
-    fn take_last(&self, slots: u32) -> Result<LastRoom> {
-        let blocks = self.blocks_for_last(slots);
-        let run = self.pool.take_bare_run(TABLE, blocks)?;
-        let mut reserved = self.lock_reserved();
-        reserved.table_blocks = reserved.table_blocks.max(blocks);
-        if reserved.run.is_some()
-            && let Err(error) = self.reserve_run(&mut reserved, blocks)
-        {
-            self.pool.free_run(run)?;
-            return Err(error);
-        }
+    /// Blocks of a run for a last table of so many slots.
+    fn blocks_for_last(&self, slots: u32) -> u32 {
+        blocks_for(&self.pool, Shape::table_bytes(slots) + TABLE_ALIGN)
+    }
+
+    /// Takes a run for a last table of so many slots, and leaves the run for the next one.
+    fn take_last(&self, slots: u32, need: Need) -> Result<LastRoom> {
+        let purpose = if need == Need::Growth { Purpose::Put } else { Purpose::Delete };
+        let run = self.pool.take_replaced_run(purpose, TABLE, self.blocks_for_last(slots))?;
         Ok(self.last_room(run, slots, false))
     }
 
+    /// Takes a run for a last table of so many slots, also of the reserve.
+    fn take_of_reserve(&self, slots: u32) -> Option<Run> {
+        self.pool.take_bare_run_for(Purpose::Merge, TABLE, self.blocks_for_last(slots)).ok()
+    }
+
     /// Takes the place of the table before, which was just freed, for a last table of so many slots that was written to the
-    /// reserved run. None where another session was faster.
+    /// reserve. None where another session was faster.
     pub(super) fn take_place(&self, slots: u32) -> Option<LastRoom> {
-        let run = self.pool.take_bare_run(TABLE, self.blocks_for_last(slots)).ok()?;
-        Some(self.last_room(run, slots, false))
+        self.take_of_reserve(slots).map(|run| self.last_room(run, slots, false))
     }
 }

@@ -24,7 +24,7 @@ impl<P: Pmem> Upkeep for ChameleonUpkeep<'_, P> {
     }
 
     fn end_reclaim(&self) {
-        self.0.flusher().release();
+        self.0.flusher().leave_runs();
     }
 
     fn reclaim_stats(&self) -> ReclaimStats {

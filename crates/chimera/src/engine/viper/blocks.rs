@@ -202,17 +202,20 @@ impl Blocks {
         lock(&self.damaged).contains(&block)
     }
 
-    /// Takes the first block from `from` on out of the queue.
-    pub(super) fn take_queued(&self, from: u64) -> Option<u64> {
+    /// Takes the first block from `from` on out of the queue. So many empty blocks stay.
+    pub(super) fn take_queued(&self, from: u64, kept: u64) -> Option<u64> {
         let mut queue = lock(&self.queue);
-        let block = *queue.all.range(from..).next()?;
+        let may_be_empty = queue.empty.len() as u64 > kept;
+        let may_take = |block: &&u64| may_be_empty || !queue.empty.contains(block);
+        let block = *queue.all.range(from..).find(may_take)?;
         queue.remove(block).then_some(block)
     }
 
-    /// Takes the first block in which nothing is live out of the queue.
-    pub(super) fn take_empty(&self) -> Option<u64> {
+    /// Takes the first block in which nothing is live out of the queue. So many of them stay.
+    pub(super) fn take_empty(&self, kept: u64) -> Option<u64> {
         let mut queue = lock(&self.queue);
-        let block = *queue.empty.first()?;
+        let is_any = queue.empty.len() as u64 > kept;
+        let block = queue.empty.first().copied().filter(|_| is_any)?;
         queue.remove(block).then_some(block)
     }
 

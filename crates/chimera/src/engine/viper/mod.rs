@@ -106,6 +106,7 @@ use chimera_pmem::Pmem;
 
 use crate::engine::{Core, Options, Recovered};
 use crate::index::volatile::extendible_hash::ExtendibleHash;
+use crate::pool::Reserve;
 use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 use crate::types::error::Result;
 pub(crate) use creation::Type;
@@ -145,7 +146,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let environment = core.environment().clone();
         let pages = V::of(&core.pool, &parameters)?;
         let hash_geometry = hash_geometry(&options.viper)?;
-        core.pool.reserve_blocks(V::RESERVE_BLOCKS);
+        core.pool.set_reserve(reserve(V::RESERVE_BLOCKS, core.pool.blocks_max()));
         let blocks = core.pool.used_blocks();
         let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment);
         let index = index.map_err(no_index_memory)?;
@@ -154,4 +155,14 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
         let writer = Writer::new(records, shadowed);
         Ok((Self { parameters, writer, reclaim: Reclaim::default() }, recovered))
     }
+}
+
+/// Of the blocks that a pool may have, one in so many is in reserve, at most.
+const RESERVE_PART: u64 = 32;
+
+/// The [reserve](crate::pool::Reserve) of a pool of so many blocks: those that reclamation fills before it has emptied others.
+/// A delete takes none.
+fn reserve(blocks: u32, blocks_max: u64) -> Reserve {
+    let reclaim = u64::from(blocks).min(blocks_max / RESERVE_PART) as u32;
+    Reserve { reclaim, ..Reserve::default() }
 }

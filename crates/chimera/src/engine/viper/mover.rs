@@ -62,11 +62,6 @@ impl<'w, P: Pmem, V: Pages> Mover<'w, P, V> {
         self.client.shared.number
     }
 
-    /// There are blocks to be emptied.
-    pub(super) fn begin(&mut self) {
-        self.client.begin_moving();
-    }
-
     /// Gives back the blocks that it fills.
     pub(super) fn leave(&mut self) {
         self.space().leave(&mut self.client);
@@ -83,35 +78,9 @@ impl<'w, P: Pmem, V: Pages> Mover<'w, P, V> {
         is_claimed
     }
 
-    /// Gives a block back for sessions to fill. The mover keeps an empty one where it cannot go on without.
-    pub(super) fn leave_or_keep(&mut self, block: u64) {
-        let (pool, pages) = (self.records().pool(), self.records().pages());
-        if pages.reuse().needs_empty_block()
-            && self.client.lacks_spare()
-            && pages.is_empty(pool, block)
-        {
-            self.client.keep_spare(block);
-        } else {
-            self.leave_block(block);
-        }
-    }
-
+    /// Gives a block back, for sessions to fill.
     pub(super) fn leave_block(&self, block: u64) {
         self.space().leave_block(block, None);
-    }
-
-    /// Gives back the block that it has kept, if it is this one.
-    pub(super) fn leave_if_spare(&mut self, block: u64) {
-        if self.client.is_spare(block) {
-            self.leave_spare();
-        }
-    }
-
-    /// Gives back the block that it has kept.
-    pub(super) fn leave_spare(&mut self) {
-        if let Some(block) = self.client.take_spare() {
-            self.leave_block(block);
-        }
     }
 
     /// Units for new records that the records of a block need.

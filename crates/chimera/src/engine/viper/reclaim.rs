@@ -65,7 +65,6 @@ impl Reclaim {
     ) -> Result<Step> {
         let mut mover = Mover::new(writer, &self.moved);
         let (records, mut pass) = (mover.records(), self.pass(mover.records()));
-        mover.begin();
         let is_starved = records.space().blocks().is_starved();
         let free_percent =
             if is_starved { free_percent.min(STARVED_PERCENT) } else { free_percent };
@@ -109,7 +108,6 @@ impl Reclaim {
     pub(super) fn end<P: Pmem, V: Pages>(&self, writer: &Writer<P, V>) {
         let mut mover = Mover::new(writer, &self.moved);
         mover.leave();
-        mover.leave_spare();
         self.pass(writer.records()).part = Part::Idle;
     }
 
@@ -128,7 +126,6 @@ impl Reclaim {
         let records = mover.records();
         let Some(last) = records.pool().used_blocks().checked_sub(1) else { return Ok(false) };
         let own_room = room_of_block(records, last);
-        mover.leave_if_spare(last);
         if !mover.claim(last) {
             return Ok(false);
         }
@@ -199,7 +196,7 @@ impl Pass {
             } else {
                 Ok(())
             };
-            mover.leave_or_keep(block);
+            mover.leave_block(block);
             moved?;
         }
         Ok(true)

@@ -14,6 +14,7 @@ use super::blocks::Blocks;
 use super::steps;
 use crate::engine::Core;
 use crate::engine::contract::client::SharedClient;
+use crate::pool::Purpose;
 use crate::records::block_flags;
 use crate::records::header::VERSION_MAX;
 use crate::records::lengths::DESCRIPTOR_BYTES;
@@ -37,10 +38,6 @@ const CHUNKS: usize = PAGE_KINDS - 1;
 /// A chunk has at least so many bytes of a value, unless it is the first one.
 const CHUNK_BYTES_MIN: usize = 64;
 
-/// A block kept back, if there is one just now.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spare(Option<u64>);
-
 /// What a session keeps between operations.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
@@ -51,8 +48,8 @@ pub(crate) struct Client {
     points: [InsertPoint; PAGE_KINDS],
     /// Values that fit lie beside their keys, wherever the page ends.
     keeps_whole: bool,
-    /// Of the mover, which makes room for others: a block for when there is no other.
-    spare: Option<Spare>,
+    /// What it takes blocks for.
+    purpose: Purpose,
     /// Blocks that are not to be given back yet: they hold chunks whose record is not live yet.
     held: Option<Vec<InsertPoint>>,
 }
@@ -94,28 +91,9 @@ impl Client {
         self.keeps_whole = true;
     }
 
-    /// The client moves records, to make room for others.
-    pub(super) fn begin_moving(&mut self) {
-        self.spare.get_or_insert_default();
-        self.keep_whole();
-    }
-
-    /// Whether the mover has no block for when there is no other.
-    pub(super) fn lacks_spare(&self) -> bool {
-        self.spare.is_none_or(|spare| spare.0.is_none())
-    }
-
-    pub(super) fn keep_spare(&mut self, block: u64) {
-        self.spare = Some(Spare(Some(block)));
-    }
-
-    pub(super) fn is_spare(&self, block: u64) -> bool {
-        self.spare.is_some_and(|spare| spare.0 == Some(block))
-    }
-
-    /// The block that was kept back. None is kept back until [`begin_moving`](Self::begin_moving).
-    pub(super) fn take_spare(&mut self) -> Option<u64> {
-        self.spare.take().and_then(|spare| spare.0)
+    /// The client of the mover, which makes room for others.
+    fn of_mover() -> Self {
+        Self { purpose: Purpose::Reclaim, keeps_whole: true, ..Self::default() }
     }
 
     /// Keeps blocks that are filled until they are [released](Space::release_blocks).
@@ -159,7 +137,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
             pages,
             blocks: Blocks::new(&pages, huge_pages),
             clock: AtomicU64::new(0),
-            mover: Mutex::default(),
+            mover: Mutex::new(Client::of_mover()),
         }
     }
 
@@ -286,8 +264,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
         let point = &mut client.points[kind];
         if point.block.is_none() {
-            let (block, is_reused) =
-                self.take_block(V::KIND_FLAGS[kind], need, client.spare.as_mut())?;
+            let (block, is_reused) = self.take_block(V::KIND_FLAGS[kind], need, client.purpose)?;
             client.clock = client.clock.max(self.note_version(client.clock));
             let chance = pool.environment.random_u64();
             *point = pages.begin(block, is_reused, kind, chance);
@@ -350,31 +327,21 @@ impl<P: Pmem, V: Pages> Space<P, V> {
 
     /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
     /// one. Tells whether it was in use before.
-    fn take_block(&self, flags: u32, need: u32, spare: Option<&mut Spare>) -> Result<(u64, bool)> {
+    fn take_block(&self, flags: u32, need: u32, purpose: Purpose) -> Result<(u64, bool)> {
         let mut starved = 0;
         let pool = &*self.core.pool;
         let format = |block| self.pages.format(pool, block, block_flags::OWNED | flags);
         let block = loop {
             let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
-            if let Some(block) = self.take_reused(flags, need, tries) {
+            if let Some(block) = self.take_reused(flags, need, purpose, tries) {
                 return Ok((block, true));
             }
-            if let Some(spare) = spare {
-                // Sessions are not to be starved by what makes room for them.
-                match pool.take_reserved_block(format) {
-                    Ok(block) => break block,
-                    Err(error) => {
-                        let block = spare.0.take().ok_or(error)?;
-                        self.blocks.own(block);
-                        self.empty(block, block_flags::OWNED | flags)?;
-                        return Ok((block, true));
-                    }
-                }
-            }
-            match pool.take_block(format) {
+            match pool.take_block(purpose, format) {
                 Ok(block) => break block,
+                // Sessions are not to be starved by what makes room for them.
                 Err(Error::PoolFull { .. })
-                    if starved < STARVED_TRIES
+                    if purpose == Purpose::Put
+                        && starved < STARVED_TRIES
                         && (self.make_mover_leave() | self.blocks.starve(pool.used_blocks())) =>
                 {
                     pool.environment.relax(starved);
@@ -389,19 +356,22 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         Ok((block, false))
     }
 
-    /// A block from the queue with room for a record of `need` units. Looks at `tries` blocks.
-    fn take_reused(&self, flags: u32, need: u32, tries: u64) -> Option<u64> {
+    /// A block from the queue with room for a record of `need` units, and not one of the empty ones that the reserve lacks.
+    /// Looks at `tries` blocks.
+    fn take_reused(&self, flags: u32, need: u32, purpose: Purpose, tries: u64) -> Option<u64> {
+        let is_put = purpose == Purpose::Put;
+        let kept = if is_put { self.core.pool.reserve_lacks() } else { 0 };
         // Each at most once: those without enough room go back to the queue.
         let mut from = 0;
         for _ in 0..self.blocks.queued().min(tries) {
-            let Some(block) = self.blocks.take_queued(from) else { break };
+            let Some(block) = self.blocks.take_queued(from, kept) else { break };
             from = block + 1;
             if self.is_taken(block, flags, need) {
                 return Some(block);
             }
         }
         // Others without enough room may be before it.
-        self.blocks.take_empty().filter(|block| self.is_taken(*block, flags, need))
+        self.blocks.take_empty(kept).filter(|block| self.is_taken(*block, flags, need))
     }
 
     /// Makes a session the owner of a block that was taken from the queue, or puts it back.

@@ -56,7 +56,7 @@ fn open(files: &Watched, options: &PoolOptions) -> Arc<Pool<Media>> {
 }
 
 fn take(pool: &Pool<Media>) -> u64 {
-    pool.take_block(|_| ()).unwrap()
+    pool.take_block(Purpose::Put, |_| ()).unwrap()
 }
 
 fn assert_full<T>(done: Result<T>) {
@@ -123,24 +123,9 @@ fn a_pool_does_not_grow_beyond_its_capacity() {
         assert_eq!((pool.ready_blocks(), growth_of(&files)), (blocks, vec![]));
         assert_eq!(pool.superblock().segments, segment + 1);
         (0..blocks).for_each(|block| assert_eq!(take(&pool), block));
-        assert_full(pool.take_block(|_| ()));
-        assert_full(pool.take_reserved_block(|_| ()));
+        assert_full(pool.take_block(Purpose::Put, |_| ()));
         assert_eq!(pool.used_blocks(), blocks);
     }
-}
-
-#[test]
-fn blocks_for_making_room_are_handed_out_for_that_alone() {
-    let pool = open(&Watched::default(), &limited(16, 64));
-    // One in 64 at most.
-    pool.reserve_blocks(3);
-    pool.grow_to_capacity().unwrap();
-    (0..63).for_each(|block| assert_eq!(take(&pool), block));
-    assert_full(pool.take_block(|_| ()));
-    assert_eq!((pool.used_blocks(), pool.fresh_blocks()), (63, 0));
-    assert_eq!(pool.take_reserved_block(|_| ()).unwrap(), 63);
-    assert_full(pool.take_reserved_block(|_| ()));
-    assert_eq!(pool.used_blocks(), 64);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// First block and length of a free run.
-pub(super) type FreeRun = (u64, u32);
+pub(crate) type FreeRun = (u64, u32);
 
 /// Free runs by place and by length. Each entry is what a word on media says.
 #[derive(Debug, Default)]
@@ -26,6 +26,11 @@ impl FreeList {
     /// The shortest run of at least `blocks` blocks; of several, the first.
     pub(super) fn best_fit(&self, blocks: u32) -> Option<FreeRun> {
         self.by_blocks.range((blocks, 0)..).next().map(|&(blocks, first)| (first, blocks))
+    }
+
+    /// All runs, the longest one first.
+    pub(crate) fn longest(&self) -> impl Iterator<Item = FreeRun> {
+        self.by_blocks.iter().rev().map(|&(blocks, first)| (first, blocks))
     }
 
     /// The run that ends before `block`.

@@ -40,13 +40,14 @@ use std::ops::Range;
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::block_word::{BlockKind, RUN_BLOCKS_MAX};
+use super::reserve::{Left, Purpose, Reserve};
 use super::{BlockWord, Pool, store_used};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 
 pub(crate) use free_list::FreeList;
-use free_list::FreeRun;
+pub(super) use free_list::FreeRun;
 
 /// The sites of runs.
 pub(crate) mod sites {
@@ -110,6 +111,29 @@ pub(crate) enum FoundRun {
 /// What stores into a run, before it is taken, what a walk must find there.
 type Prepare<'a> = Option<&'a dyn Fn(Extent)>;
 
+/// A run that somebody asks for.
+struct Wanted<'a> {
+    purpose: Purpose,
+    kind: BlockKind,
+    blocks: u32,
+    prepare: Prepare<'a>,
+    /// A merge will replace it by one of its length.
+    is_replaced: bool,
+}
+
+impl Wanted<'_> {
+    /// It, where it begins with this block.
+    fn run_at(&self, first: u64) -> Run {
+        Run { first, blocks: self.blocks, code: self.kind.code() }
+    }
+
+    /// The reserve once it is taken.
+    fn lengthened(&self, reserve: Reserve) -> Reserve {
+        let merge = if self.is_replaced { self.blocks } else { 0 };
+        Reserve { merge: reserve.merge.max(merge), ..reserve }
+    }
+}
+
 /// What came of looking for fresh blocks.
 enum Fresh {
     Taken(Run),
@@ -142,7 +166,27 @@ impl<P: Pmem> Pool<P> {
         blocks: u32,
         prepare: impl Fn(Extent),
     ) -> Result<Run> {
-        self.take(kind, blocks, Some(&prepare))
+        self.take_run_for(Purpose::Put, kind, blocks, prepare)
+    }
+
+    /// As [`take_run`](Self::take_run), for another [purpose](super::reserve) than a put.
+    ///
+    /// # Errors
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Durability
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Cost
+    /// As [`take_run`](Self::take_run).
+    pub(crate) fn take_run_for(
+        &self,
+        purpose: Purpose,
+        kind: BlockKind,
+        blocks: u32,
+        prepare: impl Fn(Extent),
+    ) -> Result<Run> {
+        self.take(&Wanted { purpose, kind, blocks, prepare: Some(&prepare), is_replaced: false })
     }
 
     /// As [`take_run`](Self::take_run), with nothing prepared: for bytes that mean nothing before something durable leads
@@ -157,25 +201,66 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// As [`take_run`](Self::take_run); 1 fence for a free run of this length.
     pub(crate) fn take_bare_run(&self, kind: BlockKind, blocks: u32) -> Result<Run> {
-        self.take(kind, blocks, None)
+        self.take_bare_run_for(Purpose::Put, kind, blocks)
     }
 
-    fn take(&self, kind: BlockKind, blocks: u32, prepare: Prepare<'_>) -> Result<Run> {
+    /// As [`take_bare_run`](Self::take_bare_run), for another [purpose](super::reserve) than a put.
+    ///
+    /// # Errors
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Durability
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Cost
+    /// As [`take_bare_run`](Self::take_bare_run).
+    pub(crate) fn take_bare_run_for(
+        &self,
+        purpose: Purpose,
+        kind: BlockKind,
+        blocks: u32,
+    ) -> Result<Run> {
+        self.take(&Wanted { purpose, kind, blocks, prepare: None, is_replaced: false })
+    }
+
+    /// As [`take_bare_run_for`](Self::take_bare_run_for), of a run that a merge will replace by one of its length: from now on
+    /// the reserve has as many blocks for a merge, at least.
+    ///
+    /// # Errors
+    /// As [`take_run`](Self::take_run). The reserve is as it was then.
+    ///
+    /// # Durability
+    /// As [`take_run`](Self::take_run).
+    ///
+    /// # Cost
+    /// As [`take_bare_run`](Self::take_bare_run).
+    pub(crate) fn take_replaced_run(
+        &self,
+        purpose: Purpose,
+        kind: BlockKind,
+        blocks: u32,
+    ) -> Result<Run> {
+        self.take(&Wanted { purpose, kind, blocks, prepare: None, is_replaced: true })
+    }
+
+    fn take(&self, wanted: &Wanted<'_>) -> Result<Run> {
+        let blocks = wanted.blocks;
         assert!(blocks > 0, "a run has at least one block");
         let most = self.run_blocks_max();
         if blocks > most {
             let reason = format!("{blocks} blocks in a row are more than the {most} of a segment");
             return Err(Error::PoolFull { reason });
         }
-        let run = |first| Run { first, blocks, code: kind.code() };
         loop {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
-            if let Some(found) = free.best_fit(blocks) {
-                let run = run(found.0);
-                self.take_free(&mut free, found, &run, prepare);
+            if let Some(found) = free.best_fit(blocks)
+                && self.may_take_free(&free, found, wanted)
+            {
+                let run = wanted.run_at(found.0);
+                self.take_free(&mut free, found, &run, wanted.prepare);
                 return Ok(run);
             }
-            match self.take_fresh(&mut free, run, prepare)? {
+            match self.take_fresh(&mut free, wanted)? {
                 Fresh::Taken(run) => return Ok(run),
                 Fresh::NotReady(end) => {
                     drop(free);
@@ -183,6 +268,20 @@ impl<P: Pmem> Pool<P> {
                 }
             }
         }
+    }
+
+    /// Whether a part of a free run may be taken. The reserve is as long as this needs, then.
+    fn may_take_free(&self, free: &FreeList, found: FreeRun, wanted: &Wanted<'_>) -> bool {
+        let mut limits = self.lock_hand_out();
+        let used_blocks = self.used.load(Ordering::Acquire);
+        let rest_blocks = found.1 - wanted.blocks;
+        let left = Left { without: Some(found), rest_blocks, used_blocks };
+        let reserve = wanted.lengthened(limits.reserve);
+        let may = self.leaves_reserve(free, (reserve, limits.blocks_max), wanted.purpose, left);
+        if may {
+            limits.reserve = reserve;
+        }
+        may
     }
 
     /// Longest run there can be, in blocks.
@@ -282,22 +381,18 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Takes the run that begins behind the used blocks, in the next segment where the rest of this one is too
-    /// short. `run_at` makes it of its first block.
-    fn take_fresh(
-        &self,
-        free: &mut FreeList,
-        run_at: impl Fn(u64) -> Run,
-        prepare: Prepare<'_>,
-    ) -> Result<Fresh> {
-        let handing_out = self.lock_hand_out();
+    /// short.
+    fn take_fresh(&self, free: &mut FreeList, wanted: &Wanted<'_>) -> Result<Fresh> {
+        let mut limits = self.lock_hand_out();
         let used = self.used.load(Ordering::Acquire);
-        let blocks = run_at(used).blocks;
+        let blocks = wanted.blocks;
         let left = self.map.blocks_to_segment_end(used);
         let gap = if left < u64::from(blocks) { (used, left as u32) } else { (used, 0) };
-        let run = run_at(used + u64::from(gap.1));
+        let run = wanted.run_at(used + u64::from(gap.1));
         let end = run.first + u64::from(blocks);
-        let all = handing_out.unreserved_blocks;
-        if end > all {
+        let (all, reserve) = (limits.blocks_max, wanted.lengthened(limits.reserve));
+        let left = Left { without: None, rest_blocks: gap.1, used_blocks: end };
+        if end > all || !self.leaves_reserve(free, (reserve, all), wanted.purpose, left) {
             let reason = format!("no {blocks} blocks in a row are free, of {all} that it may have");
             return Err(Error::PoolFull { reason });
         }
@@ -309,17 +404,18 @@ impl<P: Pmem> Pool<P> {
             self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);
         }
         self.store_block_word(run.first, BlockWord::run(run.code, blocks), sites::RUN_FRESH);
-        if let Some(prepare) = prepare {
+        if let Some(prepare) = wanted.prepare {
             prepare(self.run_bytes(&run));
         }
         self.pmem.fence(sites::RUN_READY);
         store_used(&self.pmem, end, sites::RUN_USED);
         self.pmem.fence(sites::RUN_USED);
         self.used.store(end, Ordering::Release);
+        limits.reserve = reserve;
         if gap.1 > 0 {
             free.insert(gap);
         }
-        drop(handing_out);
+        drop(limits);
         self.note_handed_out(end, ready);
         Ok(Fresh::Taken(run))
     }

@@ -228,16 +228,6 @@ fn a_full_pool_says_so_and_changes_nothing() {
 }
 
 #[test]
-fn reserved_blocks_are_for_no_run() {
-    let pool = new_pool();
-    // One in 64 at most.
-    pool.reserve_blocks(2);
-    let runs: Vec<_> = (0..63).map(|_| take(&pool, LOG, 1).unwrap()).collect();
-    assert!(matches!(take(&pool, LOG, 1), Err(Error::PoolFull { .. })));
-    assert_eq!(runs.last().map(Run::first), Some(62));
-}
-
-#[test]
 fn runs_are_counted_by_kind() {
     let pool = new_pool();
     let a = take(&pool, LOG, 4).unwrap();

@@ -141,7 +141,7 @@ fn the_last_block_is_given_back_durably_or_not_at_all() {
     let media = media::Media::default();
     let pool = media_pool(&media, &[], 16 << 10, 1 << 20);
     for expected in 0..3 {
-        assert_eq!(pool.take_block(|_| ()).unwrap(), expected);
+        assert_eq!(pool.take_block(Purpose::Put, |_| ()).unwrap(), expected);
     }
     let said = |words: &[u64]| {
         USED_BLOCKS_AT.map(|at| checked_word::decode_at(words[(at / 8) as usize], at).unwrap())
@@ -165,7 +165,7 @@ fn the_last_block_is_given_back_durably_or_not_at_all() {
     };
     assert!(pool.give_back(2, clears));
     assert_eq!((pool.used_blocks(), durable()), (2, [2; 2]));
-    assert_eq!(pool.take_block(|_| ()).unwrap(), 2);
+    assert_eq!(pool.take_block(Purpose::Put, |_| ()).unwrap(), 2);
 }
 
 /// A creation that was interrupted may have left anything there.

@@ -54,7 +54,8 @@ impl Place {
         let pool = place.open(&media);
         pool.mark_open().unwrap();
         pool.mark_recovered().unwrap();
-        (0..blocks).for_each(|block| assert_eq!(pool.take_block(|_| ()).unwrap(), block));
+        (0..blocks)
+            .for_each(|block| assert_eq!(pool.take_block(Purpose::Put, |_| ()).unwrap(), block));
         if let Some(totals) = closing {
             pool.close_with([0; 2], totals).unwrap();
         }
@@ -277,7 +278,7 @@ fn segments_without_blocks_in_use_are_removed_where_they_are_files() {
     let media = Media::default();
     let pool = place.open(&media);
     pool.mark_open().unwrap();
-    (0..11).for_each(|block| assert_eq!(pool.take_block(|_| ()).unwrap(), block));
+    (0..11).for_each(|block| assert_eq!(pool.take_block(Purpose::Put, |_| ()).unwrap(), block));
     (6..11).rev().for_each(|block| assert!(pool.give_back(block, || Ok(()))));
     pool.close().unwrap();
     assert_eq!(pool.superblock().segments, 2);

@@ -8,8 +8,9 @@ use super::layout::{Head, KEY_AT, span, value_at};
 use super::runs::Slot;
 use super::sessions::Pending;
 use super::{StorageLog, sites};
+use crate::pool::Purpose;
 use crate::records::checksum::Summed;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 
 /// A record of more than a run's fourth part gets a run of its own: what a run leaves unused is never more.
 const OWN_RUN_PART: u64 = 4;
@@ -21,8 +22,8 @@ pub(crate) struct Appender {
     number: Option<u32>,
     run: Option<Filling>,
     pending: Arc<Pending>,
-    /// It may take runs also while [they are kept](StorageLog::keep_runs).
-    is_keeper: bool,
+    /// What it takes runs for.
+    purpose: Purpose,
     /// Bytes of runs that it has taken and nobody has asked about.
     taken_bytes: u64,
 }
@@ -66,8 +67,8 @@ impl NewRecord<'_> {
 }
 
 impl Appender {
-    fn new(is_keeper: bool) -> Self {
-        Self { number: None, run: None, pending: Arc::default(), is_keeper, taken_bytes: 0 }
+    fn new(purpose: Purpose) -> Self {
+        Self { number: None, run: None, pending: Arc::default(), purpose, taken_bytes: 0 }
     }
 
     /// The session, for [`sync_session`](StorageLog::sync_session). None where nothing is pending.
@@ -101,29 +102,21 @@ impl<P: Pmem> StorageLog<P> {
     /// Begins a session, which takes a run with its first record.
     #[expect(clippy::unused_self, reason = "a session of this log")]
     pub(crate) fn begin(&self) -> Appender {
-        Appender::new(false)
+        Appender::new(Purpose::Put)
     }
 
-    /// Begins a session that may take runs also while [they are kept](Self::keep_runs) from others.
+    /// Begins a session that takes runs for another purpose than puts.
     #[expect(clippy::unused_self, reason = "a session of this log")]
-    pub(crate) fn begin_keeper(&self) -> Appender {
-        Appender::new(true)
+    pub(crate) fn begin_for(&self, purpose: Purpose) -> Appender {
+        Appender::new(purpose)
     }
 
-    /// Makes sure that a session has room for records, of at least a fourth of a run.
+    /// Makes sure that a session has room for so many bytes of records, which a run can have.
     ///
     /// # Errors
     /// `PoolFull` when it has less, and there is no run with more.
-    pub(crate) fn hold(&self, appender: &mut Appender) -> Result<()> {
-        let whole = self.room_in(self.run_blocks);
-        if appender.room() >= whole / 4 {
-            return Ok(());
-        }
-        match self.fill_another(appender, whole / 2) {
-            // What was held when the process before ended may have no more.
-            Err(Error::PoolFull { .. }) => self.fill_another(appender, whole / 4),
-            filled => filled,
-        }
+    pub(crate) fn hold(&self, appender: &mut Appender, bytes: u64) -> Result<()> {
+        if appender.room() >= bytes { Ok(()) } else { self.fill_another(appender, bytes) }
     }
 
     /// Ends a session: another one may append to its run. It begins anew with its next record.
@@ -166,12 +159,12 @@ impl<P: Pmem> StorageLog<P> {
             }
             self.fill_another(appender, bytes)?;
         }
-        let Appender { run: Some(run), pending, is_keeper, .. } = appender else {
+        let Appender { run: Some(run), pending, purpose, .. } = appender else {
             unreachable!("it has room for a record")
         };
-        let site = match (self.batch_bytes, is_keeper) {
-            (0, false) => sites::RECORD,
-            (0, true) => sites::KEPT,
+        let site = match (self.batch_bytes, purpose) {
+            (0, Purpose::Put) => sites::RECORD,
+            (0, _) => sites::KEPT,
             _ => sites::PENDING,
         };
         let appended = self.store(run, record, site);
@@ -209,7 +202,7 @@ impl<P: Pmem> StorageLog<P> {
     /// Gives a session another run, with room for so many bytes, and seals the one that it had.
     #[cold]
     fn fill_another(&self, appender: &mut Appender, bytes: u64) -> Result<()> {
-        let next = self.take(bytes, appender.is_keeper)?;
+        let next = self.take(bytes, appender.purpose)?;
         appender.number.get_or_insert_with(|| self.sessions.add(appender.pending.clone()));
         self.turn_to(&appender.pending, next.tail);
         appender.taken_bytes += next.end - next.tail;
@@ -223,7 +216,7 @@ impl<P: Pmem> StorageLog<P> {
     /// else damage could lose that, and not the newer record.
     #[cold]
     fn append_alone(&self, appender: &mut Appender, record: &NewRecord<'_>) -> Result<Appended> {
-        let mut run = self.take_alone(record.span(), appender.is_keeper)?;
+        let mut run = self.take_alone(record.span(), appender.purpose)?;
         // What the session appended before is durable before this record.
         self.flush_pending(&appender.pending);
         let appended = self.store(&run, record, sites::RECORD);

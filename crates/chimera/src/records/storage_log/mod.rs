@@ -59,7 +59,6 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::key_hash::KeyHash;
 use super::limits::Limits;
 use crate::pool::{BlockKind, Pool};
-use crate::sync::atomic::AtomicBool;
 use crate::types::totals::Totals;
 pub(crate) use append::{Appended, Appender, NewRecord};
 pub(crate) use free::Victim;
@@ -80,7 +79,7 @@ pub(crate) mod sites {
         BEGIN = "storage_log.begin";
         /// A record.
         RECORD = "storage_log.record";
-        /// A record of a session for which runs are kept: one that is collected, or a tombstone in a full pool.
+        /// A record that may lie in a run of the reserve: one that is collected, or a tombstone in a full pool.
         KEPT = "storage_log.kept";
         /// A record that waits for its batch.
         PENDING = "storage_log.pending", deferred;
@@ -129,8 +128,6 @@ pub(crate) struct StorageLog<P: Pmem> {
     open_bytes_max: u64,
     runs: Runs,
     sessions: Sessions,
-    /// The pool has hardly any runs left: sessions take none.
-    are_runs_kept: AtomicBool,
 }
 
 impl<P: Pmem> StorageLog<P> {
@@ -146,18 +143,8 @@ impl<P: Pmem> StorageLog<P> {
         let run_blocks = run_blocks.clamp(1, pool.run_blocks_max());
         let batch_bytes = batch_bytes.into();
         let (runs, sessions) = (Runs::new(), Sessions::default());
-        let (open_bytes_max, are_runs_kept) = (u64::MAX, AtomicBool::new(false));
-        Self {
-            pool,
-            hash,
-            kind,
-            run_blocks,
-            batch_bytes,
-            open_bytes_max,
-            runs,
-            sessions,
-            are_runs_kept,
-        }
+        let open_bytes_max = u64::MAX;
+        Self { pool, hash, kind, run_blocks, batch_bytes, open_bytes_max, runs, sessions }
     }
 
     /// Whether sessions may have records pending.

@@ -9,9 +9,9 @@ use super::header::{HEADER_BYTES, HeaderAt};
 use super::replay::Share;
 use super::runs::{Entry, Slot, Use};
 use super::{StorageLog, sites};
+use crate::pool::Purpose;
 use crate::pool::runs::Run;
-use crate::sync::atomic::Ordering;
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
 
 /// A run with less room than this part is not opened again.
 const ROOM_PART_MIN: u64 = 8;
@@ -25,14 +25,14 @@ impl<P: Pmem> StorageLog<P> {
     /// # Cost
     /// A run that was left: nothing. One that is opened again: 1 line, 1 fence. A fresh one: what it costs the pool, and
     /// 1 line.
-    pub(super) fn take(&self, bytes: u64, is_keeper: bool) -> Result<Filling> {
-        if let Some(filling) = self.take_with_room(bytes, is_keeper) {
+    pub(super) fn take(&self, bytes: u64, purpose: Purpose) -> Result<Filling> {
+        if let Some(filling) = self.take_with_room(bytes, purpose) {
             return Ok(filling);
         }
-        let usual = self.take_run(self.fresh_blocks(self.blocks_for(bytes)), is_keeper);
+        let usual = self.take_run(self.fresh_blocks(self.blocks_for(bytes)), purpose);
         // Where there is no usual run any more, a short one may do.
         usual.or_else(|error| match self.blocks_for(bytes) {
-            need if need < self.run_blocks => self.take_run(need, is_keeper),
+            need if need < self.run_blocks => self.take_run(need, purpose),
             _ => Err(error),
         })
     }
@@ -41,13 +41,8 @@ impl<P: Pmem> StorageLog<P> {
     ///
     /// # Errors
     /// `PoolFull` with nothing changed.
-    pub(super) fn take_alone(&self, bytes: u64, is_keeper: bool) -> Result<Filling> {
-        self.take_run(self.blocks_for(bytes), is_keeper)
-    }
-
-    /// From now on only [keepers](Self::begin_keeper) take runs of the pool, or any session does again.
-    pub(crate) fn keep_runs(&self, are_kept: bool) {
-        self.are_runs_kept.store(are_kept, Ordering::Relaxed);
+    pub(super) fn take_alone(&self, bytes: u64, purpose: Purpose) -> Result<Filling> {
+        self.take_run(self.blocks_for(bytes), purpose)
     }
 
     /// Blocks of a run for so many bytes of records.
@@ -57,11 +52,7 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     /// Takes a fresh run. Its header is durable before it is taken.
-    fn take_run(&self, blocks: u32, is_keeper: bool) -> Result<Filling> {
-        if self.are_runs_kept.load(Ordering::Relaxed) && !is_keeper {
-            let reason = "what is free is kept, so that records can be deleted".to_owned();
-            return Err(Error::PoolFull { reason });
-        }
+    fn take_run(&self, blocks: u32, purpose: Purpose) -> Result<Filling> {
         let sequence = Cell::new(0);
         let prepare = |place: Extent| {
             // Under the pool's lock: the higher number is durable later.
@@ -69,7 +60,7 @@ impl<P: Pmem> StorageLog<P> {
             let header = HeaderAt(place.offset());
             header.begin(&self.pool, sequence.get(), self.batch_bytes, sites::BEGIN);
         };
-        let run = self.pool.take_run(self.kind, blocks, prepare)?;
+        let run = self.pool.take_run_for(purpose, self.kind, blocks, prepare)?;
         let (header, end) = self.place_of(&run);
         let (sequence, tail) = (sequence.get(), header.0 + HEADER_BYTES);
         let usage = Use::Open;
@@ -92,15 +83,15 @@ impl<P: Pmem> StorageLog<P> {
     }
 
     /// A run that was left or is not full: of those with room for so many bytes the fullest. None where a restart would have
-    /// to replay too much of it; a keeper takes it nevertheless.
-    fn take_with_room(&self, bytes: u64, is_keeper: bool) -> Option<Filling> {
+    /// to replay too much of it; a step that makes room takes it nevertheless.
+    fn take_with_room(&self, bytes: u64, purpose: Purpose) -> Option<Filling> {
         let mut table = self.runs.lock(&*self.pool.environment);
         let found = table.with_room.range((bytes, 0)..).next().copied()?;
         let slot = found.1;
         let open = table.replay.bytes().1;
         let entry = table.entry(slot);
         let more = entry.end - entry.replay_from();
-        if entry.usage == Use::Sealed && !is_keeper && !self.may_open(open, more) {
+        if entry.usage == Use::Sealed && purpose == Purpose::Put && !self.may_open(open, more) {
             return None;
         }
         table.with_room.remove(&found);

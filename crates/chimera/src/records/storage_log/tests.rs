@@ -13,6 +13,7 @@ mod taking;
 use chimera_pmem::{Hardware, RealEnvironment, Site, SteppedEnvironment};
 
 use super::*;
+use crate::pool::Purpose;
 use crate::pool::runs::FoundRun;
 use crate::pool::small::{media_pool, small_pool};
 use crate::pool::tests::media::Media;

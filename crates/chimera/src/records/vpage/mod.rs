@@ -120,8 +120,8 @@ pub(crate) trait Pages: Codec + Commit + Cursor + BlockView {
     /// Whether these are the pages of a store with these parameters.
     fn takes(parameters: &PageParameters) -> bool;
 
-    /// Fresh blocks that are kept for reclamation: making room may take room.
-    const RESERVE_BLOCKS: u64;
+    /// Blocks that reclamation may need before it has made room.
+    const RESERVE_BLOCKS: u32;
 
     /// The pages that take chunks of values, if values may be too large to lie beside their keys.
     fn spilling(&self) -> Option<&LogPages>;

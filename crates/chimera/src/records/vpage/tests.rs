@@ -13,6 +13,7 @@ use std::sync::Arc;
 use chimera_pmem::{Site, SteppedEnvironment};
 
 use super::*;
+use crate::pool::Purpose;
 use crate::pool::small::media_pool_of;
 use crate::pool::tests::media::{Asked, Media};
 use crate::records::block_flags;
@@ -61,7 +62,7 @@ impl<V: Pages> Fixture<V> {
             self.media.copy(all, &vec![0x77; all.length() as usize], SITE);
             self.pages.format(&self.pool, block, flags);
         };
-        self.pool.take_block(prepare).unwrap()
+        self.pool.take_block(Purpose::Put, prepare).unwrap()
     }
 
     fn page_at(&self, block: u64, page: u64) -> u64 {

@@ -41,11 +41,6 @@ impl Reuse {
             Self::WholeBlock => 0,
         }
     }
-
-    /// Whether records can be moved out of a block only if an empty one is there to take them.
-    pub(crate) fn needs_empty_block(self) -> bool {
-        self == Self::WholeBlock
-    }
 }
 
 /// The parts of a block in which no record is live, in units.
@@ -187,6 +182,5 @@ mod tests {
         assert_eq!(both.map(Reuse::refilled_at_part), [4, 1]);
         assert_eq!(both.map(|reuse| reuse.emptied_at_percent(20)), [50, 20]);
         assert_eq!(both.map(|reuse| reuse.emptied_at_percent(70)), [70, 70]);
-        assert_eq!(both.map(Reuse::needs_empty_block), [false, true]);
     }
 }

@@ -97,7 +97,7 @@ impl<P: Pmem> Collector<P> {
 
     /// In a full pool a part of a pass makes room for the next one. Whether there is one.
     fn go_on(&self, pass: &mut Pass) -> bool {
-        self.flusher.reserve();
+        self.flusher.keep_growth_room();
         let freed = self.flusher.index().log().freed();
         let is_gain =
             std::mem::replace(&mut pass.freed, freed) != freed && self.flusher.is_nearly_full();
@@ -123,10 +123,16 @@ impl<P: Pmem> Collector<P> {
         let victims = log.victims(u64::from(percent.max(1)));
         let is_left = |victim: &&Victim| !pass.collected.contains(&victim.start);
         let dead = victims.iter().map(Victim::dead_bytes).sum::<u64>();
+        if dead < records.run_bytes() {
+            return Ok(false);
+        }
+        // In a full pool a run is collected as a whole or not at all.
         let is_full = self.flusher.is_nearly_full();
-        let room = records.room_for_copies();
-        let next = victims.iter().filter(is_left).find(|it| !is_full || it.live_bytes <= room);
-        let Some(victim) = next.filter(|_| dead >= records.run_bytes()) else { return Ok(false) };
+        let may_collect =
+            |victim: &&Victim| !is_full || records.hold_room_for_copies(victim.live_bytes);
+        let Some(victim) = victims.iter().filter(is_left).find(may_collect) else {
+            return Ok(false);
+        };
         pass.collected.push(victim.start);
         match self.collect_run(victim) {
             // Another session freed runs meanwhile, perhaps this one: if it is there and damaged, the next pass finds that.

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use super::*;
 use crate::engine::chameleon::creation::Parameters;
 use crate::engine::chameleon::shape::Shape;
-use crate::engine::chameleon::{Chameleon, ChameleonClient, LOG, sites, steps};
+use crate::engine::chameleon::{Chameleon, ChameleonClient, sites, steps};
 use crate::engine::contract::upkeep::Upkeep;
 use crate::engine::{Core, Engine, Options};
 use crate::pool::small::media_pool;
@@ -307,20 +307,6 @@ fn a_crash_in_a_full_pool_loses_nothing() {
             assert_eq!(next, there.contains_key(&(count - 1)));
         }
     }
-    store.check(&model, count);
-}
-
-#[test]
-fn a_store_that_is_closed_holds_nothing() {
-    let mut store = Store::new(SMALL, 0, None);
-    let mut model = Model::new();
-    let count = fill_up(&mut store, &mut model);
-    let kinds = crate::engine::chameleon::engine::KINDS;
-    let before = store.engine.core().pool.count_runs(&kinds).free_blocks;
-    store.engine.upkeep().end_reclaim();
-    let after = store.engine.core().pool.count_runs(&kinds).free_blocks;
-    assert!(after > before, "{after} blocks are free, and {before} were");
-    assert!(store.engine.index().log().counts().runs > 0 && kinds.contains(&LOG));
     store.check(&model, count);
 }
 

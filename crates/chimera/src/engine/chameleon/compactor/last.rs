@@ -100,7 +100,7 @@ impl<P: Pmem> Compactor<P> {
         room
     }
 
-    /// Frees the last table that was `before`, now that there is another one; and moves that, if it is in the reserved run.
+    /// Frees the last table that was `before`, now that there is another one; and moves that, if it is in the reserve.
     fn replace_last(
         &self,
         shard: u32,
@@ -117,7 +117,7 @@ impl<P: Pmem> Compactor<P> {
             return Ok(());
         }
         let Some(place) = space.take_place(slots) else {
-            // Another session was faster: the reserved run is used up.
+            // Another session was faster: it stays in the reserve.
             space.put(at, run);
             return Ok(());
         };
@@ -126,7 +126,7 @@ impl<P: Pmem> Compactor<P> {
         self.tables.install(shard, work, tables, flushed);
         space.put(place.at, place.run);
         pool.pmem.withdrawn(pool.run_bytes(&run));
-        space.give_back(run)
+        pool.free_run(run)
     }
 
     /// Makes a new last table of all that a shard has, the MemTable included. Puts to the shard wait.

@@ -49,7 +49,7 @@ impl<P: Pmem> Flusher<P> {
         }
     }
 
-    /// Does what is due after `bytes` of runs were taken, and reserves room if there is little left. What does not work is
+    /// Does what is due after `bytes` of runs were taken, also where the pool has become nearly full. What does not work is
     /// left to the next one: the write was done, and a store without space for tables says so when one is needed. The caller has locked no shard.
     #[cold]
     pub(crate) fn bound_replay_by(&self, bytes: u64, number: u32) {
@@ -67,7 +67,7 @@ impl<P: Pmem> Flusher<P> {
             }
         }
         // The run, and tables, have taken fresh blocks.
-        self.reserve();
+        self.keep_growth_room();
     }
 
     /// Puts so many bytes of the oldest full runs into tables, where these have too many.

@@ -63,7 +63,7 @@ impl<P: Pmem> Flusher<P> {
             Some(emptied) => emptied?,
         }
         index.log().free_ready()?;
-        self.reserve();
+        self.keep_growth_room();
         if need == Need::Growth && index.lock_to_look(shard).refuses_puts {
             let reason = "the table of a shard has no room to grow".to_owned();
             return Err(Error::PoolFull { reason });

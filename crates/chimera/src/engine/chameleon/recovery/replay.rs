@@ -71,8 +71,8 @@ impl<P: Pmem> Recovery<'_, P> {
             index.log().count_reference(found.offset, found.bytes);
         }
         if makes_tables {
-            // Before tables take what was reserved by the process before.
-            self.flusher.reserve();
+            // Before tables take fresh blocks.
+            self.flusher.keep_growth_room();
         }
         for (number, write) in unflushed.iter().enumerate() {
             if let Some(later) = unflushed.get(number + PREFETCHED) {

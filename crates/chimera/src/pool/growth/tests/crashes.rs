@@ -30,7 +30,7 @@ fn a_block_in_use_was_prepared_and_one_that_was_handed_out_is_in_use() {
     for number in 0..3 {
         let at = pool.map.block_at(number);
         let (block, photos) = pool.pmem.photograph(|| {
-            pool.take_block(|block| {
+            pool.take_block(Purpose::Put, |block| {
                 assert_eq!(block, number);
                 pool.pmem.store_u64(at, MARK, ENGINE);
                 pool.pmem.flush(pool.extent(at, 8), ENGINE);

@@ -13,7 +13,7 @@ fn released(files: &Watched) -> Vec<Deed> {
 /// Takes blocks until so many are in use, and gives back all but so many.
 fn take_and_give_back<P: Pmem>(pool: &Pool<P>, taken: u64, left: u64) {
     while pool.used_blocks() < taken {
-        pool.take_block(|_| ()).unwrap();
+        pool.take_block(Purpose::Put, |_| ()).unwrap();
     }
     (left..taken).rev().for_each(|block| assert!(pool.give_back(block, || Ok(()))));
     assert_eq!(pool.used_blocks(), left);

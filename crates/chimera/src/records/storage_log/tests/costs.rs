@@ -163,7 +163,7 @@ fn what_is_certain_of_a_run_that_is_taken_again_is_said_once() {
         if is_sealed {
             log.seal_left();
         }
-        log.hold(&mut session).unwrap();
+        log.hold(&mut session, 992).unwrap();
         assert_eq!(session.room(), ROOM - first.bytes);
         let ((), asked) = media.watch(|| log.certify(&mut session));
         let said = [header_of(&first), Asked::Fence];
@@ -260,11 +260,11 @@ fn recovery_writes_back_what_it_finds_and_then_seals_it() {
 fn recovery_writes_back_no_more_than_it_has_to() {
     let (media, _pool, log) = new_media(0);
     let [mut one, mut other] = [log.begin(), log.begin()];
-    log.hold(&mut one).unwrap();
+    log.hold(&mut one, 992).unwrap();
     let image_of_empty = media.image();
     let first = append(&log, &mut one, &record(1, 40)).unwrap();
     let image_of_open = media.image();
-    log.hold(&mut other).unwrap();
+    log.hold(&mut other, 992).unwrap();
     log.end(&mut one);
     log.end(&mut other);
     log.seal_left();

@@ -420,7 +420,7 @@ impl Engine {
 /// Plays all histories with something left out.
 /// A session; the second one is one for which runs are kept.
 fn begin(log: &StorageLog<Media>, session: usize) -> Appender {
-    if session == 0 { log.begin() } else { log.begin_keeper() }
+    if session == 0 { log.begin() } else { log.begin_for(Purpose::Reclaim) }
 }
 
 fn play(left_out: Option<LeftOut>, states: usize) -> Result<(), String> {

@@ -123,7 +123,7 @@ fn victims_are_sealed_runs_with_much_that_is_dead() {
 
 /// What is held when the process ends is found by the next one, which may find nothing better.
 #[test]
-fn holding_takes_what_there_is_for_a_fourth_of_a_run() {
+fn holding_takes_a_run_that_is_not_full() {
     let environment = Arc::new(SteppedEnvironment::in_memory(1));
     let pool = small_pool(environment, SEGMENT_BYTES, 2 * SEGMENT_BYTES);
     let log = new_log(&pool, 0);
@@ -133,8 +133,8 @@ fn holding_takes_what_there_is_for_a_fourth_of_a_run() {
         places.push(place);
     }
     log.end(&mut session);
-    let mut keeper = log.begin_keeper();
-    assert!(log.hold(&mut keeper).is_err(), "no run has room");
+    let mut copies = log.begin_for(Purpose::Reclaim);
+    assert!(log.hold(&mut copies, 992).is_err(), "no run has room");
     // One is freed, and filled but for 1,156 bytes.
     let run_of = |place: &Appended| log.runs.slot_of(&pool.map, place.at);
     let (first, rest): (Vec<_>, Vec<_>) =
@@ -147,23 +147,23 @@ fn holding_takes_what_there_is_for_a_fourth_of_a_run() {
     let room = session.room();
     assert!((992..1984).contains(&room), "{room}");
     log.end(&mut session);
-    log.hold(&mut keeper).expect("a fourth of a run");
-    assert_eq!(keeper.room(), room);
+    log.hold(&mut copies, 992).expect("it has room");
+    assert_eq!(copies.room(), room);
 }
 
 #[test]
-fn a_keeper_opens_a_run_again_whatever_may_be_replayed() {
+fn a_step_that_makes_room_opens_a_run_again_whatever_may_be_replayed() {
     let pool = new_pool();
     let (log, _) = filled(&pool);
     drop(log);
-    for is_keeper in [false, true] {
+    for makes_room in [false, true] {
         let log = new_log(&pool, 0).with_open_bytes_max(0);
         let (_, unsettled) = log.recover(runs(&pool), false, |_| Ok(true)).unwrap();
         log.settle(unsettled);
         let before = log.counts().runs;
-        let mut session = if is_keeper { log.begin_keeper() } else { log.begin() };
+        let mut session = if makes_room { log.begin_for(Purpose::Reclaim) } else { log.begin() };
         append(&log, &mut session, &record(1, 40)).unwrap();
-        assert_eq!(log.counts().runs, before + u64::from(!is_keeper));
+        assert_eq!(log.counts().runs, before + u64::from(!makes_room));
     }
 }
 

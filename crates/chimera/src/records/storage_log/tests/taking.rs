@@ -1,6 +1,7 @@
 //! Which run a session is given, how long it is, and what is kept of sessions that have ended.
 
 use super::*;
+use crate::pool::Reserve;
 
 /// Bytes of a run for records, and of a record with a key of 8 bytes and this value.
 const ROOM: u64 = 16 * 256 - 128;
@@ -22,48 +23,16 @@ fn fill_to<P: Pmem>(log: &StorageLog<P>, session: &mut Appender, room: u64) -> A
 }
 
 #[test]
-fn a_session_holds_at_least_a_fourth_of_a_run() {
+fn a_session_takes_another_run_to_hold_more_than_it_has() {
     let log = new_log(&new_pool(), 0);
     for (room, is_enough) in [(992, true), (984, false)] {
         let mut session = log.begin();
         fill_to(&log, &mut session, room);
         session.take_taken_bytes();
-        log.hold(&mut session).unwrap();
+        log.hold(&mut session, 992).unwrap();
         assert_eq!(session.has_taken(), !is_enough, "{room} bytes");
         assert_eq!(session.room(), if is_enough { room } else { ROOM });
     }
-}
-
-#[test]
-fn what_is_held_is_half_of_a_run_or_in_a_full_pool_a_fourth() {
-    let environment = Arc::new(SteppedEnvironment::in_memory(1));
-    let pool = small_pool(environment, SEGMENT_BYTES, 2 * SEGMENT_BYTES);
-    let log = new_log(&pool, 0);
-    let left: Vec<_> = [2000, 1976, 1000, 984, 600]
-        .into_iter()
-        .map(|room| {
-            let mut session = log.begin();
-            let first = fill_to(&log, &mut session, room);
-            (session, first)
-        })
-        .collect();
-    let starts: Vec<_> = left.iter().map(|(_, first)| first.at).collect();
-    for (mut session, _) in left {
-        log.end(&mut session);
-    }
-    let hold = || {
-        let mut session = log.begin();
-        log.hold(&mut session).map(|()| {
-            let at = append(&log, &mut session, &record(3, 0)).unwrap().at;
-            starts.iter().position(|start| (*start..*start + ROOM).contains(&at))
-        })
-    };
-    // Half of a run has 1984 bytes. What has less is not taken before there are no fresh runs, the fullest one first.
-    let mut taken = Vec::new();
-    while let Ok(run) = hold() {
-        taken.extend(run);
-    }
-    assert_eq!(taken, [0, 2, 1]);
 }
 
 #[test]
@@ -108,28 +77,32 @@ fn a_record_may_fill_its_run_to_the_last_byte() {
 }
 
 #[test]
-fn runs_that_are_kept_are_for_keepers() {
-    let log = new_log(&new_pool(), 0);
-    log.keep_runs(true);
-    let (mut session, mut keeper) = (log.begin(), log.begin_keeper());
-    let refused = append(&log, &mut session, &record(1, 8)).unwrap_err();
-    assert!(matches!(refused, Error::PoolFull { .. }), "{refused}");
-    assert_eq!((session.number(), session.room()), (None, 0));
-    append(&log, &mut keeper, &record(2, 8)).unwrap();
-    assert!(append(&log, &mut session, &record(3, 3950)).is_err(), "a run of its own");
-    log.keep_runs(false);
-    append(&log, &mut session, &record(4, 8)).unwrap();
+fn a_run_of_the_reserve_is_not_for_puts() {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let pool = small_pool(environment, SEGMENT_BYTES, 2 * SEGMENT_BYTES);
+    let log = new_log(&pool, 0);
+    let mut session = log.begin();
+    pool.set_reserve(Reserve { reclaim: RUN_BLOCKS, ..Reserve::default() });
+    // Short runs in the end.
+    while append(&log, &mut session, &record(1, 900)).is_ok() {}
+    assert!(append(&log, &mut log.begin(), &record(2, 8)).is_err(), "the first run of a session");
+    assert!(append(&log, &mut session, &record(3, 3900)).is_err(), "a run of its own");
+    let mut copies = log.begin_for(Purpose::Reclaim);
+    append(&log, &mut copies, &record(4, 900)).unwrap();
+    assert_eq!(copies.take_taken_bytes(), ROOM);
+    pool.set_reserve(Reserve::default());
+    append(&log, &mut copies, &record(5, 900)).unwrap();
 }
 
-/// Tools tell what a keeper appends from what others do.
+/// Tools tell what is appended to make room from what others append.
 #[test]
-fn what_a_keeper_appends_is_flushed_at_a_site_of_its_own() {
+fn what_is_appended_to_make_room_is_flushed_at_a_site_of_its_own() {
     use crate::pool::tests::media::LeftOut;
     for batch in BATCHES {
         let media = Media::default();
         let log = new_log(&media_pool(&media, &[], SEGMENT_BYTES, 1 << 20), batch);
-        for (mut session, site) in [(log.begin(), sites::RECORD), (log.begin_keeper(), sites::KEPT)]
-        {
+        let copies = (log.begin_for(Purpose::Reclaim), sites::KEPT);
+        for (mut session, site) in [(log.begin(), sites::RECORD), copies] {
             append(&log, &mut session, &record(1, 8)).unwrap();
             media.leave_out(Some(LeftOut::Flush(site)));
             let (_, (lines, fences)) =
@@ -169,7 +142,7 @@ fn nothing_is_pending_in_a_run_that_a_session_turns_to() {
     append(&log, &mut other, &record(2, 8)).unwrap();
     fill_to(&log, &mut other, 64);
     log.end(&mut one);
-    log.hold(&mut other).unwrap();
+    log.hold(&mut other, 992).unwrap();
     assert_eq!(other.room(), ROOM - first.bytes, "the run that was left");
     assert_eq!(cost(&media, || log.sync_session(other.number())).1, (0, 0));
     let last = append(&log, &mut other, &record(3, 8)).unwrap();

@@ -108,7 +108,7 @@ impl Pages for LogPages {
         parameters.is_variable()
     }
 
-    const RESERVE_BLOCKS: u64 = 2;
+    const RESERVE_BLOCKS: u32 = 2;
 
     fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self> {
         let geometry = parameters.geometry;

@@ -132,7 +132,7 @@ impl Pages for SlottedPages {
         !parameters.is_variable()
     }
 
-    const RESERVE_BLOCKS: u64 = 0;
+    const RESERVE_BLOCKS: u32 = 0;
 
     fn of<P: Pmem>(pool: &Pool<P>, parameters: &PageParameters) -> Result<Self> {
         let PageParameters { geometry, layout, key_bytes, value_bytes } = *parameters;

@@ -1,4 +1,4 @@
-//! What is [reserved](super::super::space) in a pool that is nearly full, and shards that are merged for it.
+//! [Growth room](super::super::space) of shards, in a pool that is nearly full.
 
 use chimera_pmem::Pmem;
 
@@ -7,24 +7,22 @@ use crate::engine::chameleon::space::Need;
 use crate::sync::lock_relaxing;
 
 impl<P: Pmem> Flusher<P> {
-    /// Reserves room if there is little, or gives it back if there is much. The caller has locked no shard.
-    pub(crate) fn reserve(&self) {
-        let (index, space) = (self.index(), self.tables().space());
+    /// Where the pool has become nearly full: merges shards without growth room. The caller has locked no shard.
+    pub(crate) fn keep_growth_room(&self) {
+        let index = self.index();
         if index.core().poison.check().is_err() {
             return;
         }
-        let mut lacks_growth_room =
-            lock_relaxing(&self.lacks_growth_room, &**index.core().environment());
-        if space.reserve(index.records()) {
-            for number in 0..index.shards().shape().shards() {
-                let mut writing = index.lock_to_look(number);
-                writing.refuses_puts = !self.tables().has_growth_room(number);
-            }
-            *lacks_growth_room = true;
+        // Others that take runs wait.
+        let _merging = lock_relaxing(&self.merging, &**index.core().environment());
+        if !self.tables().space().becomes_nearly_full() {
+            return;
         }
-        if std::mem::take(&mut *lacks_growth_room) {
-            self.add_growth_room();
+        for number in 0..index.shards().shape().shards() {
+            let mut writing = index.lock_to_look(number);
+            writing.refuses_puts = !self.tables().has_growth_room(number);
         }
+        self.add_growth_room();
     }
 
     /// Merges shards that have no growth room, while there is room for longer tables. What does not work is left to the next put to
@@ -38,20 +36,20 @@ impl<P: Pmem> Flusher<P> {
         }
     }
 
-    /// Gives back all that is reserved.
-    pub(crate) fn release(&self) {
+    /// Leaves the runs of the log that are appended to in order to make room.
+    pub(crate) fn leave_runs(&self) {
         let index = self.index();
         if index.core().poison.check().is_err() {
             return;
         }
-        self.tables().space().release(index.records());
+        index.records().leave_runs();
         index.log().seal_left();
         if let Err(error) = index.log().free_ready() {
             log::error!("runs of the log stay in use: {error}");
         }
     }
 
-    /// Whether the pool is nearly full, so that a part of it is reserved, or was.
+    /// Whether the pool is nearly full.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.tables().space().is_nearly_full()
     }

@@ -1,49 +1,43 @@
-//! Two runs of the log that are reserved in a pool that is nearly full: one for tombstones, one for records that are
-//! [collected](super::super::collector). Otherwise both are runs like those of sessions.
+//! Who appends to the log to make room: tombstones of sessions that find no run, and records that are
+//! [collected](super::super::collector). Their runs may be of the pool's [reserve](crate::pool::Reserve).
 
 use chimera_pmem::Pmem;
 
 use super::Records;
+use crate::pool::Purpose;
 use crate::records::storage_log::{Appended, Appender, NewRecord, StorageLog};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::Result;
 
-/// Who appends to runs that are reserved.
-pub(super) struct ReservedRuns {
+/// Who appends to make room.
+pub(super) struct ReserveAppenders {
     tombstones: Mutex<Appender>,
     copies: Mutex<Appender>,
 }
 
-impl ReservedRuns {
+impl ReserveAppenders {
     pub(super) fn new<P: Pmem>(log: &StorageLog<P>) -> Self {
-        let [tombstones, copies] = [log.begin_keeper(), log.begin_keeper()].map(Mutex::new);
+        let purposes = [Purpose::Delete, Purpose::Reclaim];
+        let [tombstones, copies] = purposes.map(|purpose| Mutex::new(log.begin_for(purpose)));
         Self { tombstones, copies }
     }
 }
 
 impl<P: Pmem> Records<P> {
-    fn lock_reserved<'a>(&self, appender: &'a Mutex<Appender>) -> MutexGuard<'a, Appender> {
+    fn lock_appender<'a>(&self, appender: &'a Mutex<Appender>) -> MutexGuard<'a, Appender> {
         lock_relaxing(appender, &**self.core.environment())
-    }
-
-    /// Takes both runs, unless they are there. Whether they are.
-    pub(crate) fn reserve_runs(&self) -> bool {
-        let appenders = [&self.reserved.tombstones, &self.reserved.copies];
-        let are_reserved =
-            appenders.map(|appender| self.log.hold(&mut self.lock_reserved(appender)).is_ok());
-        are_reserved == [true, true]
     }
 
     /// Leaves both runs for others.
     pub(crate) fn leave_runs(&self) {
-        self.leave(&self.reserved.tombstones);
-        self.leave(&self.reserved.copies);
+        self.leave(&self.appenders.tombstones);
+        self.leave(&self.appenders.copies);
     }
 
     /// Leaves runs that have hardly any room, so that they can be freed.
     pub(crate) fn leave_full_runs(&self) {
-        for appender in [&self.reserved.tombstones, &self.reserved.copies] {
-            if self.lock_reserved(appender).room() < self.run_bytes / 4 {
+        for appender in [&self.appenders.tombstones, &self.appenders.copies] {
+            if self.lock_appender(appender).room() < self.run_bytes / 4 {
                 self.leave(appender);
             }
         }
@@ -51,19 +45,18 @@ impl<P: Pmem> Records<P> {
 
     /// Leaves the run that records were collected to for others.
     pub(crate) fn leave_copies(&self) {
-        self.leave(&self.reserved.copies);
+        self.leave(&self.appenders.copies);
     }
 
     fn leave(&self, appender: &Mutex<Appender>) {
-        let mut appender = self.lock_reserved(appender);
+        let mut appender = self.lock_appender(appender);
         self.log.end(&mut appender);
-        *appender = self.log.begin_keeper();
     }
 
     /// Appends a tombstone where the session that `appender` is of has no room.
     ///
     /// # Errors
-    /// `PoolFull` when what is reserved is used up.
+    /// `PoolFull` when the reserve is used up.
     #[cold]
     pub(crate) fn append_tombstone(
         &self,
@@ -72,7 +65,7 @@ impl<P: Pmem> Records<P> {
     ) -> Result<Appended> {
         // A session's records are durable in their order, and damage that looks like an end takes the last ones alone.
         self.log.certify(appender);
-        let mut reserved = self.lock_reserved(&self.reserved.tombstones);
+        let mut reserved = self.lock_appender(&self.appenders.tombstones);
         let appended = self.log.append(&mut reserved, record)?;
         // What the session appends elsewhere comes after it.
         self.log.certify(&mut reserved);
@@ -81,21 +74,26 @@ impl<P: Pmem> Records<P> {
 
     /// Appends a record that is collected.
     pub(crate) fn append_copy(&self, record: &NewRecord<'_>) -> Result<Appended> {
-        self.log.append(&mut self.lock_reserved(&self.reserved.copies), record)
+        self.log.append(&mut self.lock_appender(&self.appenders.copies), record)
     }
 
     /// Makes what was collected certain, so that the records it came from may go.
     pub(crate) fn certify_copies(&self) {
-        self.log.certify(&mut self.lock_reserved(&self.reserved.copies));
+        self.log.certify(&mut self.lock_appender(&self.appenders.copies));
     }
 
     /// Bytes of the runs that were taken for records that are collected, since this was asked last.
     pub(crate) fn taken_for_copies(&self) -> u64 {
-        self.lock_reserved(&self.reserved.copies).take_taken_bytes()
+        self.lock_appender(&self.appenders.copies).take_taken_bytes()
     }
 
-    /// Bytes of records that can be collected for certain.
-    pub(crate) fn room_for_copies(&self) -> u64 {
-        self.lock_reserved(&self.reserved.copies).room()
+    /// Makes sure that so many bytes of records can be collected, if there is a run for them. Whether they can.
+    pub(crate) fn hold_room_for_copies(&self, bytes: u64) -> bool {
+        let mut copies = self.lock_appender(&self.appenders.copies);
+        if copies.room() < bytes {
+            // Others fill it up.
+            self.log.end(&mut copies);
+        }
+        self.log.hold(&mut copies, bytes).is_ok()
     }
 }

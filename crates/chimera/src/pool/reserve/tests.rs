@@ -1,0 +1,191 @@
+//! What each purpose is refused, of single blocks and of runs.
+
+use std::sync::Arc;
+
+use chimera_pmem::{Hardware, SteppedEnvironment};
+
+use super::*;
+use crate::pool::BlockKind;
+use crate::pool::runs::Run;
+use crate::pool::small::small_pool;
+use crate::types::error::{Error, Result};
+
+const KIND: BlockKind = BlockKind::new(1, "kind");
+const SEGMENT_BYTES: u64 = 8192;
+/// Blocks of a segment: the rest is its header.
+const PER_SEGMENT: u64 = 16;
+
+fn pool(blocks: u64, reserve: [u32; 3]) -> Arc<Pool<Hardware>> {
+    let pool = small_pool(Arc::new(SteppedEnvironment::in_memory(1)), SEGMENT_BYTES, blocks * 256);
+    assert_eq!(pool.map.blocks_per_segment, PER_SEGMENT);
+    pool.recover_runs(&[KIND], false, |_| Ok(())).unwrap();
+    let [delete, reclaim, merge] = reserve;
+    pool.set_reserve(Reserve { delete, reclaim, merge });
+    pool
+}
+
+fn is_full<T>(taken: &Result<T>) -> bool {
+    match taken {
+        Ok(_) => false,
+        Err(Error::PoolFull { .. }) => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn take(pool: &Pool<Hardware>, purpose: Purpose, blocks: u32) -> Option<Run> {
+    let taken = pool.take_bare_run_for(purpose, KIND, blocks);
+    if is_full(&taken) { None } else { taken.ok() }
+}
+
+/// Takes runs of one block until they are refused.
+fn take_all(pool: &Pool<Hardware>, purpose: Purpose) -> Vec<Run> {
+    std::iter::from_fn(|| take(pool, purpose, 1)).collect()
+}
+
+#[test]
+fn single_blocks_are_refused_at_exactly_the_reserve() {
+    let pool = pool(20, [1, 2, 0]);
+    let block = |purpose| pool.take_block(purpose, |_| ());
+    (0..17).for_each(|number| assert_eq!(block(Purpose::Put).unwrap(), number));
+    assert_eq!((pool.reserve_blocks(), pool.reserve_lacks()), (3, 0));
+    assert!(is_full(&block(Purpose::Put)));
+    assert_eq!(block(Purpose::Delete).unwrap(), 17);
+    assert!(is_full(&block(Purpose::Delete)) && is_full(&block(Purpose::Put)));
+    assert_eq!((block(Purpose::Reclaim).unwrap(), block(Purpose::Merge).unwrap()), (18, 19));
+    assert!(is_full(&block(Purpose::Merge)));
+    // What is given back refills the reserve first.
+    for (number, lacks) in [(19, 2), (18, 1), (17, 0)] {
+        assert!(pool.give_back(number, || Ok(())));
+        assert_eq!(pool.reserve_lacks(), lacks);
+        assert!(is_full(&block(Purpose::Put)));
+    }
+    assert!(pool.give_back(16, || Ok(())));
+    assert_eq!(block(Purpose::Put).unwrap(), 16);
+}
+
+#[test]
+fn each_purpose_leaves_what_those_after_it_need() {
+    let pool = pool(PER_SEGMENT, [2, 3, 5]);
+    let puts = take_all(&pool, Purpose::Put);
+    assert_eq!(puts.len(), 6);
+    assert!(take(&pool, Purpose::Delete, 3).is_none());
+    let tombstones = take(&pool, Purpose::Delete, 2).expect("of the reserve");
+    assert!(take(&pool, Purpose::Delete, 1).is_none());
+    assert!(take(&pool, Purpose::Reclaim, 4).is_none());
+    let copies = take(&pool, Purpose::Reclaim, 3).expect("of the reserve");
+    assert!(take(&pool, Purpose::Reclaim, 1).is_none());
+    let table = take(&pool, Purpose::Merge, 5).expect("of the reserve");
+    assert!(take(&pool, Purpose::Merge, 1).is_none());
+    // What is freed refills the reserve first, wherever it lies.
+    let mut puts = puts.into_iter();
+    pool.free_run(puts.next().expect("six")).unwrap();
+    pool.free_run(puts.next().expect("six")).unwrap();
+    for run in [table, copies, tombstones] {
+        assert_eq!(take(&pool, Purpose::Put, 1), None);
+        pool.free_run(run).unwrap();
+    }
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 2);
+}
+
+#[test]
+fn what_is_free_in_pieces_is_no_reserve() {
+    let pool = pool(PER_SEGMENT, [0, 0, 4]);
+    let runs = take_all(&pool, Purpose::Put);
+    assert_eq!(runs.len(), 12);
+    let table = take(&pool, Purpose::Merge, 4).expect("of the reserve");
+    // Every other one.
+    let (others, mut runs): (Vec<_>, Vec<_>) =
+        runs.into_iter().partition(|run| run.first().is_multiple_of(2));
+    others.into_iter().for_each(|run| pool.free_run(run).unwrap());
+    assert_eq!(take(&pool, Purpose::Put, 1), None, "six blocks are free, and no two in a row");
+    // No run for a merge is left that it could take away.
+    let tombstone = take(&pool, Purpose::Delete, 1).expect("a piece");
+    pool.free_run(tombstone).unwrap();
+    // Five in a row, and pieces, which are taken before these are cut.
+    runs.drain(..2).for_each(|run| pool.free_run(run).unwrap());
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 4);
+    assert_eq!(take_all(&pool, Purpose::Delete), [], "that would cut what a merge needs");
+    pool.free_run(table).unwrap();
+}
+
+#[test]
+fn a_reserve_does_not_cross_segments_and_may_lie_in_any() {
+    // Of the second segment there are four blocks, which are too few.
+    let pool = pool(PER_SEGMENT + 4, [0, 0, 5]);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 11);
+    let pool = self::pool(PER_SEGMENT + 5, [0, 0, 5]);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 16);
+    let pool = self::pool(5 * PER_SEGMENT, [16, 16, 16]);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 32);
+}
+
+#[test]
+fn a_run_that_is_replaced_lengthens_the_reserve() {
+    let pool = pool(PER_SEGMENT, [0, 0, 1]);
+    assert!(is_full(&pool.take_replaced_run(Purpose::Put, KIND, 9)), "no room for another one");
+    assert_eq!(pool.reserve_blocks(), 1);
+    let table = pool.take_replaced_run(Purpose::Put, KIND, 5).unwrap();
+    assert_eq!(pool.reserve_blocks(), 5);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 6);
+    let next = take(&pool, Purpose::Merge, 5).expect("the reserve");
+    pool.free_run(table).unwrap();
+    assert_eq!((take_all(&pool, Purpose::Put), pool.reserve_blocks()), (vec![], 5));
+    pool.free_run(next).unwrap();
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 5);
+}
+
+#[test]
+fn without_a_reserve_all_blocks_are_for_puts() {
+    let pool = pool(PER_SEGMENT, [0; 3]);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 16);
+}
+
+/// How many of these runs find room in pieces, in the best of all ways.
+fn most_that_fit(pieces: &[u64], runs: &[u32]) -> usize {
+    let Some((&run, rest)) = runs.split_first() else { return 0 };
+    let with = (0..pieces.len()).filter(|&at| pieces[at] >= u64::from(run)).map(|at| {
+        let mut pieces = pieces.to_vec();
+        pieces[at] -= u64::from(run);
+        1 + most_that_fit(&pieces, rest)
+    });
+    with.chain([most_that_fit(pieces, rest)]).max().unwrap_or(0)
+}
+
+/// Runs of any length, taken for any purpose and freed: after a put each run of the reserve finds room.
+#[test]
+fn whatever_is_taken_and_freed_a_put_leaves_the_reserve() {
+    let mut state = 7_u64;
+    let mut below = |below: u64| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) % below
+    };
+    let purposes = [Purpose::Put, Purpose::Delete, Purpose::Reclaim, Purpose::Merge];
+    let (mut put, mut refused) = (0, 0);
+    for _ in 0..40 {
+        let reserve = [0; 3].map(|_| below(7) as u32);
+        let pool = pool(20 + below(60), reserve);
+        let mut held = Vec::new();
+        for _ in 0..300 {
+            if below(3) == 0 && !held.is_empty() {
+                pool.free_run(held.swap_remove(below(held.len() as u64) as usize)).unwrap();
+                continue;
+            }
+            let purpose = purposes[(below(8) as usize).saturating_sub(4)];
+            let Some(run) = take(&pool, purpose, 1 + below(6) as u32) else {
+                refused += 1;
+                continue;
+            };
+            held.push(run);
+            if purpose == Purpose::Put {
+                put += 1;
+                let (free, blocks_max) = (pool.free_runs.lock().unwrap(), pool.blocks_max());
+                let used_blocks = pool.used_blocks();
+                let left = Left { without: None, rest_blocks: 0, used_blocks };
+                let pieces = pool.pieces(&free, blocks_max, left);
+                let most = most_that_fit(&pieces, &reserve);
+                assert_eq!(most, KINDS, "{reserve:?} in {pieces:?}");
+            }
+        }
+    }
+    assert!(put > 500 && refused > 500, "{put} {refused}");
+}
