@@ -7,7 +7,7 @@ use chimera_pmem::environment::Origin;
 use super::forked::refuse;
 use crate::engine::shared::client::{Client, Written};
 use crate::engine::shared::listing::Listed;
-use crate::engine::shared::{order, puts, scan, settle};
+use crate::engine::shared::{order, scan, settle, writes};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
@@ -51,7 +51,7 @@ impl<P: Pmem> Metered<P> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(Engine::put(&**engine, client, key, value))
+            engine.core().settled(writes::put(&**engine, client, key, value))
         });
         match &outcome {
             Ok(is_new) => {
@@ -82,7 +82,7 @@ impl<P: Pmem> Metered<P> {
             bytes += value_bytes as u64;
         };
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(puts::put_many(&**engine, client, records, done))
+            engine.core().settled(writes::put_many(&**engine, client, records, done))
         });
         self.meter.count_many(Count::Inserts, inserted);
         self.meter.count_many(Count::Overwrites, overwritten);
@@ -233,7 +233,7 @@ impl<P: Pmem> Metered<P> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(Engine::delete(&**engine, client, key))
+            engine.core().settled(writes::delete(&**engine, client, key))
         });
         let count = match &outcome {
             Ok(true) => Count::Deletes,

@@ -95,6 +95,17 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.items().index().prefetch(hash);
     }
 
+    #[inline]
+    fn prefetch_to_get(&self, hash: u64) {
+        self.items().index().prefetch(hash);
+    }
+
+    fn prefetch_records(&self, hashes: &[u64]) {
+        for at in hashes.iter().filter_map(|hash| self.items().index().peek(*hash)) {
+            self.items().heap().prefetch(at);
+        }
+    }
+
     #[inline(never)]
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
@@ -108,15 +119,6 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     #[inline]
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
         self.reader().read_value(client, hash, key, true)
-    }
-
-    fn read_many<K: AsRef<[u8]>>(
-        &self,
-        client: &mut SharedClient,
-        keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.reader().read_group(client, keys, take)
     }
 
     fn replace(

@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::items::{Items, Unsound};
-use super::read::{ATTEMPTS, Reader};
+use super::read::Reader;
 use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::Listed;
+use crate::engine::shared::listing::{Listed, hand_out};
 use crate::index::Probe;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::error::{Error, Result};
@@ -98,10 +98,11 @@ impl<'i, P: Pmem> Listing<'i, P> {
 
     /// Reads all keys of this hash, as they are at one moment, into the first so many of `keys`.
     fn read_keys(&self, hash: u64, keys: &mut Vec<Vec<u8>>) -> Result<usize> {
-        for attempt in 0..ATTEMPTS {
-            let mut count = 0;
+        let mut count = 0;
+        let outcome = self.items.core().read_unlocked(|| {
+            count = 0;
             // Each entry is looked at: what is taken is what the whole window had when nobody changed it.
-            let outcome = self.items.index().find_once(hash, &mut |at| {
+            self.items.index().find_once(hash, &mut |at| {
                 if keys.len() == count {
                     keys.push(Vec::new());
                 }
@@ -112,12 +113,11 @@ impl<'i, P: Pmem> Listing<'i, P> {
                     }
                     _ => self.items.judge::<()>(Err(Unsound { at })),
                 }
-            });
-            if let Some(outcome) = outcome {
-                let found = outcome?.transpose().map_err(Unsound::into_error);
-                return found.map(|_| count);
-            }
-            self.items.core().environment().relax(attempt);
+            })
+        });
+        if let Some(outcome) = outcome {
+            let found = outcome?.transpose().map_err(Unsound::into_error);
+            return found.map(|_| count);
         }
         let _key = self.items.lock_key_to_look(hash);
         let items = self.items.find_same_hash(hash)?;
@@ -148,20 +148,9 @@ impl<'i, P: Pmem> Listing<'i, P> {
             }
         }
         drop(key_lock);
-        let count = records.len();
-        if count < entries.len() && self.items.salvages() {
+        if records.len() < entries.len() && self.items.salvages() {
             Reader::new(self.items).note_lost(hash);
         }
-        for (number, (key, value)) in records.into_iter().enumerate() {
-            let done_below = hash.saturating_add(u64::from(number + 1 == count));
-            let listed = Listed { key: &key, value: &value, position: hash, done_below };
-            let goes_on = take(&listed);
-            // To be used again.
-            client.value = value;
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(hand_out(hash, records, &mut client.value, take))
     }
 }

@@ -16,13 +16,9 @@ use chimera_pmem::{Operation, Pmem};
 use super::items::{DAMAGED_RECORD, Items, Unsound};
 use crate::engine::shared::client::SharedClient;
 use crate::index::Probe;
+use crate::sync::until_some;
 use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;
-
-/// Attempts without a lock.
-pub(super) const ATTEMPTS: u32 = 8;
-/// Keys of a `multi_get` whose misses overlap.
-const GROUP: usize = 16;
 
 /// Lookups of a store.
 pub(super) struct Reader<'i, P: Pmem> {
@@ -41,31 +37,6 @@ impl<'i, P: Pmem> Reader<'i, P> {
     #[inline(always)]
     pub(super) fn new(items: &'i Items<P>) -> Self {
         Self { items }
-    }
-
-    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys overlap.
-    pub(super) fn read_group<K: AsRef<[u8]>>(
-        self,
-        client: &mut SharedClient,
-        keys: &[K],
-        mut take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        for (group_number, group) in keys.chunks(GROUP).enumerate() {
-            let mut hashes = [0; GROUP];
-            for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.items.core().hash.of(key.as_ref());
-                self.items.index().prefetch(*hash);
-            }
-            for at in hashes[..group.len()].iter().filter_map(|hash| self.items.index().peek(*hash))
-            {
-                self.items.heap().prefetch(at);
-            }
-            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
-                let found = self.get_in_turn(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.value));
-            }
-        }
-        Ok(())
     }
 
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
@@ -94,15 +65,12 @@ impl<'i, P: Pmem> Reader<'i, P> {
         let _booked = self.items.core().book(Operation::Get, client.number);
         let value = &mut client.value;
         let mut probe = |at| self.probe_value(at, hash, key, value, sum);
-        for attempt in 0..ATTEMPTS {
-            if let Some(outcome) = self.items.index().find_once(hash, &mut probe) {
-                let found = outcome?.transpose().map_err(Unsound::into_error)?;
-                return Ok(found.is_some() || self.is_missing(hash));
-            }
-            self.items.pool().pmem.operation_rereads();
-            self.items.core().environment().relax(attempt);
-        }
-        self.read_locked(client, hash, key, sum)
+        let once = || self.items.index().find_once(hash, &mut probe);
+        let Some(outcome) = self.items.core().read_unlocked(once) else {
+            return self.read_locked(client, hash, key, sum);
+        };
+        let found = outcome?.transpose().map_err(Unsound::into_error)?;
+        Ok(found.is_some() || self.is_missing(hash))
     }
 
     /// As [`read_value`](Self::read_value), with the key locked.
@@ -137,10 +105,11 @@ impl<'i, P: Pmem> Reader<'i, P> {
     #[cold]
     pub(super) fn note_lost(self, hash: u64) {
         let _key = self.items.lock_key_to_look(hash);
-        let (mut lost, mut value, mut attempt) = (Vec::new(), Vec::new(), 0);
-        loop {
+        let (mut lost, mut value) = (Vec::new(), Vec::new());
+        // That a slot is damaged is said by who lists it.
+        let _: Result<Option<()>> = until_some(&**self.items.core().environment(), || {
             lost.clear();
-            let looked = self.items.index().find_once(hash, &mut |at| {
+            self.items.index().find_once(hash, &mut |at| {
                 let item = self.items.heap().decode(at).filter(|item| self.items.is_of(item, hash));
                 let read = item.ok_or(Unsound { at });
                 if read
@@ -149,17 +118,10 @@ impl<'i, P: Pmem> Reader<'i, P> {
                 {
                     lost.push(at);
                 }
-                Probe::<()>::NotThis
-            });
-            if looked.is_some() {
-                for at in &lost {
-                    self.items.note_loss(*at, DAMAGED_RECORD);
-                }
-                return;
-            }
-            self.items.core().environment().relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+                Probe::NotThis
+            })
+        });
+        lost.iter().for_each(|at| self.items.note_loss(*at, DAMAGED_RECORD));
     }
 
     /// Reads the item at `at`, if it is that of `key`.

@@ -6,7 +6,8 @@
 //! - `booking`: which operation counters book persistence steps under.
 //! - `settle`: waiting, where there is a journal, until an operation may be acknowledged.
 //! - `creation`: agreement of a store with the options.
-//! - `puts`: many records put together.
+//! - `gets`, `writes`: gets of many records; puts and deletes, of one or many.
+//! - `unlocked`: reading what others may change meanwhile.
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: records as listings give them, and their positions.
 //! - `maintenance`: steps of work in the background, and their pace.
@@ -18,18 +19,23 @@
 pub(crate) mod booking;
 pub(crate) mod client;
 pub(crate) mod creation;
+pub(crate) mod gets;
 mod keys;
 pub(crate) mod listing;
 pub(crate) mod maintenance;
 pub(crate) mod order;
 mod poison;
-pub(crate) mod puts;
 pub(crate) mod recovery;
 pub(crate) mod scan;
 pub(crate) mod scrub;
 pub(crate) mod settle;
 pub(crate) mod totals;
+mod unlocked;
 pub(crate) mod update;
+pub(crate) mod writes;
+
+/// Keys whose cache misses overlap.
+const GROUP: usize = 16;
 
 pub(crate) use keys::{KeyGuard, KeyLocks};
-pub(crate) use poison::Poison;
+pub(crate) use poison::{Poison, PoisonOnPanic};

@@ -96,6 +96,18 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.records().index().prefetch_to_change(hash);
     }
 
+    #[inline]
+    fn prefetch_to_get(&self, hash: u64) {
+        self.records().index().prefetch(hash);
+    }
+
+    fn prefetch_records(&self, hashes: &[u64]) {
+        let (pool, pages) = (self.records().pool(), self.records().pages());
+        for location in hashes.iter().filter_map(|hash| self.records().index().peek(*hash)) {
+            pool.pmem.prefetch(pages.whole(pool, &pages.place_of(location)));
+        }
+    }
+
     #[inline(never)]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
         self.writer.put(client, key, value)
@@ -109,15 +121,6 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     #[inline]
     fn read(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         self.reader().read_hashed(client, hash, key)
-    }
-
-    fn read_many<K: AsRef<[u8]>>(
-        &self,
-        client: &mut Client,
-        keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.reader().read_many(client, keys, take)
     }
 
     fn replace(

@@ -33,9 +33,6 @@ use crate::records::vpage::{self, Pages, Place, Record};
 use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;
 
-/// Keys of a `multi_get` whose misses overlap.
-const GROUP: usize = 16;
-
 /// A value that was read.
 struct ReadValue<'a> {
     /// With its sum, if that was asked for.
@@ -59,34 +56,6 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     #[inline(always)]
     pub(super) fn new(records: &'r Records<P, V>) -> Self {
         Self { records }
-    }
-
-    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys
-    /// overlap.
-    pub(super) fn read_many<K: AsRef<[u8]>>(
-        self,
-        client: &mut Client,
-        keys: &[K],
-        mut take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        for (group_number, group) in keys.chunks(GROUP).enumerate() {
-            let mut hashes = [0; GROUP];
-            for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.records.core().hash.of(key.as_ref());
-                self.records.index().prefetch(*hash);
-            }
-            for hash in &hashes[..group.len()] {
-                if let Some(location) = self.records.index().peek(*hash) {
-                    let (pool, pages) = (self.records.pool(), self.records.pages());
-                    pool.pmem.prefetch(pages.whole(pool, &pages.place_of(location)));
-                }
-            }
-            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
-                let found = self.get_hashed(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.shared.value));
-            }
-        }
-        Ok(())
     }
 
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
