@@ -6,8 +6,6 @@ use chimera_pmem::Pmem;
 
 use super::check::Check;
 use super::creation::Parameters;
-use super::list::Listing;
-use super::read::Reader;
 use super::rebuild::Rebuild;
 use super::{Hikv, HikvInspect, HikvStats, Type, kinds, recovery};
 use crate::engine::report::EngineFigures;
@@ -29,11 +27,6 @@ use crate::types::totals::Totals;
 impl<P: Pmem> Hikv<P> {
     fn rebuild(&self) -> &Rebuild {
         self.writer.rebuild()
-    }
-
-    #[inline(always)]
-    fn reader(&self) -> Reader<'_, P> {
-        Reader::new(self.items())
     }
 
     fn report(&self) -> HikvStats {
@@ -113,12 +106,12 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
 
     #[inline(never)]
     fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().get_in_turn(client, hash, key)
+        self.items().get_in_turn(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().read_value(client, hash, key, true)
+        self.items().read_value(client, hash, key, true)
     }
 
     fn replace(
@@ -144,7 +137,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        Listing::new(self.items()).list(client, from, take)
+        self.items().list(client, from, take)
     }
 
     fn list_keys(
@@ -153,7 +146,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         positions: RangeInclusive<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        Listing::new(self.items()).list_keys(&positions, take)
+        self.items().list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {

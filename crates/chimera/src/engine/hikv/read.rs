@@ -20,53 +20,35 @@ use crate::sync::until_some;
 use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;
 
-/// Lookups of a store.
-pub(super) struct Reader<'i, P: Pmem> {
-    items: &'i Items<P>,
-}
-
-impl<P: Pmem> Clone for Reader<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Pmem> Copy for Reader<'_, P> {}
-
-impl<'i, P: Pmem> Reader<'i, P> {
-    #[inline(always)]
-    pub(super) fn new(items: &'i Items<P>) -> Self {
-        Self { items }
-    }
-
+impl<P: Pmem> Items<P> {
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
     /// there is none.
     #[inline]
     pub(super) fn get_in_turn(
-        self,
+        &self,
         client: &mut SharedClient,
         hash: u64,
         key: &[u8],
     ) -> Result<bool> {
-        let sum = self.items.verify_reads() == VerifyReads::Always
-            || self.items.verify_reads().is_turn(&mut client.gets_left);
+        let sum = self.verify_reads() == VerifyReads::Always
+            || self.verify_reads().is_turn(&mut client.gets_left);
         self.read_value(client, hash, key, sum)
     }
 
     /// Reads the value of `key` into the client's buffer, and verifies it, its sum only if `sum`. `false` when there is
     /// none.
     pub(super) fn read_value(
-        self,
+        &self,
         client: &mut SharedClient,
         hash: u64,
         key: &[u8],
         sum: bool,
     ) -> Result<bool> {
-        let _booked = self.items.core().book(Operation::Get, client.number);
+        let _booked = self.core().book(Operation::Get, client.number);
         let value = &mut client.value;
         let mut probe = |at| self.probe_value(at, hash, key, value, sum);
-        let once = || self.items.index().find_once(hash, &mut probe);
-        let Some(outcome) = self.items.core().read_unlocked(once) else {
+        let once = || self.index().find_once(hash, &mut probe);
+        let Some(outcome) = self.core().read_unlocked(once) else {
             return self.read_locked(client, hash, key, sum);
         };
         let found = outcome?.transpose().map_err(Unsound::into_error)?;
@@ -76,26 +58,26 @@ impl<'i, P: Pmem> Reader<'i, P> {
     /// As [`read_value`](Self::read_value), with the key locked.
     #[cold]
     fn read_locked(
-        self,
+        &self,
         client: &mut SharedClient,
         hash: u64,
         key: &[u8],
         sum: bool,
     ) -> Result<bool> {
-        let key_lock = self.items.lock_key_to_look(hash);
-        let Some(item) = self.items.find_locked(hash, key)? else {
+        let key_lock = self.lock_key_to_look(hash);
+        let Some(item) = self.find_locked(hash, key)? else {
             drop(key_lock);
             return Ok(self.is_missing(hash));
         };
-        self.items.read_item(&item, hash, &mut client.value, sum).map_err(Unsound::into_error)?;
+        self.read_item(&item, hash, &mut client.value, sum).map_err(Unsound::into_error)?;
         Ok(true)
     }
 
     /// Whether a key of this hash that was looked for in vain is there: never. What damage has left out of a salvaged store
     /// is noted.
     #[inline]
-    fn is_missing(self, hash: u64) -> bool {
-        if self.items.salvages() {
+    fn is_missing(&self, hash: u64) -> bool {
+        if self.salvages() {
             self.note_lost(hash);
         }
         false
@@ -103,42 +85,39 @@ impl<'i, P: Pmem> Reader<'i, P> {
 
     /// Notes which items of this hash a salvaged store leaves out, as they are at one moment.
     #[cold]
-    pub(super) fn note_lost(self, hash: u64) {
-        let _key = self.items.lock_key_to_look(hash);
+    pub(super) fn note_lost(&self, hash: u64) {
+        let _key = self.lock_key_to_look(hash);
         let (mut lost, mut value) = (Vec::new(), Vec::new());
         // That a slot is damaged is said by who lists it.
-        let _: Result<Option<()>> = until_some(&**self.items.core().environment(), || {
+        let _: Result<Option<()>> = until_some(&**self.core().environment(), || {
             lost.clear();
-            self.items.index().find_once(hash, &mut |at| {
-                let item = self.items.heap().decode(at).filter(|item| self.items.is_of(item, hash));
+            self.index().find_once(hash, &mut |at| {
+                let item = self.heap().decode(at).filter(|item| self.is_of(item, hash));
                 let read = item.ok_or(Unsound { at });
-                if read
-                    .and_then(|item| self.items.read_item(&item, hash, &mut value, true))
-                    .is_err()
-                {
+                if read.and_then(|item| self.read_item(&item, hash, &mut value, true)).is_err() {
                     lost.push(at);
                 }
                 Probe::NotThis
             })
         });
-        lost.iter().for_each(|at| self.items.note_loss(*at, DAMAGED_RECORD));
+        lost.iter().for_each(|at| self.note_loss(*at, DAMAGED_RECORD));
     }
 
     /// Reads the item at `at`, if it is that of `key`.
     #[inline(always)]
     fn probe_value(
-        self,
+        &self,
         at: u64,
         hash: u64,
         key: &[u8],
         value: &mut Vec<u8>,
         sum: bool,
     ) -> Probe<Result<(), Unsound>> {
-        match self.items.heap().decode(at) {
-            Some(item) if self.items.heap().key_is(&item, key) => {
-                self.items.judge(self.items.read_item(&item, hash, value, sum))
+        match self.heap().decode(at) {
+            Some(item) if self.heap().key_is(&item, key) => {
+                self.judge(self.read_item(&item, hash, value, sum))
             }
-            other => self.items.other_key(at, hash, other),
+            other => self.other_key(at, hash, other),
         }
     }
 }

@@ -6,11 +6,8 @@ use chimera_pmem::Pmem;
 
 use super::check::Check;
 use super::inspect::inspect;
-use super::list::Listing;
-use super::read::Reader;
 use super::records::Records;
 use super::space::Client;
-use super::update::Updater;
 use super::{Stats, Type, Viper};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{self, SharedClient};
@@ -44,11 +41,6 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     #[inline(always)]
     fn records(&self) -> &Records<P, V> {
         self.writer.records()
-    }
-
-    #[inline(always)]
-    fn reader(&self) -> Reader<'_, P, V> {
-        Reader::new(self.records())
     }
 }
 
@@ -115,12 +107,12 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
 
     #[inline(never)]
     fn get(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().get_hashed(client, hash, key)
+        self.records().get_hashed(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().read_hashed(client, hash, key)
+        self.records().read_hashed(client, hash, key)
     }
 
     fn replace(
@@ -133,7 +125,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         verify: bool,
     ) -> Result<Swap> {
         let verify = verify && self.records().pages().is_checked();
-        Updater::new(&self.writer).replace(client, hash, key, expected, new, verify)
+        self.writer.replace(client, hash, key, expected, new, verify)
     }
 
     #[inline]
@@ -144,7 +136,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        Updater::new(&self.writer).update_word(client, key, at, change)
+        self.writer.update_word(client, key, at, change)
     }
 
     #[inline(never)]
@@ -158,7 +150,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        Listing::new(self.records()).list(client, from, take)
+        self.records().list(client, from, take)
     }
 
     fn list_keys(
@@ -167,7 +159,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         positions: RangeInclusive<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        Listing::new(self.records()).list_keys(&positions, take)
+        self.records().list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {
