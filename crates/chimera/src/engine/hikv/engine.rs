@@ -7,7 +7,7 @@ use chimera_pmem::Pmem;
 use super::check::Check;
 use super::creation::Parameters;
 use super::rebuild::Rebuild;
-use super::{Hikv, HikvInspect, HikvStats, Type, kinds, recovery};
+use super::{Hikv, HikvInspect, HikvStats, Type, kinds, order, recovery};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::SharedClient;
 use crate::engine::shared::listing::Listed;
@@ -158,11 +158,11 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     }
 
     fn load_order(&self, order: Option<&Order>) -> Result<bool> {
-        self.load_dump(order)
+        self.last_dump.load(self.items(), self.limits, order)
     }
 
     fn save_order(&self) -> [u64; CLOSED_WORDS] {
-        self.save_dump()
+        order::save(self.items())
     }
 
     fn is_rebuilding(&self) -> bool {

@@ -58,9 +58,7 @@ mod write;
 use chimera_pmem::Pmem;
 
 use crate::pool::BlockKind;
-use crate::pool::runs::Run;
 use crate::records::limits::Limits;
-use crate::sync::Mutex;
 use creation::Parameters;
 pub(crate) use creation::Type;
 use items::Items;
@@ -69,6 +67,7 @@ use log::ChangeLog;
 #[cfg(feature = "baselines")]
 pub use options::Consistency;
 pub use options::HikvOptions;
+use order::LastDump;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
 use write::Writer;
@@ -115,8 +114,7 @@ pub(crate) struct Hikv<P: Pmem> {
     writer: Writer<P>,
     #[cfg(feature = "baselines")]
     log: ChangeLog<P>,
-    /// Runs that the last life wrote keys to, in their order. None any more once the store takes writes.
-    dumped: Mutex<Vec<Run>>,
+    last_dump: LastDump,
 }
 
 impl<P: Pmem> Hikv<P> {

@@ -5,9 +5,13 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::check::Check;
+use super::creation::hash_geometry;
 use super::inspect::inspect;
-use super::records::Records;
-use super::space::Client;
+use super::reclaim::Reclaim;
+use super::records::{Records, no_index_memory};
+use super::recovery::Recovery;
+use super::space::{Client, Space};
+use super::write::Writer;
 use super::{Stats, Type, Viper};
 use crate::engine::report::EngineFigures;
 use crate::engine::shared::client::{self, SharedClient};
@@ -15,6 +19,7 @@ use crate::engine::shared::listing::Listed;
 use crate::engine::shared::maintenance::Step;
 use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
+use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::metrics::{Exposition, Kind};
 use crate::records::vpage::{PageParameters, Pages};
 use crate::types::check::CheckReport;
@@ -57,7 +62,17 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         parameters: PageParameters,
         options: &Options,
     ) -> Result<(Self, Recovered)> {
-        Self::recovered(core, parameters, options)
+        let environment = core.environment().clone();
+        let pages = V::of(&core.pool, &parameters)?;
+        let hash_geometry = hash_geometry(&options.viper)?;
+        core.pool.reserve_blocks(V::RESERVE_BLOCKS);
+        let blocks = core.pool.used_blocks();
+        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment);
+        let index = index.map_err(no_index_memory)?;
+        let records = Records::new(Space::new(core, pages, options.huge_pages), index);
+        let (recovered, shadowed) = Recovery::new(&records, options).run(blocks, options)?;
+        let writer = Writer::new(records, shadowed);
+        Ok((Self { parameters, writer, reclaim: Reclaim::default() }, recovered))
     }
 
     #[inline(always)]
