@@ -5,7 +5,7 @@ use std::fmt;
 use chimera_pmem::{Hardware, Pmem};
 
 use super::Db;
-use crate::engine::shared::listing::Listed;
+use crate::engine::contract::listed::Listed;
 use crate::types::error::Result;
 use crate::types::losses::Losses;
 

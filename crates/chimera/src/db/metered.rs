@@ -5,9 +5,11 @@ use chimera_pmem::Pmem;
 use chimera_pmem::environment::Origin;
 
 use super::forked::refuse;
-use crate::engine::shared::client::{Client, Written};
-use crate::engine::shared::listing::Listed;
-use crate::engine::shared::{order, scan, settle, writes};
+use crate::engine::contract::client::{Client, Written};
+use crate::engine::contract::listed::Listed;
+#[cfg(feature = "baselines")]
+use crate::engine::shared::read;
+use crate::engine::shared::{order, scan, settle, update, writes};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
@@ -134,7 +136,7 @@ impl<P: Pmem> Metered<P> {
         each_session!(&mut self.session, engine, client => {
             let mut found = 0;
             for key in keys {
-                let taken = Engine::get_with(&**engine, client, key.as_ref(), &mut take)?;
+                let taken = read::get_with(&**engine, client, key.as_ref(), &mut take)?;
                 found += usize::from(taken.is_some());
             }
             Ok(found)
@@ -179,7 +181,7 @@ impl<P: Pmem> Metered<P> {
             bytes = value.len() as u64;
         };
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(engine.update(client, key, counting))
+            engine.core().settled(update::update(&**engine, client, key, counting))
         });
         match &outcome {
             Ok(true) => self.updated(started, bytes),
@@ -198,7 +200,7 @@ impl<P: Pmem> Metered<P> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(engine.update_u64(client, key, at, change))
+            engine.core().settled(update::update_u64(&**engine, client, key, at, change))
         });
         match &outcome {
             // Where it is not in place, the record is written anew with the value as the client has it.
@@ -217,7 +219,7 @@ impl<P: Pmem> Metered<P> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(engine.compare_and_swap(client, key, expected, new))
+            engine.core().settled(update::compare_and_swap(&**engine, client, key, expected, new))
         });
         let timed = Some(Timed::Update);
         match &outcome {

@@ -17,7 +17,7 @@ use chimera_pmem::Pmem;
 use chimera_pmem::environment::TaskStep;
 
 use super::Inner;
-use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::contract::upkeep::{Point, Scrubbed};
 use crate::sync::{Mutex, lock};
 use crate::types::check::CheckReport;
 use crate::types::progress::Progress;

@@ -12,7 +12,7 @@ use super::format::{
 };
 use super::reader::StreamReader;
 use super::writer::StreamWriter;
-use crate::engine::shared::listing::Listed;
+use crate::engine::contract::listed::Listed;
 use crate::types::error::Error;
 use crate::types::stream::StreamKind;
 

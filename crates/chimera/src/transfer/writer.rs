@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 use super::format::{End, Frame, FrameKind, Header, content_checksum, record_head};
-use crate::engine::shared::listing::Listed;
+use crate::engine::contract::listed::Listed;
 use crate::types::error::{Error, Result};
 
 /// How far one has come in a stream.

@@ -1,4 +1,4 @@
-//! Directions: of crates, of the rooms of the store, of the rooms of every other crate.
+//! Directions: of crates, of the rooms of the store, of the floors of its engines, of the rooms of every other crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -102,6 +102,80 @@ fn rooms_use_those_below_them_only() {
     assert_none(&wrong, "rooms use those below them only");
     assert!(used > 50, "only {used} uses of other rooms found");
     assert!(known.is_empty(), "mended: {known:?} are to be removed from the list");
+}
+
+/// The floors of the room of engines, the lowest first, and which others each may use. What `engine/mod.rs` passes on leads
+/// to the floor that defines it.
+const FLOORS: [(&str, &[&str]); 9] = [
+    ("options", &[]),
+    ("contract", &["options"]),
+    ("shared", &["contract", "options"]),
+    ("viper", &["shared", "contract", "options"]),
+    ("hikv", &["shared", "contract", "options"]),
+    ("chameleon", &["shared", "contract", "options"]),
+    ("log_hash", &["shared", "contract", "options"]),
+    ("teaching", &["shared", "contract", "options"]),
+    (
+        "table",
+        &["viper", "hikv", "chameleon", "log_hash", "teaching", "shared", "contract", "options"],
+    ),
+];
+
+/// The floor of a file of the room of engines; none for the room's own file, which all floors lie in.
+fn floor(file: &str) -> Option<&str> {
+    file.strip_prefix("engine/").map(top).filter(|floor| *floor != "mod")
+}
+
+/// One line for each use of a floor that is not below. How many uses there are of others.
+fn uses_of_other_floors(files: &Crate) -> (String, usize) {
+    let (mut wrong, mut used) = (String::new(), 0);
+    for (file, uses) in &files.imports() {
+        let Some(floor_of_file) = floor(file) else { continue };
+        let below = FLOORS.iter().find(|(name, _)| *name == floor_of_file).map(|(_, below)| below);
+        let below = below.unwrap_or_else(|| panic!("`{file}` is on no floor yet"));
+        for (target, names) in uses.iter().filter(|(target, _)| target.starts_with("engine/")) {
+            let is_below = match floor(target) {
+                Some(other) if other == floor_of_file => continue,
+                other => other.is_some_and(|other| below.contains(&other)),
+            };
+            used += 1;
+            if !is_below {
+                let _ = writeln!(wrong, "{file} uses {names:?} of {target}");
+            }
+        }
+    }
+    (wrong, used)
+}
+
+#[test]
+fn floors_of_engines_use_those_below_them_only() {
+    let (wrong, used) = uses_of_other_floors(&Crate::read("chimera"));
+    assert_none(&wrong, "floors of engines use those below them only");
+    assert!(used > 100, "only {used} uses of other floors found");
+}
+
+#[test]
+fn an_arrow_upward_is_found() {
+    let wrong = |engine: &'static str, options: &'static str| {
+        let files = [
+            ("lib.rs", "mod engine;"),
+            (
+                "engine/mod.rs",
+                "mod options; mod table; mod viper; pub use options::O; pub use table::T; struct Own;",
+            ),
+            ("engine/options.rs", options),
+            ("engine/table.rs", "use crate::engine::{O, viper::V}; struct T;"),
+            ("engine/viper.rs", engine),
+        ];
+        uses_of_other_floors(&Crate::of(files.map(|(file, text)| (file.to_owned(), text)))).0
+    };
+    assert_eq!(wrong("use crate::engine::O; struct V;", "struct O;"), "");
+    let upward = wrong("use crate::engine::{O, T}; struct V;", "use super::Own; struct O;");
+    let expected = [
+        "engine/options.rs uses {\"super::Own\"} of engine/mod.rs",
+        "engine/viper.rs uses {\"crate::engine::T\"} of engine/table.rs",
+    ];
+    assert_eq!(upward.lines().collect::<Vec<_>>(), expected);
 }
 
 /// A room of any crate: a folder, or a file beside the root.

@@ -4,13 +4,12 @@
 //!
 //! Media are the same. A store may be opened with another of these at every open, and without the feature.
 //!
-//! - `options`: what may be asked for, and `options/baselines`: how. `table_helpers`: what tables have in DRAM where there is
-//!   no bypass index.
+//! - `table_helpers`: what tables have in DRAM where there is no bypass index. What may be asked for is in
+//!   `engine/options/chameleon/variants`.
 //! - `shards/baselines`: gets. `index/baselines`: helpers of tables that were found. `compactor/plan`: levels one by one.
 
 #[cfg(not(feature = "baselines"))]
 mod absent;
-pub(super) mod options;
 #[cfg(feature = "baselines")]
 pub(super) mod table_helpers;
 

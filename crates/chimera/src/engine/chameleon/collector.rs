@@ -31,7 +31,7 @@ mod pass;
 use chimera_pmem::{Operation, Pmem};
 
 use super::flusher::Flusher;
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};

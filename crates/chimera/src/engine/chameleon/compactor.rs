@@ -17,10 +17,10 @@ mod upper;
 
 use chimera_pmem::Pmem;
 
-use super::baselines::options::Compaction;
 use super::index::Index;
 use super::shard::Work;
 use super::tables::Tables;
+use crate::engine::options::variants::Compaction;
 use crate::index::probing_table::{MergeOwner, Slot};
 use crate::types::error::Result;
 use budget::{Budget, Permit};

@@ -5,12 +5,11 @@
 
 use chimera_pmem::{CACHE_LINE, Site};
 
-use super::baselines::options::UpperIndex;
-use super::options::ChameleonOptions;
 use super::shape::{LAST_LOAD_PERCENT, LOG_RUN_BYTES, SEGMENT_BYTES, SLOT_BYTES, Shape};
-use crate::engine::demand::{self, Demand};
+use crate::engine::contract::demand::{self, Demand};
+use crate::engine::options::variants::UpperIndex;
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
-use crate::engine::{Capabilities, EngineType, Options, Plan};
+use crate::engine::{Capabilities, ChameleonOptions, EngineType, Options, Plan};
 use crate::index::persistent::shard_manifest;
 use crate::index::probing_table::{self, TABLE_ALIGN};
 use crate::pool::{AREA_AT, BlockMap, Superblock, runs};

@@ -7,7 +7,7 @@ use super::collector::Collector;
 use super::compactor::Compactor;
 use super::creation::Parameters;
 use super::flusher::{BYTES_MAX, Flusher, open_bytes_max};
-use super::index::{Index, check_step, list_from};
+use super::index::{Index, list_from};
 use super::modes::Modes;
 use super::records::Records;
 use super::recovery::{Found, recover};
@@ -15,23 +15,20 @@ use super::report::report;
 use super::shards::Shards;
 use super::space::Space;
 use super::tables::Tables;
+use super::upkeep::ChameleonUpkeep;
 use super::{
-    Chameleon, ChameleonClient, ChameleonInspect, ChameleonOptions, LEVEL, LOG, MANIFEST, TABLE,
-    Type,
+    Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, TABLE, Type,
 };
-use crate::engine::report::EngineFigures;
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::Listed;
-use crate::engine::shared::maintenance::Step;
-use crate::engine::shared::scrub::{Point, Scrubbed};
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
-use crate::pool::{BlockKind, CLOSED_WORDS, Pool};
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::listed::Listed;
+use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::shared::update::update_bytes;
+use crate::engine::{ChameleonOptions, Core, Engine, Options, Recovered};
+use crate::pool::{BlockKind, Pool};
 use crate::records::storage_log::StorageLog;
-use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
-use crate::types::stats::ReclaimStats;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
@@ -59,6 +56,7 @@ fn entries_max<P: Pmem>(
 impl<P: Pmem> Engine<P> for Chameleon<P> {
     type Type = Type;
     type Client = ChameleonClient;
+    type Upkeep<'a> = ChameleonUpkeep<'a, P>;
 
     fn takes(_parameters: &Parameters) -> bool {
         true
@@ -163,6 +161,16 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         self.replace_value(client, hash, key, expected, new)
     }
 
+    fn update_word(
+        &self,
+        client: &mut ChameleonClient,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        update_bytes(self, client, key, at, change)
+    }
+
     #[inline(never)]
     fn delete(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
         self.remove(client, key)
@@ -191,56 +199,26 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         Totals { records, ..totals }
     }
 
-    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        check_step(self.index(), from, report)
+    fn upkeep(&self) -> ChameleonUpkeep<'_, P> {
+        ChameleonUpkeep(self)
+    }
+}
+
+impl<P: Pmem> Reports<P> for Chameleon<P> {
+    type Stats = ChameleonStats;
+    type Inspect = ChameleonInspect;
+
+    fn inspect(&self, _progress: Option<&Progress>) -> ChameleonInspect {
+        ChameleonInspect { sizes: report(self), runs: self.core().pool.count_runs(&KINDS) }
     }
 
-    /// Nothing of an order. What sessions have left is sealed, so that damage of the last record is not taken for one that
-    /// was cut off.
-    fn save_order(&self) -> [u64; CLOSED_WORDS] {
-        self.index().log().seal_left();
-        [0; CLOSED_WORDS]
-    }
-
-    /// Runs of the log become free, where there are bypass indexes. That the pool becomes shorter is not promised.
-    fn reclaims(&self) -> bool {
-        self.index().shards().has_bypass()
-    }
-
-    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
-        self.collector.collect_step(free_percent)
-    }
-
-    fn end_reclaim(&self) {
-        self.flusher().release();
-    }
-
-    fn reclaim_stats(&self) -> ReclaimStats {
-        self.collector.stats()
-    }
-
-    fn is_rebuilding(&self) -> bool {
-        !self.core().pool.read_only && self.index().shards().unbypassed() > 0
-    }
-
-    fn rebuild_step(&self) -> Step {
-        self.index().complete_one()
-    }
-
-    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
-        EngineInspect::Chameleon(Box::new(ChameleonInspect {
-            sizes: report(self),
-            runs: self.core().pool.count_runs(&KINDS),
-        }))
-    }
-
-    fn stats(&self) -> EngineFigures {
+    fn stats(&self) -> EngineFigures<ChameleonStats> {
         let (memtables, bypasses) = self.index().shards().bytes();
         EngineFigures {
             blocks_free: self.core().pool.count_runs(&KINDS).free_blocks,
             dram_index_bytes: bypasses,
             dram_table_bytes: memtables,
-            details: EngineStats::Chameleon(report(self)),
+            details: report(self),
         }
     }
 

@@ -66,7 +66,6 @@ mod get;
 mod index;
 mod latency;
 mod modes;
-mod options;
 mod records;
 mod recovery;
 mod report;
@@ -75,16 +74,15 @@ mod shard;
 mod shards;
 mod space;
 mod tables;
+mod upkeep;
 mod write;
 
 use chimera_pmem::{CACHE_LINE, Pmem};
 
-use crate::engine::shared::client::{Client, SharedClient};
+use crate::engine::contract::client::{Client, SharedClient};
 use crate::pool::{BlockKind, Pool};
 use crate::records::limits::Limits;
 use crate::records::storage_log::Appender;
-#[cfg(feature = "baselines")]
-pub use baselines::options::{Compaction, UpperIndex};
 use collector::Collector;
 pub use counts::{IndexWritten, TablesWritten};
 use creation::Parameters;
@@ -93,7 +91,6 @@ use flusher::Flusher;
 use index::Index;
 pub use latency::ProtectSwitch;
 use latency::Sampler;
-pub use options::{ChameleonOptions, Mode as ChameleonMode};
 use recovery::Opened;
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};

@@ -9,7 +9,7 @@
 use chimera_pmem::Environment;
 
 use super::latency::{GetProtect, ProtectSwitch, Sampler};
-use super::options::{ChameleonOptions, Mode};
+use crate::engine::{ChameleonMode as Mode, ChameleonOptions};
 use crate::index::persistent::shard_manifest::DUMPS_MAX;
 
 /// What decides where full MemTables go.

@@ -4,17 +4,16 @@ use chimera_pmem::Pmem;
 use serde::Serialize;
 
 use super::Chameleon;
-#[cfg(feature = "baselines")]
-use super::baselines::options::{Compaction, UpperIndex};
 use super::counts::{IndexWritten, TablesWritten};
 use super::index::Index;
 use super::latency::ProtectSwitch;
-use super::options::Mode as ChameleonMode;
 #[cfg(feature = "baselines")]
 use super::shape::Shape;
 use super::shard::Shard;
 use crate::RunCounts;
-use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
+use crate::engine::ChameleonMode;
+#[cfg(feature = "baselines")]
+use crate::engine::options::variants::{Compaction, UpperIndex};
 
 /// What ChameleonDB says of its store.
 #[derive(Clone, Debug, Serialize)]
@@ -181,26 +180,6 @@ fn memtable_loads<P: Pmem>(index: &Index<P>) -> (u32, u32) {
     let shards = 0..index.shards().shape().shards();
     let loads = shards.map(|shard| load(index.lock_to_look(shard).entries_max));
     loads.fold((100, 0), |(least, most), load| (load.min(least), load.max(most)))
-}
-
-impl Stats {
-    /// What ChameleonDB says, if that is the engine.
-    pub fn chameleon(&self) -> Option<&ChameleonStats> {
-        match &self.details {
-            EngineStats::Chameleon(chameleon) => Some(chameleon),
-            _ => None,
-        }
-    }
-}
-
-impl InspectReport {
-    /// What ChameleonDB says, if that is the engine.
-    pub fn chameleon(&self) -> Option<&ChameleonInspect> {
-        match &self.details {
-            EngineInspect::Chameleon(chameleon) => Some(chameleon),
-            _ => None,
-        }
-    }
 }
 
 /// What a store of ChameleonDB is made of.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::ChameleonOptions;
+use crate::engine::ChameleonOptions;
 use crate::index::probing_table::{PersistentTable, TABLE_ALIGN};
 
 pub(super) const SEGMENT_BYTES: u64 = 1 << 30;

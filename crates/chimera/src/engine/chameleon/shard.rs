@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 
 use chimera_pmem::Environment;
 
-use crate::engine::shared::{Poison, PoisonOnPanic};
+use crate::engine::contract::poison::{Poison, PoisonOnPanic};
 use crate::index::persistent::shard_manifest::{
     Current, DUMPS_MAX, LEVELS_MAX, ShardTables, TableAt,
 };

@@ -16,7 +16,9 @@ mod written;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::engine::{Core, Engine, Options};
+use crate::engine::contract::upkeep::Upkeep;
+use crate::engine::options::variants::{Compaction, UpperIndex};
+use crate::engine::{ChameleonMode, ChameleonOptions, Core, Engine, Options};
 use crate::index::probing_table::{PersistentTable, Slot};
 use crate::pool::small::media_pool_opened;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
@@ -110,7 +112,7 @@ impl Store {
 
     /// Makes every bypass index complete.
     fn complete(&self) {
-        while let crate::engine::shared::maintenance::Step::More { .. } =
+        while let crate::engine::contract::upkeep::Step::More { .. } =
             self.engine.index().complete_one()
         {}
     }

@@ -4,8 +4,8 @@ use chimera_pmem::Pmem;
 
 use super::items::Items;
 use super::rebuild::Rebuild;
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::upkeep::{Point, Scrubbed};
 use crate::index::Probe;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::check::CheckReport;

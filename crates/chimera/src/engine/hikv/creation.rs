@@ -5,12 +5,14 @@
 
 use chimera_pmem::Site;
 
-use super::steps;
 #[cfg(feature = "baselines")]
-use super::{Consistency, HikvOptions, log_steps};
-use crate::engine::demand::{self, Demand};
+use super::log_steps;
+use super::steps;
+use crate::engine::contract::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
 use crate::engine::{Capabilities, EngineType, Options, Plan};
+#[cfg(feature = "baselines")]
+use crate::engine::{Consistency, HikvOptions};
 use crate::index::persistent::buckets;
 use crate::index::persistent::partitioned_hash::{self, HashShape};
 use crate::pool::{AREA_AT, BlockMap, Superblock, runs};

@@ -4,28 +4,24 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::check::Check;
 use super::creation::Parameters;
 use super::rebuild::Rebuild;
-use super::{Hikv, HikvInspect, HikvStats, Type, kinds, order, recovery};
-use crate::engine::report::EngineFigures;
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::Listed;
-use crate::engine::shared::maintenance::Step;
-use crate::engine::shared::scrub::{Point, Scrubbed};
+use super::upkeep::HikvUpkeep;
+use super::{Hikv, HikvInspect, HikvStats, Type, kinds, recovery};
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::listed::Listed;
+use crate::engine::contract::reports::{EngineFigures, Reports};
 use crate::engine::shared::totals;
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
+use crate::engine::shared::update::update_bytes;
+use crate::engine::{Core, Engine, Options, Recovered};
 use crate::metrics::{Exposition, Kind};
-use crate::ordered::Order;
-use crate::pool::CLOSED_WORDS;
-use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
 impl<P: Pmem> Hikv<P> {
-    fn rebuild(&self) -> &Rebuild {
+    pub(super) fn rebuild(&self) -> &Rebuild {
         self.writer.rebuild()
     }
 
@@ -55,6 +51,7 @@ impl<P: Pmem> Hikv<P> {
 impl<P: Pmem> Engine<P> for Hikv<P> {
     type Type = Type;
     type Client = SharedClient;
+    type Upkeep<'a> = HikvUpkeep<'a, P>;
 
     fn takes(_parameters: &Parameters) -> bool {
         true
@@ -126,6 +123,16 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.replace_value(client, hash, key, expected, new)
     }
 
+    fn update_word(
+        &self,
+        client: &mut SharedClient,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        update_bytes(self, client, key, at, change)
+    }
+
     #[inline(never)]
     fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
         self.remove(client, key)
@@ -157,56 +164,36 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         totals::of_entries(|from, batch| self.items().index().list(from, batch))
     }
 
-    fn load_order(&self, order: Option<&Order>) -> Result<bool> {
-        self.last_dump.load(self.items(), self.limits, order)
+    fn upkeep(&self) -> HikvUpkeep<'_, P> {
+        HikvUpkeep(self)
     }
+}
 
-    fn save_order(&self) -> [u64; CLOSED_WORDS] {
-        order::save(self.items())
-    }
+impl<P: Pmem> Reports<P> for Hikv<P> {
+    type Stats = HikvStats;
+    type Inspect = HikvInspect;
 
-    fn is_rebuilding(&self) -> bool {
-        self.rebuild().is_pending()
-    }
-
-    fn rebuild_step(&self) -> Step {
-        self.rebuild().step(self.items())
-    }
-
-    /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
-    fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
-        Ok(self.rebuild_step())
-    }
-
-    fn end_reclaim(&self) {
-        self.rebuild().end(self.items());
-    }
-
-    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        Check { items: self.items(), rebuild: self.rebuild() }.step(from, report)
-    }
-
-    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
+    fn inspect(&self, _progress: Option<&Progress>) -> HikvInspect {
         let items = self.items();
         self.rebuild().ask(items);
         let sizes = self.report();
         let part = |some: u64, whole: u64| some as f64 / whole.max(1) as f64;
-        EngineInspect::Hikv(Box::new(HikvInspect {
+        HikvInspect {
             index_load: part(items.index().len(), sizes.index_slots),
             directory_depth: items.index().directory_depth(),
             heap_load: part(sizes.item_bytes, sizes.heap_bytes),
             runs: items.pool().count_runs(kinds(&self.parameters)),
             sizes,
-        }))
+        }
     }
 
-    fn stats(&self) -> EngineFigures {
+    fn stats(&self) -> EngineFigures<HikvStats> {
         let items = self.items();
         EngineFigures {
             blocks_free: items.pool().count_runs(kinds(&self.parameters)).free_blocks,
             dram_index_bytes: items.index().bytes(),
             dram_table_bytes: items.table_bytes(),
-            details: EngineStats::Hikv(self.report()),
+            details: self.report(),
         }
     }
 

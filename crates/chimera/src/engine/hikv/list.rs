@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::items::{Items, Unsound};
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::{Listed, hand_out};
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::listed::{Listed, hand_out};
 use crate::index::Probe;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::error::{Error, Result};

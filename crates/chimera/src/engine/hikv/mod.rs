@@ -44,7 +44,6 @@ mod items;
 mod list;
 #[cfg(feature = "baselines")]
 mod log;
-mod options;
 mod order;
 mod put;
 mod read;
@@ -53,6 +52,7 @@ mod recovery;
 mod report;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod write;
 
 use chimera_pmem::Pmem;
@@ -64,9 +64,6 @@ pub(crate) use creation::Type;
 use items::Items;
 #[cfg(feature = "baselines")]
 use log::ChangeLog;
-#[cfg(feature = "baselines")]
-pub use options::Consistency;
-pub use options::HikvOptions;
 use order::LastDump;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};

@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::Hikv;
 use super::items::Unsound;
 use crate::engine::KeyChange;
-use crate::engine::shared::client::SharedClient;
+use crate::engine::contract::client::SharedClient;
 use crate::engine::shared::writes::swap_read;
 use crate::records::item_heap::Item;
 use crate::types::error::{Error, Result};

@@ -14,7 +14,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::items::{DAMAGED_RECORD, Items, Unsound};
-use crate::engine::shared::client::SharedClient;
+use crate::engine::contract::client::SharedClient;
 use crate::index::Probe;
 use crate::sync::until_some;
 use crate::types::error::Result;
@@ -100,7 +100,9 @@ impl<P: Pmem> Items<P> {
                 Probe::NotThis
             })
         });
-        lost.iter().for_each(|at| self.note_loss(*at, DAMAGED_RECORD));
+        for at in lost {
+            self.note_loss(at, DAMAGED_RECORD);
+        }
     }
 
     /// Reads the item at `at`, if it is that of `key`.

@@ -22,7 +22,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use super::findings::Findings;
 use super::items::{Items, Unsound};
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 use crate::index::persistent::partitioned_hash::{FoundSlot, Walk};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};

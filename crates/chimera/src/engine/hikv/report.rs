@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-#[cfg(feature = "baselines")]
-use super::Consistency;
 use crate::RunCounts;
-use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
+#[cfg(feature = "baselines")]
+use crate::engine::Consistency;
 use crate::types::layout::RecordLayout;
 
 /// What HiKV says of its store.
@@ -37,26 +36,6 @@ pub struct HikvStats {
     pub space_segments_walked: u64,
     /// Damage that was found meanwhile, since the store was opened. Nothing in a damaged record's run is used again.
     pub space_damages: u64,
-}
-
-impl Stats {
-    /// What HiKV says, if that is the engine.
-    pub fn hikv(&self) -> Option<&HikvStats> {
-        match &self.details {
-            EngineStats::Hikv(hikv) => Some(hikv),
-            _ => None,
-        }
-    }
-}
-
-impl InspectReport {
-    /// What HiKV says, if that is the engine.
-    pub fn hikv(&self) -> Option<&HikvInspect> {
-        match &self.details {
-            EngineInspect::Hikv(hikv) => Some(hikv),
-            _ => None,
-        }
-    }
 }
 
 /// What a store of HiKV is made of.

@@ -17,8 +17,8 @@ use crate::records::item_heap::item_bytes;
 use crate::types::error::{Error, Result};
 use crate::types::layout::RecordLayout;
 
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::upkeep::{Step, Upkeep};
 use crate::index::persistent::partitioned_hash::HashShape;
 
 const SEGMENT_BYTES: u64 = 8192;
@@ -146,7 +146,7 @@ impl Store {
 
     /// What free space is known to be must be what the records leave: nothing leaks, and nothing is free twice.
     fn check_space(&self, model: &Model) {
-        while self.engine.rebuild_step() != Step::Done {}
+        while self.engine.upkeep().rebuild_step() != Step::Done {}
         let bytes =
             |value: &Vec<u8>| item_bytes(self.engine.parameters.layout, 8, value.len() as u32);
         let items: u64 = model.values().map(bytes).sum();
@@ -168,7 +168,7 @@ impl Store {
     /// As many steps of the walk, if there are so many.
     fn walk(&self, steps: u64) {
         for _ in 0..steps {
-            if self.engine.rebuild_step() == Step::Done {
+            if self.engine.upkeep().rebuild_step() == Step::Done {
                 return;
             }
         }

@@ -2,9 +2,8 @@
 //!
 //! The engine's area of the superblock is one word: blocks of a segment of the index, and blocks of a run of the log.
 
-use super::LogHashOptions;
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
-use crate::engine::{Capabilities, Options, Plan};
+use crate::engine::{Capabilities, LogHashOptions, Options, Plan};
 use crate::index::persistent::extendible_hash;
 use crate::pool::{AREA_AT, BlockMap, PoolGeometry, Superblock};
 use crate::types::error::{Error, Result};

@@ -5,8 +5,8 @@ use chimera_pmem::{Pmem, Site};
 use super::creation::{self, Parameters};
 use super::index::{Found, LogIndex};
 use super::report::Sizes;
-use super::{LOG, LogHash, LogHashInspect, LogHashStats};
-use crate::engine::{Capabilities, Core, EngineInspect, EngineStats, EngineType, Options, Plan};
+use super::{LOG, LogHash};
+use crate::engine::{Capabilities, Core, EngineType, Options, Plan};
 use crate::index::persistent::buckets::Batch;
 use crate::index::probing_table::Slot;
 use crate::index::robin_hood_table::{NoRoom, RobinHoodTable};
@@ -201,13 +201,5 @@ impl<P: Pmem> LogIndex<P> for VolatileIndex {
 
     fn bytes(&self) -> u64 {
         self.0.bytes()
-    }
-
-    fn stats(stats: LogHashStats) -> EngineStats {
-        EngineStats::DramHash(stats)
-    }
-
-    fn inspect(inspect: LogHashInspect) -> EngineInspect {
-        EngineInspect::DramHash(Box::new(inspect))
     }
 }

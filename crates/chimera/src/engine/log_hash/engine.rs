@@ -4,16 +4,18 @@ use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
 use super::index::LogIndex;
+use super::list::Listing;
+use super::recovery::Recovery;
 use super::report::Sizes;
 use super::{LOG, LogHash, LogHashClient, LogHashInspect, LogHashStats, Versions};
-use crate::engine::report::EngineFigures;
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::listed::Listed;
+use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::upkeep::{Point, Scrubbed, Upkeep};
 use crate::engine::shared::KeyLocks;
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::Listed;
-use crate::engine::shared::scrub::{Point, Scrubbed};
 use crate::engine::shared::totals;
-use crate::engine::{Core, Engine, EngineInspect, Options, Recovered};
-use crate::pool::CLOSED_WORDS;
+use crate::engine::shared::update::update_bytes;
+use crate::engine::{Core, Engine, Options, Recovered};
 use crate::records::storage_log::StorageLog;
 use crate::types::check::CheckReport;
 use crate::types::durability::Durability;
@@ -22,24 +24,27 @@ use crate::types::progress::Progress;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
-impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
-    fn report(&self) -> LogHashStats {
-        let Sizes { segments, slots, directory_depth } = self.index.sizes();
-        let log = self.log.counts();
-        LogHashStats {
-            index_segments: segments,
-            index_slots: slots,
-            directory_depth,
-            log_runs: log.runs,
-            log_bytes: log.bytes,
-            replayed_log_bytes: self.replayed_bytes,
-        }
+/// The work of a store beside its sessions.
+pub(crate) struct LogHashUpkeep<'a, P: Pmem, I>(&'a LogHash<P, I>);
+
+/// What the store says of itself.
+fn report<P: Pmem, I: LogIndex<P>>(engine: &LogHash<P, I>) -> LogHashStats {
+    let Sizes { segments, slots, directory_depth } = engine.index.sizes();
+    let log = engine.log.counts();
+    LogHashStats {
+        index_segments: segments,
+        index_slots: slots,
+        directory_depth,
+        log_runs: log.runs,
+        log_bytes: log.bytes,
+        replayed_log_bytes: engine.replayed_bytes,
     }
 }
 
 impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
     type Type = I::Type;
     type Client = LogHashClient;
+    type Upkeep<'a> = LogHashUpkeep<'a, P, I>;
 
     fn takes(_parameters: &Parameters) -> bool {
         true
@@ -61,7 +66,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
             salvages: options.pool.salvage,
             replayed_bytes: 0,
         };
-        let recovered = engine.recover(options)?;
+        let recovered = Recovery(&mut engine).run(options)?;
         Ok((engine, recovered))
     }
 
@@ -129,6 +134,16 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         self.replace_value(client, hash, key, expected, new)
     }
 
+    fn update_word(
+        &self,
+        client: &mut LogHashClient,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        update_bytes(self, client, key, at, change)
+    }
+
     #[inline(never)]
     fn delete(&self, client: &mut LogHashClient, key: &[u8]) -> Result<bool> {
         self.remove(client, key)
@@ -140,7 +155,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        self.list_from(client, from, take)
+        Listing(self).list_from(client, from, take)
     }
 
     fn records(&self) -> u64 {
@@ -151,32 +166,41 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         totals::of_entries(|from, batch| self.index.list(from, batch))
     }
 
+    fn upkeep(&self) -> LogHashUpkeep<'_, P, I> {
+        LogHashUpkeep(self)
+    }
+}
+
+impl<P: Pmem, I: LogIndex<P>> Upkeep for LogHashUpkeep<'_, P, I> {
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        self.check_step(from, report)
+        Listing(self.0).check_step(from, report)
     }
 
-    /// Nothing of an order. What sessions have left is sealed, so that damage of the last record is not taken for one that
-    /// was cut off.
-    fn save_order(&self) -> [u64; CLOSED_WORDS] {
-        self.log.seal_left();
-        [0; CLOSED_WORDS]
+    /// Damage of the last record of a run is not taken for one that was cut off.
+    fn seal(&self) {
+        self.0.log.seal_left();
     }
+}
 
-    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
-        let sizes = self.report();
-        I::inspect(LogHashInspect {
+impl<P: Pmem, I: LogIndex<P>> Reports<P> for LogHash<P, I> {
+    type Stats = LogHashStats;
+    type Inspect = LogHashInspect;
+
+    fn inspect(&self, _progress: Option<&Progress>) -> LogHashInspect {
+        let sizes = report(self);
+        LogHashInspect {
             index_load: self.index.len() as f64 / sizes.index_slots.max(1) as f64,
             sizes,
             runs: self.core.pool.count_runs(I::KINDS),
-        })
+        }
     }
 
-    fn stats(&self) -> EngineFigures {
+    fn stats(&self) -> EngineFigures<LogHashStats> {
         EngineFigures {
             blocks_free: self.core.pool.count_runs(I::KINDS).free_blocks,
             dram_index_bytes: self.index.bytes(),
             dram_table_bytes: self.keys.bytes() + self.versions.bytes(),
-            details: I::stats(self.report()),
+            details: report(self),
         }
     }
 

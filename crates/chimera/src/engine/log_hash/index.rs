@@ -4,8 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
 use super::report::Sizes;
-use super::{LogHashInspect, LogHashStats};
-use crate::engine::{Core, EngineInspect, EngineStats, EngineType, Options};
+use crate::engine::{Core, EngineType, Options};
 use crate::index::Probe;
 use crate::index::persistent::buckets::Batch;
 use crate::pool::BlockKind;
@@ -122,8 +121,4 @@ pub(crate) trait LogIndex<P: Pmem>: Sized + Send + Sync + 'static {
 
     /// Bytes of DRAM.
     fn bytes(&self) -> u64;
-
-    fn stats(stats: LogHashStats) -> EngineStats;
-
-    fn inspect(inspect: LogHashInspect) -> EngineInspect;
 }

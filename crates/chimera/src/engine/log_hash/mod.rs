@@ -29,7 +29,6 @@ pub(super) mod dram_hash;
 mod engine;
 mod index;
 mod list;
-mod options;
 pub(super) mod pmem_hash;
 mod read;
 mod recovery;
@@ -41,14 +40,13 @@ mod write;
 use chimera_pmem::Pmem;
 
 use crate::engine::Core;
+use crate::engine::contract::client::{Client, SharedClient};
 use crate::engine::shared::KeyLocks;
-use crate::engine::shared::client::{Client, SharedClient};
 use crate::pool::BlockKind;
 use crate::records::limits::Limits;
 use crate::records::storage_log::{Appender, StorageLog};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use creation::Parameters;
-pub use options::LogHashOptions;
 pub use report::{LogHashInspect, LogHashStats};
 
 /// The kinds of runs.

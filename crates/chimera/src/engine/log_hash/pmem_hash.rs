@@ -5,9 +5,9 @@ use chimera_pmem::{Extent, Pmem, Site};
 use super::creation::{self, Parameters};
 use super::index::{Found, LogIndex};
 use super::report::Sizes;
-use super::{DIRECTORY, LOG, LogHash, LogHashInspect, LogHashStats, SEGMENT};
-use crate::engine::demand::{self, Demand};
-use crate::engine::{Capabilities, Core, EngineInspect, EngineStats, EngineType, Options, Plan};
+use super::{DIRECTORY, LOG, LogHash, SEGMENT};
+use crate::engine::contract::demand::{self, Demand};
+use crate::engine::{Capabilities, Core, EngineType, Options, Plan};
 use crate::index::Probe;
 use crate::index::persistent::buckets::{self, Batch};
 use crate::index::persistent::extendible_hash::{self, ExtendibleHash, InForce, Kinds};
@@ -171,13 +171,5 @@ impl<P: Pmem> LogIndex<P> for PersistentIndex<P> {
 
     fn bytes(&self) -> u64 {
         self.hash.bytes()
-    }
-
-    fn stats(stats: LogHashStats) -> EngineStats {
-        EngineStats::PmemHash(stats)
-    }
-
-    fn inspect(inspect: LogHashInspect) -> EngineInspect {
-        EngineInspect::PmemHash(Box::new(inspect))
     }
 }

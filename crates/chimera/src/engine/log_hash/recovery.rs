@@ -22,24 +22,27 @@ struct Damages {
     first: Option<(u64, &'static str)>,
 }
 
-impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+/// Recovery of a store.
+pub(super) struct Recovery<'a, P: Pmem, I>(pub(super) &'a mut LogHash<P, I>);
+
+impl<P: Pmem, I: LogIndex<P>> Recovery<'_, P, I> {
     /// Makes the store ready.
-    pub(super) fn recover(&mut self, options: &Options) -> Result<Recovered> {
-        let (pool, salvage) = (self.core.pool.clone(), options.pool.salvage);
+    pub(super) fn run(&mut self, options: &Options) -> Result<Recovered> {
+        let (pool, salvage) = (self.0.core.pool.clone(), options.pool.salvage);
         let verifies = options.verify_at_open.unwrap_or(salvage);
         pool.pmem.operation_begin(Operation::Recovery, 0);
         let recovered = self.recover_all(salvage, verifies);
         pool.pmem.operation_acknowledge();
         let (Damages { lost, records, .. }, compared) = recovered?;
         if lost > 0 {
-            self.core.poison.poison("a part of the index or of the log is missing");
+            self.0.core.poison.poison("a part of the index or of the log is missing");
         }
         if let Some(progress) = &options.progress {
             progress(pool.used_blocks(), pool.used_blocks());
         }
         let stats = RecoveryStats {
             blocks_scanned: pool.used_blocks(),
-            records: self.index.len(),
+            records: self.0.index.len(),
             records_damaged: records + lost,
             threads: 1,
             ..RecoveryStats::default()
@@ -48,32 +51,34 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     }
 
     fn recover_all(&mut self, salvage: bool, verifies: bool) -> Result<(Damages, Compared)> {
-        let (pool, mut log, mut damages) = (self.core.pool.clone(), Vec::new(), Damages::default());
+        let engine = &mut *self.0;
+        let (pool, mut log, mut damages) =
+            (engine.core.pool.clone(), Vec::new(), Damages::default());
         pool.recover_runs(I::KINDS, salvage, |run| {
             match run {
                 FoundRun::InUse(run) if run.is(LOG) => log.push(run),
-                FoundRun::InUse(run) => self.index.adopt(run),
+                FoundRun::InUse(run) => engine.index.adopt(run),
                 FoundRun::Damaged(_) => damages.lost += 1,
             }
             Ok(())
         })?;
-        let found = self.index.arrange()?;
+        let found = engine.index.arrange()?;
         damages.lost += found.damages;
-        let (recovered, unsettled) = self.log.recover(log, salvage, |replayed| {
-            self.versions.note(replayed.hash, replayed.version);
+        let (recovered, unsettled) = engine.log.recover(log, salvage, |replayed| {
+            engine.versions.note(replayed.hash, replayed.version);
             // With a durable index, what no entry leads to does not count, and replay need not look at it again.
-            self.index.replay(&self.log, &replayed).map(|()| !I::IS_DURABLE)
+            engine.index.replay(&engine.log, &replayed).map(|()| !I::IS_DURABLE)
         })?;
-        self.replayed_bytes = recovered.bytes;
+        engine.replayed_bytes = recovered.bytes;
         damages.records += recovered.damaged;
-        let (log, hash, mut value) = (&self.log, self.core.hash, Vec::new());
+        let (log, hash, mut value) = (&engine.log, engine.core.hash, Vec::new());
         let note = |damages: &mut Damages, held, at, what| {
             damages.first.get_or_insert((at, what));
             if salvage {
                 pool.note_loss_of(held, at, what);
             }
         };
-        self.index.complete(|slot_at, entry| {
+        engine.index.complete(|slot_at, entry| {
             let placed = entry.filter(|(_, at)| log.has_run_at(*at));
             let Some((key_hash, at)) = placed else {
                 // What an entry says that is there is added, wherever it leads.
@@ -92,10 +97,10 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         if let (Some((at, what)), false) = (damages.first, salvage) {
             return Err(Error::corrupted(what, at));
         }
-        let compared = pool.compare_with_closing(salvage, Sums::Records, || self.totals())?;
-        self.log.settle(unsettled);
+        let compared = pool.compare_with_closing(salvage, Sums::Records, || engine.totals())?;
+        engine.log.settle(unsettled);
         if !pool.read_only && damages.lost == 0 {
-            self.index.settle();
+            engine.index.settle();
             found.orphans.into_iter().try_for_each(|run| pool.free_run(run))?;
         }
         Ok((damages, compared))

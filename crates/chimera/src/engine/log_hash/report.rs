@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::RunCounts;
-use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
 
 /// What `pmem-hash` and `dram-hash` say of their stores.
 #[derive(Clone, Debug, Serialize)]
@@ -41,24 +40,4 @@ pub struct LogHashInspect {
     pub index_load: f64,
     /// Runs of blocks.
     pub runs: RunCounts,
-}
-
-impl Stats {
-    /// What `pmem-hash` or `dram-hash` says, if that is the engine.
-    pub fn log_hash(&self) -> Option<&LogHashStats> {
-        match &self.details {
-            EngineStats::PmemHash(stats) | EngineStats::DramHash(stats) => Some(stats),
-            _ => None,
-        }
-    }
-}
-
-impl InspectReport {
-    /// What `pmem-hash` or `dram-hash` says, if that is the engine.
-    pub fn log_hash(&self) -> Option<&LogHashInspect> {
-        match &self.details {
-            EngineInspect::PmemHash(inspect) | EngineInspect::DramHash(inspect) => Some(inspect),
-            _ => None,
-        }
-    }
 }

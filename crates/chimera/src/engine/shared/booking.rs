@@ -2,7 +2,7 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use crate::engine::Core;
+use crate::engine::contract::core::Core;
 
 impl<P: Pmem> Core<P> {
     /// Books what follows under `operation` of session `number`, until the result is dropped.

@@ -1,6 +1,7 @@
 //! Comparing an existing store with the options.
 
-use crate::engine::{Options, Plan};
+use crate::engine::contract::engine_type::Plan;
+use crate::engine::options::Options;
 use crate::pool::{PoolGeometry, Superblock};
 use crate::types::error::{Error, Result};
 use crate::types::stream::StreamKind;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-use super::{Poison, PoisonOnPanic};
+use crate::engine::contract::poison::{Poison, PoisonOnPanic};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::until_some;
 use crate::types::error::Result;

@@ -1,24 +1,16 @@
-//! [`Step`] and [`Pace`]: work in the background, and how fast it goes.
+//! [`Pace`]: how fast work in the background goes.
 
 use std::time::Duration;
 
 use chimera_pmem::environment::TaskStep;
 
-use crate::engine::Background;
+use crate::engine::contract::core::Background;
+use crate::engine::contract::upkeep::Step;
 
 /// From one pass of space reclamation to the next.
 const PASS_EVERY: Duration = Duration::from_secs(1);
 /// Shortest rest that pays for moved bytes, in nanoseconds: waking takes longer than moving a block.
 const REST_NS_MIN: u64 = 1_000_000;
-
-/// What one step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// There is more to do; so many bytes were moved.
-    More { moved_bytes: u64 },
-    /// The pass is over.
-    Done,
-}
 
 /// The pace of space reclamation: for the bytes it moves it rests.
 #[derive(Debug)]

@@ -2,7 +2,9 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use crate::engine::{Core, Engine};
+use crate::engine::contract::core::Core;
+use crate::engine::contract::engine::Engine;
+use crate::engine::contract::upkeep::Upkeep;
 use crate::ordered::{Order, RebuildStep};
 use crate::types::error::{Error, Result};
 
@@ -31,7 +33,7 @@ impl<P: Pmem> Core<P> {
 pub(crate) fn begin<P: Pmem, E: Engine<P>>(engine: &E, threads: usize) -> Result<()> {
     let core = engine.core();
     let order = core.changes.order();
-    let is_loaded = engine.load_order(order.map(|order| &**order))?;
+    let is_loaded = engine.upkeep().load_order(order.map(|order| &**order))?;
     let Some(order) = order else { return Ok(()) };
     if is_loaded {
         return Ok(());

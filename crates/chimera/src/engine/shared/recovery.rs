@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use chimera_pmem::{Operation, Pmem};
 
-use crate::engine::Core;
+use crate::engine::contract::core::Core;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::progress::Progress;
 

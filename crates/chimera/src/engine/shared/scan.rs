@@ -3,7 +3,7 @@
 use chimera_pmem::Pmem;
 
 use super::settle;
-use crate::engine::Engine;
+use crate::engine::contract::engine::Engine;
 use crate::ordered::{Cursor, Direction};
 use crate::types::error::Result;
 

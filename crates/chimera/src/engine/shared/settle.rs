@@ -4,8 +4,10 @@
 use chimera_pmem::Pmem;
 use chimera_pmem::journal::Journal;
 
-use crate::engine::shared::listing::Listed;
-use crate::engine::{Core, Engine};
+use super::read;
+use crate::engine::contract::core::Core;
+use crate::engine::contract::engine::Engine;
+use crate::engine::contract::listed::Listed;
 use crate::types::error::Result;
 
 impl<P: Pmem> Core<P> {
@@ -36,7 +38,7 @@ impl<P: Pmem> Core<P> {
     }
 }
 
-/// [`Engine::get_with`], settled before the value is handed out.
+/// [`read::get_with`], settled before the value is handed out.
 #[inline(always)]
 pub(crate) fn get_with<P: Pmem, E: Engine<P>, T>(
     engine: &E,
@@ -46,7 +48,7 @@ pub(crate) fn get_with<P: Pmem, E: Engine<P>, T>(
 ) -> Result<Option<T>> {
     match engine.core().pool.pmem.journal() {
         Some(journal) => get_settled(engine, client, key, take, journal),
-        None => engine.get_with(client, key, take),
+        None => read::get_with(engine, client, key, take),
     }
 }
 
@@ -61,13 +63,13 @@ fn get_settled<P: Pmem, E: Engine<P>, T>(
 ) -> Result<Option<T>> {
     let pool = &*engine.core().pool;
     let safe = |value: &[u8]| pool.settle_read(journal).map(|()| take(value));
-    match engine.get_with(client, key, safe)? {
+    match read::get_with(engine, client, key, safe)? {
         Some(taken) => taken.map(Some),
         None => pool.settle_read(journal).map(|()| None),
     }
 }
 
-/// [`Engine::multi_get_with`], settled before values are handed out.
+/// [`read::multi_get_with`], settled before values are handed out.
 pub(crate) fn multi_get_with<P: Pmem, E: Engine<P>, K: AsRef<[u8]>>(
     engine: &E,
     client: &mut E::Client,
@@ -76,7 +78,7 @@ pub(crate) fn multi_get_with<P: Pmem, E: Engine<P>, K: AsRef<[u8]>>(
 ) -> Result<()> {
     let pool = &*engine.core().pool;
     let Some(journal) = pool.pmem.journal() else {
-        return engine.multi_get_with(client, keys, take);
+        return read::multi_get_with(engine, client, keys, take);
     };
     let mut settled = Ok(());
     let safe = |number: usize, value: Option<&[u8]>| {
@@ -87,7 +89,7 @@ pub(crate) fn multi_get_with<P: Pmem, E: Engine<P>, K: AsRef<[u8]>>(
             take(number, value);
         }
     };
-    engine.multi_get_with(client, keys, safe)?;
+    read::multi_get_with(engine, client, keys, safe)?;
     settled
 }
 

@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use crate::engine::Core;
+use crate::engine::contract::core::Core;
 
 /// Attempts before a reader takes a lock.
 const ATTEMPTS: u32 = 8;

@@ -2,8 +2,8 @@
 
 use chimera_pmem::Pmem;
 
-use super::client::Client;
-use crate::engine::Engine;
+use crate::engine::contract::client::Client;
+use crate::engine::contract::engine::Engine;
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
@@ -76,5 +76,36 @@ pub(crate) fn update_bytes<P: Pmem, E: Engine<P>>(
     match outside {
         Some(value_bytes) => Err(Error::FieldOutOfRange { at, value_bytes }),
         None => Ok(found.then_some(previous)),
+    }
+}
+
+/// Replaces the value of `key` by `new` if it is `expected`.
+pub(crate) fn compare_and_swap<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    key: &[u8],
+    expected: &[u8],
+    new: &[u8],
+) -> Result<Swap> {
+    engine.check_key(key)?;
+    engine.check_value(expected)?;
+    engine.check_value(new)?;
+    engine.replace(client, engine.core().hash.of(key), key, expected, new, true)
+}
+
+/// As [`Engine::update_word`], at any position.
+#[inline]
+pub(crate) fn update_u64<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    key: &[u8],
+    at: usize,
+    change: impl Fn(u64) -> Option<u64>,
+) -> Result<Option<u64>> {
+    engine.check_key(key)?;
+    if at.is_multiple_of(8) {
+        engine.update_word(client, key, at, change)
+    } else {
+        update_bytes(engine, client, key, at, change)
     }
 }

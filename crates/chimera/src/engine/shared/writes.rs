@@ -3,8 +3,8 @@
 use chimera_pmem::Pmem;
 
 use super::GROUP;
-use super::client::{Client, Written};
-use crate::engine::Engine;
+use crate::engine::contract::client::{Client, Written};
+use crate::engine::contract::engine::Engine;
 use crate::types::error::Result;
 use crate::types::swap::Swap;
 

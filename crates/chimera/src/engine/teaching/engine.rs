@@ -6,17 +6,23 @@ use std::ops::Bound;
 use chimera_pmem::{Operation, Pmem};
 
 use super::{LOG, State, Teaching, TeachingReport, Type};
-use crate::engine::report::EngineFigures;
-use crate::engine::shared::client::SharedClient;
-use crate::engine::shared::listing::{self, Listed};
+use crate::engine::contract::client::SharedClient;
+use crate::engine::contract::listed::Listed;
+use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::upkeep::{Point, Scrubbed, Upkeep};
 use crate::engine::shared::writes::swap_read;
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, KeyChange, Options, Recovered};
+use crate::engine::shared::{listing, update::update_bytes};
+use crate::engine::{Core, Engine, KeyChange, Options, Recovered};
 use crate::records::locked_log::LockedLog;
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
+use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
+
+/// The work of a store beside its sessions.
+pub(crate) struct TeachingUpkeep<'a, P: Pmem>(&'a Teaching<P>);
 
 impl<P: Pmem> Teaching<P> {
     fn lock(&self) -> MutexGuard<'_, State<P>> {
@@ -58,6 +64,7 @@ impl<P: Pmem> State<P> {
 impl<P: Pmem> Engine<P> for Teaching<P> {
     type Type = Type;
     type Client = SharedClient;
+    type Upkeep<'a> = TeachingUpkeep<'a, P>;
 
     fn takes((): &()) -> bool {
         true
@@ -125,6 +132,16 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         swap_read(client, expected, new, |_| self.write(&mut state, hash, key, new).map(drop))
     }
 
+    fn update_word(
+        &self,
+        client: &mut SharedClient,
+        key: &[u8],
+        at: usize,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<u64>> {
+        update_bytes(self, client, key, at, change)
+    }
+
     fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
         let _booked = self.core.book(Operation::Delete, client.number);
         let (hash, mut state) = (self.core.hash.of(key), self.lock_to_write()?);
@@ -161,17 +178,32 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         self.lock().totals()
     }
 
-    fn inspect(&self, _progress: Option<&Progress>) -> EngineInspect {
-        EngineInspect::Teaching(Box::new(self.report()))
+    fn upkeep(&self) -> TeachingUpkeep<'_, P> {
+        TeachingUpkeep(self)
+    }
+}
+
+impl<P: Pmem> Upkeep for TeachingUpkeep<'_, P> {
+    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        listing::scrub_step(self.0, from, report)
+    }
+}
+
+impl<P: Pmem> Reports<P> for Teaching<P> {
+    type Stats = TeachingReport;
+    type Inspect = TeachingReport;
+
+    fn inspect(&self, _progress: Option<&Progress>) -> TeachingReport {
+        self.report()
     }
 
-    fn stats(&self) -> EngineFigures {
+    fn stats(&self) -> EngineFigures<TeachingReport> {
         let keys: usize = self.lock().map.keys().map(|(_, key)| 40 + key.len()).sum();
         EngineFigures {
             blocks_free: 0,
             dram_index_bytes: (size_of::<State<P>>() + keys) as u64,
             dram_table_bytes: 0,
-            details: EngineStats::Teaching(self.report()),
+            details: self.report(),
         }
     }
 }

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 use chimera_pmem::{Pmem, Site};
 use serde::Serialize;
 
-use super::shared::creation::{agree, plan_of_runs};
-use super::{Capabilities, Core, EngineType, Options, Plan};
 use crate::RunCounts;
+use crate::engine::shared::creation::{agree, plan_of_runs};
+use crate::engine::{Capabilities, Core, EngineType, Options, Plan};
 use crate::pool::{BlockKind, Superblock, runs};
 use crate::records::limits::Limits;
 use crate::records::locked_log::{self, LockedLog};

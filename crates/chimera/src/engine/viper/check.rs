@@ -6,7 +6,7 @@ use chimera_pmem::Pmem;
 
 use super::records::Records;
 use super::scan::{Finding, Scan};
-use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::contract::upkeep::{Point, Scrubbed};
 use crate::pool::Location;
 use crate::records::block_flags;
 use crate::records::unchecked_word::UncheckedWord;

@@ -5,9 +5,9 @@
 
 use chimera_pmem::Site;
 
-use super::{ViperOptions, capacity, sites, steps};
+use super::{capacity, sites, steps};
 use crate::engine::shared::creation::{self, same};
-use crate::engine::{Capabilities, Demand, EngineType, Options, Plan};
+use crate::engine::{Capabilities, Demand, EngineType, Options, Plan, ViperOptions};
 use crate::index::volatile::extendible_hash::HashGeometry;
 use crate::pool::{AREA_AT, PoolGeometry, Superblock, block_sites};
 use crate::records::vpage::{self, LogPages, PageLayout, PageParameters};

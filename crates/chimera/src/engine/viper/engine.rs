@@ -4,28 +4,24 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::check::Check;
 use super::creation::hash_geometry;
 use super::inspect::inspect;
 use super::reclaim::Reclaim;
 use super::records::{Records, no_index_memory};
 use super::recovery::Recovery;
 use super::space::{Client, Space};
+use super::upkeep::ViperUpkeep;
 use super::write::Writer;
-use super::{Stats, Type, Viper};
-use crate::engine::report::EngineFigures;
-use crate::engine::shared::client::{self, SharedClient};
-use crate::engine::shared::listing::Listed;
-use crate::engine::shared::maintenance::Step;
-use crate::engine::shared::scrub::{Point, Scrubbed};
-use crate::engine::{Core, Engine, EngineInspect, EngineStats, Options, Recovered};
+use super::{Inspect, Stats, Type, Viper};
+use crate::engine::contract::client::{self, SharedClient};
+use crate::engine::contract::listed::Listed;
+use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::{Core, Engine, Options, Recovered};
 use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::metrics::{Exposition, Kind};
 use crate::records::vpage::{PageParameters, Pages};
-use crate::types::check::CheckReport;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
-use crate::types::stats::ReclaimStats;
 use crate::types::stream::StreamKind;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
@@ -44,7 +40,7 @@ impl client::Client for Client {
 
 impl<P: Pmem, V: Pages> Viper<P, V> {
     #[inline(always)]
-    fn records(&self) -> &Records<P, V> {
+    pub(super) fn records(&self) -> &Records<P, V> {
         self.writer.records()
     }
 }
@@ -52,6 +48,7 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
 impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
     type Type = Type;
     type Client = Client;
+    type Upkeep<'a> = ViperUpkeep<'a, P, V>;
 
     fn takes(parameters: &PageParameters) -> bool {
         V::takes(parameters)
@@ -190,27 +187,20 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.records().totals()
     }
 
-    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
-        self.reclaim.step(&self.writer, free_percent)
+    fn upkeep(&self) -> ViperUpkeep<'_, P, V> {
+        ViperUpkeep(self)
+    }
+}
+
+impl<P: Pmem, V: Pages> Reports<P> for Viper<P, V> {
+    type Stats = Stats;
+    type Inspect = Inspect;
+
+    fn inspect(&self, progress: Option<&Progress>) -> Inspect {
+        inspect(self.records(), progress)
     }
 
-    fn end_reclaim(&self) {
-        self.reclaim.end(&self.writer);
-    }
-
-    fn reclaim_stats(&self) -> ReclaimStats {
-        self.reclaim.stats(self.records())
-    }
-
-    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        Check::new(self.records()).step(from, report)
-    }
-
-    fn inspect(&self, progress: Option<&Progress>) -> EngineInspect {
-        EngineInspect::Viper(Box::new(inspect(self.records(), progress)))
-    }
-
-    fn stats(&self) -> EngineFigures {
+    fn stats(&self) -> EngineFigures<Stats> {
         let PageParameters { geometry, layout, .. } = self.parameters;
         let records = self.records();
         let (records_per_page, records_per_block) = records.pages().capacities();
@@ -218,14 +208,14 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
             blocks_free: records.space().blocks().queued(),
             dram_index_bytes: records.index().bytes(),
             dram_table_bytes: records.table_bytes(),
-            details: EngineStats::Viper(Stats {
+            details: Stats {
                 layout,
                 page_bytes: geometry.page_bytes,
                 pages_per_block: geometry.pages_per_block,
                 records_per_page,
                 records_per_block,
                 index_segments: records.index().shape().segments,
-            }),
+            },
         }
     }
 

@@ -9,7 +9,7 @@ use chimera_pmem::Pmem;
 
 use super::records::{Records, Unsound};
 use super::space::Client;
-use crate::engine::shared::listing::Listed;
+use crate::engine::contract::listed::Listed;
 use crate::index::Probe;
 use crate::index::volatile::extendible_hash::position_of;
 use crate::pool::Location;

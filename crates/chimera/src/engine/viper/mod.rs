@@ -35,7 +35,7 @@
 //!   the index, and the record of a key whose lock is held.
 //! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
 //! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
-//! - [`Viper`] and `engine`: one open store, as the rest of the store calls it.
+//! - [`Viper`], `engine` and `upkeep`: one open store, as the rest of the store calls it.
 //!
 //! # Invariants
 //! 1. Only a block's owner sets bits and writes records into free slots, and only into slots that
@@ -91,7 +91,6 @@ mod engine;
 mod inspect;
 mod list;
 mod mover;
-mod options;
 mod read;
 mod reclaim;
 mod records;
@@ -100,13 +99,13 @@ mod report;
 mod scan;
 mod space;
 mod update;
+mod upkeep;
 mod write;
 
 use chimera_pmem::Pmem;
 
 use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 pub(crate) use creation::Type;
-pub use options::ViperOptions;
 use reclaim::Reclaim;
 pub use report::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperStats,

@@ -15,7 +15,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::mover::{Buffers, Moved, Mover};
 use super::records::Records;
 use super::write::Writer;
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 use crate::records::vpage::Pages;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};

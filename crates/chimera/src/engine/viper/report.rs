@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::engine::{EngineInspect, EngineStats, InspectReport, Stats};
 use crate::types::layout::RecordLayout;
 
 /// What Viper says of its store.
@@ -23,26 +22,6 @@ pub struct ViperStats {
     #[doc(hidden)]
     #[serde(skip)]
     pub index_segments: u64,
-}
-
-impl Stats {
-    /// What Viper says, if that is the engine.
-    pub fn viper(&self) -> Option<&ViperStats> {
-        match &self.details {
-            EngineStats::Viper(viper) => Some(viper),
-            _ => None,
-        }
-    }
-}
-
-impl InspectReport {
-    /// What Viper says, if that is the engine.
-    pub fn viper(&self) -> Option<&ViperInspect> {
-        match &self.details {
-            EngineInspect::Viper(viper) => Some(viper),
-            _ => None,
-        }
-    }
 }
 
 /// What a store of Viper is made of.

@@ -13,7 +13,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::blocks::Blocks;
 use super::steps;
 use crate::engine::Core;
-use crate::engine::shared::client::SharedClient;
+use crate::engine::contract::client::SharedClient;
 use crate::records::block_flags;
 use crate::records::header::VERSION_MAX;
 use crate::records::lengths::DESCRIPTOR_BYTES;

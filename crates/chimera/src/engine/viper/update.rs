@@ -16,7 +16,7 @@ use super::records::{Existing, Unsound};
 use super::space::Client;
 use super::steps;
 use super::write::{NewValue, Writer};
-use crate::engine::shared::client::Written;
+use crate::engine::contract::client::Written;
 use crate::records::checksum::Summed;
 use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{Pages, Place, Record, sites};

@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use crate::engine::chameleon::ChameleonOptions;
+use crate::engine::ChameleonOptions;
 use crate::engine::chameleon::shape::{Shape, Upper};
 use crate::index::probing_table::{Slot, VolatileTable};
 use crate::pool::Pool;

@@ -7,9 +7,9 @@
 
 use chimera_pmem::Pmem;
 
-use super::options::{Compaction, UpperIndex};
-use crate::engine::chameleon::ChameleonOptions;
+use crate::engine::ChameleonOptions;
 use crate::engine::chameleon::shape::{Shape, Upper};
+use crate::engine::options::variants::{Compaction, UpperIndex};
 use crate::index::OutOfSpace;
 use crate::index::probing_table::{Slot, Tables, VolatileTable};
 use crate::index::table_filter::{FilterKind, Filters, SizedFilters, TableFilter};

@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 use super::Collector;
 use super::debt::Debt;
 use crate::engine::chameleon::space::Need;
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 use crate::records::storage_log::Victim;
 use crate::types::error::{Error, Result};
 

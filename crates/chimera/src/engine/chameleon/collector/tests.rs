@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::chameleon::creation::Parameters;
 use crate::engine::chameleon::shape::Shape;
 use crate::engine::chameleon::{Chameleon, ChameleonClient, LOG, sites, steps};
+use crate::engine::contract::upkeep::Upkeep;
 use crate::engine::{Core, Engine, Options};
 use crate::pool::small::media_pool;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
@@ -316,7 +317,7 @@ fn a_store_that_is_closed_holds_nothing() {
     let count = fill_up(&mut store, &mut model);
     let kinds = crate::engine::chameleon::engine::KINDS;
     let before = store.engine.core().pool.count_runs(&kinds).free_blocks;
-    store.engine.end_reclaim();
+    store.engine.upkeep().end_reclaim();
     let after = store.engine.core().pool.count_runs(&kinds).free_blocks;
     assert!(after > before, "{after} blocks are free, and {before} were");
     assert!(store.engine.index().log().counts().runs > 0 && kinds.contains(&LOG));

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::engine::chameleon::baselines::options::Compaction;
 use crate::engine::chameleon::shape::Shape;
+use crate::engine::options::variants::Compaction;
 use crate::index::persistent::shard_manifest::ShardTables;
 
 /// The next compaction of a shard.
@@ -58,7 +58,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::chameleon::ChameleonOptions;
+    use crate::engine::ChameleonOptions;
 
     fn next(counts: [u32; 3], compaction: Compaction) -> Option<Plan> {
         let mut tables = ShardTables::default();

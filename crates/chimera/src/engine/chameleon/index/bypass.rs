@@ -6,7 +6,7 @@ use chimera_pmem::Pmem;
 
 use super::Index;
 use crate::engine::chameleon::shard::{Locked, Work};
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::LevelAt;
 use crate::index::probing_table::Slot;

@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 use super::Index;
 use super::part::{DAMAGED_SLOT, Part};
 use crate::engine::chameleon::records::DAMAGED_RECORD;
-use crate::engine::shared::scrub::{Point, Scrubbed};
+use crate::engine::contract::upkeep::{Point, Scrubbed};
 use crate::pool::Held;
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};

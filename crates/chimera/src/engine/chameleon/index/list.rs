@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 use super::Index;
 use super::part::{DAMAGED_SLOT, Part};
 use crate::engine::chameleon::records::DAMAGED_RECORD;
-use crate::engine::shared::listing::{Listed, hand_out};
+use crate::engine::contract::listed::{Listed, hand_out};
 use crate::pool::Held;
 use crate::types::error::Result;
 

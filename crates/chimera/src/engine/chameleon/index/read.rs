@@ -9,7 +9,7 @@
 use chimera_pmem::{Operation, Pmem};
 
 use super::Index;
-use crate::engine::shared::client::SharedClient;
+use crate::engine::contract::client::SharedClient;
 use crate::index::Probe;
 use crate::types::error::Result;
 
@@ -33,20 +33,21 @@ impl<P: Pmem> Index<P> {
             let is_valid = version.read_is_valid(seen) && self.log().is_unchanged(freed);
             read.transpose().filter(|_| is_valid)
         });
-        let is_there = match read {
-            Some(read) => read?,
-            None => {
-                let _writing = self.lock_to_look(number);
-                let read = self.read_once(&mut client.value, number, hash, key, sum)?;
-                read.expect("nothing changes in a shard that is locked")
-            }
+        let is_there = if let Some(read) = read {
+            read?
+        } else {
+            let _writing = self.lock_to_look(number);
+            let read = self.read_once(&mut client.value, number, hash, key, sum)?;
+            read.expect("nothing changes in a shard that is locked")
         };
         Ok(is_there || self.is_missing(hash))
     }
 
     /// Starts loading the records of keys with these hashes, and their places in last tables. Proves nothing.
     pub(crate) fn prefetch_records(&self, hashes: &[u64]) {
-        hashes.iter().for_each(|hash| self.shards.prefetch_last(*hash));
+        for hash in hashes {
+            self.shards.prefetch_last(*hash);
+        }
         for at in hashes.iter().filter_map(|hash| self.shards.peek(*hash)) {
             self.log().prefetch(at);
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::engine::EngineType;
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 use crate::index::table_filter::FilterKind;
 use crate::types::error::Error;
 
@@ -48,12 +48,14 @@ fn a_store_may_have_another_index_at_every_open() {
         for round in 0..6 {
             write(&mut store, &mut model, &mut chance, 200 + 37 * round as u64, KEYS);
             let may_collect = store.shards().has_bypass();
-            assert_eq!(store.engine.reclaims(), may_collect);
+            assert_eq!(store.engine.upkeep().reclaims(), may_collect);
             for _ in 0..1000 {
-                let Step::More { .. } = store.engine.reclaim_step(1).expect("room") else { break };
+                let Step::More { .. } = store.engine.upkeep().reclaim_step(1).expect("room") else {
+                    break;
+                };
                 assert!(may_collect, "the log is not collected");
             }
-            store.engine.end_reclaim();
+            store.engine.upkeep().end_reclaim();
             check(&mut store, &model);
             store = store.reopen(&all[(first + (round + 1) * step) % all.len()]);
             // Before anything is made of tables, and after that.

@@ -1,7 +1,7 @@
 //! A restart replays at most so many bytes.
 
 use super::*;
-use crate::engine::shared::maintenance::Step;
+use crate::engine::contract::upkeep::Step;
 
 const SHARDS: u32 = 64;
 const BYTES_MAX: u64 = 16 << 10;

@@ -16,7 +16,7 @@ fn a_write_between_any_two_steps_leaves_what_is_in_use_exact() {
     let steps = (1..).take_while(|steps| {
         let store = before.reopen(&looking_later());
         store.walk(*steps);
-        store.engine.is_rebuilding()
+        store.engine.upkeep().is_rebuilding()
     });
     let steps = steps.count() as u64 + 2;
     assert!(steps > 4, "{steps} steps");
@@ -31,7 +31,7 @@ fn a_write_between_any_two_steps_leaves_what_is_in_use_exact() {
     for first in 0..steps {
         for writes in &writes {
             let (mut store, mut model) = (before.reopen(&looking_later()), filled.clone());
-            assert!(store.engine.is_rebuilding());
+            assert!(store.engine.upkeep().is_rebuilding());
             store.walk(first);
             let (some, rest) = writes.split_at(writes.len() / 2);
             store.all(some.iter().copied(), &mut model);
@@ -73,11 +73,11 @@ fn a_pool_is_full_only_when_the_walk_has_ended() {
     // Not all of a run: that would be given back, and known to be free at once.
     store.all((0..40).step_by(5).map(Delete), &mut model);
     let mut reopened = store.reopen(&looking_later());
-    assert!(reopened.engine.is_rebuilding());
+    assert!(reopened.engine.upkeep().is_rebuilding());
     for key in (0..40).step_by(5) {
         reopened.act(Put(key, 58), &mut model).expect("the rooms of the removed items");
     }
-    assert!(!reopened.engine.is_rebuilding(), "it was not needed: the test is too small");
+    assert!(!reopened.engine.upkeep().is_rebuilding(), "it was not needed: the test is too small");
     reopened.check_space(&model);
     assert_eq!(reopened.contents().expect("sound"), model);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{KeyLocks, Poison};
+use super::KeyLocks;
+use crate::engine::contract::poison::Poison;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::under_loom::model;
 

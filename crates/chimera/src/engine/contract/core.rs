@@ -5,8 +5,8 @@ use std::sync::Arc;
 use chimera_pmem::{Environment, Pmem};
 
 use super::changes::Changes;
-use super::options::Options;
-use super::shared::Poison;
+use super::poison::Poison;
+use crate::engine::options::Options;
 use crate::ordered::Order;
 use crate::pool::Pool;
 use crate::records::key_hash::KeyHash;

@@ -2,7 +2,14 @@
 
 use serde::Serialize;
 
-use super::{EngineInspect, EngineKind, EngineStats};
+use super::engines::{EngineInspect, EngineStats};
+#[cfg(not(loom))]
+use crate::engine::chameleon::{ChameleonInspect, ChameleonStats};
+use crate::engine::hikv::{HikvInspect, HikvStats};
+#[cfg(all(feature = "baselines", not(loom)))]
+use crate::engine::log_hash::{LogHashInspect, LogHashStats};
+use crate::engine::options::EngineKind;
+use crate::engine::viper::{ViperInspect, ViperStats};
 use crate::types::durability::Durability;
 use crate::types::losses::Losses;
 use crate::types::operations::OperationStats;
@@ -79,15 +86,6 @@ pub struct Stats {
     pub details: EngineStats,
 }
 
-/// What of [`Stats`] an engine knows.
-pub(crate) struct EngineFigures {
-    /// Used blocks that are free for reuse.
-    pub(crate) blocks_free: u64,
-    pub(crate) dram_index_bytes: u64,
-    pub(crate) dram_table_bytes: u64,
-    pub(crate) details: EngineStats,
-}
-
 /// What a store is made of, as [`Db::inspect`](crate::Db::inspect) found it. Beside writers the parts are
 /// as of moments a little apart.
 #[derive(Clone, Debug, Serialize)]
@@ -105,4 +103,76 @@ pub struct InspectReport {
     pub losses: Losses,
     /// What its engine says.
     pub details: EngineInspect,
+}
+
+impl Stats {
+    /// What Viper says, if that is the engine.
+    pub fn viper(&self) -> Option<&ViperStats> {
+        match &self.details {
+            EngineStats::Viper(viper) => Some(viper),
+            _ => None,
+        }
+    }
+
+    /// What HiKV says, if that is the engine.
+    pub fn hikv(&self) -> Option<&HikvStats> {
+        match &self.details {
+            EngineStats::Hikv(hikv) => Some(hikv),
+            _ => None,
+        }
+    }
+
+    /// What ChameleonDB says, if that is the engine.
+    #[cfg(not(loom))]
+    pub fn chameleon(&self) -> Option<&ChameleonStats> {
+        match &self.details {
+            EngineStats::Chameleon(chameleon) => Some(chameleon),
+            _ => None,
+        }
+    }
+
+    /// What `pmem-hash` or `dram-hash` says, if that is the engine.
+    #[cfg(all(feature = "baselines", not(loom)))]
+    pub fn log_hash(&self) -> Option<&LogHashStats> {
+        match &self.details {
+            EngineStats::PmemHash(stats) | EngineStats::DramHash(stats) => Some(stats),
+            _ => None,
+        }
+    }
+}
+
+impl InspectReport {
+    /// What Viper says, if that is the engine.
+    pub fn viper(&self) -> Option<&ViperInspect> {
+        match &self.details {
+            EngineInspect::Viper(viper) => Some(viper),
+            _ => None,
+        }
+    }
+
+    /// What HiKV says, if that is the engine.
+    pub fn hikv(&self) -> Option<&HikvInspect> {
+        match &self.details {
+            EngineInspect::Hikv(hikv) => Some(hikv),
+            _ => None,
+        }
+    }
+
+    /// What ChameleonDB says, if that is the engine.
+    #[cfg(not(loom))]
+    pub fn chameleon(&self) -> Option<&ChameleonInspect> {
+        match &self.details {
+            EngineInspect::Chameleon(chameleon) => Some(chameleon),
+            _ => None,
+        }
+    }
+
+    /// What `pmem-hash` or `dram-hash` says, if that is the engine.
+    #[cfg(all(feature = "baselines", not(loom)))]
+    pub fn log_hash(&self) -> Option<&LogHashInspect> {
+        match &self.details {
+            EngineInspect::PmemHash(inspect) | EngineInspect::DramHash(inspect) => Some(inspect),
+            _ => None,
+        }
+    }
 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use chimera_pmem::Medium;
 
-use super::EngineKind;
-use super::changes::TellChange;
+#[cfg(not(loom))]
+use super::chameleon::ChameleonOptions;
 use super::hikv::HikvOptions;
+use super::kind::EngineKind;
+#[cfg(all(feature = "baselines", not(loom)))]
+use super::log_hash::LogHashOptions;
 use super::viper::ViperOptions;
 use crate::ordered::OrderOptions;
 use crate::pool::PoolOptions;
+use crate::types::change::TellChange;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::progress::Progress;
@@ -34,9 +38,9 @@ pub struct Options {
     pub(crate) order: OrderOptions,
     pub(crate) hikv: HikvOptions,
     #[cfg(not(loom))]
-    pub(crate) chameleon: super::ChameleonOptions,
+    pub(crate) chameleon: ChameleonOptions,
     #[cfg(all(feature = "baselines", not(loom)))]
-    pub(crate) log_hash: super::LogHashOptions,
+    pub(crate) log_hash: LogHashOptions,
     pub(crate) sizes: Option<(u32, u32)>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
@@ -64,9 +68,9 @@ impl Default for Options {
             order: OrderOptions::default(),
             hikv: HikvOptions::default(),
             #[cfg(not(loom))]
-            chameleon: super::ChameleonOptions::default(),
+            chameleon: ChameleonOptions::default(),
             #[cfg(all(feature = "baselines", not(loom)))]
-            log_hash: super::LogHashOptions::default(),
+            log_hash: LogHashOptions::default(),
             sizes: None,
             segment_bytes: None,
             flush: true,
@@ -179,20 +183,14 @@ impl Options {
     /// Options of ChameleonDB alone, changed by `change`: `options.chameleon(|chameleon| chameleon.shards(..))`. They have
     /// no effect on stores of other engines.
     #[cfg(not(loom))]
-    pub fn chameleon(
-        mut self,
-        change: impl FnOnce(super::ChameleonOptions) -> super::ChameleonOptions,
-    ) -> Self {
+    pub fn chameleon(mut self, change: impl FnOnce(ChameleonOptions) -> ChameleonOptions) -> Self {
         self.chameleon = change(self.chameleon);
         self
     }
 
     /// Options of `pmem-hash` and `dram-hash` alone, changed by `change`. They have no effect on stores of other engines.
     #[cfg(all(feature = "baselines", not(loom)))]
-    pub fn log_hash(
-        mut self,
-        change: impl FnOnce(super::LogHashOptions) -> super::LogHashOptions,
-    ) -> Self {
+    pub fn log_hash(mut self, change: impl FnOnce(LogHashOptions) -> LogHashOptions) -> Self {
         self.log_hash = change(self.log_hash);
         self
     }

@@ -46,15 +46,15 @@ impl FromStr for Consistency {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HikvOptions {
-    pub(super) layout: Option<RecordLayout>,
+    pub(in crate::engine) layout: Option<RecordLayout>,
     #[cfg(feature = "baselines")]
-    pub(super) consistency: Option<Consistency>,
+    pub(in crate::engine) consistency: Option<Consistency>,
     #[cfg(feature = "baselines")]
-    pub(super) log_area_bytes: Option<u32>,
-    pub(super) partitions: Option<u32>,
-    pub(super) index_segment_bytes: Option<u32>,
-    pub(super) heap_run_bytes: Option<u32>,
-    pub(super) walked_first: Option<u64>,
+    pub(in crate::engine) log_area_bytes: Option<u32>,
+    pub(in crate::engine) partitions: Option<u32>,
+    pub(in crate::engine) index_segment_bytes: Option<u32>,
+    pub(in crate::engine) heap_run_bytes: Option<u32>,
+    pub(in crate::engine) walked_first: Option<u64>,
 }
 
 impl HikvOptions {

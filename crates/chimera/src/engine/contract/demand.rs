@@ -1,9 +1,6 @@
 //! [`Demand`]: how large a pool must be for what is to be kept in it.
 
-use super::Options;
-use crate::types::error::Result;
-
-/// What a store is to keep and to take in, for [`Options::pool_bytes_for`].
+/// What a store is to keep and to take in, for [`Options::pool_bytes_for`](crate::Options::pool_bytes_for).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Most records that are live at a time.
@@ -13,30 +10,17 @@ pub struct Demand {
     /// Records that are written in all, by inserts and overwrites; the first update in place of a record is an
     /// overwrite.
     pub written: u64,
-    /// Bytes of a key, or their mean. Not used with [`Options::fixed_size`].
+    /// Bytes of a key, or their mean. Not used with [`Options::fixed_size`](crate::Options::fixed_size).
     pub key_bytes: u32,
-    /// Bytes of a value, or their mean. Not used with [`Options::fixed_size`].
+    /// Bytes of a value, or their mean. Not used with [`Options::fixed_size`](crate::Options::fixed_size).
     pub value_bytes: u32,
     /// Sessions that write at the same time.
     pub sessions: u64,
 }
 
-impl Options {
-    /// Bytes of a pool that has room for `demand`: for [`capacity_bytes`](Self::capacity_bytes) and
-    /// [`anonymous`](Self::anonymous) of a store that is created with these options. An estimate from
-    /// above; reclamation may make less enough.
-    ///
-    /// # Errors
-    /// [`InvalidOptions`](crate::Error::InvalidOptions) when there can be no such store, or no pool can be so
-    /// large.
-    pub fn pool_bytes_for(&self, demand: &Demand) -> Result<u64> {
-        self.engine.unwrap_or_default().pool_bytes(self, demand)
-    }
-}
-
 /// Bytes for `demand` in a log that is written once: half as much again as the records, and room for each
 /// session.
-pub(super) fn log_bytes(demand: &Demand) -> u64 {
+pub(crate) fn log_bytes(demand: &Demand) -> u64 {
     const HEADER_BYTES: u64 = 40;
     const SESSION_BYTES: u64 = 1 << 20;
     let record_bytes = HEADER_BYTES + u64::from(demand.key_bytes) + u64::from(demand.value_bytes);

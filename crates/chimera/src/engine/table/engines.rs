@@ -1,54 +1,30 @@
-//! How the table of engines becomes code. Its rows are in `engine/mod.rs`. A row is all that the rest of the
-//! store knows of an engine:
+//! The table of engines, and how it becomes code. A row is all that the rest of the store knows of an engine:
 //!
 //! ```text
-//! /// What it is, in one line
-//! Kind = number in superblocks, "name", folder { Form: Type, .. }
+//! Kind = folder { Form: Type, .. }
 //! ```
-//! The folder has a type `Type` that implements [`EngineType`](super::EngineType), types `Stats` and `Inspect`
-//! for its reports, and each form's type, which implements [`Engine`](super::Engine). A store runs the form
-//! that takes its parameters.
+//! The folder has a type `Type` that implements [`EngineType`](crate::engine::EngineType), types `Stats` and `Inspect`
+//! for its reports, and each form's type, which implements [`Engine`](crate::engine::Engine) and
+//! [`Reports`](crate::engine::Reports). A store runs the form that takes its parameters. The name and the number of an
+//! engine are plain data, beside [`EngineKind`](crate::engine::EngineKind).
 
-use std::fmt;
-use std::str::FromStr;
+use chimera_pmem::Site;
 
-use serde::{Serialize, Serializer};
-
-use super::EngineKind;
-use crate::types::error::{Error, Result};
+#[cfg(not(loom))]
+use crate::engine::chameleon;
+#[cfg(all(feature = "baselines", not(loom)))]
+use crate::engine::log_hash::{dram_hash, pmem_hash};
+use crate::engine::options::EngineKind;
+#[cfg(feature = "teaching-engine")]
+use crate::engine::teaching;
+use crate::engine::{hikv, viper};
 
 macro_rules! engines {
     (($d:tt) $(
-        $(#[doc = $doc:literal])+
         #[cfg($cfg:meta)]
-        $kind:ident = $code:literal, $name:literal, $folder:ident { $($form:ident: $type:ident),+ }
+        $kind:ident = $folder:ident { $($form:ident: $type:ident),+ }
     )+) => {
-        /// Which engine a store runs.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum EngineKind {
-            $($(#[doc = $doc])+ #[cfg($cfg)] $kind,)+
-        }
-
         impl EngineKind {
-            /// Every engine of this program, the default one first.
-            pub const ALL: &[Self] = &[$(#[cfg($cfg)] Self::$kind),+];
-
-            /// Its name.
-            pub fn name(self) -> &'static str {
-                match self { $(#[cfg($cfg)] Self::$kind => $name,)+ }
-            }
-
-            /// What it is, in one line.
-            pub fn summary(self) -> &'static str {
-                match self { $(#[cfg($cfg)] Self::$kind => concat!($($doc),+).trim_ascii(),)+ }
-            }
-
-            /// The number in the superblock; 0 is never valid.
-            pub(crate) fn code(self) -> u32 {
-                match self { $(#[cfg($cfg)] Self::$kind => $code,)+ }
-            }
-
             /// What its stores can do.
             pub fn capabilities(self) -> $crate::engine::Capabilities {
                 match self {
@@ -137,7 +113,7 @@ macro_rules! engines {
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum EngineStats {
-            $($(#[doc = $doc])+ #[cfg($cfg)] $kind($folder::Stats),)+
+            $(#[doc = concat!("As [`EngineKind::", stringify!($kind), "`].")] #[cfg($cfg)] $kind($folder::Stats),)+
         }
 
         /// What an engine says of what its store is made of.
@@ -145,7 +121,7 @@ macro_rules! engines {
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum EngineInspect {
-            $($(#[doc = $doc])+ #[cfg($cfg)] $kind(Box<$folder::Inspect>),)+
+            $(#[doc = concat!("As [`EngineKind::", stringify!($kind), "`].")] #[cfg($cfg)] $kind(Box<$folder::Inspect>),)+
         }
 
         /// The engine of a store.
@@ -164,6 +140,27 @@ macro_rules! engines {
                     match self {
                         $($(#[cfg($cfg)] Self::$form(engine) => {
                             AnySession::$form($crate::engine::Bound { client: $crate::engine::Engine::client(&**engine, number), engine: engine.clone() })
+                        })+)+
+                    }
+                }
+            }
+
+            impl<P: chimera_pmem::Pmem> AnyEngine<P> {
+                /// What the engine says of its store.
+                pub(crate) fn stats(&self) -> $crate::engine::EngineFigures<EngineStats> {
+                    match self {
+                        $($(#[cfg($cfg)] Self::$form(engine) => {
+                            $crate::engine::Reports::stats(&**engine).map(EngineStats::$kind)
+                        })+)+
+                    }
+                }
+
+                /// What the engine says of what its store is made of.
+                pub(crate) fn details(&self, progress: Option<&$crate::Progress>) -> EngineInspect {
+                    match self {
+                        $($(#[cfg($cfg)] Self::$form(engine) => {
+                            let inspect = $crate::engine::Reports::inspect(&**engine, progress);
+                            EngineInspect::$kind(Box::new(inspect))
                         })+)+
                     }
                 }
@@ -194,91 +191,30 @@ macro_rules! engines {
     };
 }
 
-pub(super) use engines;
+engines! { ($)
+    #[cfg(all())]
+    Viper = viper { ViperFixedSize: FixedSize, ViperAnySize: AnySize }
 
-impl Default for EngineKind {
-    fn default() -> Self {
-        Self::ALL[0]
-    }
+    #[cfg(all())]
+    Hikv = hikv { Hikv: Hikv }
+
+    #[cfg(not(loom))]
+    Chameleon = chameleon { Chameleon: Chameleon }
+
+    #[cfg(all(feature = "baselines", not(loom)))]
+    PmemHash = pmem_hash { PmemHash: PmemHash }
+
+    #[cfg(all(feature = "baselines", not(loom)))]
+    DramHash = dram_hash { DramHash: DramHash }
+
+    #[cfg(feature = "teaching-engine")]
+    Teaching = teaching { Teaching: Teaching }
 }
 
-/// Engines that are only in builds with a feature: number, what an error calls them, feature.
-pub(super) const WITH_FEATURES: [(u32, &str, &str); 3] = [
-    (4, "the engine `pmem-hash`", "baselines"),
-    (5, "the engine `dram-hash`", "baselines"),
-    (255, "the engine `teaching`", "teaching-engine"),
-];
-
-impl EngineKind {
-    /// The engine with this number in superblocks.
-    ///
-    /// # Errors
-    /// `NeedsFeature` when this program was built without it; `Corrupted` when there is none.
-    pub(crate) fn from_code(code: u32) -> Result<Self> {
-        let kind = Self::ALL.iter().copied().find(|kind| kind.code() == code);
-        kind.ok_or_else(|| {
-            if let Some((_, what, feature)) = WITH_FEATURES.iter().find(|known| known.0 == code) {
-                return Error::NeedsFeature { what, feature };
-            }
-            let what =
-                format!("the store's engine has number {code}, which this program does not have");
-            Error::corrupted(what, 8)
-        })
-    }
-
-    /// The names of all engines but [hidden](Self::is_hidden) ones, for help and messages.
-    pub fn names() -> String {
-        let shown = Self::ALL.iter().filter(|kind| !kind.is_hidden());
-        shown.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
-    }
-}
-
-impl fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for EngineKind {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let kind = Self::ALL.iter().copied().find(|kind| kind.name() == text);
-        kind.ok_or_else(|| format!("unknown engine `{text}`; engines: {}", Self::names()))
-    }
-}
-
-impl Serialize for EngineKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_names_are_unique_and_lead_back() {
-        for kind in EngineKind::ALL.iter().copied() {
-            assert_ne!(kind.code(), 0);
-            assert_eq!(EngineKind::from_code(kind.code()).unwrap(), kind);
-            assert_eq!(kind.name().parse(), Ok(kind));
-            assert!(!kind.summary().is_empty());
-        }
-        assert!(EngineKind::from_code(0).is_err());
-        let error = "best".parse::<EngineKind>().unwrap_err();
-        assert!(error.contains("viper") && !error.contains("-hash"), "{error}");
-    }
-
-    /// Tests are built with all engines; what is left out elsewhere is found among these.
-    #[test]
-    fn engines_that_need_a_feature_have_their_numbers() {
-        for (code, what, _) in WITH_FEATURES {
-            let kind = EngineKind::from_code(code).expect("an engine of the tests");
-            assert_eq!(what, format!("the engine `{kind}`"));
-        }
-        let of_users = ["viper", "hikv", "chameleon"];
-        assert_eq!(EngineKind::ALL.len(), of_users.len() + WITH_FEATURES.len());
-        assert!(matches!(EngineKind::from_code(77), Err(Error::Corrupted { .. })));
-    }
+/// Where an engine stores to, flushes or fences persistent memory; and the checks, comparisons and
+/// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the
+/// crash lab, which breaks each in turn.
+pub fn sites(engine: EngineKind) -> Vec<Site> {
+    let pool = [crate::pool::sites::ALL, crate::pool::steps::ALL].concat();
+    [pool, engine.own_sites()].concat()
 }

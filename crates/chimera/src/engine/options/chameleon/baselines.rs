@@ -1,7 +1,7 @@
 //! Options of stores that ChameleonDB is compared with.
 
 use super::ChameleonOptions;
-use crate::engine::chameleon::baselines::options::{Compaction, UpperIndex};
+use super::variants::{Compaction, UpperIndex};
 
 impl ChameleonOptions {
     /// How tables are put together. Default [`Compaction::Direct`]. May change at every open.

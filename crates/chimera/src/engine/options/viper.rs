@@ -6,10 +6,10 @@ use crate::types::layout::{Geometry, RecordLayout};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ViperOptions {
-    pub(super) layout: Option<RecordLayout>,
-    pub(super) geometry: Option<Geometry>,
-    pub(super) block_shift_bytes: u32,
-    pub(super) index_segment_slots: u32,
+    pub(in crate::engine) layout: Option<RecordLayout>,
+    pub(in crate::engine) geometry: Option<Geometry>,
+    pub(in crate::engine) block_shift_bytes: u32,
+    pub(in crate::engine) index_segment_slots: u32,
 }
 
 impl Default for ViperOptions {

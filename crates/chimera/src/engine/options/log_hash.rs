@@ -5,9 +5,9 @@
 #[must_use]
 #[expect(clippy::struct_field_names, reason = "units are a part of names")]
 pub struct LogHashOptions {
-    pub(super) index_segment_bytes: Option<u32>,
-    pub(super) log_run_bytes: Option<u32>,
-    pub(super) log_batch_bytes: u32,
+    pub(in crate::engine) index_segment_bytes: Option<u32>,
+    pub(in crate::engine) log_run_bytes: Option<u32>,
+    pub(in crate::engine) log_batch_bytes: u32,
 }
 
 impl LogHashOptions {

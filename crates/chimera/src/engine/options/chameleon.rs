@@ -2,11 +2,12 @@
 
 #[cfg(feature = "baselines")]
 mod baselines;
+pub(crate) mod variants;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::baselines::options::{Compaction, UpperIndex};
+use variants::{Compaction, UpperIndex};
 
 /// Where full MemTables go (ChameleonDB, sections 2.3 and 2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -25,23 +26,23 @@ pub enum Mode {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ChameleonOptions {
-    pub(super) expected_keys: Option<u64>,
-    pub(super) dram_bytes: Option<u64>,
-    pub(super) shards: Option<u32>,
-    pub(super) memtable_bytes: Option<u32>,
-    pub(super) levels: Option<u32>,
-    pub(super) ratio: Option<u32>,
-    pub(super) log_run_bytes: Option<u32>,
-    pub(super) log_batch_bytes: u32,
-    pub(super) load_factors: Option<RangeInclusive<f64>>,
-    pub(super) compaction: Compaction,
-    pub(super) compaction_threads: Option<u32>,
-    pub(super) write_intensive: bool,
-    pub(super) get_protect: Option<Duration>,
-    pub(super) dumps_max: Option<u32>,
-    pub(super) replay_log_bytes_max: Option<u64>,
-    pub(super) upper_index: UpperIndex,
-    pub(super) blind_puts: bool,
+    pub(in crate::engine) expected_keys: Option<u64>,
+    pub(in crate::engine) dram_bytes: Option<u64>,
+    pub(in crate::engine) shards: Option<u32>,
+    pub(in crate::engine) memtable_bytes: Option<u32>,
+    pub(in crate::engine) levels: Option<u32>,
+    pub(in crate::engine) ratio: Option<u32>,
+    pub(in crate::engine) log_run_bytes: Option<u32>,
+    pub(in crate::engine) log_batch_bytes: u32,
+    pub(in crate::engine) load_factors: Option<RangeInclusive<f64>>,
+    pub(in crate::engine) compaction: Compaction,
+    pub(in crate::engine) compaction_threads: Option<u32>,
+    pub(in crate::engine) write_intensive: bool,
+    pub(in crate::engine) get_protect: Option<Duration>,
+    pub(in crate::engine) dumps_max: Option<u32>,
+    pub(in crate::engine) replay_log_bytes_max: Option<u64>,
+    pub(in crate::engine) upper_index: UpperIndex,
+    pub(in crate::engine) blind_puts: bool,
 }
 
 impl ChameleonOptions {

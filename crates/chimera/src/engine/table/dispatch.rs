@@ -1,17 +1,16 @@
-//! The engine of a store, chosen once; a session's engine and client, matched once a call.
-
-use std::sync::Arc;
+//! What the store calls of whichever engine it has.
 
 use chimera_pmem::Pmem;
 
-use super::report::EngineFigures;
-use super::shared::client::{Client, SharedClient};
-use super::shared::maintenance::Step;
-use super::shared::order;
-use super::shared::scrub::{self, Point, Scrubbed};
-use super::{
-    AnyEngine, AnySession, Core, Engine, InspectReport, Options, each_engine, each_session,
-};
+use super::engines::{AnyEngine, AnySession, each_engine, each_session};
+use super::report::InspectReport;
+use crate::engine::contract::client::{Client, SharedClient};
+use crate::engine::contract::core::Core;
+use crate::engine::contract::engine::Engine;
+use crate::engine::contract::reports::Reports;
+use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
+use crate::engine::options::Options;
+use crate::engine::shared::{order, scrub};
 use crate::metrics::Exposition;
 use crate::ordered::RebuildStep;
 use crate::types::check::{CheckReport, Damage};
@@ -20,12 +19,6 @@ use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::stats::ReclaimStats;
 use crate::types::stream::StreamKind;
-
-/// An engine and a client of it.
-pub(crate) struct Bound<P: Pmem, E: Engine<P>> {
-    pub(crate) engine: Arc<E>,
-    pub(crate) client: E::Client,
-}
 
 impl<P: Pmem> AnySession<P> {
     /// What every session has.
@@ -62,7 +55,7 @@ impl<P: Pmem> AnyEngine<P> {
 
     /// Whether a task in the background is to reclaim space.
     pub(crate) fn reclaims(&self) -> bool {
-        each_engine!(self, engine => Engine::reclaims(&**engine))
+        each_engine!(self, engine => engine.upkeep().reclaims())
     }
 
     /// Verifies everything. Other sessions may go on.
@@ -76,7 +69,7 @@ impl<P: Pmem> AnyEngine<P> {
 
     /// One step of a pass that verifies everything.
     pub(crate) fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
-        each_engine!(self, engine => Engine::scrub_step(&**engine, from, report))
+        each_engine!(self, engine => engine.upkeep().scrub_step(from, report))
     }
 
     pub(crate) fn inspect(&self, progress: Option<&Progress>) -> InspectReport {
@@ -88,7 +81,7 @@ impl<P: Pmem> AnyEngine<P> {
             blocks_ready: ready.saturating_sub(blocks_used),
             records: self.records(),
             losses: pool.losses(),
-            details: each_engine!(self, engine => Engine::inspect(&**engine, progress)),
+            details: self.details(progress),
         };
         if let Some(progress) = progress {
             progress(blocks_used, blocks_used);
@@ -105,42 +98,38 @@ impl<P: Pmem> AnyEngine<P> {
     }
 
     pub(crate) fn options_for_copy(&self) -> Options {
-        each_engine!(self, engine => Engine::options_for_copy(&**engine))
-    }
-
-    pub(crate) fn stats(&self) -> EngineFigures {
-        each_engine!(self, engine => Engine::stats(&**engine))
+        each_engine!(self, engine => Reports::options_for_copy(&**engine))
     }
 
     pub(crate) fn write_metrics(&self, text: &mut Exposition) {
-        each_engine!(self, engine => Engine::write_metrics(&**engine, text));
+        each_engine!(self, engine => Reports::write_metrics(&**engine, text));
     }
 
     /// One step of space reclamation. Nobody waits until it is durable, because a moved record has two copies
     /// until it is.
     pub(crate) fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
-        let step = each_engine!(self, engine => Engine::reclaim_step(&**engine, free_percent));
+        let step = each_engine!(self, engine => engine.upkeep().reclaim_step(free_percent));
         self.core().forget();
         step
     }
 
     pub(crate) fn is_rebuilding(&self) -> bool {
-        each_engine!(self, engine => Engine::is_rebuilding(&**engine))
+        each_engine!(self, engine => engine.upkeep().is_rebuilding())
     }
 
     /// One step of what opening left to be done.
     pub(crate) fn rebuild_step(&self) -> Step {
-        let step = each_engine!(self, engine => Engine::rebuild_step(&**engine));
+        let step = each_engine!(self, engine => engine.upkeep().rebuild_step());
         self.core().forget();
         step
     }
 
     pub(crate) fn end_reclaim(&self) {
-        each_engine!(self, engine => Engine::end_reclaim(&**engine));
+        each_engine!(self, engine => engine.upkeep().end_reclaim());
     }
 
     pub(crate) fn reclaim_stats(&self) -> ReclaimStats {
-        each_engine!(self, engine => Engine::reclaim_stats(&**engine))
+        each_engine!(self, engine => engine.upkeep().reclaim_stats())
     }
 
     /// Begins to make the order of all keys, if there is to be one.
@@ -161,7 +150,8 @@ impl<P: Pmem> AnyEngine<P> {
         if core.poison.failure().is_some() {
             return core.pool.sync();
         }
-        let saved = each_engine!(self, engine => Engine::save_order(&**engine));
+        each_engine!(self, engine => engine.upkeep().seal());
+        let saved = each_engine!(self, engine => engine.upkeep().save_order());
         let totals = each_engine!(self, engine => Engine::totals(&**engine));
         core.pool.close_with(saved, totals)
     }

@@ -1,0 +1,45 @@
+//! The work of HiKV beside sessions: finding out which space is free, verifying everything, and the dump of the order.
+
+use chimera_pmem::Pmem;
+
+use super::check::Check;
+use super::{Hikv, order};
+use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
+use crate::ordered::Order;
+use crate::pool::CLOSED_WORDS;
+use crate::types::check::CheckReport;
+use crate::types::error::Result;
+
+/// The work of a store beside its sessions.
+pub(crate) struct HikvUpkeep<'a, P: Pmem>(pub(super) &'a Hikv<P>);
+
+impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
+    /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
+    fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
+        Ok(self.rebuild_step())
+    }
+
+    fn end_reclaim(&self) {
+        self.0.rebuild().end(self.0.items());
+    }
+
+    fn is_rebuilding(&self) -> bool {
+        self.0.rebuild().is_pending()
+    }
+
+    fn rebuild_step(&self) -> Step {
+        self.0.rebuild().step(self.0.items())
+    }
+
+    fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
+        Check { items: self.0.items(), rebuild: self.0.rebuild() }.step(from, report)
+    }
+
+    fn load_order(&self, order: Option<&Order>) -> Result<bool> {
+        self.0.last_dump.load(self.0.items(), self.0.limits, order)
+    }
+
+    fn save_order(&self) -> [u64; CLOSED_WORDS] {
+        order::save(self.0.items())
+    }
+}
