@@ -9,7 +9,7 @@ use crate::engine::contract::client::{Client, Written};
 use crate::engine::contract::listed::Listed;
 #[cfg(feature = "baselines")]
 use crate::engine::shared::read;
-use crate::engine::shared::{order, puts, scan, settle, update};
+use crate::engine::shared::{order, scan, settle, update, writes};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
@@ -53,7 +53,7 @@ impl<P: Pmem> Metered<P> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(Engine::put(&**engine, client, key, value))
+            engine.core().settled(writes::put(&**engine, client, key, value))
         });
         match &outcome {
             Ok(is_new) => {
@@ -84,7 +84,7 @@ impl<P: Pmem> Metered<P> {
             bytes += value_bytes as u64;
         };
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(puts::put_many(&**engine, client, records, done))
+            engine.core().settled(writes::put_many(&**engine, client, records, done))
         });
         self.meter.count_many(Count::Inserts, inserted);
         self.meter.count_many(Count::Overwrites, overwritten);
@@ -235,7 +235,7 @@ impl<P: Pmem> Metered<P> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(Engine::delete(&**engine, client, key))
+            engine.core().settled(writes::delete(&**engine, client, key))
         });
         let count = match &outcome {
             Ok(true) => Count::Deletes,

@@ -43,16 +43,26 @@ pub(crate) fn lock_relaxing<'a, T>(
     mutex: &'a Mutex<T>,
     environment: &dyn Environment,
 ) -> MutexGuard<'a, T> {
-    let mut attempt = 0;
+    until_some(environment, || match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    })
+}
+
+/// What `attempt` answers, as soon as it answers: relaxes between attempts.
+#[inline(always)]
+pub(crate) fn until_some<T>(
+    environment: &dyn Environment,
+    mut attempt: impl FnMut() -> Option<T>,
+) -> T {
+    let mut attempts = 0;
     loop {
-        match mutex.try_lock() {
-            Ok(guard) => return guard,
-            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                environment.relax(attempt);
-                attempt = attempt.saturating_add(1);
-            }
+        if let Some(answer) = attempt() {
+            return answer;
         }
+        environment.relax(attempts);
+        attempts = attempts.saturating_add(1);
     }
 }
 

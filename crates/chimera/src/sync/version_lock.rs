@@ -4,6 +4,7 @@
 use chimera_pmem::Environment;
 
 use super::atomic::{AtomicU64, Ordering, fence};
+use super::until_some;
 
 /// A lock for writers and a version for readers in one word: odd while a writer holds it, and
 /// larger by two after each. It cannot wrap: 2^63 changes take centuries.
@@ -22,6 +23,11 @@ impl VersionLock {
     #[inline]
     pub(crate) fn lock(&self, environment: &dyn Environment) -> VersionGuard<'_> {
         self.word().lock(environment)
+    }
+
+    /// As [`VersionWord::try_lock`].
+    pub(crate) fn try_lock(&self) -> Option<VersionGuard<'_>> {
+        self.word().try_lock()
     }
 
     /// As [`VersionWord::read_begin`].
@@ -52,14 +58,7 @@ impl<'a> VersionWord<'a> {
     /// panic.
     #[inline]
     pub(crate) fn lock(self, environment: &dyn Environment) -> VersionGuard<'a> {
-        let mut attempt = 0;
-        loop {
-            if let Some(guard) = self.try_lock() {
-                return guard;
-            }
-            environment.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+        until_some(environment, || self.try_lock())
     }
 
     /// Takes the lock unless somebody holds it.

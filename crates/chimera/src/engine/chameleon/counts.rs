@@ -1,11 +1,9 @@
-//! [`Counts`]: what was written to tables, and why.
+//! [`IndexWritten`]: what was written to tables, and why.
 
 use chimera_pmem::Site;
 use serde::Serialize;
 
 use super::sites;
-use crate::index::persistent::shard_manifest;
-use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Tables of one cause, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -43,6 +41,17 @@ impl TablesWritten {
 }
 
 impl IndexWritten {
+    /// A table of so many bytes was written.
+    pub(super) fn wrote(&mut self, cause: Cause, bytes: u64) {
+        let written = match cause {
+            Cause::Flush => &mut self.flushes,
+            Cause::Upper => &mut self.upper,
+            Cause::Last => &mut self.last,
+            Cause::Dump => &mut self.dumps,
+        };
+        written.add(bytes);
+    }
+
     /// Bytes of all tables, without the manifest.
     pub fn table_bytes(&self) -> u64 {
         let causes = [self.flushes, self.upper, self.last, self.dumps];
@@ -57,10 +66,7 @@ pub(super) enum Cause {
     Upper,
     Last,
     Dump,
-    Manifest,
 }
-
-const CAUSES: usize = 5;
 
 impl Cause {
     /// Where it is written.
@@ -70,41 +76,6 @@ impl Cause {
             Self::Upper => sites::UPPER,
             Self::Last => sites::LAST,
             Self::Dump => sites::DUMP,
-            Self::Manifest => shard_manifest::sites::COPY,
-        }
-    }
-}
-
-/// What was written so far.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    tables: [AtomicU64; CAUSES],
-    bytes: [AtomicU64; CAUSES],
-    absorbed: AtomicU64,
-}
-
-impl Counts {
-    pub(super) fn wrote(&self, cause: Cause, bytes: u64) {
-        self.tables[cause as usize].fetch_add(1, Ordering::Relaxed);
-        self.bytes[cause as usize].fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn absorbed(&self) {
-        self.absorbed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn report(&self) -> IndexWritten {
-        let written = |cause: Cause| TablesWritten {
-            tables: self.tables[cause as usize].load(Ordering::Relaxed),
-            bytes: self.bytes[cause as usize].load(Ordering::Relaxed),
-        };
-        IndexWritten {
-            flushes: written(Cause::Flush),
-            upper: written(Cause::Upper),
-            last: written(Cause::Last),
-            dumps: written(Cause::Dump),
-            manifest: written(Cause::Manifest),
-            absorbed: self.absorbed.load(Ordering::Relaxed),
         }
     }
 }

@@ -125,6 +125,15 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         self.index().shards().prefetch(hash);
     }
 
+    #[inline]
+    fn prefetch_to_get(&self, hash: u64) {
+        self.index().shards().prefetch(hash);
+    }
+
+    fn prefetch_records(&self, hashes: &[u64]) {
+        self.index().prefetch_records(hashes);
+    }
+
     #[inline(never)]
     fn put(&self, client: &mut ChameleonClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
@@ -138,15 +147,6 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
     #[inline]
     fn read(&self, client: &mut ChameleonClient, hash: u64, key: &[u8]) -> Result<bool> {
         self.index().read_value(&mut client.shared, hash, key, true)
-    }
-
-    fn read_many<K: AsRef<[u8]>>(
-        &self,
-        client: &mut ChameleonClient,
-        keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.read_group(client, keys, take)
     }
 
     fn replace(

@@ -1,40 +1,11 @@
-//! Gets: one, timed now and then for the [Get-Protect Mode](super::modes), or many whose cache misses overlap.
+//! Gets, timed now and then for the [Get-Protect Mode](super::modes).
 
 use chimera_pmem::Pmem;
 
 use super::{Chameleon, ChameleonClient};
 use crate::types::error::Result;
 
-/// Keys of a `multi_get` whose misses overlap.
-const GROUP: usize = 16;
-
 impl<P: Pmem> Chameleon<P> {
-    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys overlap.
-    pub(super) fn read_group<K: AsRef<[u8]>>(
-        &self,
-        client: &mut ChameleonClient,
-        keys: &[K],
-        mut take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        let (log, shards) = (self.index().log(), self.index().shards());
-        for (group_number, group) in keys.chunks(GROUP).enumerate() {
-            let mut hashes = [0; GROUP];
-            for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.index().core().hash.of(key.as_ref());
-                shards.prefetch(*hash);
-            }
-            hashes[..group.len()].iter().for_each(|hash| shards.prefetch_last(*hash));
-            for at in hashes[..group.len()].iter().filter_map(|hash| shards.peek(*hash)) {
-                log.prefetch(at);
-            }
-            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
-                let found = self.get_or_time(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.shared.value));
-            }
-        }
-        Ok(())
-    }
-
     /// As [`get_in_turn`](Self::get_in_turn). One in so many looks at the clock, for the Get-Protect Mode.
     #[inline(always)]
     pub(super) fn get_or_time(

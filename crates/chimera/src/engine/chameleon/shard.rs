@@ -11,20 +11,20 @@ use std::ops::{Deref, DerefMut};
 
 use chimera_pmem::Environment;
 
-use crate::engine::contract::poison::Poison;
+use crate::engine::contract::poison::{Poison, PoisonOnPanic};
 use crate::index::persistent::shard_manifest::{
     Current, DUMPS_MAX, LEVELS_MAX, ShardTables, TableAt,
 };
 use crate::index::probing_table::Slot;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, VersionWord, lock_relaxing};
+use crate::sync::{Mutex, MutexGuard, VersionLock, lock_relaxing};
 use crate::types::error::Result;
 
 /// A part of the index.
 #[repr(align(64))]
 pub(super) struct Shard {
     /// Odd while the places below change.
-    version: AtomicU64,
+    version: VersionLock,
     last: Place,
     /// The number of its bypass index; without one, of the helper of its last table.
     helper: AtomicU32,
@@ -79,12 +79,6 @@ pub(super) struct Ahead {
     pub(super) records: u64,
 }
 
-/// Where tables are that a reader looks at, as far as it can tell.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReadVersion {
-    version: u64,
-}
-
 impl Place {
     fn set(&self, at: u64, size: u64) {
         self.at.store(at, Ordering::Relaxed);
@@ -103,7 +97,7 @@ impl Shard {
     pub(super) fn new(helper: u32, entries_max: u32) -> Self {
         let writing = Writing { version: 0, records: 0, entries_max, refuses_puts: false };
         Self {
-            version: AtomicU64::new(0),
+            version: VersionLock::default(),
             last: Place::default(),
             helper: AtomicU32::new(helper),
             is_bypassed: AtomicU32::new(1),
@@ -116,17 +110,10 @@ impl Shard {
 
     // ---- readers -------------------------------------------------------------------------------
 
-    /// Begins to look. None while places change.
+    /// The version of the places: a reader begins with it, and asks afterwards whether it is valid.
     #[inline(always)]
-    pub(super) fn begin(&self) -> Option<ReadVersion> {
-        let version = VersionWord::new(&self.version).read_begin()?;
-        Some(ReadVersion { version })
-    }
-
-    /// Whether everything was where it seemed to be since the reader [began](Self::begin).
-    #[inline(always)]
-    pub(super) fn is_valid(&self, read: ReadVersion) -> bool {
-        VersionWord::new(&self.version).read_is_valid(read.version)
+    pub(super) fn version(&self) -> &VersionLock {
+        &self.version
     }
 
     #[inline(always)]
@@ -182,7 +169,8 @@ impl Shard {
         poison: &'a Poison,
         environment: &dyn Environment,
     ) -> Locked<'a, Writing> {
-        Locked::new(lock_relaxing(&self.writing, environment), poison)
+        let guard = lock_relaxing(&self.writing, environment);
+        Locked { _poison: poison.on_panic(), guard }
     }
 
     /// Locks the tables.
@@ -191,7 +179,8 @@ impl Shard {
         poison: &'a Poison,
         environment: &dyn Environment,
     ) -> Locked<'a, Work> {
-        Locked::new(lock_relaxing(&self.work, environment), poison)
+        let guard = lock_relaxing(&self.work, environment);
+        Locked { _poison: poison.on_panic(), guard }
     }
 
     /// Does `change`, while readers wait. Under both locks.
@@ -201,8 +190,7 @@ impl Shard {
         _: &Locked<'_, Writing>,
         change: impl FnOnce(&Self) -> T,
     ) -> T {
-        let changing = VersionWord::new(&self.version).try_lock();
-        let _changing = changing.expect("nobody else has both locks");
+        let _changing = self.version.try_lock().expect("nobody else has both locks");
         change(self)
     }
 
@@ -234,17 +222,8 @@ impl Shard {
 
 /// Holds a lock of a shard. A holder that panics makes the store refuse writes.
 pub(super) struct Locked<'a, T> {
+    _poison: PoisonOnPanic<'a>,
     guard: MutexGuard<'a, T>,
-    poison: &'a Poison,
-    /// The thread was unwinding already: a write from a destructor is a write like any other.
-    was_panicking: bool,
-}
-
-impl<'a, T> Locked<'a, T> {
-    #[inline(always)]
-    fn new(guard: MutexGuard<'a, T>, poison: &'a Poison) -> Self {
-        Self { guard, poison, was_panicking: std::thread::panicking() }
-    }
 }
 
 impl<T> Deref for Locked<'_, T> {
@@ -260,15 +239,6 @@ impl<T> DerefMut for Locked<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
-    }
-}
-
-impl<T> Drop for Locked<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        if std::thread::panicking() && !self.was_panicking {
-            self.poison.poison("a writer panicked");
-        }
     }
 }
 

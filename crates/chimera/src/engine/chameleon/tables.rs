@@ -7,7 +7,7 @@ mod install;
 
 use chimera_pmem::Pmem;
 
-use super::counts::{Cause, Counts, IndexWritten};
+use super::counts::{Cause, IndexWritten};
 use super::edit::Edit;
 use super::index::Index;
 use super::shape::Upper;
@@ -17,13 +17,14 @@ use super::sites;
 use super::space::Space;
 use crate::index::persistent::shard_manifest::{CHANGE_BYTES, Current, ShardTables, TableAt};
 use crate::index::probing_table::Image;
+use crate::sync::{Mutex, lock};
 use crate::types::error::Result;
 
 /// Tables of all shards, and the runs that they lie in.
 pub(super) struct Tables<P: Pmem> {
     index: Index<P>,
     space: Space<P>,
-    counts: Counts,
+    written: Mutex<IndexWritten>,
     /// Records are counted anew where a last table says how many there are. Not while the store is opened: their number is
     /// compared with that of closing, also by the next opening if this one is interrupted.
     recounts: bool,
@@ -31,7 +32,7 @@ pub(super) struct Tables<P: Pmem> {
 
 impl<P: Pmem> Tables<P> {
     pub(super) fn new(index: Index<P>, space: Space<P>) -> Self {
-        Self { index, space, counts: Counts::default(), recounts: false }
+        Self { index, space, written: Mutex::default(), recounts: false }
     }
 
     #[inline(always)]
@@ -55,12 +56,12 @@ impl<P: Pmem> Tables<P> {
 
     /// What was written since the store was opened.
     pub(super) fn written(&self) -> IndexWritten {
-        self.counts.report()
+        *lock(&self.written)
     }
 
     /// A MemTable went to a bypass index alone.
     pub(super) fn note_absorbed(&self) {
-        self.counts.absorbed();
+        lock(&self.written).absorbed += 1;
     }
 
     /// Whether the last table of a shard has room for two more full MemTables.
@@ -118,7 +119,7 @@ impl<P: Pmem> Tables<P> {
         let table = TableAt { at, bytes: image.bytes() };
         let extent = self.index.shards().extent(table);
         image.write(&self.index.core().pool.pmem, extent, owner, cause.site());
-        self.counts.wrote(cause, image.bytes());
+        lock(&self.written).wrote(cause, image.bytes());
         table
     }
 
@@ -133,6 +134,6 @@ impl<P: Pmem> Tables<P> {
     fn publish_manifest(&self, shard: u32, work: &mut Work, staged: Current) {
         self.index.shards().manifest().publish(shard, &staged);
         work.current = staged;
-        self.counts.wrote(Cause::Manifest, CHANGE_BYTES);
+        lock(&self.written).manifest.add(CHANGE_BYTES);
     }
 }

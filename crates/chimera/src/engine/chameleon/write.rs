@@ -7,7 +7,7 @@ use super::shard::{Locked, Writing};
 use super::space::Need;
 use super::{Chameleon, ChameleonClient};
 use crate::engine::KeyChange;
-use crate::engine::contract::client::Written;
+use crate::engine::shared::writes::swap_read;
 use crate::index::probing_table::Slot;
 use crate::records::storage_log::NewRecord;
 use crate::types::error::{Error, Result};
@@ -21,10 +21,7 @@ impl<P: Pmem> Chameleon<P> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        self.limits.check_key(key)?;
-        self.limits.check_value(value)?;
         let (core, index) = (self.index().core(), self.index());
-        core.poison.check()?;
         let booked = core.book(Operation::Insert, client.shared.number);
         let key = Key { hash: core.hash.of(key), bytes: key };
         let shards = index.shards();
@@ -54,9 +51,7 @@ impl<P: Pmem> Chameleon<P> {
 
     /// Removes `key`; tells whether it was there.
     pub(super) fn remove(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
-        self.limits.check_key(key)?;
         let (core, index) = (self.index().core(), self.index());
-        core.poison.check()?;
         let _booked = core.book(Operation::Delete, client.shared.number);
         let key = Key { hash: core.hash.of(key), bytes: key };
         let was_there = self.or_with_room(client, |client| {
@@ -92,14 +87,9 @@ impl<P: Pmem> Chameleon<P> {
             let old = index.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
             index.records().read_found(found, hash, &mut client.shared.value)?;
-            if client.shared.value != expected {
-                return Ok(Swap::Different);
-            }
-            client.shared.written = if new == expected { Written::Nothing } else { Written::Anew };
-            if new != expected {
-                self.write(client, shard, &mut writing, key, Some(new), old)?;
-            }
-            Ok(Swap::Swapped)
+            swap_read(client, expected, new, |client| {
+                self.write(client, shard, &mut writing, key, Some(new), old)
+            })
         })?;
         self.flusher().bound_replay(&mut client.appender, client.shared.number);
         Ok(swap)

@@ -91,7 +91,18 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         let _ = hash;
     }
 
-    /// Stores `value` under `key`; tells whether the key is new.
+    /// Starts loading what of the index a get of a key with this hash needs, if that can be told.
+    fn prefetch_to_get(&self, hash: u64) {
+        let _ = hash;
+    }
+
+    /// Starts loading the records of keys with these hashes, if that can be told: what of the index leads to them was
+    /// [loaded](Self::prefetch_to_get).
+    fn prefetch_records(&self, hashes: &[u64]) {
+        let _ = hashes;
+    }
+
+    /// Stores `value` under `key`, both of which are checked; tells whether the key is new.
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<bool>;
 
     /// As [`read`](Self::read), for a get: [`Core::verify_reads`] says whether it verifies the sum of the value.
@@ -105,21 +116,6 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Reads the value of `key`, which has this hash, into the client's buffer, and verifies it whatever the options
     /// say. `false` when there is none.
     fn read(&self, client: &mut Self::Client, hash: u64, key: &[u8]) -> Result<bool>;
-
-    /// Hands the values of `keys`, which are checked, to `take`, with the key's number: one after the other,
-    /// unless the engine lets cache misses overlap.
-    fn read_many<K: AsRef<[u8]>>(
-        &self,
-        client: &mut Self::Client,
-        keys: &[K],
-        mut take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        for (number, key) in keys.iter().map(AsRef::as_ref).enumerate() {
-            let found = self.get(client, self.core().hash.of(key), key)?;
-            take(number, found.then_some(&client.shared().value));
-        }
-        Ok(())
-    }
 
     /// Replaces the value of `key` by `new` if it is `expected`. `verify` where the caller has not read the
     /// value as `expected`: a damaged value that happens to be alike must not be confirmed.
@@ -144,7 +140,7 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>>;
 
-    /// Removes `key`; tells whether it was there.
+    /// Removes `key`, which is checked; tells whether it was there.
     fn delete(&self, client: &mut Self::Client, key: &[u8]) -> Result<bool>;
 
     /// Hands every record from position `from` on to `take`, in the order of positions: keys that are

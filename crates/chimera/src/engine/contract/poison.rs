@@ -38,11 +38,34 @@ impl Poison {
         lock(&self.reason).clone()
     }
 
+    /// Poisons the store if the thread begins to panic before the result is dropped. One that is unwinding already may
+    /// write: a write from a destructor is a write like any other.
+    #[inline(always)]
+    pub(crate) fn on_panic(&self) -> PoisonOnPanic<'_> {
+        PoisonOnPanic { poison: self, was_panicking: std::thread::panicking() }
+    }
+
     #[cold]
     fn refusal(&self) -> Error {
         match &*lock(&self.reason) {
             Some(reason) => Error::Poisoned { reason: reason.clone() },
             None => Error::ReadOnly,
+        }
+    }
+}
+
+/// See [`Poison::on_panic`]. Of a guard it is the first field: the store is poisoned before the lock is let go.
+#[derive(Debug)]
+pub(crate) struct PoisonOnPanic<'a> {
+    poison: &'a Poison,
+    was_panicking: bool,
+}
+
+impl Drop for PoisonOnPanic<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.was_panicking {
+            self.poison.poison("a writer panicked");
         }
     }
 }

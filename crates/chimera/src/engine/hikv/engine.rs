@@ -5,8 +5,6 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
-use super::list::Listing;
-use super::read::Reader;
 use super::rebuild::Rebuild;
 use super::upkeep::HikvUpkeep;
 use super::{Hikv, HikvInspect, HikvStats, Type, kinds, recovery};
@@ -25,11 +23,6 @@ use crate::types::totals::Totals;
 impl<P: Pmem> Hikv<P> {
     pub(super) fn rebuild(&self) -> &Rebuild {
         self.writer.rebuild()
-    }
-
-    #[inline(always)]
-    fn reader(&self) -> Reader<'_, P> {
-        Reader::new(self.items())
     }
 
     fn report(&self) -> HikvStats {
@@ -93,6 +86,17 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.items().index().prefetch(hash);
     }
 
+    #[inline]
+    fn prefetch_to_get(&self, hash: u64) {
+        self.items().index().prefetch(hash);
+    }
+
+    fn prefetch_records(&self, hashes: &[u64]) {
+        for at in hashes.iter().filter_map(|hash| self.items().index().peek(*hash)) {
+            self.items().heap().prefetch(at);
+        }
+    }
+
     #[inline(never)]
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
         self.put_value(client, key, value)
@@ -100,21 +104,12 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
 
     #[inline(never)]
     fn get(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().get_in_turn(client, hash, key)
+        self.items().get_in_turn(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut SharedClient, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().read_value(client, hash, key, true)
-    }
-
-    fn read_many<K: AsRef<[u8]>>(
-        &self,
-        client: &mut SharedClient,
-        keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.reader().read_group(client, keys, take)
+        self.items().read_value(client, hash, key, true)
     }
 
     fn replace(
@@ -150,7 +145,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        Listing::new(self.items()).list(client, from, take)
+        self.items().list(client, from, take)
     }
 
     fn list_keys(
@@ -159,7 +154,7 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         positions: RangeInclusive<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        Listing::new(self.items()).list_keys(&positions, take)
+        self.items().list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {

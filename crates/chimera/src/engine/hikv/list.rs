@@ -6,9 +6,8 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::items::{Items, Unsound};
-use super::read::{ATTEMPTS, Reader};
 use crate::engine::contract::client::SharedClient;
-use crate::engine::contract::listed::Listed;
+use crate::engine::contract::listed::{Listed, hand_out};
 use crate::index::Probe;
 use crate::index::persistent::partitioned_hash::Batch;
 use crate::types::error::{Error, Result};
@@ -16,16 +15,7 @@ use crate::types::error::{Error, Result};
 /// Items whose loads are started before a key is read.
 const AHEAD: usize = 8;
 
-/// Listings of a store.
-pub(super) struct Listing<'i, P: Pmem> {
-    items: &'i Items<P>,
-}
-
-impl<'i, P: Pmem> Listing<'i, P> {
-    pub(super) fn new(items: &'i Items<P>) -> Self {
-        Self { items }
-    }
-
+impl<P: Pmem> Items<P> {
     /// See [`Engine::list`](crate::engine::Engine::list). What of a segment was there when the listing came to it is
     /// read key by key; a key that is gone by then is left out.
     pub(super) fn list(
@@ -36,7 +26,7 @@ impl<'i, P: Pmem> Listing<'i, P> {
     ) -> Result<()> {
         let (mut batch, mut next) = (Batch::default(), Some(from));
         while let Some(from) = next {
-            self.items.index().list(from, &mut batch);
+            self.index().list(from, &mut batch);
             next = batch.next;
             self.pass_over(&batch)?;
             for alike in batch.entries.chunk_by(|one, other| one.0 == other.0) {
@@ -59,18 +49,18 @@ impl<'i, P: Pmem> Listing<'i, P> {
         let (mut batch, mut keys, mut next) =
             (Batch::default(), Vec::<Vec<u8>>::new(), Some(*positions.start()));
         while let Some(from) = next.filter(|next| positions.contains(next)) {
-            self.items.index().list(from, &mut batch);
+            self.index().list(from, &mut batch);
             next = batch.next;
             self.pass_over(&batch)?;
             batch.entries.retain(|(hash, _)| positions.contains(hash));
             batch.entries.dedup_by_key(|(hash, _)| *hash);
             for (number, (hash, _)) in batch.entries.iter().enumerate() {
                 if let Some((_, ahead)) = batch.entries.get(number + AHEAD) {
-                    self.items.heap().prefetch(*ahead);
+                    self.heap().prefetch(*ahead);
                 }
                 let count = self.read_keys(*hash, &mut keys)?;
-                if count == 0 && self.items.salvages() {
-                    Reader::new(self.items).note_lost(*hash);
+                if count == 0 && self.salvages() {
+                    self.note_lost(*hash);
                 }
                 keys[..count].iter().for_each(|key| take(key));
             }
@@ -84,13 +74,12 @@ impl<'i, P: Pmem> Listing<'i, P> {
     /// `Corrupted`, unless the store salvages.
     fn pass_over(&self, batch: &Batch) -> Result<()> {
         match batch.damages.first() {
-            Some(at) if !self.items.salvages() => {
+            Some(at) if !self.salvages() => {
                 Err(Error::corrupted("a part of the index is damaged", *at))
             }
             _ => {
                 let damages = batch.damages.iter();
-                damages
-                    .for_each(|at| self.items.note_loss(*at, "an entry of the index is damaged"));
+                damages.for_each(|at| self.note_loss(*at, "an entry of the index is damaged"));
                 Ok(())
             }
         }
@@ -98,32 +87,32 @@ impl<'i, P: Pmem> Listing<'i, P> {
 
     /// Reads all keys of this hash, as they are at one moment, into the first so many of `keys`.
     fn read_keys(&self, hash: u64, keys: &mut Vec<Vec<u8>>) -> Result<usize> {
-        for attempt in 0..ATTEMPTS {
-            let mut count = 0;
+        let mut count = 0;
+        let outcome = self.core().read_unlocked(|| {
+            count = 0;
             // Each entry is looked at: what is taken is what the whole window had when nobody changed it.
-            let outcome = self.items.index().find_once(hash, &mut |at| {
+            self.index().find_once(hash, &mut |at| {
                 if keys.len() == count {
                     keys.push(Vec::new());
                 }
-                match self.items.heap().decode(at) {
-                    Some(item) if self.items.read_key(&item, hash, &mut keys[count]) => {
+                match self.heap().decode(at) {
+                    Some(item) if self.read_key(&item, hash, &mut keys[count]) => {
                         count += 1;
                         Probe::NotThis
                     }
-                    _ => self.items.judge::<()>(Err(Unsound { at })),
+                    _ => self.judge::<()>(Err(Unsound { at })),
                 }
-            });
-            if let Some(outcome) = outcome {
-                let found = outcome?.transpose().map_err(Unsound::into_error);
-                return found.map(|_| count);
-            }
-            self.items.core().environment().relax(attempt);
+            })
+        });
+        if let Some(outcome) = outcome {
+            let found = outcome?.transpose().map_err(Unsound::into_error);
+            return found.map(|_| count);
         }
-        let _key = self.items.lock_key_to_look(hash);
-        let items = self.items.find_same_hash(hash)?;
+        let _key = self.lock_key_to_look(hash);
+        let items = self.find_same_hash(hash)?;
         keys.resize_with(keys.len().max(items.len()), Vec::new);
         for (item, key) in items.iter().zip(keys) {
-            self.items.heap().read_key(item, key);
+            self.heap().read_key(item, key);
         }
         Ok(items.len())
     }
@@ -136,32 +125,21 @@ impl<'i, P: Pmem> Listing<'i, P> {
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
         let (hash, mut records) = (entries[0].0, Vec::new());
-        let key_lock = self.items.lock_key_to_look(hash);
-        let items = self.items.find_same_hash(hash)?;
+        let key_lock = self.lock_key_to_look(hash);
+        let items = self.find_same_hash(hash)?;
         for item in &items {
             let (mut key, mut value) = (Vec::new(), std::mem::take(&mut client.value));
-            self.items.heap().read_key(item, &mut key);
-            match self.items.read_item(item, hash, &mut value, true) {
+            self.heap().read_key(item, &mut key);
+            match self.read_item(item, hash, &mut value, true) {
                 Ok(()) => records.push((key, value)),
-                Err(_) if self.items.salvages() => {}
+                Err(_) if self.salvages() => {}
                 Err(unsound) => return Err(Unsound::into_error(unsound)),
             }
         }
         drop(key_lock);
-        let count = records.len();
-        if count < entries.len() && self.items.salvages() {
-            Reader::new(self.items).note_lost(hash);
+        if records.len() < entries.len() && self.salvages() {
+            self.note_lost(hash);
         }
-        for (number, (key, value)) in records.into_iter().enumerate() {
-            let done_below = hash.saturating_add(u64::from(number + 1 == count));
-            let listed = Listed { key: &key, value: &value, position: hash, done_below };
-            let goes_on = take(&listed);
-            // To be used again.
-            client.value = value;
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(hand_out(hash, records, &mut client.value, take))
     }
 }

@@ -58,14 +58,13 @@ mod write;
 use chimera_pmem::Pmem;
 
 use crate::pool::BlockKind;
-use crate::pool::runs::Run;
 use crate::records::limits::Limits;
-use crate::sync::Mutex;
 use creation::Parameters;
 pub(crate) use creation::Type;
 use items::Items;
 #[cfg(feature = "baselines")]
 use log::ChangeLog;
+use order::LastDump;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
 use write::Writer;
@@ -112,8 +111,7 @@ pub(crate) struct Hikv<P: Pmem> {
     writer: Writer<P>,
     #[cfg(feature = "baselines")]
     log: ChangeLog<P>,
-    /// Runs that the last life wrote keys to, in their order. None any more once the store takes writes.
-    dumped: Mutex<Vec<Run>>,
+    last_dump: LastDump,
 }
 
 impl<P: Pmem> Hikv<P> {

@@ -5,7 +5,8 @@ use chimera_pmem::{Operation, Pmem};
 use super::Hikv;
 use super::items::Unsound;
 use crate::engine::KeyChange;
-use crate::engine::contract::client::{SharedClient, Written};
+use crate::engine::contract::client::SharedClient;
+use crate::engine::shared::writes::swap_read;
 use crate::records::item_heap::Item;
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
@@ -18,10 +19,7 @@ impl<P: Pmem> Hikv<P> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        self.limits.check_key(key)?;
-        self.limits.check_value(value)?;
         let (items, core) = (self.items(), self.items().core());
-        core.poison.check()?;
         let booked = core.book(Operation::Insert, client.number);
         let hash = core.hash.of(key);
         items.index().prefetch(hash);
@@ -80,19 +78,13 @@ impl<P: Pmem> Hikv<P> {
         let _key = items.lock_key(hash)?;
         let Some(old) = items.find_locked(hash, key)? else { return Ok(Swap::Missing) };
         items.read_item(&old, hash, &mut client.value, true).map_err(Unsound::into_error)?;
-        if client.value != expected {
-            return Ok(Swap::Different);
-        }
-        client.written = if new == expected { Written::Nothing } else { Written::Anew };
-        if new != expected {
-            self.write(client.number, hash, key, new, Some(old))?;
-        }
-        Ok(Swap::Swapped)
+        swap_read(client, expected, new, |client| {
+            self.write(client.number, hash, key, new, Some(old))
+        })
     }
 
     /// Removes `key`; tells whether it was there.
     pub(super) fn remove(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
-        self.limits.check_key(key)?;
         let (items, core) = (self.items(), self.items().core());
         let _booked = core.book(Operation::Delete, client.number);
         let hash = core.hash.of(key);

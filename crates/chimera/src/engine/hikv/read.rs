@@ -16,118 +16,68 @@ use chimera_pmem::{Operation, Pmem};
 use super::items::{DAMAGED_RECORD, Items, Unsound};
 use crate::engine::contract::client::SharedClient;
 use crate::index::Probe;
+use crate::sync::until_some;
 use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;
 
-/// Attempts without a lock.
-pub(super) const ATTEMPTS: u32 = 8;
-/// Keys of a `multi_get` whose misses overlap.
-const GROUP: usize = 16;
-
-/// Lookups of a store.
-pub(super) struct Reader<'i, P: Pmem> {
-    items: &'i Items<P>,
-}
-
-impl<P: Pmem> Clone for Reader<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Pmem> Copy for Reader<'_, P> {}
-
-impl<'i, P: Pmem> Reader<'i, P> {
-    #[inline(always)]
-    pub(super) fn new(items: &'i Items<P>) -> Self {
-        Self { items }
-    }
-
-    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys overlap.
-    pub(super) fn read_group<K: AsRef<[u8]>>(
-        self,
-        client: &mut SharedClient,
-        keys: &[K],
-        mut take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        for (group_number, group) in keys.chunks(GROUP).enumerate() {
-            let mut hashes = [0; GROUP];
-            for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.items.core().hash.of(key.as_ref());
-                self.items.index().prefetch(*hash);
-            }
-            for at in hashes[..group.len()].iter().filter_map(|hash| self.items.index().peek(*hash))
-            {
-                self.items.heap().prefetch(at);
-            }
-            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
-                let found = self.get_in_turn(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.value));
-            }
-        }
-        Ok(())
-    }
-
+impl<P: Pmem> Items<P> {
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
     /// there is none.
     #[inline]
     pub(super) fn get_in_turn(
-        self,
+        &self,
         client: &mut SharedClient,
         hash: u64,
         key: &[u8],
     ) -> Result<bool> {
-        let sum = self.items.verify_reads() == VerifyReads::Always
-            || self.items.verify_reads().is_turn(&mut client.gets_left);
+        let sum = self.verify_reads() == VerifyReads::Always
+            || self.verify_reads().is_turn(&mut client.gets_left);
         self.read_value(client, hash, key, sum)
     }
 
     /// Reads the value of `key` into the client's buffer, and verifies it, its sum only if `sum`. `false` when there is
     /// none.
     pub(super) fn read_value(
-        self,
+        &self,
         client: &mut SharedClient,
         hash: u64,
         key: &[u8],
         sum: bool,
     ) -> Result<bool> {
-        let _booked = self.items.core().book(Operation::Get, client.number);
+        let _booked = self.core().book(Operation::Get, client.number);
         let value = &mut client.value;
         let mut probe = |at| self.probe_value(at, hash, key, value, sum);
-        for attempt in 0..ATTEMPTS {
-            if let Some(outcome) = self.items.index().find_once(hash, &mut probe) {
-                let found = outcome?.transpose().map_err(Unsound::into_error)?;
-                return Ok(found.is_some() || self.is_missing(hash));
-            }
-            self.items.pool().pmem.operation_rereads();
-            self.items.core().environment().relax(attempt);
-        }
-        self.read_locked(client, hash, key, sum)
+        let once = || self.index().find_once(hash, &mut probe);
+        let Some(outcome) = self.core().read_unlocked(once) else {
+            return self.read_locked(client, hash, key, sum);
+        };
+        let found = outcome?.transpose().map_err(Unsound::into_error)?;
+        Ok(found.is_some() || self.is_missing(hash))
     }
 
     /// As [`read_value`](Self::read_value), with the key locked.
     #[cold]
     fn read_locked(
-        self,
+        &self,
         client: &mut SharedClient,
         hash: u64,
         key: &[u8],
         sum: bool,
     ) -> Result<bool> {
-        let key_lock = self.items.lock_key_to_look(hash);
-        let Some(item) = self.items.find_locked(hash, key)? else {
+        let key_lock = self.lock_key_to_look(hash);
+        let Some(item) = self.find_locked(hash, key)? else {
             drop(key_lock);
             return Ok(self.is_missing(hash));
         };
-        self.items.read_item(&item, hash, &mut client.value, sum).map_err(Unsound::into_error)?;
+        self.read_item(&item, hash, &mut client.value, sum).map_err(Unsound::into_error)?;
         Ok(true)
     }
 
     /// Whether a key of this hash that was looked for in vain is there: never. What damage has left out of a salvaged store
     /// is noted.
     #[inline]
-    fn is_missing(self, hash: u64) -> bool {
-        if self.items.salvages() {
+    fn is_missing(&self, hash: u64) -> bool {
+        if self.salvages() {
             self.note_lost(hash);
         }
         false
@@ -135,48 +85,41 @@ impl<'i, P: Pmem> Reader<'i, P> {
 
     /// Notes which items of this hash a salvaged store leaves out, as they are at one moment.
     #[cold]
-    pub(super) fn note_lost(self, hash: u64) {
-        let _key = self.items.lock_key_to_look(hash);
-        let (mut lost, mut value, mut attempt) = (Vec::new(), Vec::new(), 0);
-        loop {
+    pub(super) fn note_lost(&self, hash: u64) {
+        let _key = self.lock_key_to_look(hash);
+        let (mut lost, mut value) = (Vec::new(), Vec::new());
+        // That a slot is damaged is said by who lists it.
+        let _: Result<Option<()>> = until_some(&**self.core().environment(), || {
             lost.clear();
-            let looked = self.items.index().find_once(hash, &mut |at| {
-                let item = self.items.heap().decode(at).filter(|item| self.items.is_of(item, hash));
+            self.index().find_once(hash, &mut |at| {
+                let item = self.heap().decode(at).filter(|item| self.is_of(item, hash));
                 let read = item.ok_or(Unsound { at });
-                if read
-                    .and_then(|item| self.items.read_item(&item, hash, &mut value, true))
-                    .is_err()
-                {
+                if read.and_then(|item| self.read_item(&item, hash, &mut value, true)).is_err() {
                     lost.push(at);
                 }
-                Probe::<()>::NotThis
-            });
-            if looked.is_some() {
-                for at in &lost {
-                    self.items.note_loss(*at, DAMAGED_RECORD);
-                }
-                return;
-            }
-            self.items.core().environment().relax(attempt);
-            attempt = attempt.saturating_add(1);
+                Probe::NotThis
+            })
+        });
+        for at in lost {
+            self.note_loss(at, DAMAGED_RECORD);
         }
     }
 
     /// Reads the item at `at`, if it is that of `key`.
     #[inline(always)]
     fn probe_value(
-        self,
+        &self,
         at: u64,
         hash: u64,
         key: &[u8],
         value: &mut Vec<u8>,
         sum: bool,
     ) -> Probe<Result<(), Unsound>> {
-        match self.items.heap().decode(at) {
-            Some(item) if self.items.heap().key_is(&item, key) => {
-                self.items.judge(self.items.read_item(&item, hash, value, sum))
+        match self.heap().decode(at) {
+            Some(item) if self.heap().key_is(&item, key) => {
+                self.judge(self.read_item(&item, hash, value, sum))
             }
-            other => self.items.other_key(at, hash, other),
+            other => self.other_key(at, hash, other),
         }
     }
 }

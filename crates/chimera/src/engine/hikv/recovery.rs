@@ -11,6 +11,7 @@ use super::findings::Findings;
 use super::items::{DAMAGED_RECORD, Items, Unsound};
 #[cfg(feature = "baselines")]
 use super::log::{ChangeLog, FoundLog};
+use super::order::LastDump;
 use super::rebuild::{FIRST_ENTRIES, Rebuild};
 use super::write::Writer;
 use super::{HASH, HEAP, Hikv, ORDER, kinds, steps};
@@ -57,7 +58,7 @@ pub(super) fn open<P: Pmem>(
     core.in_chunks(threads, blocks, options.progress.as_ref(), |chunk, (): &mut ()| {
         pool.populate_blocks(chunk);
     });
-    let found = find_runs(&core, &parameters, &mut index, &heap, salvage)?;
+    let mut found = find_runs(&core, &parameters, &mut index, &heap, salvage)?;
     let has_sums = parameters.layout.is_checked();
     let items = Items::new(core, index, heap, has_sums, salvage);
     let recovery = Recovery::new(&items, options);
@@ -68,7 +69,7 @@ pub(super) fn open<P: Pmem>(
     let mut engine = Hikv {
         #[cfg(feature = "baselines")]
         log: ChangeLog::none(&parameters),
-        dumped: Mutex::default(),
+        last_dump: LastDump::new(std::mem::take(&mut found.dumped)),
         parameters,
         limits,
         writer: Writer::new(items, rebuild),
@@ -87,7 +88,6 @@ pub(super) fn open<P: Pmem>(
 impl<P: Pmem> Hikv<P> {
     /// Frees what nothing leads to, or leaves that to be found out later, and makes the log ready.
     fn begin(&mut self, found: Found, is_later: bool) -> Result<()> {
-        *lock(&self.dumped) = found.dumped;
         let (items, rebuild) = (self.writer.items(), self.writer.rebuild());
         let (core, pool) = (items.core(), items.pool());
         let is_later = is_later && items.index().segments() > 0;

@@ -2,8 +2,8 @@
 
 use chimera_pmem::Pmem;
 
-use super::Hikv;
 use super::check::Check;
+use super::{Hikv, order};
 use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
 use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;
@@ -36,10 +36,10 @@ impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
     }
 
     fn load_order(&self, order: Option<&Order>) -> Result<bool> {
-        self.0.load_dump(order)
+        self.0.last_dump.load(self.0.items(), self.0.limits, order)
     }
 
     fn save_order(&self) -> [u64; CLOSED_WORDS] {
-        self.0.save_dump()
+        order::save(self.0.items())
     }
 }

@@ -5,6 +5,7 @@ use chimera_pmem::Pmem;
 use super::LogHash;
 use super::index::LogIndex;
 use crate::index::Probe;
+use crate::sync::until_some;
 use crate::types::error::{Error, Result};
 
 /// What is said of a record that is damaged.
@@ -42,19 +43,15 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
 
     /// The positions of all records of this hash, whose keys the caller has locked.
     pub(super) fn find_same_hash(&self, hash: u64) -> Result<Vec<u64>> {
-        let mut attempt = 0;
-        loop {
-            let mut all = Vec::new();
-            let outcome = self.index.find_once(hash, &mut |at| {
+        let mut all = Vec::new();
+        let outcome = until_some(&**self.core.environment(), || {
+            all.clear();
+            self.index.find_once(hash, &mut |at| {
                 all.push(at);
                 Probe::<()>::NotThis
-            });
-            if let Some(outcome) = outcome {
-                return outcome.map(|_| all);
-            }
-            self.core.environment().relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+            })
+        });
+        outcome.map(|_| all)
     }
 
     /// Reads and verifies the value of a record that the caller knows to be the right one.

@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 use super::alike::DAMAGED_RECORD;
 use super::index::LogIndex;
 use super::{LogHash, LogHashClient};
-use crate::engine::contract::listed::Listed;
+use crate::engine::contract::listed::{Listed, hand_out};
 use crate::engine::contract::upkeep::{Point, Scrubbed};
 use crate::index::persistent::buckets::Batch;
 use crate::types::check::CheckReport;
@@ -53,18 +53,7 @@ impl<P: Pmem, I: LogIndex<P>> Listing<'_, P, I> {
         let records =
             self.0.read_same_hash(&mut client.shared.value, hash, |at| damages.push(at))?;
         damages.into_iter().try_for_each(|at| self.0.pass_over(DAMAGED_RECORD, at))?;
-        let count = records.len();
-        for (number, (key, value)) in records.into_iter().enumerate() {
-            let done_below = hash.saturating_add(u64::from(number + 1 == count));
-            let listed = Listed { key: &key, value: &value, position: hash, done_below };
-            let goes_on = take(&listed);
-            // To be used again.
-            client.shared.value = value;
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(hand_out(hash, records, &mut client.shared.value, take))
     }
 
     /// Verifies some entries, with their records; at the end of a part of the index also what of it is no entry.

@@ -10,10 +10,8 @@ use chimera_pmem::{Operation, Pmem};
 use super::index::LogIndex;
 use super::{LogHash, LogHashClient};
 use crate::index::Probe;
+use crate::sync::until_some;
 use crate::types::error::{Error, Result};
-
-/// Attempts without a lock.
-const ATTEMPTS: u32 = 8;
 
 /// What the index had of a key.
 #[derive(Clone, Copy, Debug)]
@@ -51,19 +49,16 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             Ok(None) => Probe::NotThis,
             Err(error) => self.judge(error),
         };
-        for attempt in 0..ATTEMPTS {
+        let read = self.core.read_unlocked(|| {
             let freed = self.log.freed();
-            if let Some(outcome) = self.index.find_once(hash, &mut probe)
-                && self.log.is_unchanged(freed)
-            {
-                let found = outcome?.transpose()?;
-                return Ok(found.is_some() || self.is_missing(hash));
-            }
-            self.core.pool.pmem.operation_rereads();
-            self.core.environment().relax(attempt);
+            let outcome = self.index.find_once(hash, &mut probe);
+            outcome.filter(|_| self.log.is_unchanged(freed))
+        });
+        if let Some(outcome) = read {
+            let found = outcome?.transpose()?;
+            return Ok(found.is_some() || self.is_missing(hash));
         }
-        // Other keys of this part of the index are written so often, or the value is so large, that there is no moment in
-        // which it stays as it is. That of this key stays while it is locked.
+        // The entry and the record of this key stay while it is locked.
         let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
         let (Some(old), _) = self.find_locked(hash, key)? else {
             drop(key_lock);
@@ -76,9 +71,9 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     /// come before it.
     #[inline]
     pub(super) fn find_locked(&self, hash: u64, key: &[u8]) -> Result<(Option<Old>, u32)> {
-        let mut attempt = 0;
-        loop {
-            let mut alike = 0;
+        let mut alike = 0;
+        let outcome = until_some(&**self.core.environment(), || {
+            alike = 0;
             let outcome =
                 self.index.find_once(hash, &mut |at| match self.log.find(at, hash, key) {
                     Ok(Some(_)) => Probe::Found(Ok(Old { at })),
@@ -88,13 +83,12 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
                     }
                     Err(error) => self.judge(error),
                 });
-            if let Some(outcome) = outcome {
-                return outcome?.transpose().map(|old| (old, alike));
+            if outcome.is_none() {
+                self.core.pool.pmem.operation_rereads();
             }
-            self.core.pool.pmem.operation_rereads();
-            self.core.environment().relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+            outcome
+        });
+        outcome?.transpose().map(|old| (old, alike))
     }
 
     /// What a lookup makes of damage.

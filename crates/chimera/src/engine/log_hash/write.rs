@@ -6,7 +6,7 @@ use super::index::LogIndex;
 use super::read::Old;
 use super::{COLLISIONS_MAX, LogHash, LogHashClient};
 use crate::engine::KeyChange;
-use crate::engine::contract::client::Written;
+use crate::engine::shared::writes::swap_read;
 use crate::records::storage_log::{Appended, NewRecord};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
@@ -19,9 +19,6 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        self.limits.check_key(key)?;
-        self.limits.check_value(value)?;
-        self.core.poison.check()?;
         let booked = self.core.book(Operation::Insert, client.shared.number);
         let hash = self.core.hash.of(key);
         self.index.prefetch(hash);
@@ -104,19 +101,11 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         let _key = self.keys.lock(hash, &self.core.poison)?;
         let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
         self.read_found(old.at, hash, &mut client.shared.value)?;
-        if client.shared.value != expected {
-            return Ok(Swap::Different);
-        }
-        client.shared.written = if new == expected { Written::Nothing } else { Written::Anew };
-        if new != expected {
-            self.write(client, hash, key, new, Some(old))?;
-        }
-        Ok(Swap::Swapped)
+        swap_read(client, expected, new, |client| self.write(client, hash, key, new, Some(old)))
     }
 
     /// Removes `key`; tells whether it was there.
     pub(super) fn remove(&self, client: &mut LogHashClient, key: &[u8]) -> Result<bool> {
-        self.limits.check_key(key)?;
         let _booked = self.core.book(Operation::Delete, client.shared.number);
         let hash = self.core.hash.of(key);
         self.index.prefetch(hash);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use chimera_pmem::Environment;
 
-use crate::engine::contract::poison::Poison;
+use crate::engine::contract::poison::{Poison, PoisonOnPanic};
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::until_some;
 use crate::types::error::Result;
 
 /// Locks of keys, by their hash. A writer holds the lock of its key from before it looks for the
@@ -44,12 +45,10 @@ impl KeyLocks {
     pub(crate) fn lock_to_look<'a>(&'a self, hash: u64, poison: &'a Poison) -> KeyGuard<'a> {
         // Not the bits that choose a bucket or a segment of the index.
         let stripe = &self.stripes[(hash >> 24) as usize % STRIPES];
-        let mut attempt = 0;
-        while stripe.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.environment.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
-        KeyGuard { stripe, poison, was_panicking: std::thread::panicking() }
+        until_some(&*self.environment, || {
+            stripe.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()
+        });
+        KeyGuard { _poison: poison.on_panic(), _stripe: Held(stripe) }
     }
 
     /// Bytes of DRAM.
@@ -61,19 +60,17 @@ impl KeyLocks {
 /// Holds the lock of a key.
 #[derive(Debug)]
 pub(crate) struct KeyGuard<'a> {
-    stripe: &'a AtomicU32,
-    poison: &'a Poison,
-    /// The thread was unwinding already: a write from a destructor is a write like any other.
-    was_panicking: bool,
+    _poison: PoisonOnPanic<'a>,
+    _stripe: Held<'a>,
 }
 
-impl Drop for KeyGuard<'_> {
+#[derive(Debug)]
+struct Held<'a>(&'a AtomicU32);
+
+impl Drop for Held<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if std::thread::panicking() && !self.was_panicking {
-            self.poison.poison("a writer panicked");
-        }
-        self.stripe.store(0, Ordering::Release);
+        self.0.store(0, Ordering::Release);
     }
 }
 

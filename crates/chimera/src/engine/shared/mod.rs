@@ -4,8 +4,8 @@
 //! - `booking`: which operation counters book persistence steps under.
 //! - `settle`: waiting, where there is a journal, until an operation may be acknowledged.
 //! - `creation`: agreement of a store with the options.
-//! - `read`: reading values by their keys.
-//! - `puts`: many records put together.
+//! - `read`: reading values by their keys, of one or many. `writes`: puts and deletes, of one or many.
+//! - `unlocked`: reading what others may change meanwhile.
 //! - `update`: reading, changing and replacing a value as one step.
 //! - `listing`: what an engine that does not know better makes of its listing.
 //! - `maintenance`: the pace of work in the background.
@@ -21,13 +21,17 @@ mod keys;
 pub(crate) mod listing;
 pub(crate) mod maintenance;
 pub(crate) mod order;
-pub(crate) mod puts;
 pub(crate) mod read;
 pub(crate) mod recovery;
 pub(crate) mod scan;
 pub(crate) mod scrub;
 pub(crate) mod settle;
 pub(crate) mod totals;
+mod unlocked;
 pub(crate) mod update;
+pub(crate) mod writes;
+
+/// Keys whose cache misses overlap.
+const GROUP: usize = 16;
 
 pub(crate) use keys::{KeyGuard, KeyLocks};

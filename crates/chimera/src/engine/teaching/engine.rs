@@ -6,10 +6,11 @@ use std::ops::Bound;
 use chimera_pmem::{Operation, Pmem};
 
 use super::{LOG, State, Teaching, TeachingReport, Type};
-use crate::engine::contract::client::{SharedClient, Written};
+use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
 use crate::engine::contract::reports::{EngineFigures, Reports};
 use crate::engine::contract::upkeep::{Point, Scrubbed, Upkeep};
+use crate::engine::shared::writes::swap_read;
 use crate::engine::shared::{listing, update::update_bytes};
 use crate::engine::{Core, Engine, KeyChange, Options, Recovered};
 use crate::records::locked_log::LockedLog;
@@ -94,8 +95,6 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.check_key(key)?;
-        self.check_value(value)?;
         let booked = self.core.book(Operation::Insert, client.number);
         let is_new = self.write(&mut *self.lock_to_write()?, self.core.hash.of(key), key, value)?;
         if !is_new {
@@ -126,18 +125,11 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         _verify: bool,
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.number);
-        let (mut state, mut value) = (self.lock_to_write()?, Vec::new());
-        if !state.find(hash, key, &mut value, true)? {
+        let mut state = self.lock_to_write()?;
+        if !state.find(hash, key, &mut client.value, true)? {
             return Ok(Swap::Missing);
         }
-        if value != expected {
-            return Ok(Swap::Different);
-        }
-        client.written = if new == expected { Written::Nothing } else { Written::Anew };
-        if new != expected {
-            self.write(&mut state, hash, key, new)?;
-        }
-        Ok(Swap::Swapped)
+        swap_read(client, expected, new, |_| self.write(&mut state, hash, key, new).map(drop))
     }
 
     fn update_word(
@@ -151,7 +143,6 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     }
 
     fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
-        self.check_key(key)?;
         let _booked = self.core.book(Operation::Delete, client.number);
         let (hash, mut state) = (self.core.hash.of(key), self.lock_to_write()?);
         // A record that is damaged is not touched.

@@ -4,19 +4,22 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
+use super::creation::hash_geometry;
 use super::inspect::inspect;
-use super::list::Listing;
-use super::read::Reader;
-use super::records::Records;
-use super::space::Client;
-use super::update::Updater;
+use super::reclaim::Reclaim;
+use super::records::{Records, no_index_memory};
+use super::recovery::Recovery;
+use super::space::{Client, Space};
 use super::upkeep::ViperUpkeep;
+use super::write::Writer;
 use super::{Inspect, Stats, Type, Viper};
 use crate::engine::contract::client::{self, SharedClient};
 use crate::engine::contract::listed::Listed;
 use crate::engine::contract::reports::{EngineFigures, Reports};
 use crate::engine::{Core, Engine, Options, Recovered};
+use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::metrics::{Exposition, Kind};
+use crate::pool::Reserve;
 use crate::records::vpage::{PageParameters, Pages};
 use crate::types::error::Result;
 use crate::types::progress::Progress;
@@ -41,11 +44,6 @@ impl<P: Pmem, V: Pages> Viper<P, V> {
     pub(super) fn records(&self) -> &Records<P, V> {
         self.writer.records()
     }
-
-    #[inline(always)]
-    fn reader(&self) -> Reader<'_, P, V> {
-        Reader::new(self.records())
-    }
 }
 
 impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
@@ -62,7 +60,17 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         parameters: PageParameters,
         options: &Options,
     ) -> Result<(Self, Recovered)> {
-        Self::recovered(core, parameters, options)
+        let environment = core.environment().clone();
+        let pages = V::of(&core.pool, &parameters)?;
+        let hash_geometry = hash_geometry(&options.viper)?;
+        core.pool.set_reserve(reserve(V::RESERVE_BLOCKS, core.pool.blocks_max()));
+        let blocks = core.pool.used_blocks();
+        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment);
+        let index = index.map_err(no_index_memory)?;
+        let records = Records::new(Space::new(core, pages, options.huge_pages), index);
+        let (recovered, shadowed) = Recovery::new(&records, options).run(blocks, options)?;
+        let writer = Writer::new(records, shadowed);
+        Ok((Self { parameters, writer, reclaim: Reclaim::default() }, recovered))
     }
 
     #[inline(always)]
@@ -93,6 +101,18 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.records().index().prefetch_to_change(hash);
     }
 
+    #[inline]
+    fn prefetch_to_get(&self, hash: u64) {
+        self.records().index().prefetch(hash);
+    }
+
+    fn prefetch_records(&self, hashes: &[u64]) {
+        let (pool, pages) = (self.records().pool(), self.records().pages());
+        for location in hashes.iter().filter_map(|hash| self.records().index().peek(*hash)) {
+            pool.pmem.prefetch(pages.whole(pool, &pages.place_of(location)));
+        }
+    }
+
     #[inline(never)]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
         self.writer.put(client, key, value)
@@ -100,21 +120,12 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
 
     #[inline(never)]
     fn get(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().get_hashed(client, hash, key)
+        self.records().get_hashed(client, hash, key)
     }
 
     #[inline]
     fn read(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        self.reader().read_hashed(client, hash, key)
-    }
-
-    fn read_many<K: AsRef<[u8]>>(
-        &self,
-        client: &mut Client,
-        keys: &[K],
-        take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.reader().read_many(client, keys, take)
+        self.records().read_hashed(client, hash, key)
     }
 
     fn replace(
@@ -127,7 +138,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         verify: bool,
     ) -> Result<Swap> {
         let verify = verify && self.records().pages().is_checked();
-        Updater::new(&self.writer).replace(client, hash, key, expected, new, verify)
+        self.writer.replace(client, hash, key, expected, new, verify)
     }
 
     #[inline]
@@ -138,7 +149,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         at: usize,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>> {
-        Updater::new(&self.writer).update_word(client, key, at, change)
+        self.writer.update_word(client, key, at, change)
     }
 
     #[inline(never)]
@@ -152,7 +163,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         from: u64,
         take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
-        Listing::new(self.records()).list(client, from, take)
+        self.records().list(client, from, take)
     }
 
     fn list_keys(
@@ -161,7 +172,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         positions: RangeInclusive<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
-        Listing::new(self.records()).list_keys(&positions, take)
+        self.records().list_keys(&positions, take)
     }
 
     fn records(&self) -> u64 {
@@ -229,4 +240,14 @@ impl<P: Pmem, V: Pages> Reports<P> for Viper<P, V> {
         options.viper.layout = Some(layout);
         if key_bytes == 0 { options } else { options.fixed_size(key_bytes, value_bytes) }
     }
+}
+
+/// Of the blocks that a pool may have, one in so many is in reserve, at most.
+const RESERVE_PART: u64 = 32;
+
+/// The [reserve](crate::pool::Reserve) of a pool of so many blocks: those that reclamation fills before it has emptied others.
+/// A delete takes none.
+fn reserve(blocks: u32, blocks_max: u64) -> Reserve {
+    let reclaim = u64::from(blocks).min(blocks_max / RESERVE_PART) as u32;
+    Reserve { reclaim, ..Reserve::default() }
 }

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 
 use chimera_pmem::Pmem;
 
-use super::read::Reader;
 use super::records::{Records, Unsound};
 use super::space::Client;
 use crate::engine::contract::listed::Listed;
@@ -20,16 +19,7 @@ use crate::types::error::Result;
 /// Records whose loads are started before a key is read.
 const AHEAD: usize = 8;
 
-/// Listings of a store.
-pub(super) struct Listing<'r, P: Pmem, V: Pages> {
-    records: &'r Records<P, V>,
-}
-
-impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
-    pub(super) fn new(records: &'r Records<P, V>) -> Self {
-        Self { records }
-    }
-
+impl<P: Pmem, V: Pages> Records<P, V> {
     /// Hands every record from position `from` on to `take`, in the order of positions: keys that are
     /// there all the time exactly once, with a value that they have at that moment. Ends early when
     /// `take` says `false`. Nothing is locked while `take` runs.
@@ -43,7 +33,7 @@ impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
         let mut next = Some(from);
         while let Some(from) = next {
             batch.clear();
-            next = self.records.index().list(from, &mut batch);
+            next = self.index().list(from, &mut batch);
             batch.sort_unstable_by_key(|(hash, _)| position_of(*hash));
             for alike in batch.chunk_by(|one, other| one.0 == other.0) {
                 let goes_on = match alike {
@@ -80,11 +70,11 @@ impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
         let mut next = Some(*positions.start());
         while let Some(from) = next.filter(|next| positions.contains(next)) {
             batch.clear();
-            next = self.records.index().list(from, &mut batch);
+            next = self.index().list(from, &mut batch);
             batch.retain(|(hash, _)| positions.contains(&position_of(*hash)));
             for (number, (hash, location)) in batch.iter().enumerate() {
                 if let Some((_, ahead)) = batch.get(number + AHEAD) {
-                    let (pool, pages) = (self.records.pool(), self.records.pages());
+                    let (pool, pages) = (self.pool(), self.pages());
                     let key_bytes = keys.last().map_or(0, Vec::len);
                     pool.pmem.prefetch(pages.head(pool, &pages.place_of(*ahead), key_bytes));
                 }
@@ -104,7 +94,7 @@ impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
     /// A look at `listed` alone would not do: of two keys of one hash each may have moved to where the other one was.
     fn read_keys(&self, hash: u64, listed: Location, keys: &mut Vec<Vec<u8>>) -> (usize, bool) {
         let (mut count, mut is_there) = (0, false);
-        self.records.index().find_observed(hash, |found| {
+        self.index().find_observed(hash, |found| {
             if keys.len() == count {
                 keys.push(Vec::new());
             }
@@ -132,11 +122,11 @@ impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
     ) -> Result<bool> {
         let still_there = matches!(self.read_listed_key(hash, listed, key), Probe::Found(()));
         let mut look = || {
-            let index = self.records.index();
+            let index = self.index();
             index.find(hash, |found| self.read_listed_key(hash, found.location, key)).is_some()
         };
         if still_there || look() {
-            return Reader::new(self.records).read_hashed(client, hash, key);
+            return self.read_hashed(client, hash, key);
         }
         self.is_gone(hash, listed).map(|()| false)
     }
@@ -147,27 +137,27 @@ impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
     /// `Corrupted` when it is there, with another key than the index says.
     #[cold]
     fn is_gone(&self, hash: u64, location: Location) -> Result<()> {
-        let _key = self.records.lock_key_to_look(hash);
+        let _key = self.lock_key_to_look(hash);
         let mut key = Vec::new();
-        let place = self.records.pages().place_of(location);
-        let is_damaged = self.records.index().contains_exact(hash, location)
-            && !(self.records.decode_with_key(&place, &mut key).is_some()
-                && self.records.core().hash.of(&key) == hash);
+        let place = self.pages().place_of(location);
+        let is_damaged = self.index().contains_exact(hash, location)
+            && !(self.decode_with_key(&place, &mut key).is_some()
+                && self.core().hash.of(&key) == hash);
         if is_damaged { Err(Unsound { at: place.record_at }.into_error()) } else { Ok(()) }
     }
 
     fn read_listed_key(&self, hash: u64, location: Location, key: &mut Vec<u8>) -> Probe<()> {
-        let place = self.records.pages().place_of(location);
-        if place.block >= self.records.pool().used_blocks() {
+        let place = self.pages().place_of(location);
+        if place.block >= self.pool().used_blocks() {
             // Given back since it was listed: there may be no storage any more.
             return Probe::NotThis;
         }
-        let lock = self.records.page_lock(&place);
+        let lock = self.page_lock(&place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_record = self.records.decode_with_key(&place, key).is_some();
+        let is_record = self.decode_with_key(&place, key).is_some();
         match lock.read_is_valid(version) {
             false => Probe::Retry,
-            true if is_record && self.records.core().hash.of(key) == hash => Probe::Found(()),
+            true if is_record && self.core().hash.of(key) == hash => Probe::Found(()),
             true => Probe::NotThis,
         }
     }
@@ -181,33 +171,15 @@ impl<'r, P: Pmem, V: Pages> Listing<'r, P, V> {
         alike: &[(u64, Location)],
         take: &mut impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<bool> {
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        let mut key = Vec::new();
-        for (hash, listed) in alike {
-            let found = matches!(self.read_listed_key(*hash, *listed, &mut key), Probe::Found(()));
-            if !found {
-                self.is_gone(*hash, *listed)?;
-            } else if !keys.contains(&key) {
-                keys.push(key.clone());
-            }
-        }
-        let hash = alike[0].0;
-        for _ in keys.len()..alike.len() {
-            let found = self.records.index().find(hash, |found| {
-                match self.read_listed_key(hash, found.location, &mut key) {
-                    Probe::Found(()) if keys.contains(&key) => Probe::NotThis,
-                    probe => probe,
-                }
-            });
-            if found.is_some() {
-                keys.push(key.clone());
-            }
-        }
+        let (hash, mut keys) = (alike[0].0, Vec::new());
+        let (count, _) = self.read_keys(hash, alike[0].1, &mut keys);
+        alike.iter().try_for_each(|(hash, listed)| self.is_gone(*hash, *listed))?;
+        keys.truncate(count);
         let position = position_of(hash);
         for (number, key) in keys.iter().enumerate() {
             let is_last = number + 1 == keys.len();
             let done_below = if is_last { position.saturating_add(1) } else { position };
-            if Reader::new(self.records).read_hashed(client, hash, key)?
+            if self.read_hashed(client, hash, key)?
                 && !take(&Listed { key, value: &client.shared.value, position, done_below })
             {
                 return Ok(false);

@@ -104,21 +104,13 @@ mod write;
 
 use chimera_pmem::Pmem;
 
-use crate::engine::{Core, Options, Recovered};
-use crate::index::volatile::extendible_hash::ExtendibleHash;
-use crate::pool::Reserve;
 use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
-use crate::types::error::Result;
 pub(crate) use creation::Type;
-use creation::hash_geometry;
 use reclaim::Reclaim;
-use records::{Records, no_index_memory};
-use recovery::Recovery;
 pub use report::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperStats,
 };
 pub(crate) use report::{ViperInspect as Inspect, ViperStats as Stats};
-use space::Space;
 use write::Writer;
 
 /// Viper for records of one size.
@@ -131,38 +123,4 @@ pub(crate) struct Viper<P: Pmem, V: Pages> {
     parameters: PageParameters,
     writer: Writer<P, V>,
     reclaim: Reclaim,
-}
-
-impl<P: Pmem, V: Pages> Viper<P, V> {
-    /// Rebuilds the index of an open pool and makes the pool ready for sessions.
-    ///
-    /// # Errors
-    /// `Corrupted` for damage, unless the options say to salvage; when memory runs out.
-    fn recovered(
-        core: Core<P>,
-        parameters: PageParameters,
-        options: &Options,
-    ) -> Result<(Self, Recovered)> {
-        let environment = core.environment().clone();
-        let pages = V::of(&core.pool, &parameters)?;
-        let hash_geometry = hash_geometry(&options.viper)?;
-        core.pool.set_reserve(reserve(V::RESERVE_BLOCKS, core.pool.blocks_max()));
-        let blocks = core.pool.used_blocks();
-        let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment);
-        let index = index.map_err(no_index_memory)?;
-        let records = Records::new(Space::new(core, pages, options.huge_pages), index);
-        let (recovered, shadowed) = Recovery::new(&records, options).run(blocks, options)?;
-        let writer = Writer::new(records, shadowed);
-        Ok((Self { parameters, writer, reclaim: Reclaim::default() }, recovered))
-    }
-}
-
-/// Of the blocks that a pool may have, one in so many is in reserve, at most.
-const RESERVE_PART: u64 = 32;
-
-/// The [reserve](crate::pool::Reserve) of a pool of so many blocks: those that reclamation fills before it has emptied others.
-/// A delete takes none.
-fn reserve(blocks: u32, blocks_max: u64) -> Reserve {
-    let reclaim = u64::from(blocks).min(blocks_max / RESERVE_PART) as u32;
-    Reserve { reclaim, ..Reserve::default() }
 }

@@ -33,67 +33,18 @@ use crate::records::vpage::{self, Pages, Place, Record};
 use crate::types::error::Result;
 use crate::types::verify_reads::VerifyReads;
 
-/// Keys of a `multi_get` whose misses overlap.
-const GROUP: usize = 16;
-
 /// A value that was read.
 struct ReadValue<'a> {
     /// With its sum, if that was asked for.
     summed: Option<Summed<'a>>,
 }
 
-/// Lookups of a store.
-pub(super) struct Reader<'r, P: Pmem, V: Pages> {
-    records: &'r Records<P, V>,
-}
-
-impl<P: Pmem, V: Pages> Clone for Reader<'_, P, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Pmem, V: Pages> Copy for Reader<'_, P, V> {}
-
-impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
-    #[inline(always)]
-    pub(super) fn new(records: &'r Records<P, V>) -> Self {
-        Self { records }
-    }
-
-    /// Hands the values of `keys` to `take`, with the key's number. Cache misses of up to 16 keys
-    /// overlap.
-    pub(super) fn read_many<K: AsRef<[u8]>>(
-        self,
-        client: &mut Client,
-        keys: &[K],
-        mut take: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        for (group_number, group) in keys.chunks(GROUP).enumerate() {
-            let mut hashes = [0; GROUP];
-            for (hash, key) in hashes.iter_mut().zip(group) {
-                *hash = self.records.core().hash.of(key.as_ref());
-                self.records.index().prefetch(*hash);
-            }
-            for hash in &hashes[..group.len()] {
-                if let Some(location) = self.records.index().peek(*hash) {
-                    let (pool, pages) = (self.records.pool(), self.records.pages());
-                    pool.pmem.prefetch(pages.whole(pool, &pages.place_of(location)));
-                }
-            }
-            for (number, (hash, key)) in hashes.iter().zip(group).enumerate() {
-                let found = self.get_hashed(client, *hash, key.as_ref())?;
-                take(group_number * GROUP + number, found.then_some(&client.shared.value));
-            }
-        }
-        Ok(())
-    }
-
+impl<P: Pmem, V: Pages> Records<P, V> {
     /// Reads the value of `key` into the client's buffer, and verifies its sum if it is this get's turn. `false` when
     /// there is none.
     #[inline]
-    pub(super) fn get_hashed(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        if self.records.verify_reads() == VerifyReads::Always {
+    pub(super) fn get_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        if self.verify_reads() == VerifyReads::Always {
             return self.read_hashed(client, hash, key);
         }
         self.get_in_turn(client, hash, key)
@@ -102,8 +53,8 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     /// As [`get_hashed`](Self::get_hashed), where not each get verifies the sum: apart, so that those which do stay
     /// as short as they are.
     #[inline(never)]
-    fn get_in_turn(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        if self.records.verify_reads().is_turn(&mut client.shared.gets_left) {
+    fn get_in_turn(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        if self.verify_reads().is_turn(&mut client.shared.gets_left) {
             return self.read_hashed(client, hash, key);
         }
         self.read_by::<false>(client, hash, key)
@@ -111,13 +62,13 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
 
     /// Reads the value of `key` into the client's buffer, and verifies everything. `false` when there is none.
     #[inline]
-    pub(super) fn read_hashed(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+    pub(super) fn read_hashed(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
         self.read_by::<true>(client, hash, key)
     }
 
     #[inline(always)]
-    fn read_by<const SUM: bool>(self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
-        let _booked = self.records.core().book(Operation::Get, client.shared.number);
+    fn read_by<const SUM: bool>(&self, client: &mut Client, hash: u64, key: &[u8]) -> Result<bool> {
+        let _booked = self.core().book(Operation::Get, client.shared.number);
         let into = &mut client.shared.value;
         Ok(self.read_at_once::<SUM>(hash, key, into) || self.read_slowly::<SUM>(hash, key, into)?)
     }
@@ -125,11 +76,11 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     /// Reads the value of `key` where nothing at all is unusual: else `false`, and nothing is known. Every check
     /// is made once, on the first entry of the hash; [`read_record`](Self::read_record) says what each is for.
     #[inline(always)]
-    fn read_at_once<const SUM: bool>(self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> bool {
-        let (pool, pages) = (self.records.pool(), self.records.pages());
-        let Some(found) = self.records.index().first(hash) else { return false };
+    fn read_at_once<const SUM: bool>(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> bool {
+        let (pool, pages) = (self.pool(), self.pages());
+        let Some(found) = self.index().first(hash) else { return false };
         let place = pages.place_of(found.location);
-        let lock = self.records.page_lock(&place);
+        let lock = self.page_lock(&place);
         pages.prefetch_unknown(pool, &place);
         let Some(version) = lock.read_begin() else { return false };
         let Some(record) = pages.decode(pool, &place) else { return false };
@@ -145,32 +96,30 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     /// Reads the value of a record, with its sum if that is asked for; none when a part of it cannot be found.
     #[inline(always)]
     fn read_value<'v, const SUM: bool>(
-        self,
+        &self,
         record: &Record,
         into: &'v mut Vec<u8>,
     ) -> Option<ReadValue<'v>> {
-        let pool = self.records.pool();
+        let pool = self.pool();
         if SUM {
-            let summed = self.records.pages().read_value(pool, record, into)?;
+            let summed = self.pages().read_value(pool, record, into)?;
             return Some(ReadValue { summed: Some(summed) });
         }
-        self.records.pages().copy_value(pool, record, into).then_some(ReadValue { summed: None })
+        self.pages().copy_value(pool, record, into).then_some(ReadValue { summed: None })
     }
 
     /// As [`read_by`](Self::read_by), whatever there is.
     #[cold]
     #[inline(never)]
     fn read_slowly<const SUM: bool>(
-        self,
+        &self,
         hash: u64,
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<bool> {
-        self.records.pool().pmem.operation_rereads();
-        let found = self
-            .records
-            .index()
-            .find(hash, |found| self.read_record::<SUM>(hash, &found, key, into));
+        self.pool().pmem.operation_rereads();
+        let found =
+            self.index().find(hash, |found| self.read_record::<SUM>(hash, &found, key, into));
         Ok(found.transpose().map_err(Unsound::into_error)?.is_some())
     }
 
@@ -187,15 +136,15 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     /// Then the slot has zeros, which are the key whose bytes are all zero, and no checksum says otherwise.
     #[inline(always)]
     fn read_record<const SUM: bool>(
-        self,
+        &self,
         hash: u64,
         found: &Found<'_>,
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Probe<Result<(), Unsound>> {
-        let (pool, pages) = (self.records.pool(), self.records.pages());
+        let (pool, pages) = (self.pool(), self.pages());
         let place = pages.place_of(found.location);
-        let lock = self.records.page_lock(&place);
+        let lock = self.page_lock(&place);
         pool.pmem.prefetch(pages.whole(pool, &place));
         let Some(version) = lock.read_begin() else { return Probe::Retry };
         let record = pages.decode(pool, &place).filter(|record| pages.key_is(pool, record, key));
@@ -206,7 +155,7 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
         };
         let value = self.read_value::<SUM>(&record, into);
         if !lock.read_is_valid(version)
-            || !self.records.index().leads_to(hash, found) && !pool.pmem.skips(steps::LEADS_TO)
+            || !self.index().leads_to(hash, found) && !pool.pmem.skips(steps::LEADS_TO)
         {
             pool.pmem.operation_rereads();
             return Probe::Retry;
@@ -223,22 +172,22 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     /// while it was read: whether it is damaged is decided while nobody can change it, by its value if `by_value`.
     #[cold]
     fn suspect(
-        self,
+        &self,
         hash: u64,
         location: Location,
         place: &Place,
         by_value: bool,
     ) -> Probe<Result<(), Unsound>> {
-        self.records.pool().pmem.operation_rereads();
-        let _key = self.records.lock_key_to_look(hash);
-        if !self.records.index().contains_exact(hash, location) {
+        self.pool().pmem.operation_rereads();
+        let _key = self.lock_key_to_look(hash);
+        if !self.index().contains_exact(hash, location) {
             return Probe::Retry;
         }
         let mut value = Vec::new();
-        let is_sound = self.records.decode_stored(place).is_some_and(|(record, stored_hash)| {
-            self.records.pages().read_value(self.records.pool(), &record, &mut value).is_some_and(
-                |value| record.verify(stored_hash, Some(value).filter(|_| by_value)).is_ok(),
-            )
+        let is_sound = self.decode_stored(place).is_some_and(|(record, stored_hash)| {
+            self.pages().read_value(self.pool(), &record, &mut value).is_some_and(|value| {
+                record.verify(stored_hash, Some(value).filter(|_| by_value)).is_ok()
+            })
         });
         if is_sound { Probe::Retry } else { Probe::Found(Err(Unsound { at: place.record_at })) }
     }
@@ -246,14 +195,14 @@ impl<'r, P: Pmem, V: Pages> Reader<'r, P, V> {
     /// What to make of a location under `hash` whose record has another key: 64 bits of two keys'
     /// hashes agree, or the location is an old one, or the record is damaged.
     #[cold]
-    fn other_key(self, hash: u64, found: &Found<'_>, place: &Place) -> Probe<Result<(), Unsound>> {
-        let lock = self.records.page_lock(place);
+    fn other_key(&self, hash: u64, found: &Found<'_>, place: &Place) -> Probe<Result<(), Unsound>> {
+        let lock = self.page_lock(place);
         let Some(version) = lock.read_begin() else { return Probe::Retry };
-        let is_sound = self.records.stored_key_is_sound(place);
+        let is_sound = self.stored_key_is_sound(place);
         if !lock.read_is_valid(version) {
             return Probe::Retry;
         }
-        if is_sound || !self.records.index().leads_to(hash, found) {
+        if is_sound || !self.index().leads_to(hash, found) {
             return Probe::NotThis;
         }
         self.suspect(hash, found.location, place, false)

@@ -173,7 +173,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     ///
     /// # Errors
     /// `PoolFull` when there is no block to be had.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reserve(
         &self,
         client: &mut Client,
@@ -194,7 +194,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     }
 
     /// The place last [reserved](Self::reserve) is in use.
-    #[inline]
+    #[inline(always)]
     pub(super) fn consume(&self, client: &mut Client, key_bytes: usize, beside_bytes: usize) {
         let point = &mut client.points[self.pages.kind_of(key_bytes, beside_bytes)];
         self.pages.consume(point, key_bytes, beside_bytes);

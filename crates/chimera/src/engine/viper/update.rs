@@ -12,7 +12,7 @@
 
 use chimera_pmem::{Operation, Pmem, prefetch_read};
 
-use super::records::{Existing, Records, Unsound};
+use super::records::{Existing, Unsound};
 use super::space::Client;
 use super::steps;
 use super::write::{NewValue, Writer};
@@ -23,34 +23,11 @@ use crate::records::vpage::{Pages, Place, Record, sites};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
-/// Updates of values that are there.
-pub(super) struct Updater<'w, P: Pmem, V: Pages> {
-    writer: &'w Writer<P, V>,
-}
-
-impl<P: Pmem, V: Pages> Clone for Updater<'_, P, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Pmem, V: Pages> Copy for Updater<'_, P, V> {}
-
-impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
-    #[inline(always)]
-    pub(super) fn new(writer: &'w Writer<P, V>) -> Self {
-        Self { writer }
-    }
-
-    #[inline(always)]
-    fn records(self) -> &'w Records<P, V> {
-        self.writer.records()
-    }
-
+impl<P: Pmem, V: Pages> Writer<P, V> {
     /// `verify` where the caller has not read the value as `expected`: a damaged value that
     /// happens to be alike must not be confirmed.
     pub(super) fn replace(
-        self,
+        &self,
         client: &mut Client,
         hash: u64,
         key: &[u8],
@@ -87,7 +64,7 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
             Change::Word { at, .. } => UncheckedWord::at(at),
             Change::More => UncheckedWord::NONE,
         };
-        self.writer.overwrite(client, hash, key, NewValue { bytes: new, unchecked }, existing)?;
+        self.overwrite(client, hash, key, NewValue { bytes: new, unchecked }, existing)?;
         client.shared.written = Written::Anew;
         Ok(Swap::Swapped)
     }
@@ -95,7 +72,7 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
     /// Applies `change` to the 8 bytes at `at` of the value of `key`, little-endian; returns the
     /// number before. `change` answers `None` to leave it.
     pub(super) fn update_word(
-        self,
+        &self,
         client: &mut Client,
         key: &[u8],
         at: usize,
@@ -136,7 +113,7 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
 
     /// Whether a word of a record's value is updated where it lies: no checksum covers it.
     #[inline]
-    fn is_in_place(self, record: &Record, at: usize) -> bool {
+    fn is_in_place(&self, record: &Record, at: usize) -> bool {
         record.leaves_out(at) || self.records().pool().pmem.skips(steps::UNCHECKED_WORD)
     }
 
@@ -147,7 +124,7 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
     /// A `get` and an overwrite. A change that is left costs the `get`.
     #[cold]
     fn change_anew(
-        self,
+        &self,
         client: &mut Client,
         hash: u64,
         key: &[u8],
@@ -169,7 +146,7 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
         if let Some(new) = change(previous) {
             field.copy_from_slice(&new.to_le_bytes());
             let new = NewValue { bytes: &value, unchecked: UncheckedWord::at(at) };
-            self.writer.overwrite(client, hash, key, new, existing)?;
+            self.overwrite(client, hash, key, new, existing)?;
             client.shared.written = Written::Anew;
         }
         client.shared.changed = value;
@@ -181,13 +158,13 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
     /// # Errors
     /// `FieldOutOfRange` for a word that the value does not have, `Corrupted` for one that it has and that cannot be
     /// found.
-    fn word_at(self, record: &Record, at: usize) -> Result<u64> {
+    fn word_at(&self, record: &Record, at: usize) -> Result<u64> {
         let word = self.records().pages().value_word(self.records().pool(), record, at);
         word.ok_or_else(|| self.no_word(record, at))
     }
 
     #[cold]
-    fn no_word(self, record: &Record, at: usize) -> Error {
+    fn no_word(&self, record: &Record, at: usize) -> Error {
         match self.records().pages().value_bytes(self.records().pool(), record) {
             Some(value_bytes) if at.checked_add(8).is_none_or(|end| end > value_bytes) => {
                 Error::FieldOutOfRange { at, value_bytes }
@@ -204,7 +181,7 @@ impl<'w, P: Pmem, V: Pages> Updater<'w, P, V> {
     /// # Cost
     /// 1 line, 1 fence.
     #[inline]
-    fn store_word(self, place: &Place, at: u64, word: u64) {
+    fn store_word(&self, place: &Place, at: u64, word: u64) {
         let pool = self.records().pool();
         let _page = self.records().page_lock(place).lock(&*pool.environment);
         pool.pmem.store_u64(at, word, sites::VALUE_WORD);

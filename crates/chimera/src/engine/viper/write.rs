@@ -39,7 +39,7 @@ use crate::pool::Location;
 use crate::records::chunks::{Chunk, Descriptor};
 use crate::records::header::RecordHeader;
 use crate::records::unchecked_word::UncheckedWord;
-use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Stored, sites};
+use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Record, Stored, sites};
 use crate::types::error::{Error, Result};
 
 /// A block that was in use before is taken for chunks when one in so many of its bytes is free.
@@ -93,8 +93,6 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
     #[inline]
     pub(super) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
         let (records, core) = (&self.records, self.core());
-        records.pages().check_key(key)?;
-        records.pages().check_value(value)?;
         // Before a block is looked for: where nobody may write, none may be made ready.
         core.poison.check()?;
         let booked = core.book(Operation::Insert, client.shared.number);
@@ -365,7 +363,6 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
     #[inline]
     pub(super) fn delete(&self, client: &mut Client, key: &[u8]) -> Result<bool> {
         let (records, core) = (&self.records, self.core());
-        records.pages().check_key(key)?;
         let _booked = core.book(Operation::Delete, client.shared.number);
         let hash = core.hash.of(key);
         records.index().prefetch_to_change(hash);
@@ -389,13 +386,22 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let Existing { record, .. } = old;
         let (pool, pages) = (self.records.pool(), self.records.pages());
         let blocks = self.records.space().blocks();
-        let retired = |units| blocks.note_freed(record.place.block, units);
+        match pages.spilling() {
+            Some(pages) if record.lengths.is_spilled => self.retire_spilled(pages, record),
+            _ => pages.retire(pool, &record.place, |units| {
+                blocks.note_freed(record.place.block, units);
+            }),
+        }
+    }
+
+    /// As [`retire`](Self::retire), for a record whose value is in chunks.
+    #[cold]
+    fn retire_spilled(&self, pages: &LogPages, record: &Record) -> Result<()> {
+        let (pool, blocks) = (self.records.pool(), self.records.space().blocks());
         // Looked up before: once the record is retired, others may use its place, and the chunks'.
-        let chunks = match pages.spilling() {
-            Some(pages) if record.lengths.is_spilled => pages.chunks_of(pool, record),
-            _ => Vec::new(),
-        };
-        pages.retire(pool, &record.place, retired)?;
+        let chunks = pages.chunks_of(pool, record);
+        let retired = |units| blocks.note_freed(record.place.block, units);
+        self.records.pages().retire(pool, &record.place, retired)?;
         for (block, units) in chunks {
             blocks.note_freed(block, units);
         }

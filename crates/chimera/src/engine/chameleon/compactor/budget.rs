@@ -7,6 +7,7 @@
 use chimera_pmem::Environment;
 
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::until_some;
 
 /// Compactions that may run.
 #[derive(Debug)]
@@ -32,14 +33,7 @@ impl Budget {
 
     /// A permit, as soon as there is one.
     pub(super) fn wait(&self, environment: &dyn Environment) -> Permit<'_> {
-        let mut attempt = 0;
-        loop {
-            if let Some(permit) = self.try_take() {
-                return permit;
-            }
-            environment.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+        until_some(environment, || self.try_take())
     }
 
     fn try_take(&self) -> Option<Permit<'_>> {

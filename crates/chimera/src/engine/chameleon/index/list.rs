@@ -5,7 +5,7 @@ use chimera_pmem::Pmem;
 use super::Index;
 use super::part::{DAMAGED_SLOT, Part};
 use crate::engine::chameleon::records::DAMAGED_RECORD;
-use crate::engine::contract::listed::Listed;
+use crate::engine::contract::listed::{Listed, hand_out};
 use crate::pool::Held;
 use crate::types::error::Result;
 
@@ -64,16 +64,5 @@ fn list_position<P: Pmem>(
     let mut damages = Vec::new();
     let records = index.read_same_hash(buffer, hash, |at| damages.push(at))?;
     damages.into_iter().try_for_each(|at| index.records.pass_over(DAMAGED_RECORD, at))?;
-    let count = records.len();
-    for (number, (key, value)) in records.into_iter().enumerate() {
-        let done_below = position.saturating_add(u64::from(number + 1 == count));
-        let listed = Listed { key: &key, value: &value, position, done_below };
-        let goes_on = take(&listed);
-        // To be used again.
-        *buffer = value;
-        if !goes_on {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(hand_out(position, records, buffer, take))
 }

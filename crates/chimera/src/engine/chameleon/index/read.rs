@@ -13,9 +13,6 @@ use crate::engine::contract::client::SharedClient;
 use crate::index::Probe;
 use crate::types::error::Result;
 
-/// Attempts without a lock.
-const ATTEMPTS: u32 = 8;
-
 impl<P: Pmem> Index<P> {
     /// Reads the value of `key` into the client's buffer, and verifies it, its sum only if `sum`. `false` when there is
     /// none.
@@ -29,26 +26,31 @@ impl<P: Pmem> Index<P> {
         let _booked = self.core().book(Operation::Get, client.number);
         self.shards.prefetch(hash);
         let number = self.shards.number_of(hash);
-        let shard = self.shards.shard(number);
-        for attempt in 0..ATTEMPTS {
-            let freed = self.log().freed();
-            if let Some(seen) = shard.begin() {
-                let read = self.read_once(&mut client.value, number, hash, key, sum);
-                if shard.is_valid(seen)
-                    && self.log().is_unchanged(freed)
-                    && let Some(read) = read.transpose()
-                {
-                    return Ok(read? || self.is_missing(hash));
-                }
-            }
-            self.core().pool.pmem.operation_rereads();
-            self.core().environment().relax(attempt);
-        }
-        let writing = self.lock_to_look(number);
-        let read = self.read_once(&mut client.value, number, hash, key, sum)?;
-        drop(writing);
-        let is_there = read.expect("nothing changes in a shard that is locked");
+        let version = self.shards.shard(number).version();
+        let read = self.core().read_unlocked(|| {
+            let (freed, seen) = (self.log().freed(), version.read_begin()?);
+            let read = self.read_once(&mut client.value, number, hash, key, sum);
+            let is_valid = version.read_is_valid(seen) && self.log().is_unchanged(freed);
+            read.transpose().filter(|_| is_valid)
+        });
+        let is_there = if let Some(read) = read {
+            read?
+        } else {
+            let _writing = self.lock_to_look(number);
+            let read = self.read_once(&mut client.value, number, hash, key, sum)?;
+            read.expect("nothing changes in a shard that is locked")
+        };
         Ok(is_there || self.is_missing(hash))
+    }
+
+    /// Starts loading the records of keys with these hashes, and their places in last tables. Proves nothing.
+    pub(crate) fn prefetch_records(&self, hashes: &[u64]) {
+        for hash in hashes {
+            self.shards.prefetch_last(*hash);
+        }
+        for at in hashes.iter().filter_map(|hash| self.shards.peek(*hash)) {
+            self.log().prefetch(at);
+        }
     }
 
     /// Reads the value of `key`, if the places of tables stay meanwhile. None where they did not, for certain.

@@ -57,7 +57,7 @@ impl Model {
 
     /// One attempt of a reader: what it makes of the key, if that is valid.
     fn read(&self) -> Option<Place> {
-        let seen = self.shard.begin()?;
+        let seen = self.shard.version().read_begin()?;
         let find = |table| self.tables.table(table).probe(HASH, |it| Probe::Found(it.offset / 64));
         let found = match find(MEMTABLE) {
             Probe::NotThis => find(self.shard.helper()),
@@ -68,7 +68,7 @@ impl Model {
             _ if self.shard.last().is_some() => Place::Last,
             _ => Place::Nowhere,
         };
-        self.shard.is_valid(seen).then_some(place)
+        self.shard.version().read_is_valid(seen).then_some(place)
     }
 }
 

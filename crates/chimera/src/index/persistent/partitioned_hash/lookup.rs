@@ -7,6 +7,7 @@ use super::segment::Segment;
 use crate::index::Probe;
 use crate::index::persistent::buckets::{Slot, damaged_slot};
 use crate::pool::Held;
+use crate::sync::until_some;
 use crate::types::error::Result;
 
 /// What probing a window has found.
@@ -53,15 +54,13 @@ impl<P: Pmem> PartitionedHash<P> {
         hash: u64,
         mut probe: impl FnMut(u64) -> Probe<T>,
     ) -> Result<Option<T>> {
-        let mut attempt = 0;
-        loop {
-            if let Some(outcome) = self.find_once(hash, &mut probe) {
-                return outcome;
+        until_some(&*self.pool.environment, || {
+            let outcome = self.find_once(hash, &mut probe);
+            if outcome.is_none() {
+                self.pool.pmem.operation_rereads();
             }
-            self.pool.pmem.operation_rereads();
-            self.pool.environment.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+            outcome
+        })
     }
 
     /// As [`find`](Self::find), in one attempt. `None` when somebody has changed the segment meanwhile.

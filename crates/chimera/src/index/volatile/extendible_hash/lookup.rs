@@ -6,6 +6,7 @@ use super::ExtendibleHash;
 use super::bucket::{Bucket, Found, Slots};
 use crate::index::Probe;
 use crate::pool::Location;
+use crate::sync::until_some;
 
 /// What a look without verifying shows.
 #[derive(Clone, Copy, Debug)]
@@ -144,16 +145,11 @@ impl ExtendibleHash {
         hash: u64,
         mut verify: impl FnMut(Found<'a>) -> Probe<T>,
     ) -> Option<T> {
-        let mut attempt = 0;
-        loop {
-            match self.look_observed(hash, &mut verify) {
-                Probe::Found(found) => return Some(found),
-                Probe::NotThis => return None,
-                Probe::Retry => {}
-            }
-            self.environment.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+        until_some(&*self.environment, || match self.look_observed(hash, &mut verify) {
+            Probe::Found(found) => Some(Some(found)),
+            Probe::NotThis => Some(None),
+            Probe::Retry => None,
+        })
     }
 
     /// One observation: `NotThis` only when there is no such entry.
@@ -200,18 +196,12 @@ impl ExtendibleHash {
 
     /// Whether there is an entry of `hash` with exactly this location.
     pub(crate) fn contains_exact(&self, hash: u64, location: Location) -> bool {
-        let mut attempt = 0;
-        loop {
-            if let Some(observed) = self.observe(hash) {
-                let found = observed.slots.find_exact(hash, location).is_some()
-                    || self.overflow.locations(hash).contains(&location);
-                if observed.is_unchanged() {
-                    return found;
-                }
-            }
-            self.environment.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+        until_some(&*self.environment, || {
+            let observed = self.observe(hash)?;
+            let found = observed.slots.find_exact(hash, location).is_some()
+                || self.overflow.locations(hash).contains(&location);
+            observed.is_unchanged().then_some(found)
+        })
     }
 }
 
