@@ -78,7 +78,7 @@ use crate::types::error::{Error, Result};
 use crate::types::order::OrderStats;
 use queue::{Change, Queue};
 use rebuild::Rebuild;
-use tree::{Payload, TreeShape};
+use tree::TreeShape;
 use trees::Trees;
 
 /// Changes that a background thread applies before it looks whether it is to stop.
@@ -167,7 +167,6 @@ impl Order {
     ) -> Self {
         let shape = TreeShape {
             node_bytes: options.node_bytes,
-            payload: Payload::None,
             huge_pages,
             transactions: options.transactions,
         };
@@ -287,7 +286,7 @@ impl Order {
 
     /// Makes the tree of keys in strictly ascending order, before anybody uses the store. `false` when there is no memory.
     pub(crate) fn load<K: AsRef<[u8]>>(&self, keys: impl Iterator<Item = K>) -> bool {
-        let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        let built = self.tree.build(&*self.environment, keys);
         if built.is_ok() {
             self.is_loaded.store(true, Ordering::Relaxed);
             self.close_overlay();
@@ -367,7 +366,7 @@ impl Order {
         }
         let Some(runs) = rebuild.claim_runs() else { return Ok(RebuildStep::Busy) };
         let keys = run::merged(&runs).take_while(|_| !rebuild.is_stopped());
-        let built = self.tree.build(&*self.environment, keys.map(|key| (key, 0)));
+        let built = self.tree.build(&*self.environment, keys);
         rebuild.drop_runs(runs);
         if rebuild.is_stopped() {
             return Ok(RebuildStep::Done);
@@ -396,7 +395,7 @@ impl Order {
     /// A compare-exchange and two lines of the queue; where the queue is full, a change of the tree. No allocation for
     /// keys of up to 40 bytes.
     pub(crate) fn changed(&self, key: &[u8], is_there: bool) {
-        let change = if is_there { Change::Present(0) } else { Change::Absent };
+        let change = if is_there { Change::Present } else { Change::Absent };
         if self.queues.is_empty() {
             return self.make(key, change);
         }
@@ -503,8 +502,8 @@ impl Order {
 
     fn change_tree(&self, key: &[u8], change: Change) {
         match change {
-            Change::Present(payload) => {
-                if let Err(error) = self.tree.insert(&*self.environment, key, payload) {
+            Change::Present => {
+                if let Err(error) = self.tree.insert(&*self.environment, key) {
                     self.lacks_memory(&error);
                 }
             }

@@ -19,8 +19,8 @@ const KEY_BYTES: usize = 8 * KEY_WORDS;
 /// How the key set has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The key is there, with this word beside it.
-    Present(u64),
+    /// The key is there.
+    Present,
     /// The key is gone.
     Absent,
 }
@@ -37,7 +37,6 @@ struct Slot {
     turn: AtomicU64,
     /// Twice the length of the key, and one if the key is there.
     about: AtomicU64,
-    payload: AtomicU64,
     key: [AtomicU64; KEY_WORDS],
 }
 
@@ -114,12 +113,8 @@ impl Queue {
 
     fn fill(&self, number: usize, key: &[u8], change: Change) {
         let slot = &self.slots[number];
-        let (is_there, payload) = match change {
-            Change::Present(payload) => (1, payload),
-            Change::Absent => (0, 0),
-        };
+        let is_there = u64::from(change == Change::Present);
         slot.about.store(key.len() as u64 * 2 + is_there, Ordering::Relaxed);
-        slot.payload.store(payload, Ordering::Relaxed);
         if key.len() > KEY_BYTES {
             let mut long = lock(&self.long_keys[number]);
             long.clear();
@@ -172,10 +167,7 @@ impl Queue {
             }
             key.truncate(length);
         }
-        match about % 2 {
-            0 => Change::Absent,
-            _ => Change::Present(slot.payload.load(Ordering::Relaxed)),
-        }
+        if about % 2 == 0 { Change::Absent } else { Change::Present }
     }
 
     /// Bytes of memory, without long keys that wait.

@@ -54,13 +54,8 @@ impl Trees {
     }
 
     /// See [`Tree::insert`].
-    pub(super) fn insert(
-        &self,
-        environment: &dyn Environment,
-        key: &[u8],
-        payload: u64,
-    ) -> io::Result<bool> {
-        self.tree_of(key).insert(environment, key, payload)
+    pub(super) fn insert(&self, environment: &dyn Environment, key: &[u8]) -> io::Result<bool> {
+        self.tree_of(key).insert(environment, key)
     }
 
     /// See [`Tree::remove`].
@@ -76,14 +71,14 @@ impl Trees {
     pub(super) fn build<K: AsRef<[u8]>>(
         &self,
         environment: &dyn Environment,
-        keys: impl IntoIterator<Item = (K, u64)>,
+        keys: impl IntoIterator<Item = K>,
     ) -> io::Result<()> {
         let mut keys = keys.into_iter().peekable();
         let mut built = Vec::with_capacity(self.trees.len());
         for (number, tree) in self.trees.iter().enumerate() {
             let border = self.borders.get(number);
             let is_inside = |key: &K| border.is_none_or(|border| key.as_ref() < &**border);
-            let of_tree = std::iter::from_fn(|| keys.next_if(|(key, _)| is_inside(key)));
+            let of_tree = std::iter::from_fn(|| keys.next_if(|key| is_inside(key)));
             built.push(tree.build(of_tree)?);
         }
         built.into_iter().try_for_each(|built| built.publish(environment))

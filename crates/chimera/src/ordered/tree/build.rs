@@ -24,7 +24,8 @@ struct Level {
     low: Option<Arc<[u8]>>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    payloads: Vec<u64>,
+    /// Of inner nodes.
+    children: Vec<u32>,
     /// The prefix, and the units of all entries with it.
     sum: (u32, u32),
     /// Whether a node of this level was closed.
@@ -49,8 +50,8 @@ pub(in crate::ordered) struct Built<'t> {
 
 impl Level {
     fn new(number: u32) -> Self {
-        let (bytes, ends, payloads) = (Vec::new(), Vec::new(), Vec::new());
-        Self { number, low: None, bytes, ends, payloads, sum: (0, 0), is_divided: false }
+        let (bytes, ends, children) = (Vec::new(), Vec::new(), Vec::new());
+        Self { number, low: None, bytes, ends, children, sum: (0, 0), is_divided: false }
     }
 
     fn count(&self) -> usize {
@@ -69,10 +70,10 @@ impl Level {
         SLOT_UNITS + layout.entry_units(self.number, length)
     }
 
-    fn gather(&mut self, layout: Layout, key: &[u8], payload: u64) {
+    fn gather(&mut self, layout: Layout, key: &[u8], child: Option<u32>) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
-        self.payloads.push(payload);
+        self.children.extend(child);
         let prefix = self.sum.0;
         // A key that does not have the prefix makes it shorter before the sum is used.
         if key.len() >= prefix as usize {
@@ -101,7 +102,7 @@ impl Level {
         self.bytes.drain(..bytes);
         self.ends.drain(..entries);
         self.ends.iter_mut().for_each(|end| *end -= bytes);
-        self.payloads.drain(..entries);
+        self.children.drain(..entries.min(self.children.len()));
         self.low = Some(low);
         self.is_divided = true;
         self.sum = (0, (0..self.count()).map(|at| self.units(layout, at, 0)).sum());
@@ -119,11 +120,11 @@ impl Tree {
     /// Each key is copied twice.
     pub(in crate::ordered) fn build<K: AsRef<[u8]>>(
         &self,
-        keys: impl IntoIterator<Item = (K, u64)>,
+        keys: impl IntoIterator<Item = K>,
     ) -> io::Result<Built<'_>> {
         let mut building = Building { tree: self, levels: Vec::new(), taken: Vec::new() };
         let mut count = 0;
-        for (key, payload) in keys {
+        for key in keys {
             let last = building
                 .levels
                 .first()
@@ -131,7 +132,7 @@ impl Tree {
             if last.is_some_and(|last| last >= key.as_ref()) {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "keys out of order"));
             }
-            building.push(0, key.as_ref(), payload)?;
+            building.push(0, key.as_ref(), None)?;
             count += 1;
         }
         let root = building.finish()?;
@@ -175,7 +176,7 @@ impl Built<'_> {
 }
 
 impl<'t> Building<'t> {
-    fn push(&mut self, number: usize, key: &[u8], payload: u64) -> io::Result<()> {
+    fn push(&mut self, number: usize, key: &[u8], child: Option<u32>) -> io::Result<()> {
         let layout = self.tree.nodes.layout();
         if number == self.levels.len() {
             self.levels.push(Level::new(number as u32));
@@ -187,7 +188,7 @@ impl<'t> Building<'t> {
                 self.close(number, last)?;
             }
         }
-        self.levels[number].gather(layout, key, payload);
+        self.levels[number].gather(layout, key, child);
         Ok(())
     }
 
@@ -207,9 +208,9 @@ impl<'t> Building<'t> {
         let node = self.tree.nodes.take(number as u32)?;
         self.taken.push((node.id, number as u32));
         image.fill(&node);
-        let id = u64::from(node.id);
+        let id = node.id;
         drop(node);
-        self.push(number + 1, low.map_or(&[], |low| low), id)
+        self.push(number + 1, low.map_or(&[], |low| low), Some(id))
     }
 
     /// Closes what is left of all levels. The node of the highest one is to be the root, with its level.
@@ -238,7 +239,7 @@ impl<'t> Building<'t> {
 fn image<'t>(tree: &'t Tree, level: &Level, entries: usize, high: Option<&Arc<[u8]>>) -> Image<'t> {
     let mut image = Image::new(&tree.nodes.context, level.number, level.low.as_ref(), high);
     for at in 0..entries {
-        let is_done = image.push(level.key(at), level.payloads[at]);
+        let is_done = image.push(level.key(at), level.children.get(at).copied().unwrap_or(0));
         assert!(is_done, "room for what was measured");
     }
     image

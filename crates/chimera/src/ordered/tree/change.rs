@@ -13,7 +13,7 @@ use super::search::SearchKey;
 /// What came of an insert into a leaf.
 enum Inserted {
     New,
-    Replaced,
+    Known,
     Full,
 }
 
@@ -24,7 +24,7 @@ enum Removed {
 }
 
 impl Tree {
-    /// Inserts a key, or replaces its payload. `true` when the key is new.
+    /// Inserts a key. `true` when it is new.
     ///
     /// # Errors
     /// `OutOfMemory`; no key is changed.
@@ -33,12 +33,7 @@ impl Tree {
     /// The lines of a leaf that a binary search reads, and one that is written; inner nodes are in the
     /// processor's caches. Once for some 40 inserts a leaf is split. Waits while another writer is at the
     /// leaf.
-    pub(crate) fn insert(
-        &self,
-        environment: &dyn Environment,
-        key: &[u8],
-        payload: u64,
-    ) -> io::Result<bool> {
+    pub(crate) fn insert(&self, environment: &dyn Environment, key: &[u8]) -> io::Result<bool> {
         let mut attempts = Attempts::new(environment);
         loop {
             let Some(path) = self.find(DescentTarget::At(key), 0, &mut attempts) else {
@@ -48,7 +43,7 @@ impl Tree {
             };
             let inserted = self.elision.run(|| {
                 let leaf = path.node.lock()?;
-                Some(insert_into(&leaf, key, payload))
+                Some(insert_into(&leaf, key))
             });
             match inserted {
                 None => {
@@ -59,7 +54,7 @@ impl Tree {
                     self.keys.add(path.node.node.id, 1);
                     return Ok(true);
                 }
-                Some(Inserted::Replaced) => return Ok(false),
+                Some(Inserted::Known) => return Ok(false),
                 Some(Inserted::Full) => {}
             }
             self.make_room(&mut attempts, key, 0)?;
@@ -91,19 +86,22 @@ impl Tree {
         }
     }
 
-    /// The payload of a key, 0 if the tree has none. `None` when the key is not there.
+    /// Whether a key is there.
     ///
     /// # Cost
     /// The lines of a leaf that a binary search reads. Takes no lock; waits while a writer is at the leaf.
-    pub(crate) fn get(&self, environment: &dyn Environment, key: &[u8]) -> Option<u64> {
+    #[cfg(test)]
+    pub(crate) fn has(&self, environment: &dyn Environment, key: &[u8]) -> bool {
         let mut attempts = Attempts::new(environment);
         loop {
-            let leaf = self.find(DescentTarget::At(key), 0, &mut attempts)?.node;
+            let Some(path) = self.find(DescentTarget::At(key), 0, &mut attempts) else {
+                return false;
+            };
+            let leaf = path.node;
             let header = leaf.node.header();
-            let (at, is_there) = leaf.node.lower_bound(header, SearchKey::new(key, header));
-            let payload = is_there.then(|| leaf.node.payload(leaf.node.slot(at)));
+            let (_, is_there) = leaf.node.lower_bound(header, SearchKey::new(key, header));
             if leaf.is_valid() {
-                return payload;
+                return is_there;
             }
             attempts.relax();
         }
@@ -111,21 +109,20 @@ impl Tree {
 }
 
 #[inline]
-fn insert_into(leaf: &LockedNode<'_>, key: &[u8], payload: u64) -> Inserted {
+fn insert_into(leaf: &LockedNode<'_>, key: &[u8]) -> Inserted {
     let header = leaf.header();
     let (at, is_there) = leaf.lower_bound(header, SearchKey::new(key, header));
     if is_there {
-        leaf.set_payload(leaf.slot(at), payload);
-        return Inserted::Replaced;
+        return Inserted::Known;
     }
-    if leaf.insert(header, at, key, payload) {
+    if leaf.insert(header, at, key, 0) {
         return Inserted::New;
     }
     if !leaf.has_room(leaf.demand(header, key)) {
         return Inserted::Full;
     }
     compact(leaf);
-    let is_done = leaf.insert(leaf.header(), at, key, payload);
+    let is_done = leaf.insert(leaf.header(), at, key, 0);
     assert!(is_done, "there is room after compaction");
     Inserted::New
 }

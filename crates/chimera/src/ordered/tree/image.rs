@@ -79,18 +79,18 @@ impl<'a> Image<'a> {
         self.header.heap - HEADER_UNITS - SLOT_UNITS * self.header.count
     }
 
-    /// Appends an entry. The key of the first one of an inner node is left out: all keys of the node are above
+    /// Appends an entry, in inner nodes with a child. The key of the first one of an inner node is left out: all keys of the node are above
     /// it. `false` if there is no room.
-    pub(super) fn push(&mut self, key: &[u8], payload: u64) -> bool {
+    pub(super) fn push(&mut self, key: &[u8], child: u32) -> bool {
         let rest = &key[self.header.prefix as usize..];
         if rest.len() <= self.layout().rest_max as usize {
-            return self.put_entry(key, None, payload);
+            return self.put_entry(key, None, child);
         }
-        self.put_entry(key, Some(&Arc::from(key)), payload)
+        self.put_entry(key, Some(&Arc::from(key)), child)
     }
 
     /// Appends an entry, whose key is kept whole if it is one of the [`LongKeys`](super::long_keys).
-    fn put_entry(&mut self, key: &[u8], long_key: Option<&Arc<[u8]>>, payload: u64) -> bool {
+    fn put_entry(&mut self, key: &[u8], long_key: Option<&Arc<[u8]>>, child: u32) -> bool {
         let (layout, header) = (self.layout(), self.header);
         let is_first_child = header.level > 0 && header.count == 0;
         let rest = if is_first_child { &[] } else { &key[header.prefix as usize..] };
@@ -104,8 +104,7 @@ impl<'a> Image<'a> {
         self.header.heap -= units;
         let words = &mut self.words;
         let put = |unit, value| put(words, unit, value);
-        let format = (layout, header.level);
-        let slot = write_entry(format, self.header.heap, (rest, number), payload, put);
+        let slot = write_entry(header.level, self.header.heap, (rest, number), child, put);
         self.put_slot(slot);
         true
     }
@@ -120,9 +119,9 @@ impl<'a> Image<'a> {
     pub(super) fn push_from(&mut self, node: Node<'_>, from: Header, at: u32) -> bool {
         let slot = node.slot(at);
         let is_inner = from.level > 0;
-        let payload = if is_inner { u64::from(node.child(at)) } else { node.payload(slot) };
+        let child = if is_inner { node.child(at) } else { 0 };
         if is_inner && self.header.count == 0 {
-            return self.put_entry(&[], None, payload);
+            return self.put_entry(&[], None, child);
         }
         let mut key = take(&mut self.scratch);
         key.clear();
@@ -132,13 +131,13 @@ impl<'a> Image<'a> {
             node.append_fence(from, low, &mut key);
         } else if let Some(number) = node.long_key(from.level, slot) {
             let key = self.context.long_keys.get(number).expect("the key of an entry");
-            return self.put_entry(&key, Some(&key), payload);
+            return self.put_entry(&key, Some(&key), child);
         } else if from.prefix == self.header.prefix {
             return self.copy(node, from, slot);
         } else {
             node.append_key(from, slot, &mut key);
         }
-        let is_done = self.push(&key, payload);
+        let is_done = self.push(&key, child);
         self.scratch = key;
         is_done
     }

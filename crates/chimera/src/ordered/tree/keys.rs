@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::format::{Header, Place, Slot};
 use super::node::Node;
-use super::shape::{HEAD, UNIT, tail_units};
+use super::shape::{HEAD, UNIT, child_units, tail_units};
 
 impl Node<'_> {
     /// Appends a whole key.
@@ -32,7 +32,7 @@ impl Node<'_> {
     pub(super) fn read_rest(self, level: u32, slot: Slot, into: &mut [u8]) {
         let Some((head, tail)) = into.split_first_chunk_mut::<4>() else { return };
         *head = slot.head.to_be_bytes();
-        self.read_units(slot.place.offset + self.layout().payload_units(level), tail);
+        self.read_units(slot.place.offset + child_units(level), tail);
     }
 
     #[inline(always)]

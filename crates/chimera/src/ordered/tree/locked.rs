@@ -7,7 +7,7 @@ use chimera_pmem::Environment;
 
 use super::format::{Header, Place, Slot, unit_of};
 use super::node::Node;
-use super::shape::{HEAD, HEADER_UNITS, HEADER_WORDS, Layout, SLOT_UNITS, UNIT, tail_units};
+use super::shape::{HEAD, HEADER_UNITS, HEADER_WORDS, SLOT_UNITS, UNIT, child_units, tail_units};
 use crate::sync::VersionGuard;
 use crate::sync::atomic::Ordering;
 
@@ -26,25 +26,19 @@ impl<'a> Deref for LockedNode<'a> {
     }
 }
 
-/// Writes an entry from the unit `offset` on, with the number of its long key if it has one; its slot.
+/// Writes an entry from the unit `offset` on, with a child in inner nodes, and the number of its long key if it has one; its slot.
 #[inline(always)]
 pub(super) fn write_entry(
-    (layout, level): (Layout, u32),
+    level: u32,
     offset: u32,
     (rest, long_key): (&[u8], Option<u32>),
-    payload: u64,
+    child: u32,
     mut put: impl FnMut(u32, u32),
 ) -> Slot {
-    let payload_units = layout.payload_units(level);
-    match payload_units {
-        0 => {}
-        1 => put(offset, payload as u32),
-        _ => {
-            put(offset, (payload >> 32) as u32);
-            put(offset + 1, payload as u32);
-        }
+    if level > 0 {
+        put(offset, child);
     }
-    let start = offset + payload_units;
+    let start = offset + child_units(level);
     let place = if let Some(number) = long_key {
         put(start, number);
         Place::long(offset)
@@ -130,10 +124,10 @@ impl<'a> LockedNode<'a> {
         used * 3 < capacity
     }
 
-    /// Inserts an entry in front of the one with the number `at`. `false` if there is no room between slots
+    /// Inserts an entry in front of the one with the number `at`, in inner nodes with a child. `false` if there is no room between slots
     /// and heap.
     #[inline]
-    pub(super) fn insert(&self, header: Header, at: u32, key: &[u8], payload: u64) -> bool {
+    pub(super) fn insert(&self, header: Header, at: u32, key: &[u8], child: u32) -> bool {
         let units = self.demand(header, key);
         if units > Self::free(header) {
             return false;
@@ -142,9 +136,8 @@ impl<'a> LockedNode<'a> {
         let is_long = rest.len() > self.layout().rest_max as usize;
         let long_key = is_long.then(|| self.context.long_keys.insert(Arc::from(key)));
         let heap = header.heap - (units - SLOT_UNITS);
-        let format = (self.layout(), header.level);
         let put = |unit, value| self.store_unit(unit, value);
-        let slot = write_entry(format, heap, (rest, long_key), payload, put);
+        let slot = write_entry(header.level, heap, (rest, long_key), child, put);
         for slot in (at..header.count).rev() {
             self.store(HEADER_WORDS + slot + 1, self.load(HEADER_WORDS + slot));
         }
@@ -171,13 +164,5 @@ impl<'a> LockedNode<'a> {
             header.garbage += units;
         }
         self.store(1, header.word());
-    }
-
-    /// Replaces the payload of an entry of a leaf.
-    pub(super) fn set_payload(&self, slot: Slot, payload: u64) {
-        if self.layout().payload_units(0) == 2 {
-            self.store_unit(slot.place.offset, (payload >> 32) as u32);
-            self.store_unit(slot.place.offset + 1, payload as u32);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! [`Tree`]: a B+-tree in DRAM of whole keys, used by many threads; the global ordered index of HiKV
 //! (ATC'17, section 3.3).
 //!
-//! Keys have from 1 byte to 64 KiB and are compared as bytes. With each goes a word, or nothing. The tree must
+//! Keys have from 1 byte to 64 KiB and are compared as bytes. The tree must
 //! take little memory for a key, let writers of different leaves go on beside each other, and stay out of the
 //! way of readers. Readers compare versions (optimistic lock coupling), which every machine can do. Where the machine has
 //! transactions, as in the paper, writers of leaves [use them](elision) beside.
@@ -61,7 +61,7 @@
 //! | | |
 //! | --- | --- |
 //! | lookup, insert, removal | the lines of one leaf that a binary search reads, about six; inner nodes stay in the caches |
-//! | memory | (8 for the slot + payload + key without prefix and head, rounded to 4) over the fill, 0.69 on average |
+//! | memory | (8 for the slot + key without prefix and head, rounded to 4) over the fill, 0.69 on average |
 
 mod build;
 mod change;
@@ -102,7 +102,7 @@ use self::node::Context;
 use self::nodes::Nodes;
 pub(crate) use self::page::Page;
 use self::shape::Layout;
-pub(crate) use self::shape::{Payload, TreeShape};
+pub(crate) use self::shape::TreeShape;
 
 /// A B+-tree. Any number of threads may call anything at any time.
 pub(crate) struct Tree {

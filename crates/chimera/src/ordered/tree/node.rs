@@ -6,7 +6,7 @@
 //!  word 2     low fence 32 | high fence 32, each: offset 16 | length 16; 0 is none
 //!  word 3..   slots in the order of their keys: head 32 | offset 16 | length 16
 //!  ...        free
-//!  heap       in units of 4 bytes, growing down: of an entry the payload and the key behind its head,
+//!  heap       in units of 4 bytes, growing down: of an entry of an inner node the child, and the key behind its head,
 //!             of a fence the key; both without the prefix, the last unit filled up with zeros
 //!  end        the prefix
 //! ```
@@ -22,7 +22,7 @@ use chimera_pmem::prefetch_read;
 
 use super::format::{Header, Place, Slot};
 use super::long_keys::LongKeys;
-use super::shape::{HEADER_WORDS, Layout, SLOT_UNITS};
+use super::shape::{HEADER_WORDS, Layout, SLOT_UNITS, child_units};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{ArenaRange, VersionWord};
 
@@ -98,20 +98,10 @@ impl<'a> Node<'a> {
         self.unit(self.slot(at).place.offset)
     }
 
-    /// The payload of an entry of a leaf.
-    #[inline(always)]
-    pub(super) fn payload(self, slot: Slot) -> u64 {
-        if self.layout().payload_units(0) == 0 {
-            return 0;
-        }
-        let offset = slot.place.offset;
-        u64::from(self.unit(offset)) << 32 | u64::from(self.unit(offset + 1))
-    }
-
     /// The number of the long key of an entry.
     pub(super) fn long_key(self, level: u32, slot: Slot) -> Option<u32> {
         let is_long = slot.place.length().is_none();
-        is_long.then(|| self.unit(slot.place.offset + self.layout().payload_units(level)))
+        is_long.then(|| self.unit(slot.place.offset + child_units(level)))
     }
 
     /// Hands the numbers of all its long keys to `visit`. Only with the lock held.

@@ -12,7 +12,6 @@ pub(crate) struct Page {
     /// Where the last key ends.
     end: usize,
     ends: Vec<u32>,
-    payloads: Vec<u64>,
     /// While the page is being filled: what its keys begin with.
     prefix: Vec<u8>,
     /// Where the next page begins.
@@ -58,7 +57,6 @@ impl Page {
     /// Keeps the first `count` keys.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.ends.truncate(count);
-        self.payloads.truncate(count);
         self.end = self.ends.last().map_or(0, |&end| end as usize);
     }
 
@@ -69,14 +67,6 @@ impl Page {
     pub(crate) fn key(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.bytes[start as usize..self.ends[at] as usize]
-    }
-
-    /// The payload of the key with this number, 0 if the tree has none.
-    ///
-    /// # Panics
-    /// When there is none.
-    pub(crate) fn payload(&self, at: usize) -> u64 {
-        self.payloads[at]
     }
 
     /// The bound from which on the next page is read, in the same direction. `None` at the end.
@@ -96,7 +86,6 @@ impl Page {
     pub(crate) fn clear(&mut self) {
         self.end = 0;
         self.ends.clear();
-        self.payloads.clear();
         self.resume = Resume::End;
     }
 
@@ -110,7 +99,6 @@ impl Page {
     #[inline(always)]
     pub(super) fn push_rest(
         &mut self,
-        payload: u64,
         (length, room): (usize, usize),
         read: impl FnOnce(&mut [u8]),
     ) {
@@ -120,21 +108,20 @@ impl Page {
         }
         self.bytes[self.end..start].copy_from_slice(&self.prefix);
         read(&mut self.bytes[start..start + room]);
-        self.end_key(start + length, payload);
+        self.end_key(start + length);
     }
 
     /// Appends a key, which `append` writes.
-    pub(super) fn push(&mut self, payload: u64, append: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn push(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.truncate(self.end);
         append(&mut self.bytes);
-        self.end_key(self.bytes.len(), payload);
+        self.end_key(self.bytes.len());
     }
 
     #[inline(always)]
-    fn end_key(&mut self, end: usize, payload: u64) {
+    fn end_key(&mut self, end: usize) {
         self.end = end;
         self.ends.push(end as u32);
-        self.payloads.push(payload);
     }
 
     /// Goes on behind the last key.

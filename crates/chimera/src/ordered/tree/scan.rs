@@ -157,12 +157,11 @@ fn most_of(most: usize) -> u32 {
 #[inline]
 fn push(node: Node<'_>, at: u32, page: &mut Page) {
     let slot = node.slot(at);
-    let payload = node.payload(slot);
     match node.long_key(0, slot) {
         None => {
             let length = node.rest_length(slot);
-            page.push_rest(payload, length, |into| node.read_rest(0, slot, into));
+            page.push_rest(length, |into| node.read_rest(0, slot, into));
         }
-        Some(number) => page.push(payload, |into| node.context.long_keys.append(number, into)),
+        Some(number) => page.push(|into| node.context.long_keys.append(number, into)),
     }
 }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use super::format::{Header, Slot, unit_of};
 use super::node::Node;
-use super::shape::{HEAD, UNIT, tail_units};
+use super::shape::{HEAD, UNIT, child_units, tail_units};
 
 /// A key that is looked for among those of a node.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ impl Node<'_> {
     /// How the key of a slot compares with the one that is looked for, if the heads are equal.
     #[inline]
     fn compare_tail(self, level: u32, slot: Slot, sought: SearchKey<'_>) -> Ordering {
-        let start = slot.place.offset + self.layout().payload_units(level);
+        let start = slot.place.offset + child_units(level);
         let Some(length) = slot.place.length() else {
             return self.context.long_keys.compare(self.unit(start), sought.key);
         };

@@ -15,23 +15,12 @@ const TAIL_MAX: u32 = 96;
 /// Entries of any size for which there is room in every node, so that one that is full can be split.
 const ENTRIES_MIN: u32 = 4;
 
-/// What the tree keeps with each key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Payload {
-    /// Nothing.
-    None,
-    /// A word.
-    Word,
-}
-
 /// What a tree is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeShape {
     /// Bytes of a node: a multiple of 64, from 128 to 64 KiB. Large nodes make scans faster and inserts
     /// slower.
     pub(crate) node_bytes: u32,
-    /// What is kept with each key.
-    pub(crate) payload: Payload,
     /// Asks the system for 2 MiB pages: fewer address-translation misses, for up to 2 MiB of memory not
     /// needed yet.
     pub(crate) huge_pages: bool,
@@ -41,7 +30,7 @@ pub(crate) struct TreeShape {
 
 impl Default for TreeShape {
     fn default() -> Self {
-        Self { node_bytes: 2048, payload: Payload::Word, huge_pages: false, transactions: false }
+        Self { node_bytes: 2048, huge_pages: false, transactions: false }
     }
 }
 
@@ -50,8 +39,6 @@ impl Default for TreeShape {
 pub(super) struct Layout {
     /// Words of a node.
     pub(super) words: u32,
-    /// Units of a payload in a leaf.
-    leaf_payload: u32,
     /// Words from the first one on that a node with short keys has in front of its heap, roughly.
     pub(super) words_of_slots: u32,
     /// Most bytes of a prefix.
@@ -67,13 +54,12 @@ impl Layout {
         let bytes = shape.node_bytes;
         assert!(bytes.is_multiple_of(64) && (128..=64 << 10).contains(&bytes), "{shape:?}");
         let prefix_max = (bytes / 16).min(u32::from(u8::MAX)) / UNIT * UNIT;
-        // The largest entries have a slot, a payload of a word and a tail; fences have head and tail.
-        let fixed = HEADER_WORDS * 8 + prefix_max + 2 * HEAD + ENTRIES_MIN * (8 + 8);
+        // The largest entries have a slot, the number of a child and a tail; fences have head and tail.
+        let fixed = HEADER_WORDS * 8 + prefix_max + 2 * HEAD + ENTRIES_MIN * (8 + UNIT);
         let tail = (bytes - fixed) / (2 + ENTRIES_MIN) / UNIT * UNIT;
         Self {
             words: bytes / 8,
             words_of_slots: bytes / 8 / 3,
-            leaf_payload: if shape.payload == Payload::Word { 2 } else { 0 },
             prefix_max,
             rest_max: HEAD + tail.min(TAIL_MAX),
         }
@@ -91,17 +77,11 @@ impl Layout {
         self.words - HEADER_WORDS
     }
 
-    /// Units of the payload of an entry: in inner nodes the number of a child.
-    #[inline(always)]
-    pub(super) fn payload_units(self, level: u32) -> u32 {
-        if level == 0 { self.leaf_payload } else { 1 }
-    }
-
     /// Units that an entry has in the heap if it has `length` bytes behind the prefix.
     #[inline(always)]
     pub(super) fn entry_units(self, level: u32, length: u32) -> u32 {
         let tail = if length > self.rest_max { 1 } else { tail_units(length) };
-        self.payload_units(level) + tail
+        child_units(level) + tail
     }
 
     /// Units that a fence has in the heap if it has `length` bytes behind the prefix.
@@ -114,6 +94,12 @@ impl Layout {
     pub(super) fn separator_units_max(self) -> u32 {
         SLOT_UNITS + 1 + tail_units(self.rest_max)
     }
+}
+
+/// Units of the number of a child in an entry: there is one in inner nodes.
+#[inline(always)]
+pub(super) fn child_units(level: u32) -> u32 {
+    u32::from(level > 0)
 }
 
 /// Units of what is behind the head of a rest of `length` bytes.

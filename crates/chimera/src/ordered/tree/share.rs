@@ -23,7 +23,7 @@ pub(super) fn add_child(parent: &LockedNode<'_>, separator: &[u8], child: u32) {
     }
     let header = parent.header();
     let at = parent.upper_bound(header, SearchKey::new(separator, header));
-    let is_done = parent.insert(header, at, separator, u64::from(child));
+    let is_done = parent.insert(header, at, separator, child);
     assert!(is_done, "there is room after compaction");
 }
 

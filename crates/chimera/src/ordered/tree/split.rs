@@ -116,8 +116,7 @@ impl Tree {
             }
         };
         let mut image = Image::new(&self.nodes.context, level + 1, None, None);
-        let is_done =
-            image.push(&[], u64::from(first.id)) && image.push(&separator, u64::from(second.id));
+        let is_done = image.push(&[], first.id) && image.push(&separator, second.id);
         assert!(is_done, "a node has room for two children");
         left.fill(&first);
         right.fill(&second);

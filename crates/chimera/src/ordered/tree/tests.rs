@@ -32,49 +32,49 @@ pub(super) fn random_key(number: u64) -> [u8; 16] {
     key
 }
 
-pub(super) fn tree(node_bytes: u32, payload: Payload) -> Tree {
-    Tree::new(TreeShape { node_bytes, payload, ..TreeShape::default() })
+pub(super) fn tree(node_bytes: u32) -> Tree {
+    Tree::new(TreeShape { node_bytes, ..TreeShape::default() })
 }
 
-pub(super) type Entries = Vec<(Vec<u8>, u64)>;
+pub(super) type Keys = Vec<Vec<u8>>;
 
-fn append(page: &Page, into: &mut Entries) {
-    into.extend((0..page.len()).map(|at| (page.key(at).to_vec(), page.payload(at))));
+fn append(page: &Page, into: &mut Keys) {
+    into.extend((0..page.len()).map(|at| page.key(at).to_vec()));
 }
 
 /// All keys from a bound on, in pages of at most `most`.
-pub(super) fn ascending(tree: &Tree, from: Bound<&[u8]>, most: usize) -> Entries {
+pub(super) fn ascending(tree: &Tree, from: Bound<&[u8]>, most: usize) -> Keys {
     let environment = RealEnvironment::new();
     let mut page = Page::default();
-    let mut entries = Vec::new();
+    let mut keys = Vec::new();
     tree.read_ascending(&environment, from, most, &mut page);
-    append(&page, &mut entries);
+    append(&page, &mut keys);
     while tree.read_on_ascending(&environment, most, &mut page) {
         assert!(page.len() <= most);
-        append(&page, &mut entries);
+        append(&page, &mut keys);
     }
-    entries
+    keys
 }
 
 /// All keys up to a bound, in pages of at most `most`.
-pub(super) fn descending(tree: &Tree, to: Bound<&[u8]>, most: usize) -> Entries {
+pub(super) fn descending(tree: &Tree, to: Bound<&[u8]>, most: usize) -> Keys {
     let environment = RealEnvironment::new();
     let mut page = Page::default();
-    let mut entries = Vec::new();
+    let mut keys = Vec::new();
     tree.read_descending(&environment, to, most, &mut page);
-    append(&page, &mut entries);
+    append(&page, &mut keys);
     while tree.read_on_descending(&environment, most, &mut page) {
         assert!(page.len() <= most);
-        append(&page, &mut entries);
+        append(&page, &mut keys);
     }
-    entries
+    keys
 }
 
 #[test]
 fn an_empty_tree_has_nothing_and_takes_nothing() {
     let environment = RealEnvironment::new();
-    let tree = tree(2048, Payload::Word);
-    assert_eq!(tree.get(&environment, b"key"), None);
+    let tree = tree(2048);
+    assert!(!tree.has(&environment, b"key"));
     assert!(!tree.remove(&environment, b"key"));
     assert!(ascending(&tree, Bound::Unbounded, 10).is_empty());
     assert!(descending(&tree, Bound::Unbounded, 10).is_empty());
@@ -84,32 +84,25 @@ fn an_empty_tree_has_nothing_and_takes_nothing() {
 }
 
 #[test]
-fn keys_are_inserted_replaced_and_removed() {
+fn keys_are_inserted_and_removed() {
     let environment = RealEnvironment::new();
-    for payload in [Payload::None, Payload::Word] {
-        let tree = tree(2048, payload);
-        let kept = |value| if payload == Payload::Word { value } else { 0 };
-        for (number, key) in
-            [&b"\0"[..], b"\0\0", b"a", b"a\0", b"abcd", b"abcd\0", b"abcde"].iter().enumerate()
-        {
-            assert!(tree.insert(&environment, key, number as u64).unwrap());
-            assert!(!tree.insert(&environment, key, u64::MAX).unwrap());
-            assert_eq!(tree.get(&environment, key), Some(kept(u64::MAX)));
-            assert!(!tree.insert(&environment, key, 7 << 40).unwrap());
-            assert_eq!(tree.get(&environment, key), Some(kept(7 << 40)));
-        }
-        tree.verify().unwrap();
-        let keys: Vec<_> =
-            ascending(&tree, Bound::Unbounded, 3).into_iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, [&b"\0"[..], b"\0\0", b"a", b"a\0", b"abcd", b"abcd\0", b"abcde"]);
-        for key in &keys {
-            assert!(tree.remove(&environment, key));
-            assert!(!tree.remove(&environment, key));
-            assert_eq!(tree.get(&environment, key), None);
-        }
-        assert_eq!(tree.figures().keys, 0);
-        tree.verify().unwrap();
+    let tree = tree(2048);
+    let keys = [&b"\0"[..], b"\0\0", b"a", b"a\0", b"abcd", b"abcd\0", b"abcde"];
+    for key in keys {
+        assert!(!tree.has(&environment, key));
+        assert!(tree.insert(&environment, key).unwrap());
+        assert!(!tree.insert(&environment, key).unwrap());
+        assert!(tree.has(&environment, key));
     }
+    tree.verify().unwrap();
+    assert_eq!(ascending(&tree, Bound::Unbounded, 3), keys);
+    for key in keys {
+        assert!(tree.remove(&environment, key));
+        assert!(!tree.remove(&environment, key));
+        assert!(!tree.has(&environment, key));
+    }
+    assert_eq!(tree.figures().keys, 0);
+    tree.verify().unwrap();
 }
 
 /// Every page is one leaf or a part of it, bounds are exact, and reading ends.
@@ -117,21 +110,21 @@ fn keys_are_inserted_replaced_and_removed() {
 fn bounds_are_exact_wherever_they_lie() {
     let environment = SteppedEnvironment::in_memory(1);
     for node_bytes in SIZES {
-        let tree = tree(node_bytes, Payload::Word);
+        let tree = tree(node_bytes);
         let key = |number: u64| (number * 2).to_be_bytes();
         let keys = 500;
         for number in 0..keys {
-            tree.insert(&environment, &key(number), number).unwrap();
+            tree.insert(&environment, &key(number)).unwrap();
         }
         for at in 0..2 * keys + 2 {
             let bound = at.to_be_bytes();
-            let from = |entries: Entries| entries.first().map(|(_, payload)| *payload);
-            let expected = |first: u64| (first < keys).then_some(first);
+            let from = |found: Keys| found.into_iter().next();
+            let expected = |first: u64| (first < keys).then(|| key(first).to_vec());
             let included = from(ascending(&tree, Bound::Included(&bound), 7));
             assert_eq!(included, expected(at.div_ceil(2)), "from {at}");
             let excluded = from(ascending(&tree, Bound::Excluded(&bound), 7));
             assert_eq!(excluded, expected(at / 2 + 1), "behind {at}");
-            let expected = |behind: u64| behind.min(keys).checked_sub(1);
+            let expected = |behind: u64| Some(key(behind.min(keys).checked_sub(1)?).to_vec());
             let included = from(descending(&tree, Bound::Included(&bound), 7));
             assert_eq!(included, expected(at / 2 + 1), "down from {at}");
             let excluded = from(descending(&tree, Bound::Excluded(&bound), 7));
@@ -145,9 +138,9 @@ fn bounds_are_exact_wherever_they_lie() {
 #[test]
 fn a_page_is_read_at_one_moment_and_says_where_to_go_on() {
     let environment = SteppedEnvironment::in_memory(1);
-    let tree = tree(2048, Payload::Word);
+    let tree = tree(2048);
     for key in [b"a", b"b", b"c"] {
-        tree.insert(&environment, key, 1).unwrap();
+        tree.insert(&environment, key).unwrap();
     }
     let mut page = Page::default();
     tree.read_ascending(&environment, Bound::Unbounded, 2, &mut page);
@@ -167,17 +160,17 @@ fn out_of_memory_changes_nothing() {
     for (node_bytes, limit) in
         [(128, 1), (128, 2), (128, 3), (128, 4), (256, 9), (2048, 0), (2048, 7)]
     {
-        let tree = tree(node_bytes, Payload::Word);
+        let tree = tree(node_bytes);
         tree.nodes.limit(limit);
         let key =
             |number: u64| [&random_key(number)[..], &vec![7; (number % 40) as usize * 5]].concat();
         let mut inside = Vec::new();
         for number in 0..2000 {
             let key = key(number);
-            match tree.insert(&environment, &key, number) {
+            match tree.insert(&environment, &key) {
                 Ok(is_new) => {
                     assert!(is_new);
-                    inside.push((key, number));
+                    inside.push(key);
                 }
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::OutOfMemory),
             }
@@ -188,7 +181,7 @@ fn out_of_memory_changes_nothing() {
         assert_eq!(ascending(&tree, Bound::Unbounded, 10), inside);
         tree.nodes.limit(u32::MAX);
         for number in 0..2000 {
-            tree.insert(&environment, &key(number), number).unwrap();
+            tree.insert(&environment, &key(number)).unwrap();
         }
         tree.verify().unwrap();
         assert_eq!(tree.figures().keys, 2000);
@@ -200,10 +193,10 @@ fn out_of_memory_changes_nothing() {
 #[test]
 fn no_room_is_made_for_a_key_that_is_there() {
     let environment = SteppedEnvironment::in_memory(1);
-    let tree = tree(128, Payload::Word);
+    let tree = tree(128);
     for number in 0..2000u16 {
         let key = number.to_be_bytes();
-        tree.insert(&environment, &key, 0).unwrap();
+        tree.insert(&environment, &key).unwrap();
         for other in number.saturating_sub(8)..=number {
             let mut attempts = descent::Attempts::new(&environment);
             tree.make_room(&mut attempts, &other.to_be_bytes(), 0).unwrap();
@@ -228,14 +221,14 @@ fn separators_are_as_short_as_they_can_be() {
 #[test]
 #[should_panic(expected = "TreeShape")]
 fn nodes_have_a_size_there_can_be() {
-    tree(64, Payload::Word);
+    tree(64);
 }
 
 /// Whatever words a reader finds in a node, it ends and does not panic.
 #[test]
 fn readers_bear_any_words() {
     for node_bytes in [128, 512, 2048] {
-        let tree = tree(node_bytes, Payload::Word);
+        let tree = tree(node_bytes);
         let node = tree.nodes.take(0).unwrap();
         for round in 0..3000u64 {
             for word in 1..node_bytes / 8 {
@@ -255,7 +248,7 @@ fn readers_bear_any_words() {
             for at in [0, header.count / 2, header.count] {
                 let slot = node.slot(at);
                 node.append_key(header, slot, &mut page);
-                let _ = (node.payload(slot), node.child(at));
+                let _ = node.child(at);
                 assert!(tree.nodes.get(node.child(at)).is_none_or(|node| node.id == 1));
             }
             for fence in node.fences() {

@@ -7,12 +7,11 @@ use chimera_pmem::RealEnvironment;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ordered::tree::Payload;
 
 type Key = Vec<u8>;
 
 fn trees(ranges: &Ranges) -> Trees {
-    let shape = TreeShape { node_bytes: 256, payload: Payload::None, ..TreeShape::default() };
+    let shape = TreeShape { node_bytes: 256, ..TreeShape::default() };
     Trees::new(shape, ranges)
 }
 
@@ -127,7 +126,7 @@ fn keys_on_both_sides_of_a_border_are_read_in_their_order() {
     let keys = ["a", "b", "b\0", "b\u{7f}", "ba", "bb", "c", "d", "d\0", "e"];
     let keys: BTreeSet<Key> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
     for key in &keys {
-        assert!(trees.insert(&environment, key, 0).unwrap());
+        assert!(trees.insert(&environment, key).unwrap());
     }
     let places: Vec<Key> = keys.iter().chain(&borders).cloned().collect();
     assert_has(&trees, &keys, &places);
@@ -144,10 +143,10 @@ fn all_keys_may_lie_in_one_range() {
         let first = (range * 51 + 20) as u8;
         let keys: BTreeSet<Key> =
             (0..200_u8).map(|number| vec![first, number, number % 3]).collect();
-        trees.build(&environment, keys.iter().map(|key| (key, 0))).unwrap();
+        trees.build(&environment, keys.iter()).unwrap();
         assert_eq!(trees.trees[range].figures().keys, 200);
         assert_has(&trees, &keys, &[vec![0], vec![first], vec![first, 100, 1], vec![255; 9]]);
-        let full = trees.build(&environment, [(vec![first], 0)]).unwrap_err();
+        let full = trees.build(&environment, [vec![first]]).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::AlreadyExists);
         for key in &keys {
             assert!(trees.remove(&environment, key));
@@ -163,7 +162,7 @@ fn what_one_tree_has_no_memory_for_no_tree_has() {
         let trees = trees(&Ranges::Equal(3));
         let keys: BTreeSet<Key> =
             (0..600_u16).map(|number| (number * 100).to_be_bytes().to_vec()).collect();
-        let build = || trees.build(&environment, keys.iter().map(|key| (key, 0)));
+        let build = || trees.build(&environment, keys.iter());
         trees.limit(without, 5);
         assert_eq!(build().unwrap_err().kind(), io::ErrorKind::OutOfMemory);
         assert_eq!(trees.figures().keys, 0);
@@ -194,11 +193,11 @@ proptest! {
     ) {
         let environment = RealEnvironment::new();
         let trees = trees(&ranges);
-        trees.build(&environment, built.iter().map(|key| (key, 0))).unwrap();
+        trees.build(&environment, built.iter()).unwrap();
         let mut keys = built;
         for (key, is_there) in changes {
             if is_there {
-                prop_assert_eq!(trees.insert(&environment, &key, 0).unwrap(), keys.insert(key));
+                prop_assert_eq!(trees.insert(&environment, &key).unwrap(), keys.insert(key));
             } else {
                 prop_assert_eq!(trees.remove(&environment, &key), keys.remove(&key));
             }

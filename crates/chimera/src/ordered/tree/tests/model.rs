@@ -1,12 +1,12 @@
 //! The tree against a plain map.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use chimera_pmem::SteppedEnvironment;
 use proptest::prelude::*;
 
-use super::{Entries, Payload, SIZES, Tree, ascending, descending, mix, random_key, tree};
+use super::{SIZES, Tree, ascending, descending, mix, random_key, tree};
 
 /// A kind of keys.
 #[derive(Clone, Copy, Debug)]
@@ -93,38 +93,32 @@ fn step() -> impl Strategy<Value = Step> {
 /// The tree and what should be in it.
 struct Pair {
     tree: Tree,
-    model: BTreeMap<Vec<u8>, u64>,
+    model: BTreeSet<Vec<u8>>,
     environment: SteppedEnvironment,
-    payload: Payload,
 }
 
 impl Pair {
-    fn new(node_bytes: u32, payload: Payload) -> Self {
+    fn new(node_bytes: u32) -> Self {
         let environment = SteppedEnvironment::in_memory(1);
-        Self { tree: tree(node_bytes, payload), model: BTreeMap::new(), environment, payload }
+        Self { tree: tree(node_bytes), model: BTreeSet::new(), environment }
     }
 
-    fn insert(&mut self, key: Vec<u8>, payload: u64) {
-        let is_new = self.tree.insert(&self.environment, &key, payload).unwrap();
-        let payload = if self.payload == Payload::Word { payload } else { 0 };
-        assert_eq!(self.model.insert(key, payload).is_none(), is_new);
+    fn insert(&mut self, key: Vec<u8>) {
+        let is_new = self.tree.insert(&self.environment, &key).unwrap();
+        assert_eq!(self.model.insert(key), is_new);
     }
 
     fn remove(&mut self, key: &[u8]) {
         let removed = self.tree.remove(&self.environment, key);
-        assert_eq!(self.model.remove(key).is_some(), removed);
-    }
-
-    fn entries<'a>(entries: impl Iterator<Item = (&'a Vec<u8>, &'a u64)>) -> Entries {
-        entries.map(|(key, payload)| (key.clone(), *payload)).collect()
+        assert_eq!(self.model.remove(key), removed);
     }
 
     fn check_ranges(&self, key: &[u8], most: usize) {
         for bound in [Bound::Included(key), Bound::Excluded(key), Bound::Unbounded] {
             let expected = self.model.range::<[u8], _>((bound, Bound::Unbounded));
-            assert_eq!(ascending(&self.tree, bound, most), Self::entries(expected));
+            assert_eq!(ascending(&self.tree, bound, most), expected.cloned().collect::<Vec<_>>());
             let expected = self.model.range::<[u8], _>((Bound::Unbounded, bound)).rev();
-            assert_eq!(descending(&self.tree, bound, most), Self::entries(expected));
+            assert_eq!(descending(&self.tree, bound, most), expected.cloned().collect::<Vec<_>>());
         }
     }
 
@@ -136,15 +130,14 @@ impl Pair {
     fn run(&mut self, keys: Keys, steps: &[Step]) {
         let ring =
             |from: u16, count: u16| (from..from + count).map(|number| keys.key(number % NUMBERS));
-        for (serial, step) in steps.iter().enumerate() {
-            let payload = mix(serial as u64);
+        for step in steps {
             match *step {
-                Step::Insert(number) => self.insert(keys.key(number), payload),
+                Step::Insert(number) => self.insert(keys.key(number)),
                 Step::InsertMany(from, count) => {
-                    ring(from, count).for_each(|key| self.insert(key, payload));
+                    ring(from, count).for_each(|key| self.insert(key));
                 }
                 Step::InsertManyDescending(from, count) => {
-                    ring(from, count).rev().for_each(|key| self.insert(key, payload));
+                    ring(from, count).rev().for_each(|key| self.insert(key));
                 }
                 Step::Remove(number) => self.remove(&keys.key(number)),
                 Step::RemoveMany(from, count) => {
@@ -152,8 +145,8 @@ impl Pair {
                 }
                 Step::Get(number) => {
                     let key = keys.key(number);
-                    let found = self.tree.get(&self.environment, &key);
-                    assert_eq!(found, self.model.get(&key).copied());
+                    let found = self.tree.has(&self.environment, &key);
+                    assert_eq!(found, self.model.contains(&key));
                 }
                 Step::Ascending(number, most) | Step::Descending(number, most) => {
                     self.check_ranges(&keys.key(number), most);
@@ -167,7 +160,7 @@ impl Pair {
 
     /// Down to nothing: one leaf is left.
     fn empty(&mut self) {
-        let keys: Vec<_> = self.model.keys().cloned().collect();
+        let keys: Vec<_> = self.model.iter().cloned().collect();
         for (number, key) in keys.iter().enumerate() {
             self.remove(key);
             if number % 64 == 0 {
@@ -189,15 +182,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn behaves_like_a_map(
+    fn behaves_like_a_set(
         node_bytes in prop::sample::select(&SIZES[..]),
-        payload in prop_oneof![Just(Payload::None), Just(Payload::Word)],
         keys in prop_oneof![
             Just(Keys::Random), Just(Keys::Alike), Just(Keys::Long), Just(Keys::Ascending)
         ],
         steps in prop::collection::vec(step(), 1..300),
     ) {
-        let mut pair = Pair::new(node_bytes, payload);
+        let mut pair = Pair::new(node_bytes);
         pair.run(keys, &steps);
         pair.empty();
         pair.run(keys, &steps[..steps.len() / 2]);
@@ -210,7 +202,7 @@ fn keys_of_all_kinds_come_and_go() {
     for node_bytes in SIZES {
         for keys in Keys::ALL {
             for order in [0, 1, 2] {
-                let mut pair = Pair::new(node_bytes, Payload::Word);
+                let mut pair = Pair::new(node_bytes);
                 let mut all: Vec<_> = (0..3000).map(|number| keys.key(number)).collect();
                 all.sort();
                 match order {
@@ -220,8 +212,8 @@ fn keys_of_all_kinds_come_and_go() {
                         key.iter().fold(7, |hash, byte| mix(hash ^ u64::from(*byte)))
                     }),
                 }
-                for (number, key) in all.iter().enumerate() {
-                    pair.insert(key.clone(), number as u64);
+                for key in &all {
+                    pair.insert(key.clone());
                 }
                 pair.verify();
                 pair.check_ranges(&all[1500], 20);
@@ -240,14 +232,14 @@ fn keys_of_all_kinds_come_and_go() {
 #[test]
 fn keys_of_64_kib_differ_at_the_end() {
     for node_bytes in [128, 2048] {
-        let mut pair = Pair::new(node_bytes, Payload::Word);
+        let mut pair = Pair::new(node_bytes);
         let key = |number: u64| {
             let mut key = vec![b'k'; 64 << 10];
             let end = key.len() - 8;
             key[end..].copy_from_slice(&mix(number).to_be_bytes());
             key
         };
-        (0..300).for_each(|number| pair.insert(key(number), number));
+        (0..300).for_each(|number| pair.insert(key(number)));
         pair.verify();
         pair.check_ranges(&key(7), 9);
         pair.empty();
