@@ -8,7 +8,6 @@ use super::*;
 use crate::engine::chameleon::creation::Parameters;
 use crate::engine::chameleon::shape::Shape;
 use crate::engine::chameleon::{Chameleon, ChameleonClient, sites, steps};
-use crate::engine::contract::upkeep::Upkeep;
 use crate::engine::{Core, Engine, Options};
 use crate::pool::small::media_pool;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
