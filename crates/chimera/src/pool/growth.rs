@@ -49,8 +49,8 @@ impl<P: Pmem> Pool<P> {
         handing_out.blocks_max.saturating_sub(self.used.load(Ordering::Acquire))
     }
 
-    /// Hands out the next fresh block, and leaves the [reserve](super::reserve) of this purpose. Its bytes are zero, or what was left of its last use when it was
-    /// given back, or a crash took it back before it was in use.
+    /// Hands out the next fresh block, and leaves the [reserve](super::reserve) of this purpose. Its bytes are zero, or
+    /// what was left of its last use when it was given back, or a crash took it back before it was in use.
     ///
     /// `prepare` stores into the block what must be found there while it is in use, and starts writing it back; it is
     /// durable before the block is in use. It is called once, under the lock of handing out, so it is short.
