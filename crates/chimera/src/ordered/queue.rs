@@ -167,7 +167,7 @@ impl Queue {
             }
             key.truncate(length);
         }
-        if about % 2 == 0 { Change::Absent } else { Change::Present }
+        if about.is_multiple_of(2) { Change::Absent } else { Change::Present }
     }
 
     /// Bytes of memory, without long keys that wait.

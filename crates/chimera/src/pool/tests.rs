@@ -60,7 +60,7 @@ fn open(path: &Path, options: &PoolOptions) -> Result<(Pool<Hardware>, Opened)> 
 fn take_block(pool: &Pool<Hardware>) -> Result<u64> {
     let site = block_sites::BLOCK_READY;
     pool.take_block(Purpose::Put, |block| {
-        pool.store_block_word(block, BlockWord::single(0, 0), site)
+        pool.store_block_word(block, BlockWord::single(0, 0), site);
     })
 }
 

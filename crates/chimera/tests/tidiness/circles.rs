@@ -2,7 +2,7 @@
 //!
 //! A file may use what the files above it define, the `mod.rs` of its own folder and those around that
 //! and the root: these hold what their parts share, and types whose methods the parts are. In the room of engines a parent
-//! is a file like the others, but for those of three engines.
+//! is a file like the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -42,16 +42,13 @@ pub(crate) fn circles<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<B
 /// The room whose parents are files like the others.
 const ROOM: &str = "engine/";
 
-/// Folders of it whose parents are not, until they are mended. This list only shrinks.
-const KNOWN_PARENTS: [&str; 3] = ["engine/viper/", "engine/hikv/", "engine/chameleon/"];
-
 /// Whether `above` is the file of a folder, or of the crate, that `file` lies in, and may be used by it.
 fn is_above(above: &str, file: &str) -> bool {
     let folder = match above {
         "lib.rs" | "main.rs" => return true,
         _ => above.strip_suffix("mod.rs").unwrap_or_else(|| above.trim_end_matches(".rs")),
     };
-    if folder.starts_with(ROOM) && !KNOWN_PARENTS.iter().any(|known| folder.starts_with(known)) {
+    if folder.starts_with(ROOM) {
         return false;
     }
     file != above

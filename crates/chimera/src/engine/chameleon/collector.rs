@@ -27,6 +27,7 @@
 mod copy;
 mod debt;
 mod pass;
+mod step;
 
 use chimera_pmem::{Operation, Pmem};
 

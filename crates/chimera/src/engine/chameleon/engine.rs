@@ -12,19 +12,19 @@ use super::modes::Modes;
 use super::records::Records;
 use super::recovery::{Found, recover};
 use super::report::report;
+use super::runs::{KINDS, LOG};
 use super::shards::Shards;
 use super::space::Space;
+use super::store::{Chameleon, ChameleonClient};
 use super::tables::Tables;
 use super::upkeep::ChameleonUpkeep;
-use super::{
-    Chameleon, ChameleonClient, ChameleonInspect, ChameleonStats, LEVEL, LOG, MANIFEST, TABLE, Type,
-};
+use super::{ChameleonInspect, ChameleonStats, Type};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
 use crate::engine::contract::reports::{EngineFigures, Reports};
 use crate::engine::shared::update::update_bytes;
 use crate::engine::{ChameleonOptions, Core, Engine, Options, Recovered};
-use crate::pool::{BlockKind, Pool};
+use crate::pool::Pool;
 use crate::records::storage_log::StorageLog;
 use crate::types::durability::Durability;
 use crate::types::error::Result;
@@ -32,7 +32,6 @@ use crate::types::progress::Progress;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
-pub(super) const KINDS: [BlockKind; 4] = [LOG, MANIFEST, LEVEL, TABLE];
 const LOAD_FACTORS: (f64, f64) = (0.65, 0.85);
 
 /// How many entries the MemTable of each shard takes, by chance.

@@ -2,7 +2,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::{Chameleon, ChameleonClient};
+use super::store::{Chameleon, ChameleonClient};
 use crate::types::error::Result;
 
 impl<P: Pmem> Chameleon<P> {

@@ -30,6 +30,7 @@ use crate::index::probing_table::PersistentTable;
 use crate::records::storage_log::StorageLog;
 use crate::types::error::Result;
 use crate::types::totals::Totals;
+pub(super) use absorb::LOADED_AHEAD;
 pub(super) use check::{check_step, verify_all};
 pub(super) use find::{Key, Old};
 pub(super) use list::list_from;

@@ -69,122 +69,24 @@ mod modes;
 mod records;
 mod recovery;
 mod report;
+mod runs;
 mod shape;
 mod shard;
 mod shards;
+mod sites;
 mod space;
+mod steps;
+mod store;
 mod tables;
 mod upkeep;
 mod write;
 
-use chimera_pmem::{CACHE_LINE, Pmem};
-
-use crate::engine::contract::client::{Client, SharedClient};
-use crate::pool::{BlockKind, Pool};
-use crate::records::limits::Limits;
-use crate::records::storage_log::Appender;
-use collector::Collector;
 pub use counts::{IndexWritten, TablesWritten};
-use creation::Parameters;
 pub(crate) use creation::Type;
-use flusher::Flusher;
-use index::Index;
 pub use latency::ProtectSwitch;
-use latency::Sampler;
-use recovery::Opened;
 pub use report::{ChameleonInspect, ChameleonStats};
 pub(crate) use report::{ChameleonInspect as Inspect, ChameleonStats as Stats};
-
-/// Where the engine writes tables, and fences.
-mod sites {
-    chimera_pmem::sites! {
-        /// A MemTable that becomes a table of the first level.
-        FLUSH = "chameleon.flush";
-        /// A table of another level above the last one.
-        UPPER = "chameleon.upper";
-        /// A last table.
-        LAST = "chameleon.last";
-        /// A dumped bypass index.
-        DUMP = "chameleon.dump";
-        /// Tables, and the copy of the manifest that names them.
-        TABLES = "chameleon.tables";
-        /// The copy of the manifest that names a level for the first time.
-        LEVEL = "chameleon.level";
-        /// That all records of runs are in tables, before the write returns that had it done. Another session may have put the
-        /// last of them into a table.
-        MARKS = "chameleon.marks", may_be_clean;
-    }
-}
-
-/// Checks and steps that a tool can leave out.
-mod steps {
-    chimera_pmem::steps! {
-        /// Freeing the tables that a crash left, which the manifest does not name.
-        FREE_ORPHANS = "chameleon.step.free_orphans";
-        /// That the index refers to a record that is collected.
-        COLLECT_CURRENT = "chameleon.step.collect_current";
-    }
-}
-
-/// The kinds of runs.
-const LOG: BlockKind = BlockKind::new(1, "chameleon.log");
-const MANIFEST: BlockKind = BlockKind::new(2, "chameleon.manifest");
-const LEVEL: BlockKind = BlockKind::new(3, "chameleon.level");
-const TABLE: BlockKind = BlockKind::new(4, "chameleon.table");
-
-/// Most keys of one hash that are put.
-const SAME_HASH_MAX: u32 = 15;
-
-/// Slots of a bypass index that are being loaded while others are looked at.
-const LOADED_AHEAD: usize = 12;
-
-/// The engine: one open store.
-pub(crate) struct Chameleon<P: Pmem> {
-    collector: Collector<P>,
-    parameters: Parameters,
-    limits: Limits,
-    /// Puts look for their key in the MemTable alone.
-    blind_puts: bool,
-    opened: Opened,
-}
-
-/// What a session keeps between operations.
-#[derive(Debug)]
-pub(crate) struct ChameleonClient {
-    shared: SharedClient,
-    appender: Appender,
-    /// Times some gets.
-    sampler: Sampler,
-}
-
-impl Client for ChameleonClient {
-    #[inline(always)]
-    fn shared(&mut self) -> &mut SharedClient {
-        &mut self.shared
-    }
-
-    #[inline(always)]
-    fn shared_ref(&self) -> &SharedClient {
-        &self.shared
-    }
-}
-
-impl<P: Pmem> Chameleon<P> {
-    #[inline(always)]
-    fn flusher(&self) -> &Flusher<P> {
-        self.collector.flusher()
-    }
-
-    #[inline(always)]
-    fn index(&self) -> &Index<P> {
-        self.collector.flusher().index()
-    }
-}
-
-/// Blocks of a run with room for so many bytes.
-fn blocks_for<P: Pmem>(pool: &Pool<P>, bytes: u64) -> u32 {
-    (bytes + CACHE_LINE).div_ceil(pool.map.block_bytes).min(u64::from(u32::MAX)) as u32
-}
+pub(crate) use store::Chameleon;
 
 #[cfg(test)]
 #[cfg(not(loom))]

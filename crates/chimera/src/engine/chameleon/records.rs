@@ -3,6 +3,7 @@
 //! What is appended [to make room](appenders) is here as well.
 
 mod appenders;
+mod reserve_appenders;
 
 use chimera_pmem::Pmem;
 
@@ -11,7 +12,7 @@ use crate::index::Probe;
 use crate::index::probing_table::{Found, Slot};
 use crate::records::storage_log::{Record, StorageLog};
 use crate::types::error::{Error, Result};
-use appenders::ReserveAppenders;
+use reserve_appenders::ReserveAppenders;
 
 /// What is said of a record that is damaged.
 pub(super) const DAMAGED_RECORD: &str = "a record of the log is damaged";

@@ -3,13 +3,13 @@
 use chimera_pmem::Pmem;
 use serde::Serialize;
 
-use super::Chameleon;
 use super::counts::{IndexWritten, TablesWritten};
 use super::index::Index;
 use super::latency::ProtectSwitch;
 #[cfg(feature = "baselines")]
 use super::shape::Shape;
 use super::shard::Shard;
+use super::store::Chameleon;
 use crate::RunCounts;
 use crate::engine::ChameleonMode;
 #[cfg(feature = "baselines")]

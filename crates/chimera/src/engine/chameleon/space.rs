@@ -25,9 +25,9 @@ use std::sync::Arc;
 
 use chimera_pmem::Pmem;
 
+use super::runs::{LEVEL, TABLE, blocks_for};
 use super::shape::{LAST_LOAD_PERCENT, SLOT_BYTES, Shape};
 use super::shards::Shards;
-use super::{LEVEL, TABLE, blocks_for};
 use crate::index::persistent::shard_manifest::{ShardTables, TableAt};
 use crate::index::probing_table::{PersistentTable, SLOTS_UNIT, TABLE_ALIGN, slots_for};
 use crate::pool::runs::Run;

@@ -15,6 +15,8 @@ mod written;
 
 use std::collections::BTreeMap;
 
+use chimera_pmem::Pmem;
+
 use super::*;
 use crate::engine::contract::upkeep::Upkeep;
 use crate::engine::options::variants::{Compaction, UpperIndex};
@@ -23,10 +25,12 @@ use crate::index::probing_table::{PersistentTable, Slot};
 use crate::pool::small::media_pool_opened;
 use crate::pool::tests::media::{LeftOut, Media, bytes_of};
 use crate::types::error::Result;
+use creation::Parameters;
 use index::verify_all;
 use report::report;
 use shape::Shape;
 use shards::Shards;
+use store::ChameleonClient;
 
 const SEGMENT_BYTES: u64 = 16 << 10;
 /// A run has 896 bytes for records; those of these tests have 40, or 32.

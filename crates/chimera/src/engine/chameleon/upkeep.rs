@@ -2,8 +2,8 @@
 
 use chimera_pmem::Pmem;
 
-use super::Chameleon;
 use super::index::check_step;
+use super::store::Chameleon;
 use crate::engine::Engine;
 use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
 use crate::types::check::CheckReport;

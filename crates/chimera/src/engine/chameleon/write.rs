@@ -5,7 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::index::{Key, Old};
 use super::shard::{Locked, Writing};
 use super::space::Need;
-use super::{Chameleon, ChameleonClient};
+use super::store::{Chameleon, ChameleonClient};
 use crate::engine::KeyChange;
 use crate::engine::shared::writes::swap_read;
 use crate::index::probing_table::Slot;

@@ -5,8 +5,6 @@
 
 use chimera_pmem::Site;
 
-#[cfg(feature = "baselines")]
-use super::log_steps;
 use super::steps;
 use crate::engine::contract::demand::{self, Demand};
 use crate::engine::shared::creation::{agree, plan_of_runs, same};
@@ -167,7 +165,7 @@ impl EngineType for Type {
             #[cfg(feature = "baselines")]
             redo_log::steps::ALL,
             #[cfg(feature = "baselines")]
-            log_steps::ALL,
+            steps::of_log::ALL,
             steps::ALL,
             key_dump::sites::ALL,
             runs::sites::ALL,

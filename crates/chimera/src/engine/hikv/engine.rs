@@ -5,9 +5,10 @@ use std::ops::RangeInclusive;
 use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
-use super::rebuild::Rebuild;
+use super::kinds::kinds;
+use super::store::Hikv;
 use super::upkeep::HikvUpkeep;
-use super::{Hikv, HikvInspect, HikvStats, Type, kinds, recovery};
+use super::{HikvInspect, HikvStats, Type, recovery};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
 use crate::engine::contract::reports::{EngineFigures, Reports};
@@ -21,10 +22,6 @@ use crate::types::swap::Swap;
 use crate::types::totals::Totals;
 
 impl<P: Pmem> Hikv<P> {
-    pub(super) fn rebuild(&self) -> &Rebuild {
-        self.writer.rebuild()
-    }
-
     fn report(&self) -> HikvStats {
         let index = self.items().index();
         let is_rebuilt = self.rebuild().is_known();

@@ -26,8 +26,9 @@ use chimera_pmem::Pmem;
 
 use super::creation::Parameters;
 use super::items::{Items, Unsound};
+use super::kinds::LOG;
+use super::steps::of_log;
 use super::write::Writer;
-use super::{LOG, log_steps};
 use crate::pool::runs::Run;
 use crate::pool::{Held, Pool};
 use crate::records::limits::Limits;
@@ -141,7 +142,7 @@ impl<P: Pmem> ChangeLog<P> {
             None => pool.take_bare_run(LOG, found.blocks)?,
         };
         let log = RedoLog::new(pool.clone(), run, areas.count(), area_bytes);
-        if !is_new && !pool.pmem.skips(log_steps::REDO) {
+        if !is_new && !pool.pmem.skips(of_log::REDO) {
             Redo { log: &log, areas, limits, writer }.run();
         }
         Ok(Self { log: Some(log), areas })

@@ -23,8 +23,9 @@
 //! - `items`: the items, the index, and the item of a key whose lock is held. `read`, `list`: looking at them.
 //! - `rebuild`: what is free, found out beside sessions. `check`: verification.
 //! - `write`: items and entries, written and removed. `log`: what a store with a write-ahead log does before.
-//! - `put`: what a put, a replacement and a removal are made of. `order`: the order of keys, from one life to the next.
-//!   `recovery`: opening. [`Hikv`] and `engine`: one open store, as the rest of the store calls it.
+//! - `order`: the order of keys, from one life to the next. [`Hikv`]: one open store. `recovery`: opening one.
+//! - `put`: what a put, a replacement and a removal are made of. `upkeep`: the work beside sessions. `engine`: what the rest
+//!   of the store calls.
 //!
 //! # Invariants
 //! 1. An item is durable before an entry leads to it, and an entry is durable before anybody sees it.
@@ -41,6 +42,7 @@ mod creation;
 mod engine;
 mod findings;
 mod items;
+mod kinds;
 mod list;
 #[cfg(feature = "baselines")]
 mod log;
@@ -50,73 +52,14 @@ mod read;
 mod rebuild;
 mod recovery;
 mod report;
+mod steps;
+mod store;
 #[cfg(test)]
 mod tests;
 mod upkeep;
 mod write;
 
-use chimera_pmem::Pmem;
-
-use crate::pool::BlockKind;
-use crate::records::limits::Limits;
-use creation::Parameters;
 pub(crate) use creation::Type;
-use items::Items;
-#[cfg(feature = "baselines")]
-use log::ChangeLog;
-use order::LastDump;
 pub use report::{HikvInspect, HikvStats};
 pub(crate) use report::{HikvInspect as Inspect, HikvStats as Stats};
-use write::Writer;
-
-/// Steps of recovery that a tool can leave out.
-mod steps {
-    chimera_pmem::steps! {
-        /// Marking the room of items that are reached as taken.
-        MARK_ITEMS = "hikv.step.mark_items";
-        /// Freeing the segments that a crash left beside the one that they were split off.
-        FREE_ORPHANS = "hikv.step.free_orphans";
-    }
-}
-
-/// The same, of a store with a write-ahead log.
-#[cfg(feature = "baselines")]
-mod log_steps {
-    chimera_pmem::steps! {
-        /// Making again what the log says.
-        REDO = "hikv.step.redo";
-    }
-}
-
-/// The kinds of runs.
-const HASH: BlockKind = BlockKind::new(1, "hikv.hash");
-const HEAP: BlockKind = BlockKind::new(2, "hikv.heap");
-const ORDER: BlockKind = BlockKind::new(3, "hikv.order");
-#[cfg(feature = "baselines")]
-const LOG: BlockKind = BlockKind::new(4, "hikv.log");
-
-/// The kinds that a store has.
-fn kinds(parameters: &Parameters) -> &'static [BlockKind] {
-    match parameters.log_area_bytes {
-        #[cfg(feature = "baselines")]
-        Some(_) => &[HASH, HEAP, ORDER, LOG],
-        _ => &[HASH, HEAP, ORDER],
-    }
-}
-
-/// The engine: one open store.
-pub(crate) struct Hikv<P: Pmem> {
-    parameters: Parameters,
-    limits: Limits,
-    writer: Writer<P>,
-    #[cfg(feature = "baselines")]
-    log: ChangeLog<P>,
-    last_dump: LastDump,
-}
-
-impl<P: Pmem> Hikv<P> {
-    #[inline(always)]
-    fn items(&self) -> &Items<P> {
-        self.writer.items()
-    }
-}
+pub(crate) use store::Hikv;

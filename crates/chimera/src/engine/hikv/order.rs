@@ -14,8 +14,8 @@ use std::ops::Bound;
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::ORDER;
 use super::items::Items;
+use super::kinds::ORDER;
 use crate::ordered::{Cursor, Direction, Order};
 use crate::pool::CLOSED_WORDS;
 use crate::pool::runs::Run;

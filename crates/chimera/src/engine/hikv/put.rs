@@ -2,8 +2,8 @@
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::Hikv;
 use super::items::Unsound;
+use super::store::Hikv;
 use crate::engine::KeyChange;
 use crate::engine::contract::client::SharedClient;
 use crate::engine::shared::writes::swap_read;

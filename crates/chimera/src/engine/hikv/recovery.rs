@@ -10,11 +10,15 @@ use super::creation::Parameters;
 use super::findings::Findings;
 use super::items::{DAMAGED_RECORD, Items, Unsound};
 #[cfg(feature = "baselines")]
+use super::kinds::LOG;
+use super::kinds::{HASH, HEAP, ORDER, kinds};
+#[cfg(feature = "baselines")]
 use super::log::{ChangeLog, FoundLog};
 use super::order::LastDump;
 use super::rebuild::{FIRST_ENTRIES, Rebuild};
+use super::steps;
+use super::store::Hikv;
 use super::write::Writer;
-use super::{HASH, HEAP, Hikv, ORDER, kinds, steps};
 use crate::engine::{Core, Options, Recovered};
 use crate::index::persistent::partitioned_hash::PartitionedHash;
 use crate::pool::runs::{FoundRun, Run};
@@ -136,7 +140,7 @@ fn find_runs<P: Pmem>(
             FoundRun::InUse(run) if run.is(HASH) => index.adopt(run),
             FoundRun::InUse(run) if run.is(ORDER) => dumped.push(run),
             #[cfg(feature = "baselines")]
-            FoundRun::InUse(run) if run.is(super::LOG) => lost += log.adopt(pool, run, salvage)?,
+            FoundRun::InUse(run) if run.is(LOG) => lost += log.adopt(pool, run, salvage)?,
             FoundRun::InUse(run) => heap.adopt(run),
             FoundRun::Damaged(_) => lost += 1,
         }

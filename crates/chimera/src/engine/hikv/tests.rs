@@ -20,6 +20,8 @@ use crate::types::layout::RecordLayout;
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::upkeep::{Step, Upkeep};
 use crate::index::persistent::partitioned_hash::HashShape;
+use creation::Parameters;
+use kinds::kinds;
 
 const SEGMENT_BYTES: u64 = 8192;
 /// Room for five segments of the pool.

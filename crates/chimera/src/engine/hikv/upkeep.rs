@@ -3,7 +3,8 @@
 use chimera_pmem::Pmem;
 
 use super::check::Check;
-use super::{Hikv, order};
+use super::order;
+use super::store::Hikv;
 use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
 use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;

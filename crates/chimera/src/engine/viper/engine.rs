@@ -10,9 +10,10 @@ use super::reclaim::Reclaim;
 use super::records::{Records, no_index_memory};
 use super::recovery::Recovery;
 use super::space::{Client, Space};
+use super::store::Viper;
 use super::upkeep::ViperUpkeep;
 use super::write::Writer;
-use super::{Inspect, Stats, Type, Viper};
+use super::{Inspect, Stats, Type};
 use crate::engine::contract::client::{self, SharedClient};
 use crate::engine::contract::listed::Listed;
 use crate::engine::contract::reports::{EngineFigures, Reports};
@@ -36,13 +37,6 @@ impl client::Client for Client {
     #[inline(always)]
     fn shared_ref(&self) -> &SharedClient {
         &self.shared
-    }
-}
-
-impl<P: Pmem, V: Pages> Viper<P, V> {
-    #[inline(always)]
-    pub(super) fn records(&self) -> &Records<P, V> {
-        self.writer.records()
     }
 }
 

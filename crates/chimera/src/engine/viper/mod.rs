@@ -35,7 +35,7 @@
 //!   the index, and the record of a key whose lock is held.
 //! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
 //! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
-//! - [`Viper`], `engine` and `upkeep`: one open store, as the rest of the store calls it.
+//! - `store`: one open store. `upkeep`: its work beside sessions. `engine`: what the rest of the store calls.
 //!
 //! # Invariants
 //! 1. Only a block's owner sets bits and writes records into free slots, and only into slots that
@@ -48,40 +48,6 @@
 //!    recovery clears the other.
 //!
 //! docs/DURABILITY.md has what a crash in each step leaves.
-
-/// Comparisons and steps of recovery that a tool can leave out.
-pub(crate) mod steps {
-    chimera_pmem::steps! {
-        /// That the record with the higher version stays.
-        VERSION_ORDER = "viper.step.version_order";
-        /// That a new record has a higher version than the one it replaces.
-        OUTBID = "viper.step.outbid";
-        /// Clearing the bits of records that lost.
-        CLEAR_LOSERS = "viper.step.clear_losers";
-        /// Updating a word in place only if the checksum leaves it out.
-        UNCHECKED_WORD = "viper.step.unchecked_word";
-        /// Writing a record anew, to update a word, only if its value is as it was written.
-        ANEW_CHECK = "viper.step.anew_check";
-        /// Looking at the index again after reading a record.
-        LEADS_TO = "viper.step.leads_to";
-        /// Keeping blocks with chunks from others until their record is live.
-        HOLD_BLOCKS = "viper.step.hold_blocks";
-        /// Taking the mark off a free block that is used again.
-        CLEAR_FREE = "viper.step.clear_free";
-        /// Moving a record only if the index leads to it.
-        MOVE_CURRENT = "viper.step.move_current";
-        /// Moving a value only if it is as it was written.
-        MOVE_CHECK = "viper.step.move_check";
-    }
-}
-
-/// The sites of Viper's own.
-pub(crate) mod sites {
-    chimera_pmem::sites! {
-        /// A block that recovery read, written back once more.
-        FOUND = "viper.found", may_be_clean;
-    }
-}
 
 mod blocks;
 mod capacity;
@@ -97,30 +63,17 @@ mod records;
 mod recovery;
 mod report;
 mod scan;
+mod sites;
 mod space;
+mod steps;
+mod store;
 mod update;
 mod upkeep;
 mod write;
 
-use chimera_pmem::Pmem;
-
-use crate::records::vpage::{LogPages, PageParameters, Pages, SlottedPages};
 pub(crate) use creation::Type;
-use reclaim::Reclaim;
 pub use report::{
     BlockCounts, ByteCounts, FillHistogram, IndexReport, PageCounts, ViperInspect, ViperStats,
 };
 pub(crate) use report::{ViperInspect as Inspect, ViperStats as Stats};
-use write::Writer;
-
-/// Viper for records of one size.
-pub(crate) type FixedSize<P> = Viper<P, SlottedPages>;
-/// Viper for records of any size.
-pub(crate) type AnySize<P> = Viper<P, LogPages>;
-
-/// The engine: one open store.
-pub(crate) struct Viper<P: Pmem, V: Pages> {
-    parameters: PageParameters,
-    writer: Writer<P, V>,
-    reclaim: Reclaim,
-}
+pub(crate) use store::{AnySize, FixedSize};

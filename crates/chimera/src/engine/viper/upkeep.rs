@@ -2,8 +2,8 @@
 
 use chimera_pmem::Pmem;
 
-use super::Viper;
 use super::check::Check;
+use super::store::Viper;
 use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
 use crate::records::vpage::Pages;
 use crate::types::check::CheckReport;

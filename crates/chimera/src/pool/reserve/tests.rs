@@ -96,7 +96,9 @@ fn what_is_free_in_pieces_is_no_reserve() {
     // Every other one.
     let (others, mut runs): (Vec<_>, Vec<_>) =
         runs.into_iter().partition(|run| run.first().is_multiple_of(2));
-    others.into_iter().for_each(|run| pool.free_run(run).unwrap());
+    for run in others {
+        pool.free_run(run).unwrap();
+    }
     assert_eq!(take(&pool, Purpose::Put, 1), None, "six blocks are free, and no two in a row");
     // No run for a merge is left that it could take away.
     let tombstone = take(&pool, Purpose::Delete, 1).expect("a piece");

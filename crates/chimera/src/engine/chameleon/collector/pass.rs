@@ -1,17 +1,8 @@
-//! The steps of a pass.
-
-use chimera_pmem::Pmem;
-
-use super::Collector;
-use super::debt::Debt;
-use crate::engine::chameleon::space::Need;
-use crate::engine::contract::upkeep::Step;
-use crate::records::storage_log::Victim;
-use crate::types::error::{Error, Result};
+//! [`Pass`]: how far a pass is.
 
 /// What a pass is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// Between two passes.
     #[default]
     Idle,
@@ -25,11 +16,11 @@ enum Part {
 /// A pass.
 #[derive(Debug, Default)]
 pub(super) struct Pass {
-    part: Part,
+    pub(super) part: Part,
     /// Where the first records lie of the runs that were collected.
-    collected: Vec<u64>,
+    pub(super) collected: Vec<u64>,
     /// Runs that had been freed when collecting began.
-    freed: u64,
+    pub(super) freed: u64,
     /// Writes of the store when the last pass for a full pool was over.
     pub(super) writes: u64,
 }
@@ -44,106 +35,5 @@ impl Pass {
     pub(super) fn end(&mut self) {
         self.part = Part::Idle;
         self.collected.clear();
-    }
-}
-
-impl<P: Pmem> Collector<P> {
-    /// A step; `false` when nothing is left.
-    pub(super) fn step(&self, pass: &mut Pass, percent: u32) -> Result<bool> {
-        let log = self.flusher.index().log();
-        match pass.part {
-            Part::Idle => Ok(self.begin(pass, percent)),
-            Part::MergeBefore(shard) => {
-                pass.part = Part::MergeBefore(shard + 1);
-                if !self.merge_one(shard)? {
-                    log.free_ready()?;
-                    pass.freed = log.freed();
-                    pass.part = Part::Collect;
-                }
-                Ok(true)
-            }
-            Part::Collect => {
-                match self.collect_one(pass, percent) {
-                    Ok(true) => {}
-                    Ok(false) | Err(Error::PoolFull { .. }) => pass.part = Part::MergeAfter(0),
-                    Err(error) => return Err(error),
-                }
-                Ok(true)
-            }
-            Part::MergeAfter(shard) => {
-                pass.part = Part::MergeAfter(shard + 1);
-                if self.merge_one(shard)? {
-                    return Ok(true);
-                }
-                log.free_ready()?;
-                Ok(self.go_on(pass))
-            }
-        }
-    }
-
-    /// Begins a pass, if it is worth while. Bypass indexes come first.
-    fn begin(&self, pass: &mut Pass, percent: u32) -> bool {
-        let index = self.flusher.index();
-        if index.shards().unbypassed() > 0 {
-            return index.complete_one() != Step::Done;
-        }
-        let debt = Debt::of(index);
-        let merges = debt.superseded > debt.dropped;
-        pass.part = if merges { Part::MergeBefore(0) } else { Part::Collect };
-        pass.freed = index.log().freed();
-        index.log().seal_left();
-        debt.is_worth_a_pass(percent, index.records().run_bytes())
-    }
-
-    /// In a full pool a part of a pass makes room for the next one. Whether there is one.
-    fn go_on(&self, pass: &mut Pass) -> bool {
-        self.flusher.keep_growth_room();
-        let freed = self.flusher.index().log().freed();
-        let is_gain =
-            std::mem::replace(&mut pass.freed, freed) != freed && self.flusher.is_nearly_full();
-        pass.part = Part::Collect;
-        is_gain
-    }
-
-    /// Merges a shard, if there is room; `false` when there is no shard of that number.
-    fn merge_one(&self, shard: u32) -> Result<bool> {
-        if shard == self.flusher.index().shards().shape().shards() {
-            return Ok(false);
-        }
-        match self.flusher.compactor().merge_shard(shard, Need::Upkeep) {
-            Ok(()) | Err(Error::PoolFull { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Collects the run with the most that is not referred to; `false` when there is none left.
-    fn collect_one(&self, pass: &mut Pass, percent: u32) -> Result<bool> {
-        let (records, log) = (self.flusher.index().records(), self.flusher.index().log());
-        let freed = log.freed();
-        let victims = log.victims(u64::from(percent.max(1)));
-        let is_left = |victim: &&Victim| !pass.collected.contains(&victim.start);
-        let dead = victims.iter().map(Victim::dead_bytes).sum::<u64>();
-        if dead < records.run_bytes() {
-            return Ok(false);
-        }
-        // In a full pool a run is collected as a whole or not at all.
-        let is_full = self.flusher.is_nearly_full();
-        let may_collect =
-            |victim: &&Victim| !is_full || records.hold_room_for_copies(victim.live_bytes);
-        let Some(victim) = victims.iter().filter(is_left).find(may_collect) else {
-            return Ok(false);
-        };
-        pass.collected.push(victim.start);
-        match self.collect_run(victim) {
-            // Another session freed runs meanwhile, perhaps this one: if it is there and damaged, the next pass finds that.
-            Err(Error::Corrupted { .. }) if !log.is_unchanged(freed) => {}
-            collected => collected?,
-        }
-        // Copies are in no table yet.
-        match records.taken_for_copies() {
-            0 => {}
-            bytes => self.flusher.bound_replay_by(bytes, 0),
-        }
-        Ok(true)
     }
 }

@@ -7,8 +7,8 @@ use chimera_pmem::Pmem;
 
 use super::plan::Plan;
 use super::{Compactor, Dropped};
-use crate::engine::chameleon::LOADED_AHEAD;
 use crate::engine::chameleon::edit::Edit;
+use crate::engine::chameleon::index::LOADED_AHEAD;
 use crate::engine::chameleon::shard::{Locked, Work};
 use crate::engine::chameleon::space::Need;
 use crate::index::Probe;

@@ -9,11 +9,13 @@
 use chimera_pmem::Pmem;
 
 use super::Index;
-use crate::engine::chameleon::LOADED_AHEAD;
 use crate::engine::chameleon::shard::Work;
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::ShardTables;
 use crate::index::probing_table::{Slot, Upserted};
+
+/// Slots of a bypass index that are being loaded while others are looked at.
+pub(crate) const LOADED_AHEAD: usize = 12;
 
 impl<P: Pmem> Index<P> {
     /// Enters the MemTable of a shard, which the caller has locked, into its bypass index, which has room. A probe comes to a

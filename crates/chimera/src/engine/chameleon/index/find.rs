@@ -3,12 +3,14 @@
 use chimera_pmem::Pmem;
 
 use super::Index;
-use crate::engine::chameleon::SAME_HASH_MAX;
 use crate::engine::chameleon::records::DAMAGED_RECORD;
 use crate::index::Probe;
 use crate::index::probing_table::{Found, Slot};
 use crate::pool::Held;
 use crate::types::error::{Error, Result};
+
+/// Most keys of one hash that are put.
+const SAME_HASH_MAX: u32 = 15;
 
 /// What a writer found of its key, in a shard that it has locked.
 #[derive(Clone, Copy, Debug, Default)]

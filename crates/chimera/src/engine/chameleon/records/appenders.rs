@@ -4,24 +4,9 @@
 use chimera_pmem::Pmem;
 
 use super::Records;
-use crate::pool::Purpose;
-use crate::records::storage_log::{Appended, Appender, NewRecord, StorageLog};
+use crate::records::storage_log::{Appended, Appender, NewRecord};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::Result;
-
-/// Who appends to make room.
-pub(super) struct ReserveAppenders {
-    tombstones: Mutex<Appender>,
-    copies: Mutex<Appender>,
-}
-
-impl ReserveAppenders {
-    pub(super) fn new<P: Pmem>(log: &StorageLog<P>) -> Self {
-        let purposes = [Purpose::Delete, Purpose::Reclaim];
-        let [tombstones, copies] = purposes.map(|purpose| Mutex::new(log.begin_for(purpose)));
-        Self { tombstones, copies }
-    }
-}
 
 impl<P: Pmem> Records<P> {
     fn lock_appender<'a>(&self, appender: &'a Mutex<Appender>) -> MutexGuard<'a, Appender> {

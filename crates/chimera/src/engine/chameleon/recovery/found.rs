@@ -6,7 +6,7 @@ use chimera_pmem::{Operation, Pmem};
 
 use crate::engine::Core;
 use crate::engine::chameleon::creation::Parameters;
-use crate::engine::chameleon::{LEVEL, LOG, MANIFEST, TABLE, blocks_for};
+use crate::engine::chameleon::runs::{LEVEL, LOG, MANIFEST, TABLE, blocks_for};
 use crate::index::persistent::shard_manifest::{self, ShardManifest, TableAt};
 use crate::index::probing_table::TABLE_ALIGN;
 use crate::pool::Pool;

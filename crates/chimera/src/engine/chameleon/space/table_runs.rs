@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::engine::chameleon::TABLE;
+use crate::engine::chameleon::runs::TABLE;
 use crate::pool::runs::Run;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};

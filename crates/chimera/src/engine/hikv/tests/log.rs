@@ -43,7 +43,7 @@ fn steps_of_the_log_that_are_left_out_are_noticed() {
     for left_out in [
         LeftOut::Store(redo_log::sites::RECORD),
         LeftOut::Flush(redo_log::sites::RECORD),
-        LeftOut::Step(log_steps::REDO),
+        LeftOut::Step(steps::of_log::REDO),
     ] {
         let cut_off = || cut_off(Put(2, 44), Some(left_out));
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(cut_off));
