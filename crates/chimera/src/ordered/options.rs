@@ -128,7 +128,7 @@ impl OrderOptions {
     }
 
     /// Background threads that apply changes, at most: 0 to 64, and not more than queues. Default 1. They sleep while there
-    /// is little to do, and how many of them work follows from a [sample](Self::sampling_window). With 0, scans and writers
+    /// is little to do, and how many of them work follows from a sample of the writes. With 0, scans and writers
     /// that find a queue full apply all changes.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

@@ -145,7 +145,7 @@ impl<P: Pmem> Collector<P> {
         freed.map(|_| ())
     }
 
-    /// See [`Engine::reclaim_stats`](crate::engine::Engine::reclaim_stats).
+    /// See `Upkeep::reclaim_stats`.
     pub(super) fn stats(&self) -> ReclaimStats {
         let index = self.flusher.index();
         if !index.shards().has_bypass() {

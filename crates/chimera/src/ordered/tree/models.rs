@@ -11,7 +11,7 @@ use super::{Page, Tree, TreeShape};
 use crate::sync::under_loom::model;
 
 /// Keys that fill a leaf without fences.
-const FULL: [u8; 5] = *b"bdfhj";
+const FULL: [u8; 8] = *b"bdfhjlnp";
 
 /// Nodes that there is room for.
 const NODES: u32 = 4;
@@ -80,14 +80,14 @@ fn loom_keys_are_found_while_the_root_is_split() {
     model::check(1, || {
         let tree = tree(&FULL);
         let writer = |tree: &Tree| insert(tree, b'e');
-        beside(&tree, writer, |tree| assert_has(tree, b"j"), b"bdefhj");
+        beside(&tree, writer, |tree| assert_has(tree, b"p"), b"bdefhjlnp");
         assert_eq!(tree.figures().height, 2);
     });
 }
 
-/// The root with two leaves: b, d, e and f, and h, j, k, l and m, with which it is full.
+/// The root with two leaves: the one of t is full.
 fn two_leaves() -> Arc<Tree> {
-    tree(b"bdfhjeklm")
+    tree(b"bdfhjlnpeqrst")
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn loom_keys_are_found_while_a_leaf_is_split() {
     model::check(1, || {
         let tree = two_leaves();
         assert_eq!(tree.figures().leaves, 2);
-        let writer = |tree: &Tree| insert(tree, b'i');
-        beside(&tree, writer, |tree| assert_has(tree, b"m"), b"bdefhijklm");
+        let writer = |tree: &Tree| insert(tree, b'o');
+        beside(&tree, writer, |tree| assert_has(tree, b"t"), b"bdefhjlnopqrst");
         assert_eq!(tree.figures().leaves, 3);
     });
 }
@@ -106,19 +106,19 @@ fn loom_keys_are_found_while_a_leaf_is_split() {
 fn loom_an_insert_beside_a_split_is_kept() {
     model::check(1, || {
         let tree = tree(&FULL);
-        beside(&tree, |tree| insert(tree, b'e'), |tree| insert(tree, b'k'), b"bdefhjk");
+        beside(&tree, |tree| insert(tree, b'e'), |tree| insert(tree, b'q'), b"bdefhjlnpq");
     });
 }
 
 #[test]
 fn loom_keys_are_found_while_the_root_falls() {
     model::check(1, || {
-        let tree = tree(b"bdfhje");
+        let tree = tree(b"bdfhjlnpe");
         remove(&tree, b'e');
-        remove(&tree, b'd');
         remove(&tree, b'f');
+        assert_eq!(tree.figures().height, 2);
         let writer = |tree: &Tree| remove(tree, b'h');
-        beside(&tree, writer, |tree| assert_has(tree, b"jb"), b"bj");
+        beside(&tree, writer, |tree| assert_has(tree, b"pb"), b"bdjlnp");
         assert_eq!(tree.figures().height, 1);
     });
 }
@@ -128,12 +128,12 @@ fn loom_keys_are_found_while_the_root_falls() {
 fn loom_keys_are_found_while_a_node_is_freed_and_used_again() {
     model::check(1, || {
         let tree = two_leaves();
-        for letter in *b"efkjl" {
+        for letter in *b"efhdj" {
             remove(&tree, letter);
         }
         assert_eq!(tree.figures().leaves, 2);
         let writer = |tree: &Tree| {
-            remove(tree, b'd');
+            remove(tree, b'l');
             assert_eq!(tree.figures().free_nodes, 3, "both leaves are free");
             let nodes = [(); 3].map(|()| tree.nodes.take(0).expect("a free node"));
             for node in &nodes {
@@ -145,7 +145,7 @@ fn loom_keys_are_found_while_a_node_is_freed_and_used_again() {
                 tree.nodes.give_back(id, 0);
             }
         };
-        beside(&tree, writer, |tree| assert_has(tree, b"m"), b"bhm");
+        beside(&tree, writer, |tree| assert_has(tree, b"t"), b"bnpqrst");
     });
 }
 
@@ -165,8 +165,8 @@ fn loom_a_scan_beside_a_split_has_all_keys_once() {
                     break;
                 }
             }
-            assert_eq!(seen, b"hj");
+            assert_eq!(seen, b"hjlnp");
         };
-        beside(&tree, |tree| insert(tree, b'e'), scan, b"bdefhj");
+        beside(&tree, |tree| insert(tree, b'e'), scan, b"bdefhjlnp");
     });
 }

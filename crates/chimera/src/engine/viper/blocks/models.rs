@@ -110,7 +110,7 @@ fn loom_slots_freed_at_once_queue_their_block_once() {
 
 /// Takes the block out of the queue, if it is there, and fills a slot.
 fn take(block: &Block) {
-    if block.blocks.take_queued(0).is_some() {
+    if block.blocks.take_queued(0, 0).is_some() {
         block.own();
     }
 }
@@ -119,7 +119,7 @@ fn take(block: &Block) {
 fn all_beside(threads: Vec<fn(&Block)>) {
     let block = Arc::new(Block::new(4));
     block.free(0);
-    assert_eq!(block.blocks.take_queued(0), Some(0));
+    assert_eq!(block.blocks.take_queued(0, 0), Some(0));
     block.blocks.own(0);
     let run = |work: fn(&Block)| {
         let block = block.clone();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
+use super::single::by_location;
 use super::{ExtendibleHash, Glance, HashGeometry};
 use crate::index::Probe;
 use crate::pool::Location;
@@ -53,7 +54,7 @@ impl Store {
         };
         let found = match self.table.glance(hash) {
             Glance::Entry(found) if found.location == location(number) => found,
-            _ => ExtendibleHash::by_location(location(number)),
+            _ => by_location(location(number)),
         };
         assert_eq!(self.table.remove_after(hash, &found, retire), Ok(true));
     }

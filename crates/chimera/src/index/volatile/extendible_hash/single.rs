@@ -24,6 +24,6 @@ impl ExtendibleHash {
 }
 
 /// As if a lookup had found the entry in the overflow.
-fn by_location<'a>(location: Location) -> Found<'a> {
+pub(super) fn by_location<'a>(location: Location) -> Found<'a> {
     Found { segment: 0, slot: None, location }
 }
