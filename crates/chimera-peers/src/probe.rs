@@ -26,7 +26,7 @@ pub(crate) fn probe(directory: &Path, bytes: u64) -> io::Result<Probed> {
     let path = directory.join("probe");
     let mut file = File::create(&path)?;
     // Not zeros: those could be written as a hole.
-    let piece: Vec<u8> = (0..PIECE_BYTES).map(|at| (at * 31 >> 3) as u8).collect();
+    let piece: Vec<u8> = (0..PIECE_BYTES).map(|at| ((at * 31) >> 3) as u8).collect();
     let begun = Instant::now();
     let pieces = bytes.div_ceil(PIECE_BYTES as u64);
     (0..pieces).try_for_each(|_| file.write_all(&piece))?;

@@ -1,9 +1,11 @@
 //! Each store behind the traits keeps what it was given: before and after it is closed, opened and compacted.
 
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails the test")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chimera_bench::measure::{Store, StoreSession};
+use chimera_bench::measure::StoreSession;
 use chimera_peers::job::{Durability, Job, StoreKind};
 use chimera_peers::stores::{Chimera, Fjall, Lmdb, Peer, Redb, RocksDb};
 

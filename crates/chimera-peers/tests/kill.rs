@@ -1,5 +1,7 @@
 //! A store whose process is killed has what was acknowledged, as its guarantee says.
 
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails the test")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

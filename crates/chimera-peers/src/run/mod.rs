@@ -64,7 +64,7 @@ pub fn run(plan: &Plan, command: String) -> Result<Report> {
         for cell in cells(plan, place) {
             let mut measured = Measured::default();
             for repetition in 0..plan.repetitions {
-                let mut run = Repetition {
+                let mut run = Round {
                     plan,
                     cell: &cell,
                     repetition,
@@ -114,7 +114,7 @@ fn steps(plan: &Plan) -> usize {
 }
 
 /// One repetition of what is compared.
-struct Repetition<'a> {
+struct Round<'a> {
     plan: &'a Plan,
     cell: &'a Cell,
     repetition: usize,
@@ -122,7 +122,7 @@ struct Repetition<'a> {
     measured: &'a mut Measured,
 }
 
-impl Repetition<'_> {
+impl Round<'_> {
     fn run(&mut self) -> io::Result<()> {
         let scratch =
             tempfile::Builder::new().prefix("chimera-peers-").tempdir_in(&self.cell.path)?;

@@ -89,7 +89,7 @@ impl Handle {
         checked(|error| {
             // SAFETY: the database is open, and the key is valid during the call.
             unsafe {
-                ffi::rocksdb_delete(self.db.as_ptr(), self.write.as_ptr(), key, length, error)
+                ffi::rocksdb_delete(self.db.as_ptr(), self.write.as_ptr(), key, length, error);
             }
         })
     }
@@ -127,13 +127,13 @@ impl Handle {
             let ((key, key_length), (value, length)) = (bytes(key), bytes(value));
             // SAFETY: the batch is valid and copies key and value, which are valid during the call.
             unsafe {
-                ffi::rocksdb_writebatch_put(batch.0.as_ptr(), key, key_length, value, length)
+                ffi::rocksdb_writebatch_put(batch.0.as_ptr(), key, key_length, value, length);
             };
         }
         checked(|error| {
             // SAFETY: the database is open, and the batch is valid.
             unsafe {
-                ffi::rocksdb_write(self.db.as_ptr(), self.write.as_ptr(), batch.0.as_ptr(), error)
+                ffi::rocksdb_write(self.db.as_ptr(), self.write.as_ptr(), batch.0.as_ptr(), error);
             }
         })
     }

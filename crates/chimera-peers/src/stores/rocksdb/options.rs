@@ -70,7 +70,7 @@ impl Chosen {
         unsafe { ffi::rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1) };
         // SAFETY: as above.
         unsafe {
-            ffi::rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(table, 1)
+            ffi::rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(table, 1);
         };
         // SAFETY: it takes a number, and gives a policy that the table owns from the next call on.
         let filter = unsafe { ffi::rocksdb_filterpolicy_create_bloom_full(BITS_PER_KEY) };
