@@ -41,14 +41,12 @@ fn scratch() -> tempfile::TempDir {
 #[test]
 fn all_stores_do_everything_and_leave_nothing() {
     let scratch = scratch();
-    let report =
-        report(scratch.path(), &["--values", "100", "--repetitions", "2", "--threads", "1,2"]);
+    let report = report(scratch.path(), &["--values", "100"]);
     assert_eq!(report.failures, [], "{report:?}");
-    assert_eq!(report.repetitions, 2);
     let stores: Vec<_> = report.needs.iter().map(|row| row.store).collect();
     for row in &report.work {
         assert!(row.ops_per_s.median > 0.0 && row.max_ns >= row.p50_ns, "{row:?}");
-        assert_eq!(row.repetitions, 2, "{row:?}");
+        assert_eq!(row.repetitions, 1, "{row:?}");
     }
     let all = [StoreKind::Viper, StoreKind::ViperOrdered, StoreKind::Rocksdb, StoreKind::Lmdb];
     for store in all.into_iter().chain([StoreKind::Redb, StoreKind::Fjall]) {
@@ -75,14 +73,16 @@ fn options_choose_what_is_measured() {
     let scratch = scratch();
     let one =
         ["--store", "redb,lmdb", "--durability", "window", "--values", "300", "--threads", "2"];
-    let report =
-        report(scratch.path(), &[&one[..], &["--operations", "7", "--seed", "9"]].concat());
+    let report = report(
+        scratch.path(),
+        &[&one[..], &["--operations", "7", "--seed", "9", "--repetitions", "2"]].concat(),
+    );
     assert_eq!((report.seed, report.needs.len()), (9, 2));
     for row in &report.work {
         assert!([StoreKind::Redb, StoreKind::Lmdb].contains(&row.store), "{row:?}");
         let cell = &row.cell;
         assert_eq!((cell.value_bytes, cell.threads, cell.records), (300, 2, 20), "{row:?}");
-        assert_eq!(cell.durability, Durability::Window);
+        assert_eq!((cell.durability, row.repetitions), (Durability::Window, 2));
         assert_eq!(cell.path, scratch.path());
         if row.work == Work::Get {
             assert_eq!(row.operations, 7, "{row:?}");
@@ -122,12 +122,14 @@ fn a_table_and_a_figure_show_all_stores() {
 #[test]
 fn memory_is_limited_and_who_dies_of_it_is_named() {
     let scratch = scratch();
-    let enough =
-        report(scratch.path(), &["--store", "redb", "--values", "100", "--memory-limit", "1G"]);
+    let enough = report(
+        scratch.path(),
+        &["--store", "redb", "--durability", "window", "--memory-limit", "1G"],
+    );
     let limit = enough.memory_limit.unwrap();
     assert_eq!(limit.bytes, 1_000_000_000);
     assert!(["control group", "RLIMIT_DATA"].contains(&&*limit.by), "{limit:?}");
-    let arguments = ["--store", "hikv", "--values", "100", "--memory-limit", "4M", "--json"];
+    let arguments = ["--store", "hikv", "--durability", "window", "--memory-limit", "4M", "--json"];
     let run = tiny(scratch.path(), &arguments);
     assert_eq!(run.code, Some(4), "{}", run.error);
     let report: Report = serde_json::from_str(&run.out).unwrap();

@@ -14,6 +14,9 @@ const VALUE_BYTES: [usize; 2] = [100, 20_000];
 const DURABILITIES: [Durability; 3] =
     [Durability::Operation, Durability::Window, Durability::Process];
 
+/// One of each engine, and one of them with an order: the workspace has their own tests.
+const OURS: [StoreKind; 3] = [StoreKind::Hikv, StoreKind::Chameleon, StoreKind::ViperOrdered];
+
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn key(number: u64) -> Vec<u8> {
@@ -68,9 +71,9 @@ fn assert_holds<S: Peer>(store: &S, job: &Job, model: &Model, when: &str) {
     }
 }
 
-fn keeps_what_it_was_given<S: Peer>(kinds: &[StoreKind]) {
+fn keeps_what_it_was_given<S: Peer>(kinds: &[StoreKind], durabilities: &[Durability]) {
     for kind in kinds.iter().copied() {
-        for durability in DURABILITIES {
+        for durability in durabilities.iter().copied() {
             for value_bytes in VALUE_BYTES {
                 // Where the ordinary temporary files lie is a plain file system, or `process` is all there is.
                 let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -124,27 +127,27 @@ fn exercise<S: Peer>(job: &Job) {
 
 #[test]
 fn chimera_keeps_what_it_was_given() {
-    keeps_what_it_was_given::<Chimera>(&StoreKind::ALL[..6]);
+    keeps_what_it_was_given::<Chimera>(&OURS, &[Durability::Window]);
 }
 
 #[test]
 fn rocksdb_keeps_what_it_was_given() {
-    keeps_what_it_was_given::<RocksDb>(&[StoreKind::Rocksdb]);
+    keeps_what_it_was_given::<RocksDb>(&[StoreKind::Rocksdb], &DURABILITIES);
 }
 
 #[test]
 fn lmdb_keeps_what_it_was_given() {
-    keeps_what_it_was_given::<Lmdb>(&[StoreKind::Lmdb]);
+    keeps_what_it_was_given::<Lmdb>(&[StoreKind::Lmdb], &DURABILITIES);
 }
 
 #[test]
 fn redb_keeps_what_it_was_given() {
-    keeps_what_it_was_given::<Redb>(&[StoreKind::Redb]);
+    keeps_what_it_was_given::<Redb>(&[StoreKind::Redb], &DURABILITIES);
 }
 
 #[test]
 fn fjall_keeps_what_it_was_given() {
-    keeps_what_it_was_given::<Fjall>(&[StoreKind::Fjall]);
+    keeps_what_it_was_given::<Fjall>(&[StoreKind::Fjall], &DURABILITIES);
 }
 
 #[test]

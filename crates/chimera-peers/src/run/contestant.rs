@@ -1,7 +1,7 @@
 //! [`Contestant`]: one store in one repetition.
 
 use crate::child::{Child, LimitedBy};
-use crate::disk::bytes_on_disk;
+use crate::disk::{bytes_on_disk, write_back};
 use crate::job::{Job, KEY_BYTES, StoreKind};
 use crate::protocol::{PeerFacts, Ran, Reply, Request, Work};
 use crate::results::{Memory, Needs};
@@ -139,9 +139,14 @@ impl Contestant {
         }
     }
 
+    /// Has something done, and what was written to its files with it: neither the next store nor the count of blocks is to
+    /// meet what the system put off.
     fn ask(&mut self, request: &Request, during: &str) -> Option<Reply> {
         match self.child.as_mut()?.ask(request) {
-            Ok(reply) => Some(reply),
+            Ok(reply) => match write_back(&self.job.path) {
+                Ok(()) => Some(reply),
+                Err(error) => self.fail(during, error.to_string()),
+            },
             Err(message) => self.fail(during, message),
         }
     }

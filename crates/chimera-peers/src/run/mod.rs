@@ -2,7 +2,7 @@
 //!
 //! Each store has a process of its own. In each repetition every store is made anew; then each phase is done by all of them,
 //! one after the other, before the next phase begins. Another store comes first in each repetition. Whoever waits for its
-//! turn is stopped, and what lies in the system's cache is written to the disk between turns. Before each phase the disk
+//! turn is stopped, and what its files have in the system's cache is written to the disk before the next turn. Before each phase the disk
 //! itself is probed.
 
 mod contestant;
@@ -140,20 +140,17 @@ impl Round<'_> {
                 if let Some(ran) = contestant.run(work, operations, stream) {
                     self.measured.ran.push((contestant.store(), work, ran));
                 }
-                quiet(scratch.path())?;
             }
         }
         for contestant in &mut contestants {
             self.step(contestant.store(), "compaction");
             contestant.compact();
-            quiet(scratch.path())?;
         }
         for mut contestant in contestants {
             self.step(contestant.store(), "opening");
             let operations = self.plan.operations_of(Work::Overwrite, self.cell.records);
             contestant.reopen(operations, (self.repetition as u64) << 8 | 0xff);
             self.conclude(contestant);
-            quiet(scratch.path())?;
         }
         Ok(())
     }
@@ -211,13 +208,6 @@ impl Round<'_> {
             });
         }
     }
-}
-
-/// Waits until the file system has written what it put off.
-fn quiet(directory: &Path) -> io::Result<()> {
-    let directory = std::fs::File::open(directory)?;
-    rustix::fs::syncfs(&directory)?;
-    Ok(())
 }
 
 /// Puts what was measured of a cell into the report.
