@@ -35,14 +35,15 @@ fn every_step_of_chameleon() {
         "pool.found",
         "pool.run.found",
         "pool.run.free",
-        "pool.run.take",
+        "pool.run.used",
+        "chameleon.tables",
+        "manifest.copy",
         "manifest.found",
         "storage_log.found",
         "storage_log.flushed",
         "storage_log.seal",
-        "storage_log.unseal",
     ];
-    every_step_is_interrupted(EngineKind::Chameleon, 40, 2, &steps);
+    every_step_is_interrupted(EngineKind::Chameleon, 160, 2, &steps);
 }
 
 /// Steps of recovery of a log with one hash table.
