@@ -1,8 +1,8 @@
 //! [`Arena`]: a growing table in DRAM whose elements never move.
 //!
 //! The first elements lie on the heap, so that a small table costs no system call. All others lie in
-//! one range of addresses that is reserved when the table outgrows the heap, and made usable piece by
-//! piece, each doubling it. So finding an element takes a comparison and an addition.
+//! one range of addresses that is reserved when the table outgrows the heap. It grows in place, and is
+//! made usable piece by piece, each doubling it. So finding an element takes a comparison and an addition.
 //!
 //! # Thread safety
 //! [`Arena::get`] takes no lock and may run beside [`Arena::ensure`] on any thread.
@@ -14,25 +14,26 @@
 //! 3. `present` never sinks; all three change under `growth`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ffi::c_void;
 use std::fmt;
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{self, Advice, MprotectFlags};
 use zerocopy::FromZeros;
+
+use crate::mapping::{Addresses, refused};
 
 #[cfg(test)]
 mod tests;
 
-/// Bytes of a huge page: the reserved range is aligned to it.
+/// Bytes of a huge page: the reserved range is aligned to it, and [`HUGE_FROM`] to it.
 const HUGE_PAGE: usize = 2 << 20;
-/// Bytes to reserve: address space, not memory.
-const RESERVED: usize = 256 << 30;
-/// Where address space is limited, less is reserved, but not less than this.
-const RESERVED_MIN: usize = 1 << 30;
+/// Bytes to reserve at first: address space, not memory.
+const RESERVED: u64 = 64 << 20;
+/// Huge pages are for what lies behind so many bytes: in a small table most of one would be wasted.
+const HUGE_FROM: usize = 4 << 20;
 /// Bytes to make usable at least.
 const STEP_MIN: usize = 16 << 10;
 
@@ -57,20 +58,16 @@ pub struct Arena<T> {
 }
 
 /// A range of reserved addresses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Range {
-    start: *mut c_void,
-    reserved: usize,
-    /// Bytes from `start` that are usable.
+    addresses: Option<Addresses>,
+    /// Bytes from its start that are usable.
     usable: usize,
 }
 
-// SAFETY: the addresses belong to the range alone, and nothing about them is bound to a thread.
-unsafe impl Send for Range {}
-
 impl<T: FromZeros + Send + Sync> Arena<T> {
     /// An empty arena whose first `first` elements will lie on the heap. `huge_pages` asks the system
-    /// for 2 MiB pages behind the others.
+    /// for 2 MiB pages behind the first 4 MiB.
     ///
     /// # Panics
     /// When `first` is 0.
@@ -88,7 +85,7 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
             first: first as u64,
             huge_pages,
             count: AtomicU64::new(0),
-            growth: Mutex::new(Range { start: ptr::null_mut(), reserved: 0, usable: 0 }),
+            growth: Mutex::default(),
         }
     }
 
@@ -158,19 +155,17 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
 
     /// Makes `elements` usable behind those on the heap.
     fn extend(&self, range: &mut Range, elements: u64) -> io::Result<()> {
-        let out_of_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
         let bytes =
             usize::try_from(elements).ok().and_then(|count| count.checked_mul(size_of::<T>()));
-        let bytes = bytes.filter(|bytes| *bytes <= RESERVED).ok_or_else(out_of_memory)?;
-        if range.start.is_null() {
-            *range = Range::reserve(self.huge_pages)?;
-            let rest = range.start.cast::<T>().wrapping_sub(self.first as usize);
-            self.rest.store(rest, Ordering::Release);
-        }
-        if bytes > range.reserved {
-            return Err(out_of_memory());
-        }
-        range.make_usable(bytes.next_power_of_two().clamp(STEP_MIN, range.reserved))?;
+        let bytes = bytes.and_then(usize::checked_next_power_of_two);
+        let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?.max(STEP_MIN);
+        let addresses = match &mut range.addresses {
+            Some(addresses) => addresses,
+            none => none.insert(Addresses::reserve(RESERVED)?),
+        };
+        let rest = addresses.base().cast::<T>().wrapping_sub(self.first as usize);
+        self.rest.store(rest, Ordering::Release);
+        range.make_usable(bytes, self.huge_pages)?;
         let present = self.first + (range.usable / size_of::<T>()) as u64;
         self.present.store(present, Ordering::Release);
         Ok(())
@@ -191,8 +186,9 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
     /// touched and no others.
     pub fn bytes_resident_estimate(&self) -> u64 {
         let usable = self.growth().usable as u64;
-        let unit = if self.huge_pages { HUGE_PAGE as u64 } else { 4096 };
         let touched = self.count().saturating_sub(self.first) * size_of::<T>() as u64;
+        let is_huge = self.huge_pages && touched > HUGE_FROM as u64;
+        let unit = if is_huge { HUGE_PAGE as u64 } else { 4096 };
         self.head_bytes() + touched.next_multiple_of(unit).min(usable)
     }
 }
@@ -220,8 +216,6 @@ impl<T> Drop for Arena<T> {
             // SAFETY: allocated with the same layout, and with `&mut self` no reference is left.
             unsafe { dealloc(head.cast(), layout) };
         }
-        let range = self.growth.get_mut().unwrap_or_else(PoisonError::into_inner);
-        unmap(range.start, range.reserved);
     }
 }
 
@@ -245,55 +239,27 @@ fn allocate<T>(layout: Layout) -> io::Result<*mut T> {
 }
 
 impl Range {
-    /// Reserves as much as the system grants, aligned to [`HUGE_PAGE`].
-    fn reserve(huge_pages: bool) -> io::Result<Self> {
-        let mut reserved = RESERVED;
-        let (mapped, start) = loop {
-            let mapped = reserved + HUGE_PAGE;
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-            // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-            let start =
-                unsafe { mm::mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::empty(), flags) };
-            match start {
-                Ok(start) => break (mapped, start),
-                Err(_) if reserved > RESERVED_MIN => reserved /= 2,
-                Err(error) => return Err(error.into()),
-            }
+    /// Makes the first `bytes` usable; what was usable stays as it is.
+    fn make_usable(&mut self, bytes: usize, huge_pages: bool) -> io::Result<()> {
+        let Some(addresses) = self.addresses.as_mut().filter(|_| bytes > self.usable) else {
+            return Ok(());
         };
-        let skip = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
-        let aligned = start.wrapping_byte_add(skip);
-        unmap(start, skip);
-        unmap(aligned.wrapping_byte_add(reserved), mapped - skip - reserved);
-        if huge_pages {
-            // SAFETY: the range was mapped above and this advice changes no contents.
-            let advised = unsafe { mm::madvise(aligned, reserved, Advice::LinuxHugepage) };
+        addresses.extend(bytes)?;
+        let start = addresses.base().wrapping_byte_add(self.usable);
+        let length = bytes - self.usable;
+        if huge_pages && bytes > HUGE_FROM {
+            let small = HUGE_FROM.saturating_sub(self.usable);
+            let large = start.wrapping_byte_add(small);
+            // SAFETY: the pages lie in the reserved range, and this advice changes no contents.
+            let advised = unsafe { mm::madvise(large, length - small, Advice::LinuxHugepage) };
             if let Err(error) = advised {
                 log::debug!("huge pages refused for a table in memory: {error}");
             }
         }
-        Ok(Self { start: aligned, reserved, usable: 0 })
-    }
-
-    /// Makes the first `bytes` usable; what was usable stays as it is.
-    fn make_usable(&mut self, bytes: usize) -> io::Result<()> {
-        if bytes > self.usable {
-            let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-            let start = self.start.wrapping_byte_add(self.usable);
-            // SAFETY: the pages lie in the reserved range, and nothing refers to them yet.
-            unsafe { mm::mprotect(start, bytes - self.usable, flags) }?;
-            self.usable = bytes;
-        }
+        let flags = MprotectFlags::READ | MprotectFlags::WRITE;
+        // SAFETY: the pages lie in the reserved range, and nothing refers to them yet.
+        unsafe { mm::mprotect(start, length, flags) }.map_err(|error| refused(error, length))?;
+        self.usable = bytes;
         Ok(())
-    }
-}
-
-/// Gives back addresses that were reserved here, and that nothing refers to.
-fn unmap(start: *mut c_void, length: usize) {
-    if length == 0 {
-        return;
-    }
-    // SAFETY: as said above: only slack around an aligned range, or the range of a dropped arena.
-    if let Err(error) = unsafe { mm::munmap(start, length) } {
-        log::debug!("cannot give back {length} bytes of address space: {error}");
     }
 }

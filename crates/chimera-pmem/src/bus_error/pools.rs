@@ -36,6 +36,12 @@ impl Addresses {
         entry.start.store(start, Ordering::Release);
         Self(entry)
     }
+
+    /// They have grown to `length` bytes.
+    pub(crate) fn set_length(&self, length: usize) {
+        let start = self.0.start.load(Ordering::Relaxed);
+        self.0.end.store(start + length, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Addresses {

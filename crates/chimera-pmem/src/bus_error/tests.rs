@@ -80,6 +80,8 @@ fn addresses_belong_to_pools_while_these_live() {
     assert!(!contains(16) && contains(79));
     let again = Addresses::new(16, 8);
     assert!(contains(16) && !contains(24));
+    again.set_length(12);
+    assert!(contains(27) && !contains(28));
     drop((second, again));
     assert!(!contains(16) && !contains(64));
 }

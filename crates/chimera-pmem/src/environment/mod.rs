@@ -19,7 +19,7 @@ mod real_directory;
 mod real_file;
 mod real_files;
 mod stepped;
-mod thread_task;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +57,8 @@ pub enum TaskStep {
 }
 
 /// A background task: called again and again until it says [`TaskStep::Done`] or is stopped. Each
-/// call does a bounded piece of work.
+/// call does a bounded piece of work. Calls come one after the other, but perhaps on different threads: a call fences what it
+/// has flushed, and waits for no other task.
 pub type TaskBody = Box<dyn FnMut() -> TaskStep + Send>;
 
 /// A handle to a background task. Dropping it stops the task and waits for it.

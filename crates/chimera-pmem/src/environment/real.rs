@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::random::{SplitMix, mix};
 use super::real_directory::RealDirectory;
 use super::real_files::RealFiles;
-use super::thread_task::ThreadTask;
+use super::workers::Workers;
 use super::{Directory, Environment, File, FileProvider, OpenMode, Origin, Task, TaskBody};
 
 /// The machine as it is.
@@ -77,7 +77,7 @@ impl Environment for RealEnvironment {
     }
 
     fn spawn(&self, name: &str, body: TaskBody) -> io::Result<Box<dyn Task>> {
-        Ok(Box::new(ThreadTask::start(name, body)?))
+        Ok(Box::new(Workers::current().spawn(name, body)?))
     }
 
     fn run_parallel(&self, count: usize, work: &(dyn Fn(usize) + Sync)) {

@@ -79,7 +79,7 @@ unsafe impl Send for Hardware {}
 unsafe impl Sync for Hardware {}
 
 impl Hardware {
-    /// Reserves address space; nothing is mapped yet.
+    /// Reserves address space, which grows when more is mapped; nothing is mapped yet.
     ///
     /// # Errors
     /// `Unsupported` when the machine lacks the instruction asked for. When no address space is to
@@ -130,7 +130,7 @@ impl Hardware {
         platform::huge_pages_in(start..start + self.reservation.usable())
     }
 
-    /// Address space reserved, in bytes: the most that can be mapped.
+    /// Address space reserved so far, in bytes.
     pub fn address_space_bytes(&self) -> u64 {
         self.reservation.usable() as u64
     }

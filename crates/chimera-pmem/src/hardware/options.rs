@@ -19,8 +19,8 @@ pub enum FlushChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct HardwareOptions {
-    /// Address space to reserve, in bytes: the most that can ever be mapped. Costs no memory.
-    /// Default 16 TiB. Where the system refuses, half of it is tried, down to 64 GiB.
+    /// Address space to reserve at first, in bytes. When more is to be mapped, more is reserved behind it, so it is best what
+    /// will be needed. Costs no memory. Default 1 GiB. Where the system refuses, half of it is tried, and so on.
     pub reserve_bytes: u64,
     /// Default [`FlushChoice::Auto`].
     pub flush: FlushChoice,
@@ -31,6 +31,6 @@ pub struct HardwareOptions {
 
 impl Default for HardwareOptions {
     fn default() -> Self {
-        Self { reserve_bytes: 16 << 40, flush: FlushChoice::Auto, huge_pages: false }
+        Self { reserve_bytes: 1 << 30, flush: FlushChoice::Auto, huge_pages: false }
     }
 }

@@ -1,41 +1,34 @@
-//! [`Reservation`]: address space reserved once, mapped piece by piece, given back at the end.
+//! [`Reservation`]: reserved addresses that are mapped piece by piece, and given back at the end.
 
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-use crate::bus_error::pools::Addresses;
+use super::addresses::Addresses;
+use super::limits;
+use crate::bus_error::pools;
 
-/// Reservations below this are not halved any more: a pool would hardly have room.
-const SMALLEST_FALLBACK: usize = 1 << 30;
-/// Reservations from here on are aligned for the largest pages.
-const LARGE: usize = 64 << 30;
-/// Alignment of the base: the largest page of any medium, so that large pages can be used.
-const ALIGN_LARGE: usize = 1 << 30;
-/// The same for small reservations, where 1 GiB of slack would be out of proportion.
-const ALIGN_SMALL: usize = 2 << 20;
-
-/// A range of addresses nothing else in the process is mapped into.
+/// A range of addresses nothing else in the process is mapped into. It grows when more is to be mapped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    /// What mmap returned, and how much of it.
-    start: *mut c_void,
-    length: usize,
-    /// `start` rounded up, and what is left from there.
+    /// Of `addresses`, which never changes it.
     base: *mut AtomicU64,
-    usable: usize,
+    /// Bytes of `addresses`; changed under its lock.
+    usable: AtomicUsize,
+    addresses: Mutex<Addresses>,
     /// For the explanation of a SIGBUS.
-    _addresses: Addresses,
+    pool: pools::Addresses,
 }
 
-// SAFETY: the pointers are an address range the value owns; it holds no thread-bound state, and all
-// access through them is by the kernel (mapping) or by atomics (its owner's).
+// SAFETY: the pointer is that of an address range the value owns; it holds no thread-bound state, and all
+// access through it is by the kernel (mapping) or by atomics (its owner's).
 unsafe impl Send for Reservation {}
-// SAFETY: as above; `&self` methods only call the kernel, which synchronises mappings.
+// SAFETY: as above; `&self` methods only call the kernel, which synchronises mappings, or lock.
 unsafe impl Sync for Reservation {}
 
 /// What to put into a piece of the reservation.
@@ -59,74 +52,58 @@ pub(crate) enum Sharing {
 }
 
 impl Reservation {
-    /// Reserves `bytes`, or the largest half, quarter ... of it the system grants.
+    /// Reserves `bytes`, or the largest half, quarter ... of it the system grants, where it can grow.
     pub(crate) fn new(bytes: u64) -> io::Result<Self> {
-        let page = rustix::param::page_size();
-        let mut wanted = usize::try_from(bytes)
-            .ok()
-            .and_then(|bytes| bytes.max(1).checked_next_multiple_of(page))
-            .ok_or(io::ErrorKind::InvalidInput)?;
-        loop {
-            match Self::reserve(wanted) {
-                Err(_) if wanted / 2 >= SMALLEST_FALLBACK => {
-                    wanted = (wanted / 2).next_multiple_of(page);
-                }
-                Err(error) => {
-                    let what = format!(
-                        "{error}; raise the limit of the process's address space (RLIMIT_AS, `ulimit -v`)"
-                    );
-                    return Err(io::Error::new(error.kind(), what));
-                }
-                done => return done,
-            }
-        }
+        Ok(Self::of(Addresses::reserve(bytes)?))
     }
 
-    fn reserve(wanted: usize) -> io::Result<Self> {
-        let align = if wanted >= LARGE { ALIGN_LARGE } else { ALIGN_SMALL };
-        let length = wanted.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-        let start = unsafe {
-            mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }?;
-        let skip = start.addr().next_multiple_of(align) - start.addr();
-        // `skip < align`, so the base is inside and `wanted` bytes follow it.
-        let base = start.wrapping_byte_add(skip).cast::<AtomicU64>();
-        let addresses = Addresses::new(base.addr(), wanted);
-        Ok(Self { start, length, base, usable: wanted, _addresses: addresses })
+    /// Reserves `bytes` and no less, to stay as it is.
+    pub(crate) fn exactly(bytes: u64) -> io::Result<Self> {
+        Ok(Self::of(Addresses::exactly(bytes)?))
     }
 
-    /// The address of offset 0; a multiple of 2 MiB, and of 1 GiB in large reservations.
+    fn of(addresses: Addresses) -> Self {
+        let base = addresses.base().cast();
+        let usable = addresses.length();
+        let pool = pools::Addresses::new(addresses.base().addr(), usable);
+        Self { base, usable: AtomicUsize::new(usable), addresses: Mutex::new(addresses), pool }
+    }
+
+    /// The address of offset 0; a multiple of 2 MiB, and of 1 GiB in large reservations and
+    /// where it can grow.
     #[inline(always)]
     pub(crate) fn base(&self) -> *mut AtomicU64 {
         self.base
     }
 
-    /// Bytes that can be mapped from `base`.
+    /// Bytes that are reserved from `base` on.
     pub(crate) fn usable(&self) -> usize {
-        self.usable
+        self.usable.load(Ordering::Acquire)
     }
 
-    /// Maps `source` at `at`, which nothing has been mapped at before. All of `at`, `length` and the
-    /// file offset are multiples of the page size.
+    /// Reserves at least `length` bytes from `base` on.
+    fn extend(&self, length: usize) -> io::Result<()> {
+        // A panic leaves nothing half-done.
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.extend(length)?;
+        self.pool.set_length(addresses.length());
+        self.usable.store(addresses.length(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Maps `source` at `at`, which nothing has been mapped at before; reserves more first where that is needed. All of
+    /// `at`, `length` and the file offset are multiples of the page size.
     pub(crate) fn map(&self, at: usize, length: usize, source: Source<'_>) -> io::Result<()> {
-        let end = at.checked_add(length).filter(|&end| end <= self.usable);
-        if end.is_none() || length == 0 {
-            let message = format!(
-                "the {} bytes of address space that were to be had when the pool was opened are used up",
-                self.usable
-            );
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
+        let end = at.checked_add(length).filter(|_| length > 0);
+        let end = end.ok_or(io::ErrorKind::InvalidInput)?;
+        if end > self.usable() {
+            self.extend(end)?;
         }
         // A fixed mapping that fails may leave a hole in the reservation. So try the same mapping
         // at another address first: what can fail for the file's sake fails there.
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-        let trial = unsafe { map_source(std::ptr::null_mut(), length, source, MapFlags::empty()) }?;
+        let trial = unsafe { map_source(std::ptr::null_mut(), length, source, MapFlags::empty()) };
+        let trial = trial.map_err(|error| limits::refused(error, length))?;
         // SAFETY: mapped a moment ago with this length, and nothing points into it.
         unsafe { mm::munmap(trial, length) }?;
 
@@ -147,7 +124,7 @@ impl Reservation {
             if closed.is_err() {
                 log::error!("cannot close a hole of {length} bytes in the reserved address space");
             }
-            return Err(error.into());
+            return Err(limits::refused(error, length));
         }
         Ok(())
     }
@@ -177,21 +154,11 @@ impl Reservation {
     }
 
     fn advise(&self, at: usize, length: usize, advice: Advice) -> Result<(), Errno> {
-        assert!(at.checked_add(length).is_some_and(|end| end <= self.usable));
+        assert!(at.checked_add(length).is_some_and(|end| end <= self.usable()));
         let address = self.base.wrapping_byte_add(at).cast::<c_void>();
         // SAFETY: the range lies inside the reservation. The advice used here never unmaps; it
         // changes contents, if at all, to zeros, which is a store like any other.
         unsafe { mm::madvise(address, length, advice) }
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `reserve`, is owned by this value, and nothing points into
-        // it: its owner gives out values only.
-        if let Err(error) = unsafe { mm::munmap(self.start, self.length) } {
-            log::error!("cannot give back reserved address space: {error}");
-        }
     }
 }
 

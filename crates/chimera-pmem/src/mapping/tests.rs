@@ -3,7 +3,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Window;
+use super::place::{Place, address_of};
+use super::{Addresses, Window};
 
 const PAGE: u64 = 4096;
 
@@ -28,4 +29,56 @@ fn a_window_reads_and_writes_at_any_byte() {
     let outside = catch_unwind(AssertUnwindSafe(|| window.read(8190, &mut [0; 3])));
     let message = outside.unwrap_err().downcast::<String>().unwrap();
     assert!(message.contains("of a window"), "{message}");
+}
+
+#[test]
+fn places_are_as_far_apart_as_their_number_allows() {
+    for (bits, gib) in [(47, 64), (48, 128), (39, 0)] {
+        let top = 1 << bits;
+        let mut addresses: Vec<u64> = (0..1000).map(|number| address_of(number, top)).collect();
+        addresses.sort_unstable();
+        assert!(addresses[0] >= top / 8 && addresses[999] < top / 8 * 5);
+        for pair in addresses.windows(2) {
+            assert!(pair[1] - pair[0] >= gib << 30, "{pair:?}");
+        }
+        assert_eq!(address_of(1, top) - address_of(0, top), top / 4);
+    }
+}
+
+#[test]
+fn a_place_is_taken_once_and_given_back() {
+    let places: Vec<Place> = (0..200).map(|_| Place::take().unwrap()).collect();
+    let mut addresses: Vec<usize> = places.iter().map(Place::address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), 200);
+    drop(places);
+    // Other tests take and give back places meanwhile, but not thousands.
+    for _ in 0..20_000 {
+        assert!(Place::take().is_some());
+    }
+}
+
+#[test]
+fn addresses_grow_in_place_until_something_is_behind_them() {
+    let mut range = Addresses::reserve(4 * PAGE).unwrap();
+    let base = range.base();
+    assert!(base.addr().is_multiple_of(2 << 20));
+    range.extend(PAGE as usize).unwrap();
+    assert_eq!(range.length() as u64, 4 * PAGE);
+    range.extend(5 * PAGE as usize).unwrap();
+    assert_eq!(range.length() as u64, 8 * PAGE, "twice as long");
+    range.extend(100 * PAGE as usize).unwrap();
+    assert_eq!((range.length() as u64, range.base()), (100 * PAGE, base));
+
+    let end = range.base().wrapping_byte_add(range.length() + 2 * PAGE as usize);
+    let behind = super::addresses::reserve_at(end, PAGE as usize).unwrap();
+    let error = range.extend(104 * PAGE as usize).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::OutOfMemory);
+    assert!(error.to_string().contains("are taken by something else"), "{error}");
+    assert_eq!(range.length() as u64, 100 * PAGE);
+    range.extend(102 * PAGE as usize).expect("up to it there is room");
+    // SAFETY: reserved above, and nothing points into it.
+    unsafe { rustix::mm::munmap(behind, PAGE as usize) }.unwrap();
+    range.extend(104 * PAGE as usize).unwrap();
 }

@@ -24,7 +24,7 @@ impl Window {
         length: u64,
         read_only: bool,
     ) -> io::Result<Self> {
-        let reservation = Reservation::new(length)?;
+        let reservation = Reservation::exactly(length)?;
         let source = Source::File { file: device, offset, sharing: Sharing::Shared, read_only };
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         reservation.map(0, length, source)?;

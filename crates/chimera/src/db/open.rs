@@ -45,12 +45,14 @@ fn hardware(options: &Options) -> std::io::Result<Hardware> {
 }
 
 impl Options {
-    /// How [`Db::open`] maps and flushes memory with these options.
+    /// How [`Db::open`] maps and flushes memory with these options. Addresses are reserved for the capacity, or in steps.
     pub fn hardware_options(&self) -> HardwareOptions {
+        let default = HardwareOptions::default();
+        let most = self.pool.capacity_bytes.or(self.pool.anonymous_bytes);
         HardwareOptions {
+            reserve_bytes: most.unwrap_or(default.reserve_bytes),
             flush: if self.flush { FlushChoice::Auto } else { FlushChoice::Never },
             huge_pages: self.huge_pages,
-            ..HardwareOptions::default()
         }
     }
 }

@@ -9,6 +9,8 @@
 //! is in it, and `ticket + slots` once the change was applied: then it waits for the change of the next round. A writer
 //! owns the slot between taking its ticket and setting the turn, and waits for nothing meanwhile.
 
+use std::sync::OnceLock;
+
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -44,8 +46,8 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Queue {
     slots: Box<[Slot]>,
-    /// Keys that are longer than a slot, by its number.
-    long_keys: Box<[Mutex<Vec<u8>>]>,
+    /// Keys that are longer than a slot, by its number; made when there is one.
+    long_keys: OnceLock<Box<[Mutex<Vec<u8>>]>>,
     /// The next ticket.
     issued: Alone<AtomicU64>,
     /// Changes with lower tickets were applied.
@@ -60,7 +62,7 @@ impl Queue {
         let slot = |number| Slot { turn: AtomicU64::new(number as u64), ..Slot::default() };
         Self {
             slots: (0..slots).map(slot).collect(),
-            long_keys: (0..slots).map(|_| Mutex::default()).collect(),
+            long_keys: OnceLock::new(),
             issued: Alone::default(),
             applied: Alone::default(),
             applying: Alone::default(),
@@ -116,7 +118,8 @@ impl Queue {
         let is_there = u64::from(change == Change::Present);
         slot.about.store(key.len() as u64 * 2 + is_there, Ordering::Relaxed);
         if key.len() > KEY_BYTES {
-            let mut long = lock(&self.long_keys[number]);
+            let make = || (0..self.slots.len()).map(|_| Mutex::default()).collect();
+            let mut long = lock(&self.long_keys.get_or_init(make)[number]);
             long.clear();
             long.extend_from_slice(key);
             return;
@@ -160,7 +163,8 @@ impl Queue {
         key.clear();
         if length > KEY_BYTES {
             // The allocation goes with the key: a queue that has seen long keys does not keep them all.
-            *key = std::mem::take(&mut *lock(&self.long_keys[number]));
+            let long_keys = self.long_keys.get().expect("made for this key");
+            *key = std::mem::take(&mut *lock(&long_keys[number]));
         } else {
             for word in &slot.key {
                 key.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
@@ -170,7 +174,7 @@ impl Queue {
         if about.is_multiple_of(2) { Change::Absent } else { Change::Present }
     }
 
-    /// Bytes of memory, without long keys that wait.
+    /// Bytes of memory once all of it is in use, without long keys that wait.
     pub(super) fn bytes(&self) -> u64 {
         (self.slots.len() * (size_of::<Slot>() + size_of::<Mutex<Vec<u8>>>())) as u64
     }

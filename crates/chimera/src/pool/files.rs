@@ -534,8 +534,7 @@ pub(super) fn full_or_io(source: io::Error, action: &'static str, path: &Path) -
         },
         io::ErrorKind::OutOfMemory => Error::PoolFull {
             reason: format!(
-                "cannot {action} `{path_shown}`: {source}; raise the limit of address space (RLIMIT_AS, \
-                 `ulimit -v`) and open the store again, or give the machine more memory"
+                "cannot {action} `{path_shown}`: {source}; nothing of the store was changed"
             ),
         },
         _ => Error::Io { action, path: path.to_owned(), source },

@@ -156,7 +156,7 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Allocates storage for the next blocks, adding a segment where needed, and touches it so that
-    /// no access faults later. Does nothing when more than `blocks` are ready already.
+    /// no access faults later, but for a plain file with a journal. Does nothing when more than `blocks` are ready already.
     ///
     /// # Errors
     /// `PoolFull` when the file system, the device or the configured capacity is exhausted; `Removed` when files
@@ -195,8 +195,11 @@ impl<P: Pmem> Pool<P> {
                 .allocate(section.offset + in_file, length)
                 .map_err(|source| full_or_io(source, "allocate space in", &path))?;
         }
-        self.populate(start, length)
-            .map_err(|source| full_or_io(source, "touch the memory of", &path))?;
+        // Where there is a journal, a page that is touched is memory of the process from then on.
+        if !self.is_journaled {
+            self.populate(start, length)
+                .map_err(|source| full_or_io(source, "touch the memory of", &path))?;
+        }
         if is_device {
             self.blank(start, length);
         }

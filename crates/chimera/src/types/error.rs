@@ -179,11 +179,11 @@ pub enum Error {
         /// Length of the value.
         value_bytes: usize,
     },
-    /// No room for another block. Nothing was changed.
-    #[error("the pool is full: {}", with_remedy(reason))]
+    /// No room for another block: the capacity or the disk is used up, or a limit of the process or the system does not let
+    /// the store grow. Nothing was changed.
+    #[error("{}", why_full(reason))]
     PoolFull {
-        /// What ran out. What to do about it follows after a semicolon, where that is something else than to delete
-        /// records or to give the pool more room.
+        /// What ran out. Of a limit it says which, and behind a semicolon what to do about it.
         reason: String,
     },
     /// A file of the store, or its directory, was removed or replaced while the store was open. Nobody will find what
@@ -412,11 +412,8 @@ impl Error {
 
     /// There is no memory for `what` of a store.
     pub(crate) fn no_memory(what: &str) -> Self {
-        let reason = format!(
-            "there is no memory, or no address space, for {what}; give the process more of it (RLIMIT_AS, \
-             `ulimit -v`; the limit of its cgroup; the machine's memory)"
-        );
-        Self::PoolFull { reason }
+        let limit = chimera_pmem::limit_of_memory();
+        Self::PoolFull { reason: format!("there is no memory for {what}: {limit}") }
     }
 
     pub(crate) fn corrupted(what: impl Into<String>, at: u64) -> Self {
@@ -424,8 +421,10 @@ impl Error {
     }
 }
 
-/// Why a pool is full, and what to do about it.
-fn with_remedy(reason: &str) -> String {
-    let remedy = if reason.contains("; ") { "" } else { "; delete records, or give it more room" };
-    format!("{reason}{remedy}")
+/// Why a store cannot grow, and what to do about it.
+fn why_full(reason: &str) -> String {
+    if reason.contains("; ") {
+        return format!("the store cannot grow: {reason}");
+    }
+    format!("the pool is full: {reason}; delete records, or give it more room")
 }

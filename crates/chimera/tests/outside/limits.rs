@@ -1,10 +1,8 @@
 //! Limits of the process, each in a process of its own.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use chimera::{Db, Durability, Error, ErrorKind, Geometry, Options};
-use chimera_pmem::{Environment, Hardware, HardwareOptions, RealEnvironment};
+use chimera::{Db, Durability, EngineKind, Error, ErrorKind, Geometry, Options};
 
 use crate::tools::{
     self, SMALL, assert_fails, contents, scratch, scratch_on_disk, small, small_with,
@@ -118,37 +116,46 @@ fn a_write_beyond_the_limit_of_files_is_an_error_also_where_the_file_is_long_eno
     }
 }
 
-#[test]
-fn too_little_address_space_is_named() {
-    if let Some(store) = store_of_child() {
-        let outcome = Db::open(&store, &Options::new()).and_then(|db| db.put(b"key", b"value"));
-        assert_fails(outcome, &["address space", "RLIMIT_AS", "ulimit -v"]);
-        return;
-    }
-    let directory = scratch();
-    // Less than the least that a pool reserves; enough for that, but not for the index as well.
-    for kibibytes in [700_000, 1_300_000] {
-        let store = directory.path().join(kibibytes.to_string());
-        under(&format!("-v {kibibytes}"), "too_little_address_space_is_named", &store);
-    }
+/// Puts large records until one is refused, which must be for want of addresses; how many there are.
+fn fill_the_addresses(store: &Path, options: &Options) -> u64 {
+    let db = tools::open(store, options);
+    let (mut session, value) = (db.session(), vec![7; 20_000]);
+    let refused = (0..1_000_000_u64).find_map(|number| {
+        session.put(&tools::key(number), &value).err().map(|error| (number, error))
+    });
+    let (count, error) = refused.expect("the limit is in the way");
+    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+    assert!(!error.to_string().contains("pool is full"), "{error}");
+    let words = ["the store cannot grow", "address space", "RLIMIT_AS", "ulimit -v"];
+    assert_fails(Err::<(), _>(error), &words);
+    drop(session);
+    db.close().expect("nobody else has it");
+    count
 }
 
+/// A limit that a store fits below, but not what is put into it.
 #[test]
-fn a_pool_beyond_its_range_of_addresses_is_an_error_that_says_so() {
-    let directory = scratch();
-    let reserve_bytes = 2 << 20;
-    let pmem = Hardware::new(HardwareOptions { reserve_bytes, ..small().hardware_options() });
-    let environment: Arc<dyn Environment> = Arc::new(RealEnvironment::new());
-    let db = Db::open_on(pmem.expect("room"), &environment, directory.path(), &small());
-    let db = db.expect("it fits");
-    let (refused, error) = put_until_refused(&db, 0);
-    assert!(refused > 10_000, "{refused}");
-    assert_eq!(error.kind(), ErrorKind::Full);
-    let words = ["address space", "2097152 bytes", "RLIMIT_AS", "open the store again"];
-    assert_fails(Err::<(), _>(error), &words);
-    db.close().expect("nobody else has it");
-    let db = tools::open(directory.path(), &small());
-    assert_eq!(contents(&db).len() as u64, refused);
-    tools::assert_sound(&db);
-    db.put(&tools::key(refused), &tools::value(refused, 1)).expect("room");
+fn addresses_that_run_out_are_named_and_nothing_is_lost() {
+    for engine in [EngineKind::Viper, EngineKind::Chameleon] {
+        let options = Options::new().engine(engine).segment_bytes(16 << 20);
+        if let Some(store) = store_of_child() {
+            let store = store.join(engine.name());
+            let count = fill_the_addresses(&store, &options);
+            std::fs::write(store.with_extension("count"), count.to_string()).expect("room");
+            continue;
+        }
+        let directory = scratch();
+        under(
+            "-v 600000",
+            "addresses_that_run_out_are_named_and_nothing_is_lost",
+            directory.path(),
+        );
+        let store = directory.path().join(engine.name());
+        let count = std::fs::read_to_string(store.with_extension("count")).expect("the child's");
+        let db = tools::open(&store, &options);
+        assert_eq!(contents(&db).len().to_string(), count);
+        assert!(count.parse::<u64>().is_ok_and(|count| count > 100), "{count}");
+        tools::assert_sound(&db);
+        db.put(&tools::key(1 << 40), b"more").expect("room");
+    }
 }

@@ -1,6 +1,6 @@
 //! What to change, and why.
 
-use chimera_pmem::{FlushInstruction, HardwareOptions, Medium};
+use chimera_pmem::{FlushInstruction, Medium};
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -119,16 +119,15 @@ fn about_space(place: &Place) -> Option<Advice> {
 
 fn about_limits(probe: &Probe, machine: &Machine) -> Vec<Advice> {
     let mut all = Vec::new();
-    let wanted = HardwareOptions::default().reserve_bytes;
     if let Some(problem) = &probe.address_space_problem {
         all.push(advice(
             format!("no store can be opened, address space is refused: {problem}"),
             "raise the limit with `ulimit -v unlimited`",
         ));
     }
-    if let Some(got) = probe.address_space_bytes.filter(|&got| got < wanted) {
+    if let Some(most) = machine.limit_address_space_bytes {
         all.push(advice(
-            format!("only {} of address space: no store can grow beyond it", rounded_size(got)),
+            format!("address space is limited to {}: stores cannot hold more", rounded_size(most)),
             "raise the limit with `ulimit -v unlimited`",
         ));
     }

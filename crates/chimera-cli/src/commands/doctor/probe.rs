@@ -27,7 +27,7 @@ pub(super) struct Probe {
     pub(super) flush_instruction: Option<FlushInstruction>,
     /// Whether a new mapping got huge pages; unknown where a store is already.
     pub(super) huge_pages: Option<bool>,
-    /// Address space that could be reserved.
+    /// Address space that was reserved for a store at first.
     pub(super) address_space_bytes: Option<u64>,
     /// Why none could be.
     pub(super) address_space_problem: Option<String>,

@@ -180,7 +180,7 @@ fn machine_rows(machine: &Machine) -> Rows {
 fn limit_rows(probe: &Probe, machine: &Machine) -> Rows {
     let bytes = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), rounded_size);
     let reserved = match probe.address_space_bytes {
-        Some(bytes) => format!("{} reserved, the most a store can grow to", rounded_size(bytes)),
+        Some(bytes) => format!("{} reserved at first, more as a store grows", rounded_size(bytes)),
         None => "cannot be reserved".to_owned(),
     };
     let overcommit = match machine.overcommit {

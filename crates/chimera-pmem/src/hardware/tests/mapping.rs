@@ -64,15 +64,21 @@ fn what_cannot_be_mapped_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn reserved_space_runs_out() {
+fn reserved_space_grows_in_place() {
     let options = HardwareOptions { reserve_bytes: 2 * PAGE, ..HardwareOptions::default() };
     let memory = anonymous_with(1, options);
     assert_eq!(memory.address_space_bytes(), 2 * PAGE);
-    let file: Arc<dyn File> = Arc::new(AnonymousFile::new(2 * PAGE));
-    let error = memory.map(PAGE, &file, 0, 2 * PAGE).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
-    memory.map(PAGE, &file, 0, PAGE).unwrap();
-    memory.store_u64(2 * PAGE - 8, 1, SITE);
+    memory.store_u64(PAGE - 8, 1, SITE);
+    let file: Arc<dyn File> = Arc::new(AnonymousFile::new(64 * PAGE));
+    for pages in [1, 2, 60] {
+        let end = memory.mapped();
+        memory.map(end, &file, 0, pages * PAGE).unwrap();
+        memory.store_u64(memory.mapped() - 8, pages, SITE);
+        assert_eq!(memory.load_u64(PAGE - 8), 1, "nothing has moved");
+    }
+    assert_eq!(memory.load_u64(2 * PAGE - 8), 1);
+    assert_eq!(memory.load_u64(4 * PAGE - 8), 2);
+    assert_eq!(memory.address_space_bytes(), 64 * PAGE);
 }
 
 #[test]
@@ -82,6 +88,7 @@ fn a_reservation_too_large_is_halved() {
     let memory = anonymous_with(1, options);
     assert!(memory.address_space_bytes() >= 64 << 30);
     assert!(memory.address_space_bytes() < 1 << 60);
+    assert!(memory.base.addr().is_multiple_of(1 << 30));
     memory.store_u64(0, 1, SITE);
 }
 

@@ -60,14 +60,15 @@ impl<P: Pmem> Shards<P> {
         let bypass_slots = if helpers.is_bypass() { shape.bypass_slots() } else { SLOTS_UNIT };
         let bypasses = Tables::new(bypass_slots, huge_pages);
         let out_of_memory = |_| Error::no_memory("MemTables");
-        let shard = |number| {
+        // Made at once: a list that grows leaves holes in the heap, as large as itself.
+        let mut parts = Vec::with_capacity(shape.shards() as usize);
+        for number in 0..shape.shards() {
             let memtable = memtables.take().map_err(out_of_memory)?;
             assert_eq!(memtable, number, "they are handed out in order");
             let has_bypass = helpers.is_bypass();
             let helper = if has_bypass { bypasses.take().map_err(out_of_memory)? } else { 0 };
-            Ok(Shard::new(helper, entries_max()))
-        };
-        let parts = (0..shape.shards()).map(shard).collect::<Result<_>>()?;
+            parts.push(Shard::new(helper, entries_max()));
+        }
         if !helpers.is_bypass() {
             bypasses.take().map_err(out_of_memory)?;
         }
@@ -78,7 +79,7 @@ impl<P: Pmem> Shards<P> {
             memtables,
             bypasses,
             helpers,
-            parts,
+            parts: parts.into(),
             images: Mutex::default(),
             unbypassed: AtomicU32::new(0),
             bypassed_below: AtomicU32::new(0),

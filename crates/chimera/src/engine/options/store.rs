@@ -288,8 +288,8 @@ impl Options {
         self
     }
 
-    /// How far ahead of use the background task allocates and touches memory. Default 64 MiB. Less
-    /// saves space in small stores; 0 leaves it to the inserting session, at up to 16 us per page.
+    /// How far ahead of use the background task allocates storage, and touches it where it has no journal. Default 64 MiB.
+    /// Less saves space in small stores; 0 leaves it to the inserting session, at up to 16 us per page.
     pub fn populate_ahead_bytes(mut self, bytes: u64) -> Self {
         self.pool.populate_ahead_bytes = bytes;
         self
@@ -310,8 +310,8 @@ impl Options {
         self
     }
 
-    /// Touch the whole of [`capacity_bytes`](Self::capacity_bytes) at open, so that no first access
-    /// faults. Default false. Costs about a second per GiB. Blocks that reclamation empties keep their storage.
+    /// Allocate the whole of [`capacity_bytes`](Self::capacity_bytes) at open and touch it, so that no first access
+    /// faults; on a plain file with a journal it is not touched. Default false. Costs about a second per GiB. Blocks that reclamation empties keep their storage.
     pub fn populate_at_open(mut self, populate: bool) -> Self {
         self.pool.populate_at_open = populate;
         self
@@ -319,7 +319,8 @@ impl Options {
 
     /// Largest size of the pool in bytes; further inserts fail with
     /// [`Error::PoolFull`](crate::Error::PoolFull). Default: as much as the file system or device has.
-    /// May change at every open.
+    /// May change at every open. Addresses are reserved for as much at open; without a capacity they are reserved in steps, each
+    /// doubling them. Both cost no memory.
     pub fn capacity_bytes(mut self, bytes: u64) -> Self {
         self.pool.capacity_bytes = Some(bytes);
         self

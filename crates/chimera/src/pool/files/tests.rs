@@ -188,7 +188,7 @@ fn limits_that_are_in_the_way_are_told_as_a_lack_of_space() {
         (io::ErrorKind::StorageFull, Some("no space left for `/a`")),
         (io::ErrorKind::QuotaExceeded, Some("no space left for `/a`")),
         (io::ErrorKind::FileTooLarge, Some("raise that limit")),
-        (io::ErrorKind::OutOfMemory, Some("ulimit -v")),
+        (io::ErrorKind::OutOfMemory, Some("nothing of the store was changed")),
         (io::ErrorKind::PermissionDenied, None),
     ] {
         match full_or_io(kind.into(), "extend", Path::new("/a")) {
