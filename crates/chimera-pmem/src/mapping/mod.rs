@@ -2,15 +2,27 @@
 //! DAX devices are made of. Knows no pool and no order of stores.
 //!
 //! - `reservation`: address space reserved once, mapped piece by piece.
+//! - `pages`: which pages of private mappings have stores of their own, and giving them back; `page_state`: one of them.
 //! - `window`: a part of a file mapped apart from a pool.
 //! - `words`: copies between private bytes and shared words.
 
+mod page_state;
+mod pages;
 mod reservation;
 mod window;
 pub(crate) mod words;
 
+#[cfg(all(test, loom))]
+mod models;
 #[cfg(test)]
 mod tests;
 
+/// What `page_state` is made of; a model of it has other ones.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicU32, Ordering};
+}
+
+pub use pages::steps;
+pub(crate) use pages::{Backing, PENDING_BYTES_MAX, Pages};
 pub(crate) use reservation::{Reservation, Sharing, Source};
 pub(crate) use window::Window;
