@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use chimera::pmem::Medium;
-use chimera::{Db, EngineKind, Error, Options};
+use chimera::{ChameleonOptions, Db, EngineKind, Error, Options};
 
 use super::{alone, assert_passed, run_child, store_of_child};
 
@@ -24,7 +24,11 @@ const RECORDS: u64 = 3 * BUDGET / VALUE_BYTES as u64;
 const LOOK_EVERY: u64 = 500;
 
 fn options(engine: EngineKind) -> Options {
-    Options::new().engine(engine).memory_budget(BUDGET)
+    // By default it takes memory for many more keys.
+    let smaller =
+        |chameleon: ChameleonOptions| chameleon.expected_keys(RECORDS).dram_bytes(BUDGET / 4);
+    let options = Options::new().engine(engine).memory_budget(BUDGET);
+    if engine == EngineKind::Chameleon { options.chameleon(smaller) } else { options }
 }
 
 /// Bytes of anonymous memory of this process: all that the kernel cannot write to a file.
