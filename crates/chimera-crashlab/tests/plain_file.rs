@@ -2,10 +2,10 @@
 //! cannot.
 
 use chimera::EngineKind;
-use chimera::pmem::journal::steps;
 use chimera_crashlab::plain_file::{
     Beside, Failing, Findings, Lie, Plan, explore, explore_beside, explore_failing,
 };
+use chimera_pmem::journal::steps;
 
 /// Seeds for each test, unless told otherwise.
 const SEEDS: u64 = 4;

@@ -96,7 +96,7 @@ impl Other {
             free * 100 > figures.capacity_bytes * FREE_PERCENT_MIN
                 && appended * APPENDED_PARTS_MAX < figures.capacity_bytes
         };
-        let has_pages = |pages: chimera::pmem::journal::PageFigures| {
+        let has_pages = |pages: chimera_pmem::journal::PageFigures| {
             pages.private_bytes.saturating_add(PUT_BYTES_MAX) <= pages.limit_bytes
         };
         let number = self.next.load(Ordering::Acquire);

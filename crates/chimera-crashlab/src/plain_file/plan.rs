@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chimera_pmem::Site;
 use chimera::{Durability, EngineKind, Options};
+use chimera_pmem::Site;
 
 use super::files::Lie;
 use crate::durability::{End, Loss};

@@ -31,13 +31,11 @@ use crate::{Arena, Site};
 #[cfg(test)]
 mod tests;
 
-/// Checks that a tool can leave out.
+/// What a tool can leave out.
 pub mod steps {
     crate::steps! {
         /// A page is given back only if it has the bytes of its file.
         COMPARE = "journal.step.page_compare";
-        /// A page is given back only if no entry is pending that names it.
-        PENDING = "journal.step.page_pending";
     }
 }
 
@@ -59,6 +57,14 @@ struct Page {
     appended: AtomicU32,
 }
 
+impl Page {
+    /// Whether an entry may be pending that names it. All that end at `reached` or before are written back.
+    fn is_pending(&self, reached: u64) -> bool {
+        let ahead = self.appended.load(Ordering::Relaxed).wrapping_sub(low_bits(reached));
+        (1..=low_bits(PENDING_BYTES_MAX)).contains(&ahead)
+    }
+}
+
 /// What becomes of a page that is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backing {
@@ -72,7 +78,7 @@ pub(crate) enum Backing {
 pub(crate) struct Pages {
     memory: Arc<Reservation>,
     page_bytes: u64,
-    pages: Arena<Page>,
+    table: Arena<Page>,
     /// Pages with stores of their own.
     private: AtomicU64,
     /// Pages given back so far.
@@ -85,7 +91,7 @@ impl Pages {
         Self {
             memory,
             page_bytes: rustix::param::page_size() as u64,
-            pages: Arena::new(SMALL_PAGES, false),
+            table: Arena::new(SMALL_PAGES, false),
             private: AtomicU64::new(0),
             given: AtomicU64::new(0),
             skipped: OnceLock::new(),
@@ -94,7 +100,7 @@ impl Pages {
 
     /// From now on pages before `end` are known. They are mapped, writable.
     pub(crate) fn add(&self, end: u64) -> std::io::Result<()> {
-        self.pages.ensure(end / self.page_bytes)
+        self.table.ensure(end / self.page_bytes)
     }
 
     /// Leaves out a check, for tools that must notice it.
@@ -112,7 +118,7 @@ impl Pages {
 
     /// Pages that are known.
     pub(crate) fn count(&self) -> u64 {
-        self.pages.count()
+        self.table.count()
     }
 
     /// Bytes of pages with stores of their own.
@@ -126,7 +132,7 @@ impl Pages {
     }
 
     fn page(&self, number: u64) -> &Page {
-        self.pages.get(number).expect("every page that is mapped is known")
+        self.table.get(number).expect("every page that is mapped is known")
     }
 
     /// The pages that `length` bytes at `at` touch.
@@ -185,17 +191,10 @@ impl Pages {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether an entry may be pending that names a page. All that end at `reached` or before are written back.
-    fn is_pending(&self, page: &Page, reached: u64) -> bool {
-        let ahead = page.appended.load(Ordering::Relaxed).wrapping_sub(low_bits(reached));
-        (1..=low_bits(PENDING_BYTES_MAX)).contains(&ahead)
-    }
-
     /// Whether [`give_back`](Self::give_back) may succeed.
     pub(crate) fn may_give_back(&self, number: u64, reached: u64) -> bool {
         let page = self.page(number);
-        page_state::is_idle(&page.state)
-            && (!self.is_pending(page, reached) || self.skips(steps::PENDING))
+        page_state::is_idle(&page.state) && !page.is_pending(reached)
     }
 
     /// Gives pages back, from page `first` on, where they have the content of their file, which is `content` and does not
@@ -223,9 +222,8 @@ impl Pages {
             return false;
         }
         fence(Ordering::SeqCst);
-        let is_pending = self.is_pending(page, reached) && !self.skips(steps::PENDING);
         let is_same = || words::equal(self.words(number), content) || self.skips(steps::COMPARE);
-        let may_go = !is_pending && is_same();
+        let may_go = !page.is_pending(reached) && is_same();
         if !may_go {
             page_state::keep(&page.state);
         }

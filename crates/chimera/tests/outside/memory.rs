@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use chimera::pmem::Medium;
 use chimera::{ChameleonOptions, Db, EngineKind, Error, Options};
+use chimera_pmem::Medium;
 
 use super::{alone, assert_passed, run_child, store_of_child};
 

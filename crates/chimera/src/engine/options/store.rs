@@ -351,7 +351,7 @@ impl Options {
     }
 
     /// Most bytes of pages with stores of their own, instead of what the budget leaves: for tests of small stores.
-    #[doc(hidden)]
+    #[cfg(feature = "baselines")]
     pub fn page_limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.pool.page_limit = bytes.into();
         self
