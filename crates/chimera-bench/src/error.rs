@@ -19,6 +19,14 @@ pub enum BenchError {
     /// A structure of the primitives study failed.
     #[error("a structure of the primitives study: {0}")]
     Tree(#[from] chimera_primitives::PrimitivesError),
+    /// A store of another maker failed.
+    #[error("{store}: {message}")]
+    Peer {
+        /// Which.
+        store: &'static str,
+        /// What it said.
+        message: String,
+    },
     /// The operating system refused a file operation.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {

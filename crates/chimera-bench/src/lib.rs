@@ -19,6 +19,19 @@ pub mod published;
 pub mod report;
 mod results;
 mod simulation;
+/// What another crate needs to measure its own stores by the same loops.
+pub mod measure {
+    pub use crate::driver::clock::Measure;
+    pub use crate::driver::ledger::Ledger;
+    pub use crate::driver::phase::{Action, Extent, Phase, run};
+    pub use crate::driver::progress::Progress;
+    pub use crate::driver::store::{Footprint, Store, StoreSession};
+    pub use crate::driver::verify::verify;
+    pub use crate::driver::worker::Data;
+    pub use crate::results::machine::bytes_of;
+    pub use crate::results::measured::Measured;
+    pub use crate::results::statistics::{median, range, spread};
+}
 pub mod workload;
 
 pub use error::{BenchError, Result};

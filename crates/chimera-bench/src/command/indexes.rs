@@ -13,7 +13,7 @@ use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::phase::{Action, Phase};
 use crate::driver::progress::Progress;
 use crate::driver::setup::{OrderChoice, Setup, Sizing};
-use crate::driver::store::Store;
+use crate::driver::store::Create;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
@@ -165,7 +165,7 @@ impl Turn<'_> {
     }
 
     /// All phases that it has on one made anew, which is verified afterwards.
-    fn run<S: Store>(
+    fn run<S: Create>(
         self,
         kind: Kind,
         results: &mut Results,

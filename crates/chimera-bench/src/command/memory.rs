@@ -12,7 +12,7 @@ use crate::driver::pass::{demand, store_row};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
 use crate::driver::setup::Setup;
-use crate::driver::store::{Footprint, Store};
+use crate::driver::store::{Create, Footprint, Store};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};

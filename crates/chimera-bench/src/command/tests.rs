@@ -18,6 +18,7 @@ use super::benchmark::Benchmark;
 use super::*;
 use crate::driver::pass::demand;
 use crate::driver::setup::Setup;
+use crate::driver::store::Create;
 use crate::driver::store::Store;
 use crate::report::{RatioRow, Reclamation, Report, Row};
 
@@ -164,7 +165,7 @@ fn a_partitioned_order_has_as_many_trees_as_asked_for() {
         let BenchCommand::Core(arguments) = parse(&line) else { panic!() };
         let setup = arguments.setups().expect("valid").remove(0);
         let demand = demand(&setup, &[], 1);
-        let db: Db<Hardware> = Store::create(&setup, Path::new(""), &demand).expect("made");
+        let db: Db<Hardware> = Create::create(&setup, Path::new(""), &demand).expect("made");
         assert_eq!(db.stats().order.expect("ordered").trees, trees, "{options}");
         assert_eq!(db.facts().engine, setup.name(), "{options}");
     }

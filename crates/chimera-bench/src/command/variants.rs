@@ -17,7 +17,7 @@ use crate::driver::pass::{Pass, Plan, measures};
 use crate::driver::phase::Phase;
 use crate::driver::progress::Progress;
 use crate::driver::setup::Setup;
-use crate::driver::store::Store;
+use crate::driver::store::Create;
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
 use crate::error::{BenchError, Result};
@@ -62,7 +62,7 @@ fn named(phases: &[Phase], variant: &str) -> Vec<Phase> {
 }
 
 /// One pass over a store, which is removed. What a report says of it.
-fn measured<S: Store>(
+fn measured<S: Create>(
     plan: &Plan<'_>,
     (path, pass): (&Path, Pass),
     workspace: &Workspace,

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::clock::{Load, Measure, drive};
-use super::phase::split;
+use super::ledger::split;
 use super::store::Store;
 use super::worker::{Data, Worker};
 use crate::error::Result;

@@ -15,7 +15,7 @@ const DURATION_STRIDE: u64 = 256;
 
 /// What is measured of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
+pub enum Measure {
     /// Operations per second; no clock is read between operations.
     Throughput,
     /// The time of each operation. Contains one reading of the clock, 20 to 40 ns.

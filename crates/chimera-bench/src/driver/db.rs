@@ -11,16 +11,14 @@ use chimera_pmem::{Hardware, Instrumented, Pmem};
 use super::backend::{Backend, open};
 use super::engine::EngineChoice;
 use super::setup::{OrderChoice, Setup, name_of};
-use super::store::{Footprint, Instrument, OrderMade, Recovered, Reopen, Store, StoreSession};
+use super::store::{
+    Create, Footprint, Instrument, OrderMade, Recovered, Reopen, Store, StoreSession,
+};
 use crate::error::Result;
 use crate::results::rows::Facts;
 
 impl<B: Backend> Store for Db<B> {
     type Session = Session<B>;
-
-    fn create(setup: &Setup, path: &Path, demand: &Demand) -> Result<Self> {
-        open(path, &setup.options(demand)?, setup.timed(), setup.seed)
-    }
 
     fn session(&self) -> Session<B> {
         Db::session(self)
@@ -75,6 +73,12 @@ impl<B: Backend> Store for Db<B> {
     }
 }
 
+impl<B: Backend> Create for Db<B> {
+    fn create(setup: &Setup, path: &Path, demand: &Demand) -> Result<Self> {
+        open(path, &setup.options(demand)?, setup.timed(), setup.seed)
+    }
+}
+
 impl<B: Backend> Reopen for Db<B> {
     fn reopen(setup: &Setup, path: &Path) -> Result<Self> {
         open(path, &setup.options_to_open().create(false), setup.timed(), setup.seed)
@@ -120,6 +124,11 @@ impl<P: Pmem> StoreSession for Session<P> {
     #[inline(always)]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
         Ok(Session::put(self, key, value)?)
+    }
+
+    fn put_batch(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        Session::multi_put(self, records)?;
+        Ok(())
     }
 
     #[inline(always)]

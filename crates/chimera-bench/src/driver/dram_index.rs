@@ -14,7 +14,7 @@ use crossbeam_skiplist::SkipMap;
 
 use super::dram_map::KeyHasher;
 use super::setup::Setup;
-use super::store::{Footprint, Store, StoreSession};
+use super::store::{Create, Footprint, Store, StoreSession};
 use crate::error::{BenchError, Result};
 use crate::results::rows::Facts;
 
@@ -188,10 +188,6 @@ pub(crate) struct DramIndex<I>(Arc<I>);
 impl<I: Index> Store for DramIndex<I> {
     type Session = Self;
 
-    fn create(_: &Setup, _: &Path, demand: &Demand) -> Result<Self> {
-        Ok(Self(Arc::new(I::with_room(demand.live as usize))))
-    }
-
     fn session(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
@@ -225,6 +221,12 @@ impl<I: Index> Store for DramIndex<I> {
     }
 }
 
+impl<I: Index> Create for DramIndex<I> {
+    fn create(_: &Setup, _: &Path, demand: &Demand) -> Result<Self> {
+        Ok(Self(Arc::new(I::with_room(demand.live as usize))))
+    }
+}
+
 impl<I: Index> StoreSession for DramIndex<I> {
     #[inline(always)]
     fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
@@ -234,14 +236,6 @@ impl<I: Index> StoreSession for DramIndex<I> {
     #[inline(always)]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
         Ok(self.0.set(key, fixed(value)))
-    }
-
-    fn update(&mut self, _: &[u8], _: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        Err(BenchError::Arguments("a bare index updates nothing".to_owned()))
-    }
-
-    fn fetch_add_u64(&mut self, _: &[u8], _: usize, _: u64) -> Result<Option<u64>> {
-        Err(BenchError::Arguments("a bare index adds nothing".to_owned()))
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::engine::EngineChoice;
 use super::setup::Setup;
-use super::store::{Footprint, Store, StoreSession};
+use super::store::{Create, Footprint, Store, StoreSession};
 use crate::error::Result;
 use crate::results::rows::Facts;
 
@@ -81,13 +81,6 @@ impl DramMap {
 impl Store for DramMap {
     type Session = Self;
 
-    fn create(setup: &Setup, _: &Path, demand: &Demand) -> Result<Self> {
-        // Some more, because records do not spread evenly.
-        let reserved = if setup.growing { 0 } else { demand.live as usize / SHARDS * 5 / 4 };
-        let shard = |_| Shard(RwLock::new(Map::with_capacity_and_hasher(reserved, <_>::default())));
-        Ok(Self { shards: (0..SHARDS).map(shard).collect() })
-    }
-
     fn session(&self) -> Self {
         self.clone()
     }
@@ -131,6 +124,15 @@ impl Store for DramMap {
             bytes += map.iter().map(|(key, value)| key.len() + value.capacity()).sum::<usize>();
         }
         Footprint { records: records as u64, dram_bytes: bytes as u64, pmem_bytes: 0 }
+    }
+}
+
+impl Create for DramMap {
+    fn create(setup: &Setup, _: &Path, demand: &Demand) -> Result<Self> {
+        // Some more, because records do not spread evenly.
+        let reserved = if setup.growing { 0 } else { demand.live as usize / SHARDS * 5 / 4 };
+        let shard = |_| Shard(RwLock::new(Map::with_capacity_and_hasher(reserved, <_>::default())));
+        Ok(Self { shards: (0..SHARDS).map(shard).collect() })
     }
 }
 

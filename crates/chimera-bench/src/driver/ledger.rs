@@ -4,9 +4,15 @@ use std::ops::Range;
 
 use crate::workload::random::Random;
 
+/// Splits `total` into `parts` that differ by at most one.
+pub(crate) fn split(total: u64, parts: usize) -> Vec<u64> {
+    let count = parts.max(1) as u64;
+    (0..count).map(|part| total / count + u64::from(part < total % count)).collect()
+}
+
 /// Which records a store has.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     /// Records `0..loaded` are live.
     pub(crate) loaded: u64,
     /// And these, by phase.
@@ -43,6 +49,23 @@ impl Population {
 }
 
 impl Ledger {
+    /// That of a store that was loaded with so many records.
+    pub fn of(loaded: u64) -> Self {
+        Self { loaded, next: loaded, ..Self::default() }
+    }
+
+    /// Takes the last `records` of those that were loaded for inserted by so many threads: the next
+    /// [`Delete`](super::phase::Action::Delete) deletes them.
+    pub fn unsettle(&mut self, records: u64, threads: usize) {
+        self.loaded -= records;
+        let mut start = self.loaded;
+        let ranges = split(records, threads).into_iter().map(|length| {
+            start += length;
+            start - length..start
+        });
+        self.inserted.push(ranges.collect());
+    }
+
     /// Ranges with every live record, and with those that are [gone](Self::is_gone).
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         let inserted = self.inserted.iter().flatten().cloned();
@@ -59,13 +82,13 @@ impl Ledger {
     }
 
     /// How many records are live.
-    pub(crate) fn records(&self) -> u64 {
+    pub fn records(&self) -> u64 {
         let all: u64 = self.ranges().iter().map(|range| range.end - range.start).sum();
         all - (self.loaded - self.population().records())
     }
 
     /// What was inserted so far is taken for loaded. There must be no gaps.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.loaded = self.records();
         self.inserted.clear();
         self.next = self.loaded;
@@ -85,6 +108,21 @@ mod tests {
         ledger = Ledger { loaded: 0, inserted: vec![vec![0..5, 5..9]], next: 9, thinned: false };
         ledger.settle();
         assert_eq!((ledger.loaded, ledger.next, ledger.records()), (9, 9, 9));
+    }
+
+    #[test]
+    fn parts_are_even_and_complete() {
+        assert_eq!(split(10, 3), [4, 3, 3]);
+        assert_eq!(split(2, 4), [1, 1, 0, 0]);
+        assert_eq!(split(0, 1), [0]);
+    }
+
+    #[test]
+    fn what_was_loaded_can_be_taken_for_inserted() {
+        let mut ledger = Ledger::of(11);
+        ledger.unsettle(5, 2);
+        assert_eq!((ledger.loaded, ledger.next, ledger.records()), (6, 11, 11));
+        assert_eq!(ledger.inserted, [[6..9, 9..11]]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::phase::{self, Action, Extent, Phase};
 use super::progress::Progress;
 use super::setup::Setup;
-use super::store::{Footprint, Store};
+use super::store::{Create, Footprint, Store};
 use super::worker::Data;
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -88,7 +88,7 @@ pub(crate) struct Pass {
 impl Plan<'_> {
     /// Creates a store at `path`, loads it and runs every phase, adding to `results` what is
     /// measured.
-    pub(crate) fn run<S: Store>(
+    pub(crate) fn run<S: Create>(
         &self,
         path: &Path,
         pass: Pass,
@@ -116,7 +116,7 @@ impl Plan<'_> {
 
     /// Creates a store with room for `demand` and inserts the records that every phase begins with; on
     /// all cores when nobody looks. They are durable then, as far as the medium can.
-    pub(crate) fn create<S: Store>(
+    pub(crate) fn create<S: Create>(
         &self,
         path: &Path,
         demand: &Demand,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chimera_pmem::Operation;
 
 use super::clock::{Load, Measure, drive};
-use super::ledger::{Ledger, Population};
+use super::ledger::{Ledger, Population, split};
 use super::store::Store;
 use super::worker::{Data, Worker};
 use crate::error::Result;
@@ -20,15 +20,18 @@ const SCAN_RECORDS_MAX: u64 = 100;
 
 /// One kind of work, with its name in the results.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase {
-    pub(crate) name: String,
-    pub(crate) action: Action,
-    pub(crate) chained: bool,
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// What is done.
+    pub action: Action,
+    /// Whether each operation depends on the result of the one before.
+    pub chained: bool,
 }
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     /// New records.
     Insert,
     /// Any record, uniformly.
@@ -37,6 +40,8 @@ pub(crate) enum Action {
     Update,
     /// Any record, uniformly.
     Overwrite,
+    /// So many records, uniformly, given to the store together.
+    Batch(usize),
     /// Any record, uniformly: read, changed and written anew.
     Modify,
     /// All records of the last `Insert`, in no order.
@@ -51,7 +56,7 @@ pub(crate) enum Action {
 
 impl Phase {
     /// A phase of independent operations.
-    pub(crate) fn new(name: &str, action: Action) -> Self {
+    pub fn new(name: &str, action: Action) -> Self {
         Self { name: name.to_owned(), action, chained: false }
     }
 
@@ -60,7 +65,7 @@ impl Phase {
         match self.action {
             Action::Insert => Operation::Insert,
             Action::Update => Operation::UpdateInPlace,
-            Action::Overwrite => Operation::Overwrite,
+            Action::Overwrite | Action::Batch(_) => Operation::Overwrite,
             Action::Modify => Operation::Update,
             Action::Delete | Action::Thin => Operation::Delete,
             Action::Mix(mix, _) if mix.overwrite > 0 => Operation::Overwrite,
@@ -85,7 +90,7 @@ impl Phase {
     /// Whether it, or what [`prepare`] does before it, overwrites live records.
     pub(crate) fn rewrites(&self) -> bool {
         match self.action {
-            Action::Update | Action::Overwrite | Action::Modify => true,
+            Action::Update | Action::Overwrite | Action::Batch(_) | Action::Modify => true,
             Action::Mix(mix, _) => mix.overwrite + mix.modify > 0,
             _ => false,
         }
@@ -94,17 +99,15 @@ impl Phase {
 
 /// How much a phase does, and how it is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
-    pub(crate) threads: usize,
-    pub(crate) operations: u64,
-    pub(crate) duration: Option<Duration>,
-    pub(crate) measure: Measure,
-}
-
-/// Splits `total` into `parts` that differ by at most one.
-pub(crate) fn split(total: u64, parts: usize) -> Vec<u64> {
-    let count = parts.max(1) as u64;
-    (0..count).map(|part| total / count + u64::from(part < total % count)).collect()
+pub struct Extent {
+    /// Threads that do it.
+    pub threads: usize,
+    /// Operations of all threads together; those of deletes follow from the ledger.
+    pub operations: u64,
+    /// End earlier after this time.
+    pub duration: Option<Duration>,
+    /// What is measured.
+    pub measure: Measure,
 }
 
 /// Updates once, without a change, what [`run`] will update with the same arguments: the first update of a record
@@ -135,7 +138,10 @@ pub(crate) fn prepare<S: Store>(
 }
 
 /// Runs a phase and keeps the ledger. Phases of different `stream`s draw different random numbers.
-pub(crate) fn run<S: Store>(
+///
+/// # Errors
+/// When the store fails, or says what is wrong.
+pub fn run<S: Store>(
     store: &S,
     data: &Data,
     ledger: &mut Ledger,
@@ -204,6 +210,10 @@ fn run_action<'a, S: Store>(
         Action::Overwrite => drive(workers, load, |worker, after| {
             let number = live.draw(&mut worker.random) + after;
             worker.overwrite(number)
+        }),
+        Action::Batch(count) => drive(workers, load, |worker, after| {
+            let numbers = (0..count).map(|_| live.draw(&mut worker.random) + after).collect();
+            worker.put_batch(numbers)
         }),
         Action::Modify => drive(workers, load, |worker, after| {
             let number = live.draw(&mut worker.random) + after;
@@ -289,16 +299,4 @@ fn thin<S: Store>(
     })?;
     ledger.thinned = true;
     Ok(measured)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_even_and_complete() {
-        assert_eq!(split(10, 3), [4, 3, 3]);
-        assert_eq!(split(2, 4), [1, 1, 0, 0]);
-        assert_eq!(split(0, 1), [0]);
-    }
 }

@@ -7,13 +7,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// A progress bar on the standard error stream, if that is a terminal. It is drawn between phases
 /// only: nothing disturbs what is timed.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
     /// A bar of `steps` steps.
-    pub(crate) fn new(steps: usize) -> Self {
+    pub fn new(steps: usize) -> Self {
         let target = if stderr().is_terminal() {
             ProgressDrawTarget::stderr()
         } else {
@@ -27,7 +27,7 @@ impl Progress {
     }
 
     /// The next step begins.
-    pub(crate) fn step(&self, what: &str) {
+    pub fn step(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         self.bar.inc(1);
         self.bar.force_draw();

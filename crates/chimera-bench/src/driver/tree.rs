@@ -21,7 +21,7 @@ use super::backend::Backend;
 use super::marked::TREE;
 use super::setup::Setup;
 use super::shared::Shared;
-use super::store::{Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
+use super::store::{Create, Footprint, Instrument, Recovered, Reopen, Store, StoreSession};
 use crate::error::{BenchError, Result};
 use crate::results::rows::Facts;
 
@@ -100,20 +100,6 @@ impl<B: Backend, T: Tree<Shared<B>>> TreeStore<B, T> {
 impl<B: Backend, T: Tree<Shared<B>> + Send + Sync> Store for TreeStore<B, T> {
     type Session = TreeSession<B, T>;
 
-    fn create(setup: &Setup, path: &Path, demand: &Demand) -> Result<Self> {
-        let bytes = Self::bytes(setup, demand)?;
-        if setup.is_anonymous() {
-            let file: Arc<dyn File> = Arc::new(AnonymousFile::new(bytes));
-            return Self::open(setup, setup.timed(), &file, true);
-        }
-        let path = file_of(path);
-        let file = RealEnvironment::new()
-            .open(&path, OpenMode::CreateNew)
-            .map_err(BenchError::io("create", &path))?;
-        file.allocate(0, bytes).map_err(BenchError::io("allocate space in", &path))?;
-        Self::open(setup, setup.timed(), &file, true)
-    }
-
     fn session(&self) -> TreeSession<B, T> {
         TreeSession { tree: Arc::clone(&self.tree), value: Vec::new(), backend: PhantomData }
     }
@@ -152,6 +138,22 @@ impl<B: Backend, T: Tree<Shared<B>> + Send + Sync> Store for TreeStore<B, T> {
             dram_bytes: footprint.dram_bytes,
             pmem_bytes: footprint.pmem_bytes,
         }
+    }
+}
+
+impl<B: Backend, T: Tree<Shared<B>> + Send + Sync> Create for TreeStore<B, T> {
+    fn create(setup: &Setup, path: &Path, demand: &Demand) -> Result<Self> {
+        let bytes = Self::bytes(setup, demand)?;
+        if setup.is_anonymous() {
+            let file: Arc<dyn File> = Arc::new(AnonymousFile::new(bytes));
+            return Self::open(setup, setup.timed(), &file, true);
+        }
+        let path = file_of(path);
+        let file = RealEnvironment::new()
+            .open(&path, OpenMode::CreateNew)
+            .map_err(BenchError::io("create", &path))?;
+        file.allocate(0, bytes).map_err(BenchError::io("allocate space in", &path))?;
+        Self::open(setup, setup.timed(), &file, true)
     }
 }
 

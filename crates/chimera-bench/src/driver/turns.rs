@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::recovery::Reopening;
 use super::setup::Setup;
 use super::shared::Shared;
-use super::store::{Reopen, Store};
+use super::store::{Create, Reopen};
 use super::tree::TreeStore;
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -208,7 +208,7 @@ impl Turn<'_> {
     }
 
     /// The store after the pass, when it is the last one.
-    fn run_pass<S: Store>(&mut self, path: &std::path::Path) -> Result<Option<Finished<S>>> {
+    fn run_pass<S: Create>(&mut self, path: &std::path::Path) -> Result<Option<Finished<S>>> {
         let finished = self.plan.run::<S>(path, self.pass, self.results, self.progress)?;
         if self.is_last {
             return Ok(Some(finished));

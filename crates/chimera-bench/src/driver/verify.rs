@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::thread;
 
-use super::ledger::Ledger;
-use super::phase::split;
+use super::ledger::{Ledger, split};
 use super::store::Store;
 use super::worker::{Data, Worker, key_mark};
 use crate::error::{BenchError, Result};
@@ -24,12 +23,7 @@ struct Found {
 ///
 /// # Errors
 /// [`BenchError::Verification`] with the number of wrong records and the first one.
-pub(crate) fn verify<S: Store>(
-    store: &S,
-    data: &Data,
-    ledger: &Ledger,
-    threads: usize,
-) -> Result<u64> {
+pub fn verify<S: Store>(store: &S, data: &Data, ledger: &Ledger, threads: usize) -> Result<u64> {
     let records = ledger.records();
     let mut found = Found::default();
     for range in ledger.ranges() {

@@ -11,8 +11,9 @@ use crate::workload::{Keys, Values, Zipfian, values};
 
 /// What all workers of a benchmark share: how records are made.
 #[derive(Clone, Debug)]
-pub(crate) struct Data {
-    pub(crate) keys: Keys,
+pub struct Data {
+    /// How keys are made.
+    pub keys: Keys,
     pub(crate) values: Values,
     pub(crate) zipfian: Arc<Zipfian>,
     pub(crate) seed: u64,
@@ -21,6 +22,12 @@ pub(crate) struct Data {
 }
 
 impl Data {
+    /// Keys and values of one size each, for stores whose puts know whether their key is new, or do not.
+    pub fn fixed(key_bytes: usize, value_bytes: usize, seed: u64, puts_know: bool) -> Self {
+        let (keys, values) = (Keys::new(key_bytes, seed), Values::new(value_bytes, seed));
+        Self { keys, values, zipfian: Arc::new(Zipfian::new(1, 0.5)), seed, puts_know }
+    }
+
     /// Records as the setup wants them, drawn without favourites.
     pub(crate) fn new(setup: &Setup) -> Self {
         let (key_bytes, value_bytes) = (setup.key_bytes as usize, setup.value_bytes as usize);
@@ -52,6 +59,7 @@ pub(crate) struct Worker<'a, S: Store> {
     data: &'a Data,
     key: Vec<u8>,
     value: Vec<u8>,
+    batch: Vec<(Vec<u8>, Vec<u8>)>,
     counter_at: usize,
     version: u64,
     pub(crate) random: Random,
@@ -74,6 +82,7 @@ impl<'a, S: Store> Worker<'a, S> {
             data,
             key: vec![0; data.keys.sizes().max()],
             value: vec![0; data.values.sizes().max()],
+            batch: Vec::new(),
             counter_at: data.values.counter_at().unwrap_or_default(),
             version: stream << 40,
             random: Random::new(data.seed, stream),
@@ -120,6 +129,17 @@ impl<'a, S: Store> Worker<'a, S> {
         self.version += 1;
         self.data.values.write(number, self.version, &mut self.value);
         self.session.put(&self.key, &self.value)
+    }
+
+    /// Overwrites live records together.
+    pub(crate) fn put_batch(&mut self, numbers: Vec<u64>) -> Result<u64> {
+        self.batch.resize_with(numbers.len(), Default::default);
+        for (number, (key, value)) in numbers.into_iter().zip(&mut self.batch) {
+            self.version += 1;
+            self.data.keys.write(number, key);
+            self.data.values.write(number, self.version, value);
+        }
+        self.session.put_batch(&self.batch).map(|()| 1)
     }
 
     /// Adds to the counter in a record's value, in place.

@@ -8,7 +8,7 @@ use chimera_pmem::{Operation, Pmem, prefetch_read};
 
 use super::{FLOOR, Floor, Place};
 use crate::driver::clock::{Load, Measure, drive};
-use crate::driver::phase::split;
+use crate::driver::ledger::split;
 use crate::driver::worker::Data;
 use crate::error::{BenchError, Result};
 use crate::results::measured::Measured;

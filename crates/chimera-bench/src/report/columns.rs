@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 /// Columns of text: the first to the left, the others to the right.
-pub(super) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
     names_engines: bool,
 }
 
 impl Table {
-    pub(super) fn new(header: &[&str]) -> Self {
+    /// A table with this header.
+    pub fn new(header: &[&str]) -> Self {
         let header = header.iter().map(|name| (*name).to_owned()).collect();
         Self { rows: vec![header], names_engines: false }
     }
@@ -23,7 +24,8 @@ impl Table {
         table
     }
 
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    /// A further row, of as many cells as the header has.
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
@@ -34,11 +36,16 @@ impl Table {
         self.row(cells);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    pub(super) fn write(&self, out: &mut String) -> std::fmt::Result {
+    /// Writes it behind an empty line.
+    ///
+    /// # Errors
+    /// None: a string takes everything.
+    pub fn write(&self, out: &mut String) -> std::fmt::Result {
         let width = |column: usize| {
             self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
         };

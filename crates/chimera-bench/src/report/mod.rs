@@ -14,11 +14,12 @@ pub use crate::results::machine::Machine;
 pub use crate::results::rows::{ApartRow, Counters, Facts, Latency, RecoveryRow, Row, StoreRow};
 pub use beside_scans::{BesideScans, BesideScansRow};
 pub use chameleon::Chameleon;
-pub use columns::number;
+pub use columns::{Table, number};
 pub use device::{DEVIATION_MAX, DeviceCurve, DeviceLine, DeviceReport, DeviceRow};
 pub use json::{
     Adaption, AdaptionRow, Growth, Memory, MemorySample, RatioRow, ReclaimRow, Reclamation, Report,
 };
+pub use plot::{Curve, check as check_plot, draw_curves};
 pub use updates::UpdatesRow;
 
 #[cfg(test)]

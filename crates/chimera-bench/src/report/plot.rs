@@ -27,7 +27,7 @@ type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 ///
 /// # Errors
 /// When it cannot.
-pub(crate) fn check(path: &Path) -> Result<()> {
+pub fn check(path: &Path) -> Result<()> {
     let failed = |error: std::io::Error| BenchError::Plot {
         path: path.to_owned(),
         reason: error.to_string(),
@@ -49,15 +49,24 @@ pub(crate) fn draw_device(report: &DeviceReport, path: &Path) -> Result<()> {
         caption: curve.caption.clone(),
         lines: curve.lines.iter().map(|line| (line.name.clone(), line.points.clone())).collect(),
     });
-    draw_curves(&curves.collect::<Vec<_>>(), path)
+    draw_curves(&curves.collect::<Vec<_>>(), 1, path)
+}
+
+/// Draws figures, so many beside each other.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn draw_curves(curves: &[Curve], columns: usize, path: &Path) -> Result<()> {
+    draw_grid(curves, columns, path)
         .map_err(|error| BenchError::Plot { path: path.to_owned(), reason: error.to_string() })
 }
 
-fn draw_curves(curves: &[Curve], path: &Path) -> Drawn {
-    let whole = SVGBackend::new(path, (SIZE.0, SIZE.1 * curves.len() as u32));
+fn draw_grid(curves: &[Curve], columns: usize, path: &Path) -> Drawn {
+    let rows = curves.len().div_ceil(columns);
+    let whole = SVGBackend::new(path, (SIZE.0 * columns as u32, SIZE.1 * rows as u32));
     let area = whole.into_drawing_area();
     area.fill(&WHITE)?;
-    for (part, curve) in area.split_evenly((curves.len(), 1)).iter().zip(curves) {
+    for (part, curve) in area.split_evenly((rows, columns)).iter().zip(curves) {
         curve.draw(part)?;
     }
     area.present()?;
@@ -227,10 +236,13 @@ fn label(report: &Report, series: &Series) -> String {
     if series.threads > 1 { format!("{label} x{}", series.threads) } else { label }
 }
 
-/// Lines over the number of records.
-struct Curve {
-    caption: String,
-    lines: Vec<(String, Vec<(f64, f64)>)>,
+/// Lines over a number, such as that of records.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What it shows.
+    pub caption: String,
+    /// Names and points.
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
 /// The lines that a report has.
@@ -310,7 +322,7 @@ fn written_curve(written: &Written) -> Curve {
 
 impl Curve {
     /// A further point of a line.
-    fn add(&mut self, name: &str, point: (f64, f64)) {
+    pub fn add(&mut self, name: &str, point: (f64, f64)) {
         match self.lines.iter_mut().find(|line| line.0 == name) {
             Some(line) => line.1.push(point),
             None => self.lines.push((name.to_owned(), vec![point])),

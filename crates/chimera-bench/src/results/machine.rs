@@ -26,7 +26,7 @@ pub(crate) fn cores() -> usize {
 
 impl Machine {
     /// This machine, where lines are flushed by `flush_instruction`.
-    pub(crate) fn here(flush_instruction: String) -> Self {
+    pub fn here(flush_instruction: String) -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self {
             cpu: cpu_of(&read("/proc/cpuinfo")),
@@ -82,7 +82,7 @@ fn private_resident_of(status: &str) -> u64 {
 }
 
 /// A field in kilobytes, in bytes; 0 where it is missing.
-fn bytes_of(text: &str, name: &str) -> u64 {
+pub fn bytes_of(text: &str, name: &str) -> u64 {
     let kilobytes = field(text, name).and_then(|text| text.strip_suffix(" kB"));
     kilobytes.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default() * 1024
 }

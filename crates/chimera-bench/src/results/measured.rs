@@ -11,17 +11,18 @@ const LATENCY_DIGITS: u8 = 3;
 
 /// What was measured of a phase.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
-    pub(crate) operations: u64,
+pub struct Measured {
+    /// Operations done.
+    pub operations: u64,
     /// From the first thread's start to the last one's end.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// Latencies in nanoseconds, if these were measured.
-    pub(crate) histogram: Option<Histogram<u64>>,
+    pub histogram: Option<Histogram<u64>>,
 }
 
 impl Measured {
     /// Both, one after the other.
-    pub(crate) fn and(mut self, other: Self) -> Self {
+    pub fn and(mut self, other: Self) -> Self {
         self.operations += other.operations;
         self.elapsed += other.elapsed;
         self.histogram = match (self.histogram, other.histogram) {
@@ -35,7 +36,7 @@ impl Measured {
     }
 
     /// Operations per second of all threads together.
-    pub(crate) fn ops_per_second(&self) -> f64 {
+    pub fn ops_per_second(&self) -> f64 {
         self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 }

@@ -1,7 +1,7 @@
 //! Medians, ranges and ratios of repetitions.
 
 /// The middle of some numbers; between two, their mean; 0 of none.
-pub(crate) fn median(numbers: &[f64]) -> f64 {
+pub fn median(numbers: &[f64]) -> f64 {
     let mut numbers = numbers.to_vec();
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -13,14 +13,14 @@ pub(crate) fn median(numbers: &[f64]) -> f64 {
 }
 
 /// The smallest and the largest of some numbers; zeros of none.
-pub(crate) fn range(numbers: &[f64]) -> (f64, f64) {
+pub fn range(numbers: &[f64]) -> (f64, f64) {
     let min = numbers.iter().copied().min_by(f64::total_cmp);
     let max = numbers.iter().copied().max_by(f64::total_cmp);
     min.zip(max).unwrap_or_default()
 }
 
 /// (max - min) / median.
-pub(crate) fn spread(numbers: &[f64]) -> f64 {
+pub fn spread(numbers: &[f64]) -> f64 {
     let (min, max) = range(numbers);
     ratio(max - min, median(numbers))
 }

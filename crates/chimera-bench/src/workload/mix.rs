@@ -6,12 +6,17 @@ use super::distribution::Distribution;
 
 /// Shares of operations, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mix {
-    pub(crate) get: u8,
-    pub(crate) overwrite: u8,
-    pub(crate) insert: u8,
-    pub(crate) modify: u8,
-    pub(crate) scan: u8,
+pub struct Mix {
+    /// Gets.
+    pub get: u8,
+    /// Overwrites.
+    pub overwrite: u8,
+    /// Inserts.
+    pub insert: u8,
+    /// Read-modify-writes.
+    pub modify: u8,
+    /// Scans of 1 to 100 records.
+    pub scan: u8,
 }
 
 /// A workload with a name.

@@ -13,6 +13,7 @@ pub(crate) mod zipfian;
 
 pub use distribution::Distribution;
 pub use keys::Keys;
+pub use mix::Mix;
 pub use sizes::Sizes;
 pub use values::Values;
 pub use zipfian::Zipfian;

@@ -80,6 +80,7 @@ fn files_do_not_use_each_other_in_circles() {
         "chimera-cli",
         "chimera-mutants",
         "chimera-placement",
+        "chimera-peers",
     ] {
         let owned = edges(&Crate::read(name));
         let edges: BTreeMap<&str, BTreeSet<&str>> = owned

@@ -9,7 +9,7 @@ use crate::source::{crates, sources};
 use crate::{HERE, assert_none};
 
 /// Bytes that a page may have. A page that is not here fails.
-const PAGES: [(&str, usize); 15] = [
+const PAGES: [(&str, usize); 16] = [
     ("README.md", 8 << 10),
     ("ARCHITECTURE.md", 12 << 10),
     ("CONTRIBUTING.md", 6 << 10),
@@ -21,6 +21,7 @@ const PAGES: [(&str, usize); 15] = [
     ("docs/FORMAT.md", 37 << 10),
     ("docs/GLOSSARY.md", 10 << 10),
     ("docs/METRICS.md", 10 << 10),
+    ("docs/PEERS.md", 8 << 10),
     ("docs/PLACEMENT.md", 14 << 10),
     ("docs/PRIMITIVES.md", 15 << 10),
     ("docs/STREAM.md", 5 << 10),

@@ -17,7 +17,7 @@ use crate::driver::pass::{Pass, demand, measures, store_row};
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::progress::Progress;
 use crate::driver::setup::Setup;
-use crate::driver::store::Store;
+use crate::driver::store::{Create, Store};
 use crate::driver::tuning::Tuning;
 use crate::driver::verify::verify;
 use crate::driver::worker::Data;

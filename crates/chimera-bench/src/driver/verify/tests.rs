@@ -11,9 +11,8 @@ use crate::driver::pass::demand;
 use crate::driver::phase::{self, Action, Extent, Phase};
 use crate::driver::setup::MediumChoice;
 use crate::driver::setup::Setup;
-use crate::driver::store::Footprint;
+use crate::driver::store::{Create, Footprint};
 use crate::results::rows::Facts;
-use chimera::Demand;
 
 /// A store with 3000 records, which have been changed in every way, and its ledger.
 fn store(sizes: (u32, u32)) -> (Db<Hardware>, Data, Ledger) {
@@ -104,10 +103,6 @@ struct Lying(Db<Hardware>, &'static [u8]);
 
 impl Store for Lying {
     type Session = <Db<Hardware> as Store>::Session;
-
-    fn create(_: &Setup, _: &Path, _: &Demand) -> Result<Self> {
-        panic!("nobody asks for another one")
-    }
 
     fn session(&self) -> Self::Session {
         Store::session(&self.0)

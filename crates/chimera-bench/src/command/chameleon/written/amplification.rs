@@ -10,7 +10,7 @@ use crate::driver::engine::EngineChoice;
 use crate::driver::pass::demand;
 use crate::driver::phase::{Action, Phase};
 use crate::driver::setup::{Reclaim, Setup};
-use crate::driver::store::Store;
+use crate::driver::store::{Create, Store};
 use crate::driver::tuning::Tuning;
 use crate::driver::worker::{Data, Worker};
 use crate::error::Result;

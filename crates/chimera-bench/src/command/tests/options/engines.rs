@@ -6,6 +6,7 @@ use chimera::{EngineKind, EngineStats};
 use super::super::*;
 use super::{COMMON, decided};
 use crate::driver::engine::EngineChoice;
+use crate::driver::store::Create;
 
 /// All engines and baselines. `teaching` is in no build for users.
 fn engines() -> Vec<EngineChoice> {
@@ -57,7 +58,7 @@ fn the_published_layout_reaches_every_engine_that_has_one_and_is_refused_elsewhe
             };
             // HiKV has stores for records of any size only.
             let created =
-                <Db<Hardware> as Store>::create(&setup, Path::new(""), &demand(&setup, &[], 1));
+                <Db<Hardware> as Create>::create(&setup, Path::new(""), &demand(&setup, &[], 1));
             let Ok(db) = created else { continue };
             let layout = match db.stats().details {
                 EngineStats::Viper(viper) => viper.layout,
