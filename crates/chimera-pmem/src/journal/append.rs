@@ -81,8 +81,9 @@ impl Journal {
 
     /// Writes the entry that is planned behind the last one, for which there is room; where it ends.
     ///
-    /// The pages of its lines are named before the lines are read: see `mapping/pages`. Word 0 goes last, over the end mark of the entry before. So a process that is killed here leaves a whole entry
-    /// or none, and an end mark behind the last one either way.
+    /// The pages of its lines are named before the lines are read: see `mapping/pages`. Word 0 goes last, over the end
+    /// mark of the entry before. So a process that is killed here leaves a whole entry or none, and an end mark behind
+    /// the last one either way.
     fn write_entry(&self, tail: &mut Tail, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
         let Tail { plan, buffer } = tail;
         let position = self.tail_at.load(Ordering::Relaxed);

@@ -15,8 +15,8 @@
 //!    is what the clean page has, or what a later store has put into a page that is private again.
 //!
 //! # Thread safety
-//! Everything takes `&self` and may be called from any thread, [`Pages::give_back`] by one at a time. Nobody waits for a writer; a writer waits for a page that is
-//! being given back, which takes a comparison and a system call.
+//! Everything takes `&self` and may be called from any thread, [`Pages::give_back`] by one at a time. Nobody waits for
+//! a writer. A writer waits for a page that is being given back, which takes a comparison and a system call.
 
 use std::fmt;
 use std::ops::Range;
