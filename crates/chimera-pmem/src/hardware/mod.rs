@@ -31,7 +31,8 @@ pub use options::{FlushChoice, HardwareOptions};
 use crate::arch;
 use crate::environment::File;
 use crate::journal::{Journal, Lines};
-use crate::mapping::{Pages, Reservation, words};
+use crate::mapping::{Reservation, words};
+use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
 use region::Region;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::entry::{END_MARK_BYTES, Place, Plan, bytes_max};
 use super::header::DATA_AT;
 use super::{Journal, lock, marks, read};
-use crate::mapping::Pages;
+use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent};
 
 /// What the writer of entries uses again and again.
@@ -81,7 +81,7 @@ impl Journal {
 
     /// Writes the entry that is planned behind the last one, for which there is room; where it ends.
     ///
-    /// The pages of its lines are named before the lines are read: see `mapping/pages`. Word 0 goes last, over the end
+    /// The pages of its lines are named before the lines are read: see `pages`. Word 0 goes last, over the end
     /// mark of the entry before. So a process that is killed here leaves a whole entry or none, and an end mark behind
     /// the last one either way.
     fn write_entry(&self, tail: &mut Tail, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {

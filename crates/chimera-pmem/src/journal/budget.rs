@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::{Journal, lock};
-use crate::mapping::Pages;
+use crate::pages::Pages;
 
 /// Bytes of lines to write back at a time, at most.
 const PIECE_BYTES_MAX: u64 = 64 << 20;

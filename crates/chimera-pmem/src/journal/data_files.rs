@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Journal, Lines, lock};
 use crate::environment::File;
-use crate::mapping::{Backing, Pages};
+use crate::pages::{Backing, Pages};
 
 /// A part of a file, and where it lies in the pool.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 use super::damaged;
 use super::entry::end_mark;
 use crate::environment::File;
-use crate::mapping::PENDING_BYTES_MAX;
+use crate::pages::PENDING_BYTES_MAX;
 
 /// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");

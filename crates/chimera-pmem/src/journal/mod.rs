@@ -34,7 +34,7 @@
 //! 4. Behind the last entry lies an end mark, at any moment: see `entry`. So the end of a process leaves whole entries
 //!    and an end mark behind them, and anything else is damage.
 //! 5. A page of the private mapping is given back only when every entry that names it is before a `start` that is in force,
-//!    so its content is in a data file that was synced since. `mapping/pages` says why nobody sees a difference.
+//!    so its content is in a data file that was synced since. `pages` says why nobody sees a difference.
 //! 6. After a failed sync or write nothing is appended, synced or checkpointed any more, and no page is given
 //!    back: what the kernel did with the pages is not known.
 //!
@@ -68,8 +68,9 @@ use std::time::Duration;
 use zerocopy::IntoBytes;
 
 use crate::environment::{Environment, File, Task, TaskStep};
-pub use crate::mapping::steps;
-use crate::mapping::{Pages, Window};
+use crate::mapping::Window;
+use crate::pages::Pages;
+pub use crate::pages::steps;
 use append::Tail;
 use budget::Budget;
 pub use budget::{MemoryLimits, PageFigures};

@@ -4,33 +4,21 @@
 //! - `place`: where in the address space a range has room to grow; `addresses`: a range that is reserved there.
 //! - `reservation`: reserved addresses, mapped piece by piece.
 //! - `limits`: which limit was met.
-//! - `pages`: which pages of private mappings have stores of their own, and giving them back; `page_state`: one of them.
 //! - `window`: a part of a file mapped apart from a pool.
 //! - `words`: copies between private bytes and shared words.
 
 mod addresses;
 mod limits;
-mod page_state;
-mod pages;
 mod place;
 mod reservation;
 mod window;
 pub(crate) mod words;
 
-#[cfg(all(test, loom))]
-mod models;
 #[cfg(test)]
 mod tests;
-
-/// What `page_state` is made of; a model of it has other ones.
-mod atomic {
-    pub(super) use std::sync::atomic::{AtomicU32, Ordering};
-}
 
 pub(crate) use addresses::Addresses;
 pub use limits::limit_of_memory;
 pub(crate) use limits::{no_thread, refused};
-pub use pages::steps;
-pub(crate) use pages::{Backing, PENDING_BYTES_MAX, Pages};
 pub(crate) use reservation::{Reservation, Sharing, Source};
 pub(crate) use window::Window;

@@ -1,5 +1,3 @@
-mod page_state;
-
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;

@@ -25,11 +25,21 @@ use std::sync::{Arc, OnceLock};
 
 use zerocopy::FromZeros;
 
-use super::{Reservation, page_state, words};
+use crate::mapping::{Reservation, words};
 use crate::{Arena, Site};
 
+#[cfg(all(test, loom))]
+mod models;
+mod page_state;
+#[cfg(test)]
+mod page_state_tests;
 #[cfg(test)]
 mod tests;
+
+/// What `page_state` is made of; a model of it has other ones.
+mod atomic {
+    pub(super) use std::sync::atomic::{AtomicU32, Ordering};
+}
 
 /// What a tool can leave out.
 pub mod steps {
