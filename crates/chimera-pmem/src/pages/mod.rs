@@ -32,8 +32,6 @@ use crate::{Arena, Site};
 mod models;
 mod page_state;
 #[cfg(test)]
-mod page_state_tests;
-#[cfg(test)]
 mod tests;
 
 /// What `page_state` is made of; a model of it has other ones.

@@ -14,6 +14,9 @@
 
 use super::atomic::{AtomicU32, Ordering};
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 const GIVING: u32 = 1;
 const PRIVATE: u32 = 1 << 1;
 const WRITER: u32 = 1 << 2;

@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicU32;
 
-use super::page_state::*;
+use super::*;
 
 #[test]
 fn the_first_store_to_a_clean_page_says_so() {
