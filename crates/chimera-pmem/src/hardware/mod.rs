@@ -177,7 +177,7 @@ impl Hardware {
     fn store_word<T>(&self, at: u64, store: impl FnOnce(&AtomicU64) -> T) -> T {
         match self.word_below(&self.writable_words, at) {
             Some(word) => store(word),
-            None => self.store_journaled(at, 8, |words| store(&words[0])),
+            None => self.store_journaled(at, 8, move |words| store(&words[0])),
         }
     }
 
@@ -424,12 +424,12 @@ impl Pmem for Hardware {
 
     #[inline(always)]
     fn store_u64(&self, at: u64, value: u64, _site: Site) {
-        self.store_word(at, |word| word.store(value, Ordering::Release));
+        self.store_word(at, move |word| word.store(value, Ordering::Release));
     }
 
     #[inline(always)]
     fn cas_u64(&self, at: u64, current: u64, new: u64, _site: Site) -> Result<u64, u64> {
-        self.store_word(at, |word| {
+        self.store_word(at, move |word| {
             word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
         })
     }
@@ -438,7 +438,7 @@ impl Pmem for Hardware {
     fn cas_u128(&self, at: u64, current: u128, new: u128, _site: Site) -> Result<u128, u128> {
         assert!(at.is_multiple_of(16), "16-byte compare and swap at offset {at}");
         assert!(self.has_cas_u128, "this machine has no 16-byte compare and swap");
-        let found = self.store_words(at, 16, |words| {
+        let found = self.store_words(at, 16, move |words| {
             let place = words.as_ptr().cast_mut().cast();
             // SAFETY: 16 mapped, writable bytes at a multiple of 16 (the base is one of 2 MiB), and the
             // machine has the instruction.
@@ -482,7 +482,7 @@ impl Pmem for Hardware {
     fn copy(&self, to: Extent, bytes: &[u8], _site: Site) {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
-        self.store_words(to.offset(), length, |words| words::copy(words, bytes));
+        self.store_words(to.offset(), length, move |words| words::copy(words, bytes));
     }
 
     #[inline(always)]
@@ -490,7 +490,9 @@ impl Pmem for Hardware {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         let has_vectors = self.has_copy_sum;
-        self.store_words(to.offset(), length, |words| words::copy_sum(words, bytes, has_vectors))
+        self.store_words(to.offset(), length, move |words| {
+            words::copy_sum(words, bytes, has_vectors)
+        })
     }
 
     #[inline]
@@ -500,7 +502,7 @@ impl Pmem for Hardware {
         let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
         assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
         let Some(words) = self.words_below(&self.writable_words, to.offset(), length) else {
-            self.store_journaled(to.offset(), length, |words| words::copy(words, bytes));
+            self.store_journaled(to.offset(), length, move |words| words::copy(words, bytes));
             return self.mark(Extent::new_checked(to.offset(), length));
         };
         let (lines, _) = words.as_chunks::<8>();
