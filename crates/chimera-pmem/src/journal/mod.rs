@@ -12,6 +12,8 @@
 //! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
 //! - `checkpoint`, `data_files`: writing lines back.
+//! - `give_back`: giving pages back whose content is in the data files; `budget`: how much memory pages may take, and waiting
+//!   for it.
 //!
 //! Absent on purpose: any knowledge of what the lines mean.
 //!
@@ -31,18 +33,22 @@
 //!    the header.
 //! 4. Behind the last entry lies an end mark, at any moment: see `entry`. So the end of a process leaves whole entries
 //!    and an end mark behind them, and anything else is damage.
-//! 5. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
-//!    kernel did with the pages is not known.
+//! 5. A page of the private mapping is given back only when every entry that names it is before a `start` that is in force,
+//!    so its content is in a data file that was synced since. `pages` says why nobody sees a difference.
+//! 6. After a failed sync or write nothing is appended, synced or checkpointed any more, and no page is given
+//!    back: what the kernel did with the pages is not known.
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread. `tail` and `data_files` are held while no
 //! other lock is taken; `checkpoint` is taken before `syncing`, which no thread holds during a sync.
 
 mod append;
+mod budget;
 mod checkpoint;
 mod damage;
 mod data_files;
 mod entry;
+mod give_back;
 mod header;
 mod lines;
 mod mark;
@@ -63,7 +69,11 @@ use zerocopy::IntoBytes;
 
 use crate::environment::{Environment, File, Task, TaskStep};
 use crate::mapping::Window;
+use crate::pages::Pages;
+pub use crate::pages::steps;
 use append::Tail;
+use budget::Budget;
+pub use budget::{MemoryLimits, PageFigures};
 use checkpoint::Scratch;
 pub use damage::Damage;
 use data_files::DataFile;
@@ -129,6 +139,9 @@ pub struct Journal {
     /// Syncs of the file that succeeded, those of checkpoints not among them.
     syncs: AtomicU64,
     data_files: Mutex<Vec<DataFile>>,
+    /// Of the memory that the data files are mapped into.
+    pages: OnceLock<Arc<Pages>>,
+    budget: Budget,
     /// Says beside the journal that it is in use.
     mark: OnceLock<Mutex<Mark>>,
     /// Says beside the journal where its last entry ended.
@@ -207,6 +220,8 @@ impl Journal {
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
+            pages: OnceLock::new(),
+            budget: Budget::default(),
             mark: OnceLock::new(),
             kept_tail: OnceLock::new(),
             has_failed: AtomicBool::new(false),

@@ -4,6 +4,7 @@ mod bytes;
 mod checkpoint;
 mod failing;
 mod flushed;
+mod giving;
 mod headers;
 mod lines;
 mod loss;
