@@ -18,6 +18,9 @@
 //! A delete fails with `PoolFull` only where the pool has never had room for its reserve and growth room, where a tombstone
 //! takes more than a fourth of a run of the log, or where a last table has reached the length of a segment of the pool.
 //! Nothing is lost then, and reads go on. A larger capacity helps, or more shards.
+//!
+//! Known fault: it may fail so, too, where the reserve needs the shortest free run that is long enough, although a longer one
+//! would do. A full store can refuse its first delete after power losses.
 
 mod table_runs;
 
