@@ -57,7 +57,7 @@ impl<P: Pmem> Items<P> {
 
     /// As [`read_value`](Self::read_value), with the key locked.
     #[cold]
-    fn read_locked(
+    pub(super) fn read_locked(
         &self,
         client: &mut SharedClient,
         hash: u64,
@@ -65,12 +65,15 @@ impl<P: Pmem> Items<P> {
         sum: bool,
     ) -> Result<bool> {
         let key_lock = self.lock_key_to_look(hash);
-        let Some(item) = self.find_locked(hash, key)? else {
-            drop(key_lock);
-            return Ok(self.is_missing(hash));
-        };
-        self.read_item(&item, hash, &mut client.value, sum).map_err(Unsound::into_error)?;
-        Ok(true)
+        if let Some(item) = self.find_locked(hash, key)? {
+            match self.read_item(&item, hash, &mut client.value, sum) {
+                Ok(()) => return Ok(true),
+                Err(_) if self.salvages() => {}
+                Err(unsound) => return Err(unsound.into_error()),
+            }
+        }
+        drop(key_lock);
+        Ok(self.is_missing(hash))
     }
 
     /// Whether a key of this hash that was looked for in vain is there: never. What damage has left out of a salvaged store

@@ -58,13 +58,27 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             let found = outcome?.transpose()?;
             return Ok(found.is_some() || self.is_missing(hash));
         }
-        // The entry and the record of this key stay while it is locked.
+        self.read_locked(client, hash, key)
+    }
+
+    /// As [`read_value`](Self::read_value), with the key locked: its entry and its record stay meanwhile. Verifies the sum.
+    #[cold]
+    pub(super) fn read_locked(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<bool> {
         let key_lock = self.keys.lock_to_look(hash, &self.core.poison);
-        let (Some(old), _) = self.find_locked(hash, key)? else {
-            drop(key_lock);
-            return Ok(self.is_missing(hash));
-        };
-        self.read_found(old.at, hash, &mut client.shared.value).map(|()| true)
+        if let (Some(old), _) = self.find_locked(hash, key)? {
+            match self.read_found(old.at, hash, &mut client.shared.value) {
+                Ok(()) => return Ok(true),
+                Err(_) if self.salvages => {}
+                Err(error) => return Err(error),
+            }
+        }
+        drop(key_lock);
+        Ok(self.is_missing(hash))
     }
 
     /// Looks for the entry of `key`, whose lock the caller holds, and counts those of other keys that have its hash and

@@ -270,3 +270,24 @@ fn an_entry_that_leads_out_of_the_log_is_damage() {
     let refused = salvaged.act(Put(20, 5), &mut Records::new());
     assert!(matches!(refused, Err(Error::Poisoned { .. })));
 }
+
+/// A get takes the key's lock where others leave it no moment without a change: it has to say the same there.
+#[test]
+fn a_damaged_value_is_absent_to_a_get_under_the_lock_too() {
+    let mut store = Store::<PersistentIndex<Media>>::open(&[], &Options::new()).unwrap();
+    let mut records = Records::new();
+    (0..4).for_each(|number| store.act(Put(number, 40), &mut records).unwrap());
+    let mut image = store.media.image();
+    let wanted = records.remove(&key(2)).unwrap();
+    let at = image.windows(wanted.len()).position(|bytes| bytes == wanted).unwrap();
+    image[at + 9] ^= 16;
+    let salvaging = Options::new().salvage(true);
+    let mut store = Store::<PersistentIndex<Media>>::open(&image, &salvaging).unwrap();
+    let mut get = |number| {
+        let key = key(number);
+        let hash = store.engine.core.hash.of(&key);
+        store.engine.read_locked(&mut store.client, hash, &key).expect("as if it were absent")
+    };
+    assert!(get(1) && !get(2));
+    assert_eq!(store.pool.losses().count, 1);
+}
