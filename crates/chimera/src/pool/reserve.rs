@@ -17,8 +17,10 @@
 //! - Free are fresh blocks that the capacity allows, and runs that were freed. No block is set apart: whatever is freed
 //!   refills the reserve first.
 //! - Each of these runs must find its blocks in a row. So a put may be refused although enough blocks are free in pieces.
-//! - A put must leave all of them. Any other purpose must not take away one that is there: what another step has in use,
-//!   it need not leave.
+//! - A run is taken wherever it leaves the reserve: where the shortest free run does not, of one of the longest; where the rest
+//!   of a segment does not, of a later segment. So whatever the reserve has room in can be taken.
+//! - A put must leave all of them. Any other purpose must not take away one that is there, also where a shorter one fits
+//!   instead. What another step has in use, it need not leave.
 //! - A run that will be replaced by one of its length, as a last table is, [lengthens](Pool::take_replaced_run) the
 //!   reserve: a put takes it only if there is room to replace it.
 //! - An engine of single blocks frees blocks that are not the last ones by marks of its own. It leaves as many of these to
@@ -27,6 +29,7 @@
 //! # Limits
 //! Nothing of the reserve is on media. After a restart the rule is that of what is free then, so puts are refused until what
 //! was used before is free again. Where the capacity was lowered, or the pool is smaller than its reserve, it takes no puts.
+//! Nor is there a reserve then: a step that needs blocks may fail with `PoolFull`, until the capacity is raised.
 //! Storage is not allocated for the reserve: on a file system that is full before the capacity is reached a step that
 //! makes room may fail with `PoolFull`, with nothing changed.
 
@@ -37,7 +40,7 @@ use super::runs::{FreeList, FreeRun};
 use crate::sync::atomic::Ordering;
 
 /// Kinds of steps that make room.
-const KINDS: usize = 3;
+pub(super) const KINDS: usize = 3;
 
 /// What blocks are taken for. Each purpose leaves what those after it need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,23 +76,23 @@ impl Reserve {
         self.left_by(purpose).map(u64::from).sum()
     }
 
-    /// How many of the runs that a purpose leaves find room in pieces of these lengths.
-    fn count_in(self, purpose: Purpose, mut pieces: Vec<u64>) -> usize {
+    /// Of each run that a purpose leaves, whether it finds room in pieces of these lengths.
+    fn found_in(self, purpose: Purpose, mut pieces: Vec<u64>) -> Vec<bool> {
         let mut find = |blocks: u64| {
             let fitting = pieces.iter_mut().filter(|piece| **piece >= blocks).min();
             fitting.map(|piece| *piece -= blocks).is_some()
         };
-        self.left_by(purpose).filter(|blocks| find(u64::from(*blocks))).count()
+        self.left_by(purpose).map(|blocks| find(u64::from(blocks))).collect()
     }
 }
 
 /// What would be free.
 #[derive(Clone, Copy)]
-pub(super) struct Left {
+pub(super) struct Left<'a> {
     /// A free run that is not free any more.
     pub(super) without: Option<FreeRun>,
-    /// What is left of it, or of a segment that is not filled.
-    pub(super) rest_blocks: u32,
+    /// What is left of it, or of segments that are not filled.
+    pub(super) rests: &'a [FreeRun],
     /// Blocks from this one on are fresh.
     pub(super) used_blocks: u64,
 }
@@ -120,21 +123,25 @@ impl<P: Pmem> Pool<P> {
         free: &FreeList,
         (reserve, blocks_max): (Reserve, u64),
         purpose: Purpose,
-        left: Left,
+        left: Left<'_>,
     ) -> bool {
-        let all = reserve.left_by(purpose).count();
-        let count = |left| reserve.count_in(purpose, self.pieces(free, blocks_max, left));
-        if all == 0 || count(left) == all {
+        if reserve.blocks_left_by(purpose) == 0 {
             return true;
         }
+        let found = |left| reserve.found_in(purpose, self.pieces(free, blocks_max, left));
+        let after = found(left);
+        if purpose == Purpose::Put {
+            return after.into_iter().all(|is_found| is_found);
+        }
         let used_blocks = self.used.load(Ordering::Acquire);
-        let now = Left { without: None, rest_blocks: 0, used_blocks };
-        purpose != Purpose::Put && count(left) == count(now)
+        let now = found(Left { without: None, rests: &[], used_blocks });
+        // One by one: a short run that is found afterwards does not replace a long one.
+        now.into_iter().zip(after).all(|(is_found, stays)| stays || !is_found)
     }
 
     /// The lengths of free pieces: of the longest free runs, and of what is fresh in as many segments as the runs of a reserve
     /// may need.
-    fn pieces(&self, free: &FreeList, blocks_max: u64, left: Left) -> Vec<u64> {
+    fn pieces(&self, free: &FreeList, blocks_max: u64, left: Left<'_>) -> Vec<u64> {
         let is_left = |run: &FreeRun| Some(*run) != left.without;
         let free_runs = free.longest().filter(is_left).take(KINDS).map(|run| u64::from(run.1));
         let mut next = left.used_blocks;
@@ -144,7 +151,8 @@ impl<P: Pmem> Pool<P> {
             next += in_segment;
             piece
         });
-        free_runs.chain([u64::from(left.rest_blocks)]).chain(fresh).collect()
+        let rests = left.rests.iter().map(|run| u64::from(run.1));
+        free_runs.chain(rests).chain(fresh).collect()
     }
 }
 

@@ -207,10 +207,17 @@ impl Configuration {
         needs.iter().copied().find(|need| !self.has(need))
     }
 
+    /// Whether it is a log that nothing is collected in.
+    fn has_log_alone(&self) -> bool {
+        matches!(self.engine, EngineKind::PmemHash | EngineKind::DramHash)
+    }
+
     fn has(&self, need: &str) -> bool {
         let beside = [
             ("checksums", self.has_checksums),
             ("room_to_delete", !self.is_replayed && !self.is_uncollected),
+            ("room_again", !self.is_uncollected && !self.has_log_alone()),
+            ("room_to_open", !self.is_uncollected),
             ("damage_is_contained", !self.is_replayed),
             ("another_engine", self.another_engine().is_some()),
         ];

@@ -1,10 +1,14 @@
 //! Stores without room: a clear error, nothing half-written, and room again after deletes.
 
-use chimera::{Db, ErrorKind, Result, Swap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use chimera::{Db, EngineKind, ErrorKind, Result, Session, Swap};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
 use crate::records::{Records, assert_holds, at_once};
+use crate::tools::faults::{self, Faults};
 use crate::tools::{assert_fails, assert_sound, contents, open, scratch};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -13,6 +17,8 @@ pub(crate) const TESTS: &[Test] = tests![
     deletes_in_a_full_store_need_no_room: needs room_to_delete,
     deletes_make_room: needs reclaim,
     several_sessions_fill_a_store_up: needs reclaim,
+    a_store_above_its_capacity_takes_puts_once_there_is_room: needs room_to_delete room_again,
+    a_full_file_system_loses_nothing: needs room_to_open,
 ];
 
 fn full_store(configuration: &Configuration, path: &std::path::Path) -> Db {
@@ -171,4 +177,102 @@ fn several_sessions_fill_a_store_up(configuration: &Configuration) {
     let held = held.into_inner().expect("nobody panics");
     assert!(contents(&db) == held);
     assert_sound(&db);
+}
+
+/// Puts of new keys, from this one on, are refused. The last records that fit are few.
+fn assert_takes_no_more(
+    configuration: &Configuration,
+    session: &mut Session,
+    records: &mut Records,
+    first: u64,
+) {
+    let most = first / 10;
+    for number in first..first + most {
+        let (key, value) = (configuration.key(number), configuration.value(number, 1));
+        match session.put(&key, &value) {
+            Ok(is_new) => assert!(is_new && records.insert(key, value).is_none()),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                assert_fails(session.put(&key, &value), &["the pool is full"]);
+                assert_eq!(session.get(&key).expect("get"), None);
+                return;
+            }
+        }
+    }
+    panic!("{most} records find room");
+}
+
+/// A store is opened with half of what it uses. Deletes go on, but for those that need room, as records do.
+fn a_store_above_its_capacity_takes_puts_once_there_is_room(configuration: &Configuration) {
+    let directory = scratch();
+    let opened = |bytes| open(directory.path(), &configuration.options().capacity_bytes(bytes));
+    let (full, half) = (configuration.full_bytes, configuration.full_bytes / 2);
+    let mut records = Records::new();
+    let count = configuration.fill_up(&mut opened(full).session(), &mut records);
+    let mut left = 0..count;
+    for bytes in [half, full] {
+        let db = opened(bytes);
+        let mut session = db.session();
+        if bytes == half {
+            assert_takes_no_more(configuration, &mut session, &mut records, count);
+            assert_holds(&db, &records);
+        }
+        while let Some(number) = left.clone().next() {
+            let key = configuration.key(number);
+            assert_eq!(session.get(&key).expect("reads go on").as_ref(), records.get(&key));
+            match session.delete(&key) {
+                Ok(was_there) => assert!(was_there && records.remove(&key).is_some()),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                    assert!(bytes == half && configuration.engine == EngineKind::Chameleon);
+                    break;
+                }
+            }
+            left.start = number + 1;
+        }
+        assert_holds(&db, &records);
+        drop(session);
+        if configuration.lacks(&["reclaim"]).is_none() {
+            db.compact(1, None).expect("compaction");
+        }
+        db.close().expect("closing needs no room");
+    }
+    let db = opened(half);
+    configuration.fill(&mut db.session(), 0..count / 8, 2);
+    records.extend(configuration.records(0..count / 8, 2));
+    assert_holds(&db, &records);
+}
+
+/// The file system has less room than the capacity allows. Steps that make room may need some of it, too.
+fn a_full_file_system_loses_nothing(configuration: &Configuration) {
+    for parts in [1, 3] {
+        let directory = scratch();
+        let faults = Arc::new(Faults::default());
+        let open = || faults::open(&faults, directory.path(), &configuration.options());
+        let db = open().expect("a new store");
+        let bytes = (configuration.full_bytes / parts).try_into().expect("small");
+        faults.space.store(bytes, Ordering::Relaxed);
+        let (mut session, mut records) = (db.session(), Records::new());
+        let count = configuration.fill_up(&mut session, &mut records);
+        assert!(count >= 50, "{count} records are no test");
+        assert_takes_no_more(configuration, &mut session, &mut records, count);
+        assert_holds(&db, &records);
+        for number in (0..count).step_by(3) {
+            let key = configuration.key(number);
+            match session.delete(&key) {
+                Ok(was_there) => assert!(was_there && records.remove(&key).is_some()),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Full, "{error}"),
+            }
+            assert_eq!(session.get(&key).expect("reads go on").as_ref(), records.get(&key));
+        }
+        assert_holds(&db, &records);
+        drop(session);
+        db.close().expect("closing needs no room");
+        let db = open().expect("opening needs no room");
+        assert_holds(&db, &records);
+        faults.space.store(i64::MAX, Ordering::Relaxed);
+        configuration.fill(&mut db.session(), 2 * count..3 * count, 1);
+        records.extend(configuration.records(2 * count..3 * count, 1));
+        assert_holds(&db, &records);
+    }
 }

@@ -3,6 +3,8 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
+mod full;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

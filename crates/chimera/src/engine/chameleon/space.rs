@@ -15,12 +15,10 @@
 //! shards without growth room by then are merged at once.
 //!
 //! # Limits
-//! A delete fails with `PoolFull` only where the pool has never had room for its reserve and growth room, where a tombstone
-//! takes more than a fourth of a run of the log, or where a last table has reached the length of a segment of the pool.
-//! Nothing is lost then, and reads go on. A larger capacity helps, or more shards.
-//!
-//! Known fault: it may fail so, too, where the reserve needs the shortest free run that is long enough, although a longer one
-//! would do. A full store can refuse its first delete after power losses.
+//! A delete fails with `PoolFull` only where the pool has never had room for its reserve and growth room, where the capacity was
+//! lowered below what is used and the reserve, where a tombstone takes more than a fourth of a run of the log, or where a last
+//! table has reached the length of a segment of the pool. Nothing is lost then, and reads go on. A larger capacity helps, or
+//! more shards.
 
 mod table_runs;
 

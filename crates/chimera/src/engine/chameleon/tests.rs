@@ -1,6 +1,6 @@
 //! A small store on memory that loses what was not written back, compared with a model: [`modes`], [`protect`] with dumps,
 //! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`]. Stores without bypass
-//! indexes for [`comparison`]; [`blind`] puts; [`full`] pools, and [`damage`].
+//! indexes for [`comparison`]; [`blind`] puts; [`full`] pools and their [`reserve`]; and [`damage`].
 
 mod blind;
 mod comparison;
@@ -10,6 +10,7 @@ mod full;
 mod modes;
 mod protect;
 mod replay;
+mod reserve;
 mod threads;
 mod written;
 
@@ -63,13 +64,23 @@ fn write_intensive() -> Options {
 
 impl Store {
     fn open(image: &[u8], options: &Options, left_out: Option<LeftOut>) -> Result<Self> {
+        Self::open_with(LOG_RUN_BLOCKS, image, options, left_out)
+    }
+
+    /// As [`open`](Self::open), with runs of the log of so many blocks.
+    fn open_with(
+        log_run_blocks: u32,
+        image: &[u8],
+        options: &Options,
+        left_out: Option<LeftOut>,
+    ) -> Result<Self> {
         let media = Media::default();
         let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
         let read_only = options.pool.read_only;
         let pool = media_pool_opened(&media, image, segment_bytes, 1 << 20, read_only);
         media.leave_out(left_out);
         let shape = Shape::of(&options.chameleon);
-        let parameters = Parameters { shape, log_run_blocks: LOG_RUN_BLOCKS };
+        let parameters = Parameters { shape, log_run_blocks };
         let (engine, _) = Chameleon::open(Core::new(pool, options), parameters, options)?;
         let client = engine.client(0);
         Ok(Self { media, engine, client })

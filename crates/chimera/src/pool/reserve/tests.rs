@@ -37,6 +37,23 @@ fn take(pool: &Pool<Hardware>, purpose: Purpose, blocks: u32) -> Option<Run> {
     if is_full(&taken) { None } else { taken.ok() }
 }
 
+fn take_replaced(pool: &Pool<Hardware>, blocks: u32) -> Option<Run> {
+    let taken = pool.take_replaced_run(Purpose::Put, KIND, blocks);
+    if is_full(&taken) { None } else { taken.ok() }
+}
+
+/// A pool without fresh blocks, of which only runs of these lengths are free. The runs between them are in use.
+fn pool_with_free(reserve: [u32; 3], lengths: &[u32]) -> (Arc<Pool<Hardware>>, Vec<Run>) {
+    let pool = pool(lengths.iter().map(|blocks| u64::from(blocks + 1)).sum(), [0; 3]);
+    let run = |blocks| take(&pool, Purpose::Put, blocks).expect("room");
+    let pairs: Vec<_> = lengths.iter().map(|blocks| (run(*blocks), run(1))).collect();
+    let (free, between): (Vec<_>, _) = pairs.into_iter().unzip();
+    free.into_iter().for_each(|run| pool.free_run(run).unwrap());
+    let [delete, reclaim, merge] = reserve;
+    pool.set_reserve(Reserve { delete, reclaim, merge });
+    (pool, between)
+}
+
 /// Takes runs of one block until they are refused.
 fn take_all(pool: &Pool<Hardware>, purpose: Purpose) -> Vec<Run> {
     std::iter::from_fn(|| take(pool, purpose, 1)).collect()
@@ -112,9 +129,10 @@ fn what_is_free_in_pieces_is_no_reserve() {
 
 #[test]
 fn a_reserve_does_not_cross_segments_and_may_lie_in_any() {
-    // Of the second segment there are four blocks, which are too few.
+    // Four blocks of the second segment are too few for a merge: it has the last five of the first, and puts have these.
     let pool = pool(PER_SEGMENT + 4, [0, 0, 5]);
-    assert_eq!(take_all(&pool, Purpose::Put).len(), 11);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 11 + 4);
+    assert_eq!(take(&pool, Purpose::Merge, 5).expect("in a row").first(), 11);
     let pool = self::pool(PER_SEGMENT + 5, [0, 0, 5]);
     assert_eq!(take_all(&pool, Purpose::Put).len(), 16);
     let pool = self::pool(5 * PER_SEGMENT, [16, 16, 16]);
@@ -137,6 +155,100 @@ fn a_run_that_is_replaced_lengthens_the_reserve() {
 }
 
 #[test]
+fn a_run_that_is_taken_of_a_free_one_lengthens_the_reserve_too() {
+    let (pool, _between) = pool_with_free([0, 0, 1], &[4, 6]);
+    assert_eq!(
+        (take_replaced(&pool, 5), pool.reserve_blocks()),
+        (None, 1),
+        "no room for another one"
+    );
+    let table = take_replaced(&pool, 4).expect("another one has room beside it");
+    assert_eq!((table.blocks(), pool.reserve_blocks()), (4, 4));
+    // A shorter one is replaced by a run of the reserve as well.
+    let _shorter = take_replaced(&pool, 2).expect("four blocks are left");
+    assert_eq!(pool.reserve_blocks(), 4);
+    assert_eq!(take(&pool, Purpose::Put, 1), None);
+}
+
+/// A run is found room for in the shortest free one, so that long ones are left to others.
+#[test]
+fn each_run_of_the_reserve_has_the_shortest_free_one() {
+    let (pool, _between) = pool_with_free([0, 4, 2], &[1, 2, 4]);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 1);
+}
+
+/// That one run can be found afterwards is no reason to take away another one.
+#[test]
+fn a_step_does_not_take_the_run_of_another_in_exchange_for_a_shorter_one() {
+    let pool = pool(PER_SEGMENT, [2, 2, 6]);
+    assert_eq!(take_all(&pool, Purpose::Put).len(), 6);
+    let _tombstones = take(&pool, Purpose::Delete, 2).expect("of the reserve");
+    let _copies = take(&pool, Purpose::Reclaim, 2).expect("of the reserve");
+    // A merge finds the last six blocks in a row. With one less only reclamation would find its run in them.
+    assert_eq!(take(&pool, Purpose::Delete, 1), None, "a merge needs it");
+    assert_eq!(take(&pool, Purpose::Reclaim, 1), None, "a merge needs it");
+    assert!(take(&pool, Purpose::Merge, 6).is_some());
+}
+
+/// What is left of a free run is free once: it does not count beside the run that it is of.
+#[test]
+fn a_step_may_take_what_no_run_of_the_reserve_needs() {
+    let (pool, _between) = pool_with_free([0, 4, 4], &[5]);
+    assert_eq!(take(&pool, Purpose::Put, 1), None, "reclamation has no run");
+    assert!(take(&pool, Purpose::Delete, 1).is_some(), "and a merge needs four of five blocks");
+    assert_eq!(take(&pool, Purpose::Delete, 1), None);
+}
+
+/// Where a run does not fit what is left of a segment, that stays free.
+#[test]
+fn the_rest_of_a_segment_may_be_of_the_reserve() {
+    let pool = pool(PER_SEGMENT + 6, [0, 0, 4]);
+    let _first = take(&pool, Purpose::Put, 12).expect("room");
+    let _second = take(&pool, Purpose::Put, 6).expect("a merge has the four blocks before it");
+    assert_eq!(take(&pool, Purpose::Put, 1), None);
+    assert!(take(&pool, Purpose::Merge, 4).is_some());
+}
+
+/// The first fresh blocks are for a merge: they stay free where another run lies behind them.
+#[test]
+fn a_step_takes_a_later_segment_where_the_reserve_needs_the_rest_of_one() {
+    let pool = pool(PER_SEGMENT + 6, [3, 2, 8]);
+    assert!(take(&pool, Purpose::Put, 8).is_some());
+    assert_eq!(take(&pool, Purpose::Put, 2), None);
+    let next = take(&pool, Purpose::Put, 1).expect("the first of the six blocks");
+    assert_eq!(next.first(), PER_SEGMENT);
+    assert_eq!(take(&pool, Purpose::Put, 1), None);
+    let tombstones = take(&pool, Purpose::Delete, 3).expect("behind that");
+    assert_eq!(tombstones.first(), PER_SEGMENT + 1);
+    assert_eq!(take(&pool, Purpose::Merge, 8).expect("the rest of the first segment").first(), 8);
+}
+
+/// Whole segments too stay free for a run that needs all of one.
+#[test]
+fn a_step_may_leave_segments_that_others_need() {
+    let pool = pool(3 * PER_SEGMENT, [2, 16, 16]);
+    let tombstones = take(&pool, Purpose::Delete, 2).expect("a segment");
+    assert_eq!(tombstones.first(), 0, "two more are free");
+    assert_eq!(take(&pool, Purpose::Put, 13), None);
+    let pool = self::pool(2 * PER_SEGMENT + 3, [1, 16, 16]);
+    assert_eq!(take(&pool, Purpose::Put, 2).expect("behind two segments").first(), 2 * PER_SEGMENT);
+    assert_eq!(take(&pool, Purpose::Put, 1), None);
+    assert!(take(&pool, Purpose::Delete, 1).is_some());
+    assert!(
+        take(&pool, Purpose::Reclaim, 16).is_some() && take(&pool, Purpose::Merge, 16).is_some()
+    );
+}
+
+/// Of free runs, the shortest is for a merge: another step takes a longer one.
+#[test]
+fn a_step_takes_a_longer_free_run_where_the_reserve_needs_the_shortest() {
+    let (pool, _between) = pool_with_free([4, 2, 5], &[5, 6]);
+    let tombstones = take(&pool, Purpose::Delete, 4).expect("of the longer one");
+    assert_eq!(tombstones.first(), 6);
+    assert!(take(&pool, Purpose::Reclaim, 2).is_some() && take(&pool, Purpose::Merge, 5).is_some());
+}
+
+#[test]
 fn without_a_reserve_all_blocks_are_for_puts() {
     let pool = pool(PER_SEGMENT, [0; 3]);
     assert_eq!(take_all(&pool, Purpose::Put).len(), 16);
@@ -151,6 +263,16 @@ fn most_that_fit(pieces: &[u64], runs: &[u32]) -> usize {
         1 + most_that_fit(&pieces, rest)
     });
     with.chain([most_that_fit(pieces, rest)]).max().unwrap_or(0)
+}
+
+/// Each step that makes room finds its run in turn, whatever lies where.
+fn check_steps(pool: &Pool<Hardware>, lengths: [u32; 3]) {
+    let purposes = [Purpose::Delete, Purpose::Reclaim, Purpose::Merge];
+    let steps = purposes.into_iter().zip(lengths).filter(|(_, blocks)| *blocks > 0);
+    let runs: Vec<_> = steps
+        .map(|(purpose, blocks)| take(pool, purpose, blocks).expect("a run of the reserve"))
+        .collect();
+    runs.into_iter().for_each(|run| pool.free_run(run).unwrap());
 }
 
 /// Runs of any length, taken for any purpose and freed: after a put each run of the reserve finds room.
@@ -182,10 +304,12 @@ fn whatever_is_taken_and_freed_a_put_leaves_the_reserve() {
                 put += 1;
                 let (free, blocks_max) = (pool.free_runs.lock().unwrap(), pool.blocks_max());
                 let used_blocks = pool.used_blocks();
-                let left = Left { without: None, rest_blocks: 0, used_blocks };
+                let left = Left { without: None, rests: &[], used_blocks };
                 let pieces = pool.pieces(&free, blocks_max, left);
                 let most = most_that_fit(&pieces, &reserve);
                 assert_eq!(most, KINDS, "{reserve:?} in {pieces:?}");
+                drop(free);
+                check_steps(&pool, reserve);
             }
         }
     }

@@ -16,8 +16,8 @@
 //! Each step ends with a fence. docs/DURABILITY.md says what a crash between two of them leaves.
 //!
 //! - **Take fresh blocks**: the word of the run, behind the used blocks, and what the engine prepares; the
-//!   used-blocks word. If the run does not fit what is left of the segment, the rest of the segment becomes a
-//!   free run in the same steps.
+//!   used-blocks word. If the run does not fit what is left of the segment, or the [reserve](super::reserve) needs that, the
+//!   rest of the segment becomes a free run in the same steps.
 //! - **Take from a free run**: the word of what stays free, and what the engine prepares; the word of the free
 //!   run's first block.
 //! - **Free**: one word, in the first block of the run or of the free run before it, covers the run and the
@@ -40,7 +40,7 @@ use std::ops::Range;
 use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::block_word::{BlockKind, RUN_BLOCKS_MAX};
-use super::reserve::{Left, Purpose, Reserve};
+use super::reserve::{KINDS, Left, Purpose, Reserve};
 use super::{BlockWord, Pool, store_used};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
@@ -157,8 +157,8 @@ impl<P: Pmem> Pool<P> {
     /// [`recover_runs`](Self::recover_runs).
     ///
     /// # Cost
-    /// 2 fences. A free run of this length: 1 line. A part of a free run: 2 lines. Fresh blocks: 3 lines; 4 where the
-    /// run does not fit the rest of a segment. The lines that `prepare` flushes. Storage is allocated here only
+    /// 2 fences. A free run of this length: 1 line. A part of a free run: 2 lines. Fresh blocks: 3 lines; one
+    /// more for each segment whose rest stays free. The lines that `prepare` flushes. Storage is allocated here only
     /// when the background task has fallen behind.
     pub(crate) fn take_run(
         &self,
@@ -253,9 +253,7 @@ impl<P: Pmem> Pool<P> {
         }
         loop {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
-            if let Some(found) = free.best_fit(blocks)
-                && self.may_take_free(&free, found, wanted)
-            {
+            if let Some(found) = self.find_free(&free, wanted) {
                 let run = wanted.run_at(found.0);
                 self.take_free(&mut free, found, &run, wanted.prepare);
                 return Ok(run);
@@ -270,12 +268,24 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
+    /// The shortest free run that is long enough, unless the reserve needs it; then one of the longest. Those between them the
+    /// reserve does not need. The reserve is as long as the run that is taken needs, then.
+    fn find_free(&self, free: &FreeList, wanted: &Wanted<'_>) -> Option<FreeRun> {
+        let shortest = free.best_fit(wanted.blocks)?;
+        if self.may_take_free(free, shortest, wanted) {
+            return Some(shortest);
+        }
+        let longest: Vec<_> = free.longest().take(KINDS).collect();
+        let mut others = longest.into_iter().rev().filter(|run| run.1 >= wanted.blocks);
+        others.find(|found| self.may_take_free(free, *found, wanted))
+    }
+
     /// Whether a part of a free run may be taken. The reserve is as long as this needs, then.
     fn may_take_free(&self, free: &FreeList, found: FreeRun, wanted: &Wanted<'_>) -> bool {
         let mut limits = self.lock_hand_out();
         let used_blocks = self.used.load(Ordering::Acquire);
-        let rest_blocks = found.1 - wanted.blocks;
-        let left = Left { without: Some(found), rest_blocks, used_blocks };
+        let rest = (found.0 + u64::from(wanted.blocks), found.1 - wanted.blocks);
+        let left = Left { without: Some(found), rests: &[rest], used_blocks };
         let reserve = wanted.lengthened(limits.reserve);
         let may = self.leaves_reserve(free, (reserve, limits.blocks_max), wanted.purpose, left);
         if may {
@@ -380,30 +390,55 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
-    /// Takes the run that begins behind the used blocks, in the next segment where the rest of this one is too
-    /// short.
+    /// Where fresh blocks are taken, and what is skipped: the rests of segments that are too short, or that the reserve needs.
+    fn find_fresh(
+        &self,
+        free: &FreeList,
+        limits: (Reserve, u64),
+        wanted: &Wanted<'_>,
+    ) -> Option<(Run, Vec<FreeRun>)> {
+        let (mut first, mut gaps) = (self.used.load(Ordering::Acquire), Vec::new());
+        // The runs of a reserve need no more segments.
+        for _ in 0..=KINDS {
+            let end = first + u64::from(wanted.blocks);
+            if end > limits.1 {
+                break;
+            }
+            let left = self.map.blocks_to_segment_end(first);
+            let would_be = Left { without: None, rests: &gaps, used_blocks: end };
+            if left >= u64::from(wanted.blocks)
+                && self.leaves_reserve(free, limits, wanted.purpose, would_be)
+            {
+                return Some((wanted.run_at(first), gaps));
+            }
+            // A longer one is no run.
+            let Some(gap) = u32::try_from(left).ok().filter(|left| *left <= RUN_BLOCKS_MAX) else {
+                break;
+            };
+            gaps.push((first, gap));
+            first += left;
+        }
+        None
+    }
+
+    /// Takes the run that begins behind the used blocks, or in a later segment.
     fn take_fresh(&self, free: &mut FreeList, wanted: &Wanted<'_>) -> Result<Fresh> {
         let mut limits = self.lock_hand_out();
-        let used = self.used.load(Ordering::Acquire);
-        let blocks = wanted.blocks;
-        let left = self.map.blocks_to_segment_end(used);
-        let gap = if left < u64::from(blocks) { (used, left as u32) } else { (used, 0) };
-        let run = wanted.run_at(used + u64::from(gap.1));
-        let end = run.first + u64::from(blocks);
         let (all, reserve) = (limits.blocks_max, wanted.lengthened(limits.reserve));
-        let left = Left { without: None, rest_blocks: gap.1, used_blocks: end };
-        if end > all || !self.leaves_reserve(free, (reserve, all), wanted.purpose, left) {
+        let Some((run, gaps)) = self.find_fresh(free, (reserve, all), wanted) else {
+            let blocks = wanted.blocks;
             let reason = format!("no {blocks} blocks in a row are free, of {all} that it may have");
             return Err(Error::PoolFull { reason });
-        }
+        };
+        let end = run.first + u64::from(run.blocks);
         let ready = self.ready.load(Ordering::Acquire);
         if ready < end {
             return Ok(Fresh::NotReady(end));
         }
-        if gap.1 > 0 {
+        for gap in &gaps {
             self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);
         }
-        self.store_block_word(run.first, BlockWord::run(run.code, blocks), sites::RUN_FRESH);
+        self.store_block_word(run.first, BlockWord::run(run.code, run.blocks), sites::RUN_FRESH);
         if let Some(prepare) = wanted.prepare {
             prepare(self.run_bytes(&run));
         }
@@ -412,9 +447,7 @@ impl<P: Pmem> Pool<P> {
         self.pmem.fence(sites::RUN_USED);
         self.used.store(end, Ordering::Release);
         limits.reserve = reserve;
-        if gap.1 > 0 {
-            free.insert(gap);
-        }
+        gaps.into_iter().for_each(|gap| free.insert(gap));
         drop(limits);
         self.note_handed_out(end, ready);
         Ok(Fresh::Taken(run))

@@ -94,6 +94,18 @@ fn a_run_of_the_reserve_is_not_for_puts() {
     append(&log, &mut copies, &record(5, 900)).unwrap();
 }
 
+#[test]
+fn a_run_for_one_record_may_be_of_the_reserve() {
+    let environment = Arc::new(SteppedEnvironment::in_memory(1));
+    let pool = small_pool(environment, SEGMENT_BYTES, 2 * SEGMENT_BYTES);
+    let log = new_log(&pool, 0);
+    pool.set_reserve(Reserve { reclaim: RUN_BLOCKS, ..Reserve::default() });
+    while append(&log, &mut log.begin(), &record(1, 3900)).is_ok() {}
+    let mut copies = log.begin_for(Purpose::Reclaim);
+    append(&log, &mut copies, &record(2, 3900)).expect("the run of the reserve");
+    assert_eq!(copies.room(), 0, "a run of its own");
+}
+
 /// Tools tell what is appended to make room from what others append.
 #[test]
 fn what_is_appended_to_make_room_is_flushed_at_a_site_of_its_own() {
