@@ -163,7 +163,7 @@ fn several_sessions_fill_a_store_up(configuration: &Configuration) {
                 Ok(is_new) => assert!(is_new && own.insert(key, value).is_none()),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Full, "{error}");
-                    refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    refused.fetch_add(1, Ordering::Relaxed);
                     for key in std::mem::take(&mut own).into_keys() {
                         assert!(session.delete(&key).expect("deletes go on"));
                     }

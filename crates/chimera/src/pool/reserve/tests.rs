@@ -48,7 +48,9 @@ fn pool_with_free(reserve: [u32; 3], lengths: &[u32]) -> (Arc<Pool<Hardware>>, V
     let run = |blocks| take(&pool, Purpose::Put, blocks).expect("room");
     let pairs: Vec<_> = lengths.iter().map(|blocks| (run(*blocks), run(1))).collect();
     let (free, between): (Vec<_>, _) = pairs.into_iter().unzip();
-    free.into_iter().for_each(|run| pool.free_run(run).unwrap());
+    for run in free {
+        pool.free_run(run).unwrap();
+    }
     let [delete, reclaim, merge] = reserve;
     pool.set_reserve(Reserve { delete, reclaim, merge });
     (pool, between)
@@ -272,7 +274,9 @@ fn check_steps(pool: &Pool<Hardware>, lengths: [u32; 3]) {
     let runs: Vec<_> = steps
         .map(|(purpose, blocks)| take(pool, purpose, blocks).expect("a run of the reserve"))
         .collect();
-    runs.into_iter().for_each(|run| pool.free_run(run).unwrap());
+    for run in runs {
+        pool.free_run(run).unwrap();
+    }
 }
 
 /// Runs of any length, taken for any purpose and freed: after a put each run of the reserve finds room.

@@ -447,7 +447,9 @@ impl<P: Pmem> Pool<P> {
         self.pmem.fence(sites::RUN_USED);
         self.used.store(end, Ordering::Release);
         limits.reserve = reserve;
-        gaps.into_iter().for_each(|gap| free.insert(gap));
+        for gap in gaps {
+            free.insert(gap);
+        }
         drop(limits);
         self.note_handed_out(end, ready);
         Ok(Fresh::Taken(run))

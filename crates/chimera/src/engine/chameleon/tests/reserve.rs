@@ -12,7 +12,7 @@ const LONG_RUN_BLOCKS: u32 = 16;
 /// What such a run has room for, in tombstones of 8-byte keys.
 const TOMBSTONES: usize = (16 * 256 - 128) / 32;
 
-fn assert_full<T: std::fmt::Debug>(outcome: Result<T>) {
+fn assert_full<T: std::fmt::Debug>(outcome: &Result<T>) {
     assert!(matches!(outcome, Err(Error::PoolFull { .. })), "{outcome:?}");
 }
 
@@ -59,13 +59,13 @@ fn full_store() -> Store {
 fn tables_for_more_keys_leave_the_reserve() {
     let store = full_store();
     let space = store.engine.flusher().tables().space();
-    assert_full(space.take_level(0));
-    assert_full(space.take_dump(256));
-    assert_full(space.room_for_last(80, None, Need::Growth));
+    assert_full(&space.take_level(0));
+    assert_full(&space.take_dump(256));
+    assert_full(&space.room_for_last(80, None, Need::Growth));
     // A table that makes room may use what is for tombstones. It leaves the rest.
     let room = space.room_for_last(80, None, Need::Upkeep).expect("room").expect("entries");
     assert!(!room.is_borrowed);
-    assert_full(space.room_for_last(80, None, Need::Upkeep));
+    assert_full(&space.room_for_last(80, None, Need::Upkeep));
     // One that may stay in the reserve takes the last run.
     let last = space.room_for_last(80, None, Need::Delete).expect("room").expect("entries");
     assert!(!last.is_borrowed);
@@ -76,7 +76,7 @@ fn tombstones_leave_a_run_to_copies_and_both_leave_one_to_merges() {
     let mut store = full_store();
     let record = NewRecord { hash: 1, version: 1, key: &[0; 8], value: None };
     let (index, session) = (store.engine.index(), &mut store.client.appender);
-    assert_full(index.log().append(session, &record));
+    assert_full(&index.log().append(session, &record));
     let records = index.records();
     let mut count = 0;
     while records.append_tombstone(session, &record).is_ok() {
