@@ -308,3 +308,5 @@ fn no_memory() -> Error {
 
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

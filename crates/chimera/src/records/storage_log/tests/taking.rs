@@ -198,6 +198,9 @@ fn a_sealed_run_is_opened_again_as_far_as_a_restart_may_replay() {
         settled(&log, runs(&pool), false, |_| Ok(true)).unwrap();
         let next = append(&log, &mut log.begin(), &record(3, 40)).unwrap();
         assert_eq!(next.at == first.at + first.bytes, is_opened, "{more}");
+        // A step that makes room takes it nevertheless.
+        let copy = append(&log, &mut log.begin_for(Purpose::Reclaim), &record(4, 8)).unwrap();
+        assert_eq!(copy.at == first.at + first.bytes, !is_opened, "{more}");
     }
 }
 
