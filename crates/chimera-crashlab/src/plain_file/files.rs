@@ -274,9 +274,11 @@ impl PlainFile {
         Ok(state)
     }
 
-    /// Lets somebody else go on.
+    /// Lets somebody else go on, where nobody would wait for whoever is here.
     fn pause(&self, doing: Doing) {
-        let hook = lock(&self.state).hook.clone();
+        let state = lock(&self.state);
+        let hook = state.hook.clone().filter(|_| !state.disk.has_growing_journal());
+        drop(state);
         if let Some(hook) = hook {
             hook(doing);
         }

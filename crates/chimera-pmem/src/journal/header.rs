@@ -134,9 +134,17 @@ impl Header {
     /// # Durability
     /// Durable on return.
     pub(super) fn begin(&self, file: &dyn File) -> io::Result<()> {
-        let mark = end_mark(self.start, self.journal_id).to_le_bytes();
-        file.write_at(DATA_AT + self.start % self.capacity, &mark)?;
+        self.mark_end(file)?;
         self.write(file)
+    }
+
+    /// Says that no entry begins at the start.
+    ///
+    /// # Durability
+    /// When the file is synced next.
+    pub(super) fn mark_end(&self, file: &dyn File) -> io::Result<()> {
+        let mark = end_mark(self.start, self.journal_id).to_le_bytes();
+        file.write_at(DATA_AT + self.start % self.capacity, &mark)
     }
 
     /// Writes both copies, one after the other, so that one of them is whole at any moment.

@@ -28,8 +28,6 @@ pub(super) struct Growth {
     pub(super) segments: Vec<Section>,
     /// Most blocks the pool may have.
     pub(super) blocks_max: u64,
-    /// Blocks to allocate at a time.
-    pub(super) step_blocks: u64,
 }
 
 impl<P: Pmem> Pool<P> {
@@ -117,7 +115,7 @@ impl<P: Pmem> Pool<P> {
     /// were ready was handed out.
     #[inline]
     pub(super) fn note_handed_out(&self, block: u64, ready: u64) {
-        if ready - block < self.ahead_blocks / 2 {
+        if ready - block < self.ahead.blocks(block) / 2 {
             self.wake_background();
         }
     }
@@ -133,8 +131,10 @@ impl<P: Pmem> Pool<P> {
         let growth = lock_relaxing(&self.growth, &*self.environment);
         let handing_out = self.lock_hand_out();
         let ready = self.ready.load(Ordering::Acquire);
-        let keep = self.used.load(Ordering::Acquire) + self.ahead_blocks.max(growth.step_blocks);
-        if ready < keep + growth.step_blocks {
+        let used = self.used.load(Ordering::Acquire);
+        let step_blocks = self.ahead.step_blocks(used);
+        let keep = used + self.ahead.blocks(used).max(step_blocks);
+        if ready < keep + step_blocks {
             return;
         }
         // From here on nobody is handed what is about to have no storage.
@@ -179,8 +179,9 @@ impl<P: Pmem> Pool<P> {
         if is_new {
             self.add_segment(&mut growth, segment)?;
         }
-        let blocks = growth
-            .step_blocks
+        let blocks = self
+            .ahead
+            .step_blocks(self.used_blocks())
             .min(self.map.blocks_per_segment - inside)
             .min(growth.blocks_max - ready);
         let start = self.map.block_at(ready);
@@ -265,7 +266,7 @@ impl<P: Pmem> Pool<P> {
         if let Some(journal) = self.pmem.journal() {
             journal.start().map_err(Error::io("start a thread for", &self.files.path))?;
         }
-        if self.read_only || self.ahead_blocks == 0 {
+        if self.read_only || self.ahead.is_none() {
             return Ok(());
         }
         let pool = Arc::downgrade(self);
@@ -307,7 +308,7 @@ impl<P: Pmem> Pool<P> {
         // In this order: in the other one there could be more used than ready ones.
         let used = self.used_blocks();
         let ready = self.ready_blocks();
-        if ready.saturating_sub(used) >= self.ahead_blocks {
+        if ready.saturating_sub(used) >= self.ahead.blocks(used) {
             return TaskStep::Wait;
         }
         match self.grow_beyond(ready) {

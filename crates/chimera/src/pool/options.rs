@@ -18,7 +18,8 @@ pub(crate) struct PoolOptions {
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
     pub(crate) anonymous_bytes: Option<u64>,
-    pub(crate) populate_ahead_bytes: u64,
+    /// None: it follows what is in use.
+    pub(crate) populate_ahead_bytes: Option<u64>,
     pub(crate) populate_at_open: bool,
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) journal_bytes: Option<u64>,
@@ -34,7 +35,7 @@ impl Default for PoolOptions {
             read_only: false,
             salvage: false,
             anonymous_bytes: None,
-            populate_ahead_bytes: 64 << 20,
+            populate_ahead_bytes: None,
             populate_at_open: false,
             capacity_bytes: None,
             journal_bytes: None,

@@ -8,6 +8,7 @@ mod closing;
 mod damage;
 mod failing;
 mod modes;
+mod storage;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -288,10 +288,11 @@ impl Options {
         self
     }
 
-    /// How far ahead of use the background task allocates storage, and touches it where it has no journal. Default 64 MiB.
-    /// Less saves space in small stores; 0 leaves it to the inserting session, at up to 16 us per page.
+    /// How far ahead of use the background task allocates storage, and touches it where it has no journal. Default: a
+    /// sixteenth of what is in use, at least 128 KiB and at most 64 MiB. More is there sooner, less saves space; 0 leaves it
+    /// to the inserting session, at up to 16 us per page.
     pub fn populate_ahead_bytes(mut self, bytes: u64) -> Self {
-        self.pool.populate_ahead_bytes = bytes;
+        self.pool.populate_ahead_bytes = Some(bytes);
         self
     }
 
@@ -326,11 +327,10 @@ impl Options {
         self
     }
 
-    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default: as many as the
-    /// journal has, and 64 MiB for a new journal (256 KiB in stores that the command `put` makes). In a larger
-    /// one more changes of the same line are written back together; it costs disk space, and time to read
-    /// after a crash. Another size than the journal has takes effect when the store is next opened after it
-    /// was closed in order.
+    /// Most bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default 64 MiB. It begins with a
+    /// 256th of that, at least 16 KiB and at most 256 KiB, doubles while writers find it too small, and is small again when
+    /// the store is closed. In a larger one more changes of the same line are written back together; it costs disk space,
+    /// and time to read after a crash. One that a crash left larger is as large until the store is closed in order.
     pub fn journal_bytes(mut self, bytes: u64) -> Self {
         self.pool.journal_bytes = Some(bytes);
         self

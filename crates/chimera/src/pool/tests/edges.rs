@@ -191,7 +191,7 @@ fn a_new_superblock_is_durable_with_nothing_of_what_was_there_before() {
 
 #[test]
 fn the_background_task_is_started_for_writers_with_something_to_keep_ahead_alone() {
-    let none = PoolOptions { populate_ahead_bytes: 0, ..options() };
+    let none = PoolOptions { populate_ahead_bytes: Some(0), ..options() };
     for (options, is_started) in [(options(), true), (none, false)] {
         let (_files, environment, pool) = watched(&options);
         let pool = Arc::new(pool.unwrap());

@@ -55,10 +55,14 @@ fn a_journal_goes_once_nothing_says_any_more_that_it_is_in_use() {
 }
 
 #[test]
-fn a_journal_of_another_size_is_replaced_by_one_that_is_durable_with_its_name() {
-    let place = Place::closed(1);
-    let larger = PoolOptions { journal_bytes: Some(2 * JOURNAL_BYTES), ..journaled() };
-    let (pool, _) = place.open(&larger).unwrap();
+fn a_journal_of_another_pool_is_replaced_by_one_that_is_durable_with_its_name() {
+    let (place, other) = (Place::closed(1), Place::new());
+    let (pool, _) = other.open_as(&journaled(), 78).unwrap();
+    pool.mark_open().unwrap();
+    pool.mark_recovered().unwrap();
+    pool.close().unwrap();
+    place.file("journal").write_at(0, &other.bytes("journal")).unwrap();
+    let (pool, _) = place.open(&journaled()).unwrap();
     let deeds = place.files.take(|_| true);
     let removed = first(&deeds, |deed| *deed == Deed::Removed("journal".to_owned()));
     // The new one has its name durably before anything leads to it.
@@ -66,7 +70,7 @@ fn a_journal_of_another_size_is_replaced_by_one_that_is_durable_with_its_name() 
     let made = first(rest, is_written("journal"));
     let kept = first(rest, is_written("superblock"));
     assert!(rest[made..kept].contains(&Deed::SyncedEntries("pool".to_owned())), "{rest:?}");
-    assert_eq!(place.bytes("journal").len() as u64, ENTRIES_AT + 2 * JOURNAL_BYTES);
+    assert_eq!(place.bytes("journal").len() as u64, ENTRIES_AT + FIRST_BYTES);
     // It belongs to the open pool.
     pool.check_in_place().unwrap();
     place.files.files.remove(Path::new("/pool/journal")).unwrap();
