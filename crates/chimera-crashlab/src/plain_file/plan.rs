@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use chimera::{Durability, EngineKind, Options};
+use chimera_pmem::Site;
 
 use super::files::Lie;
 use crate::durability::{End, Loss};
 use crate::subject::EngineShape;
+
+/// Limits of pages with stores of their own, in turn: none may be left, some, more, any number.
+const PAGE_LIMITS: [Option<u64>; 4] = [Some(0), Some(16 << 10), Some(64 << 10), None];
 
 /// What to explore. Everything random follows from the seed.
 #[derive(Clone, Debug)]
@@ -23,8 +27,12 @@ pub struct Plan {
     pub lives: usize,
     /// Most bytes of the journal: a small one has many laps and checkpoints. It begins with 16 KiB.
     pub journal_bytes: u64,
+    /// Most bytes of pages with stores of their own: with few, pages are given back all the time.
+    pub page_limit: Option<u64>,
     /// A device that lies; the exploration must find violations.
     pub lie: Option<Lie>,
+    /// A check of giving pages back that is left out; the exploration must find violations.
+    pub left_out: Option<Site>,
 }
 
 impl Plan {
@@ -38,7 +46,9 @@ impl Plan {
             operations: 60,
             lives: 3,
             journal_bytes: if seed.is_multiple_of(2) { 16 << 10 } else { 64 << 10 },
+            page_limit: PAGE_LIMITS[(seed % 4) as usize],
             lie: None,
+            left_out: None,
         }
     }
 
@@ -59,6 +69,7 @@ impl Plan {
             .journal_bytes(self.journal_bytes)
             .populate_ahead_bytes(512)
             .recovery_threads(1)
+            .page_limit(self.page_limit)
     }
 
     fn shape(&self) -> EngineShape {

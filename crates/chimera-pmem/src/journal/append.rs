@@ -9,6 +9,7 @@ use super::header::DATA_AT;
 use super::{Journal, lock, marks, read};
 use crate::environment::File;
 use crate::mapping::Window;
+use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent};
 
 /// What the writer of entries uses again and again.
@@ -94,7 +95,7 @@ impl Journal {
     ///
     /// # Cost
     /// One lock, a checksum and two copies of the lines. Waits for a checkpoint when the journal is
-    /// full.
+    /// full, and when pages take far more memory than they may.
     pub(crate) fn append(&self, read: impl Fn(u64, &mut [u8])) {
         marks::with(&self.me, |marks| {
             if marks.runs.is_empty() {
@@ -118,6 +119,7 @@ impl Journal {
         let mut cut = 0;
         let mut end = 0;
         while !runs.is_empty() {
+            self.bound_pages()?;
             let mut tail = lock(&self.tail);
             let before = (runs, cut);
             tail.plan.take(&mut runs, &mut cut, bytes_max(self.capacity()));
@@ -138,12 +140,20 @@ impl Journal {
 
     /// Writes the entry that is planned behind the last one, for which there is room; where it ends.
     ///
-    /// Word 0 goes last, over the end mark of the entry before. So a process that is killed here leaves a whole entry
-    /// or none, and an end mark behind the last one either way.
+    /// The pages of its lines are named before the lines are read: see `pages`. Word 0 goes last, over the end
+    /// mark of the entry before. So a process that is killed here leaves a whole entry or none, and an end mark behind
+    /// the last one either way.
     fn write_entry(&self, tail: &mut Tail, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
         let Tail { plan, buffer, ring } = tail;
         let position = self.tail_at.load(Ordering::Relaxed);
         let place = Place { journal_id: self.header.journal_id, position, synced: self.durable() };
+        if let Some(pages) = self.pages.get() {
+            let end = position + plan.bytes() as u64;
+            let named =
+                plan.runs().iter().map(|run| (run.first * CACHE_LINE, run.count * CACHE_LINE));
+            named.for_each(|(at, length)| pages.name(at, length, end));
+            Pages::fence_entry();
+        }
         plan.encode(buffer, place, |line, into| read(line * CACHE_LINE, into));
         let end = position + (buffer.len() - END_MARK_BYTES) as u64;
         let (first, rest) = buffer.split_at(8);

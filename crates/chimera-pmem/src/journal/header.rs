@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 use super::damaged;
 use super::entry::end_mark;
 use crate::environment::File;
+use crate::pages::PENDING_BYTES_MAX;
 
 /// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");
@@ -25,6 +26,7 @@ pub(super) const DATA_AT: u64 = 2 * COPY_STRIDE;
 /// Least and most bytes for entries.
 pub(super) const CAPACITY_MIN: u64 = 16 << 10;
 pub(super) const CAPACITY_MAX: u64 = 1 << 30;
+const _: () = assert!(CAPACITY_MAX <= PENDING_BYTES_MAX);
 /// Positions stay below this, which no number of writes reaches.
 const POSITION_MAX: u64 = 1 << 62;
 

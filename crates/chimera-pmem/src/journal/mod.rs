@@ -12,6 +12,8 @@
 //! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
 //! - `checkpoint`, `data_files`: writing lines back; `capacity`: how long the ring is.
+//! - `give_back`: giving pages back whose content is in the data files; `budget`: how much memory pages may take, and waiting
+//!   for it.
 //!
 //! Absent on purpose: any knowledge of what the lines mean.
 //!
@@ -35,8 +37,10 @@
 //! 5. The capacity changes only while `start` is the tail, under the lock of the tail. Before a header has the new one, the
 //!    file is as long as that needs, and there is an end mark at the place of the tail in either ring. So whichever copy of
 //!    the header a crash leaves in force, the journal is an empty one. See `capacity`.
-//! 6. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
-//!    kernel did with the pages is not known.
+//! 6. A page of the private mapping is given back only when every entry that names it is before a `start` that is in force,
+//!    so its content is in a data file that was synced since. `pages` says why nobody sees a difference.
+//! 7. After a failed sync or write nothing is appended, synced or checkpointed any more, and no page is given
+//!    back: what the kernel did with the pages is not known.
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread. `data_files` is held while no other lock is taken, and so is
@@ -44,11 +48,13 @@
 //! thread holds during a sync. The ring is stored to under the lock of the tail only: so it may be mapped anew under that.
 
 mod append;
+mod budget;
 mod capacity;
 mod checkpoint;
 mod damage;
 mod data_files;
 mod entry;
+mod give_back;
 mod header;
 mod lines;
 mod mark;
@@ -68,7 +74,11 @@ use std::time::Duration;
 use zerocopy::IntoBytes;
 
 use crate::environment::{Environment, File, Task, TaskStep};
+use crate::pages::Pages;
+pub use crate::pages::steps;
 use append::{Ring, Tail};
+use budget::Budget;
+pub use budget::{MemoryLimits, PageFigures};
 pub use capacity::first_capacity;
 use checkpoint::Scratch;
 pub use damage::Damage;
@@ -139,6 +149,9 @@ pub struct Journal {
     /// Syncs of the file that succeeded, those of checkpoints not among them.
     syncs: AtomicU64,
     data_files: Mutex<Vec<DataFile>>,
+    /// Of the memory that the data files are mapped into.
+    pages: OnceLock<Arc<Pages>>,
+    budget: Budget,
     /// Says beside the journal that it is in use.
     mark: OnceLock<Mutex<Mark>>,
     /// Says beside the journal where its last entry ended.
@@ -214,6 +227,8 @@ impl Journal {
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
+            pages: OnceLock::new(),
+            budget: Budget::default(),
             mark: OnceLock::new(),
             kept_tail: OnceLock::new(),
             has_failed: AtomicBool::new(false),

@@ -47,7 +47,7 @@ impl Journal {
         } else if self.needs_checkpoint() {
             self.wake_checkpointer();
         }
-        Ok(())
+        self.keep_budget()
     }
 
     /// Called instead of [`settle`](Self::settle) when the calling thread's operation is not acknowledged:

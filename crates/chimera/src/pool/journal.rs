@@ -212,6 +212,11 @@ impl JournalFile {
         let policy = policy.unwrap_or(SyncPolicy::Immediate);
         let journal = Journal::open(file, capacity_max, policy, files.environment.clone())
             .map_err(Error::io("open", &path))?;
+        // Until the store is open and knows what its index takes.
+        let half = || options.memory_budget(&*files.environment).map(|bytes| bytes / 2);
+        if let Some(bytes) = options.page_limit.or_else(half) {
+            journal.limit_pages(bytes);
+        }
         pmem.use_journal(journal).map_err(Error::io("use", &path))
     }
 

@@ -5,6 +5,7 @@ mod capacity;
 mod checkpoint;
 mod failing;
 mod flushed;
+mod giving;
 mod headers;
 mod lines;
 mod loss;

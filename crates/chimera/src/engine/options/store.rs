@@ -336,6 +336,28 @@ impl Options {
         self
     }
 
+    /// Bytes of memory that the store may take on a plain file with a journal: pages that were stored to and are not written
+    /// back yet, index, order of keys and other tables. Default: a quarter of what the process may use, by the machine, its
+    /// control group and its limits; looked at again every few seconds. Writers wait for write-back when it is used up. With
+    /// less, pages are written back sooner and more often. Elsewhere it has no effect.
+    ///
+    /// Pages that were only read are not part of it: the kernel takes them when it needs memory. The store lets go of
+    /// them as well, every few seconds, while all files that the process has mapped take more than the budget.
+    ///
+    /// Opening fails with [`Error::InvalidOptions`](crate::Error::InvalidOptions) when the index leaves less than 8 MiB of
+    /// a budget that was asked for. An index that grows while the store is open leaves 8 MiB for pages in any case.
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.pool.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Most bytes of pages with stores of their own, instead of what the budget leaves: for tests of small stores.
+    #[cfg(feature = "baselines")]
+    pub fn page_limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.pool.page_limit = bytes.into();
+        self
+    }
+
     /// Called now and then during recovery with (blocks done, blocks in all).
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
