@@ -27,7 +27,7 @@ mod tests;
 use std::fmt;
 
 /// What [`call_aside`] calls.
-pub(crate) type Aside = unsafe extern "C" fn(*const u8, u64, u64) -> u64;
+pub(crate) type Aside = unsafe extern "C" fn(*const (), u64, u64) -> u64;
 
 pub(crate) use native::{
     TRANSACTION_BEGUN, begin_transaction, call_aside, cas_u128, copy_nt_line, copy_sum,

@@ -7,7 +7,7 @@ use super::Aside;
 /// # Safety
 /// That of `callee`.
 #[inline(always)]
-pub(crate) unsafe fn call_aside(callee: Aside, at: *const u8, first: u64, second: u64) -> u64 {
+pub(crate) unsafe fn call_aside(callee: Aside, at: *const (), first: u64, second: u64) -> u64 {
     // SAFETY: as the caller promises.
     unsafe { callee(at, first, second) }
 }

@@ -199,7 +199,7 @@ fn a_copy_leaves_the_vectors_of_others_alone() {
 }
 
 /// Uses as many registers as there are, and a stack that vectors want aligned.
-extern "C" fn spoil(at: *const u8, first: u64, second: u64) -> u64 {
+extern "C" fn spoil(at: *const (), first: u64, second: u64) -> u64 {
     let mut values = [first; 64];
     for (number, value) in (0..).zip(&mut values) {
         *value = value.rotate_left(number) ^ second.wrapping_mul(u64::from(number) | 1);
@@ -214,7 +214,7 @@ fn a_call_aside_is_given_its_arguments_and_changes_nothing_else() {
     let kept: [u64; 12] = std::array::from_fn(|number| std::hint::black_box(number as u64));
     let fractions: [f64; 12] = kept.map(|value| std::hint::black_box(value as f64 / 3.0));
     for round in 0..100 {
-        let (at, first, second) = (round as *const u8, round << 20, round << 40);
+        let (at, first, second) = (round as *const (), round << 20, round << 40);
         // SAFETY: `spoil` has no demands, and does not unwind.
         let result = unsafe { call_aside(spoil, at, first, second) };
         assert_eq!(result, round ^ first ^ second);

@@ -244,7 +244,7 @@ pub(crate) fn timestamp() -> u64 {
 /// # Safety
 /// That of `callee`, which does not unwind.
 #[inline(always)]
-pub(crate) unsafe fn call_aside(callee: Aside, at: *const u8, first: u64, second: u64) -> u64 {
+pub(crate) unsafe fn call_aside(callee: Aside, at: *const (), first: u64, second: u64) -> u64 {
     let mut result = at.expose_provenance() as u64;
     // SAFETY: the four words on the stack are what `call_keeping_registers` expects; it changes the first argument's and no
     // register but the flags and those named here. Without `nostack` there is no red zone to spoil.
@@ -267,6 +267,13 @@ pub(crate) unsafe fn call_aside(callee: Aside, at: *const u8, first: u64, second
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
             out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
             out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            // Where the whole program is compiled for AVX-512 the compiler keeps values in these.
+            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _,
+            out("zmm20") _, out("zmm21") _, out("zmm22") _, out("zmm23") _,
+            out("zmm24") _, out("zmm25") _, out("zmm26") _, out("zmm27") _,
+            out("zmm28") _, out("zmm29") _, out("zmm30") _, out("zmm31") _,
+            out("k0") _, out("k1") _, out("k2") _, out("k3") _,
+            out("k4") _, out("k5") _, out("k6") _, out("k7") _,
         );
     }
     result

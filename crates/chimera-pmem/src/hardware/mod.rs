@@ -15,6 +15,7 @@
 //!    or release operations on aligned words, or by an instruction argued to be the same. So the
 //!    public functions are sound however they are called.
 
+mod access;
 mod options;
 mod platform;
 mod region;
@@ -34,6 +35,7 @@ use crate::journal::{Journal, Lines};
 use crate::mapping::{Reservation, words};
 use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
+use access::{is_below, is_word_below};
 use region::Region;
 
 /// Bytes to copy at a time from a file that cannot be mapped.
@@ -154,92 +156,6 @@ impl Hardware {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The words that hold `length` bytes at `at`, for loading.
-    #[inline(always)]
-    fn words(&self, at: u64, length: u64) -> &[AtomicU64] {
-        if !self.is_below(&self.mapped_words, at, length) {
-            self.refuse(at, length);
-        }
-        // SAFETY: they lie below that watermark.
-        unsafe { self.words_at(at, length) }
-    }
-
-    /// Calls `store` with the words that hold `length` bytes at `at`, for storing. It does not panic.
-    #[inline(always)]
-    fn store_words<T>(&self, at: u64, length: u64, store: impl FnOnce(&[AtomicU64]) -> T) -> T {
-        let is_direct = self.is_below(&self.writable_words, at, length);
-        if !is_direct {
-            self.begin_store(at, length);
-        }
-        // SAFETY: all of it lies below `writable_words`, or below `journaled_words`, as `begin_store` has seen.
-        let done = store(unsafe { self.words_at(at, length) });
-        if !is_direct {
-            self.end_store(at, length);
-        }
-        done
-    }
-
-    /// Begins a store where there is a journal: the pages are not given back before [`end_store`](Self::end_store).
-    ///
-    /// # Panics
-    /// Where the range is not mapped writable.
-    #[inline(always)]
-    fn begin_store(&self, at: u64, length: u64) {
-        // SAFETY: `self` as a pointer.
-        if unsafe { arch::call_aside(begin_store, std::ptr::from_ref(self).cast(), at, length) }
-            == 0
-        {
-            self.refuse(at, length);
-        }
-    }
-
-    /// Ends a store that [`begin_store`](Self::begin_store) began.
-    #[inline(always)]
-    fn end_store(&self, at: u64, length: u64) {
-        // SAFETY: `self` as a pointer.
-        unsafe { arch::call_aside(end_store, std::ptr::from_ref(self).cast(), at, length) };
-    }
-
-    /// Whether `length` bytes at `at` lie below a watermark, and begin at a word.
-    #[inline(always)]
-    fn is_below(&self, watermark: &AtomicU64, at: u64, length: u64) -> bool {
-        // Rotating moves the three low bits to the top: an offset that is not a multiple of 8
-        // becomes a word number beyond every watermark, so one compare finds both mistakes.
-        let end = at.rotate_right(3).saturating_add(words::words_for(length));
-        // Acquire: a thread that sees the watermark also sees the mapping.
-        end <= watermark.load(Ordering::Acquire)
-    }
-
-    /// As [`is_below`](Self::is_below), of one word.
-    #[inline(always)]
-    fn is_word_below(&self, watermark: &AtomicU64, at: u64) -> bool {
-        at.rotate_right(3) < watermark.load(Ordering::Acquire)
-    }
-
-    /// The words that hold `length` bytes at `at`, a multiple of 8.
-    ///
-    /// # Safety
-    /// They lie below a watermark; to store to them, below one of those for storing.
-    #[inline(always)]
-    unsafe fn words_at(&self, at: u64, length: u64) -> &[AtomicU64] {
-        // SAFETY: the address is inside the reservation, because `at` is below the watermark.
-        let start = unsafe { self.base.add(at.rotate_right(3) as usize) };
-        // SAFETY: so many words from an aligned `start` are mapped readable (writable, for that
-        // watermark) and stay so while `self` lives; all access to them is atomic.
-        unsafe { std::slice::from_raw_parts(start, words::words_for(length) as usize) }
-    }
-
-    /// Faults in the page at `at` for writing and changes nothing.
-    fn touch(&self, at: u64) {
-        self.store_words(at, 8, |words| {
-            let word = &words[0];
-            // Not `fetch_or(0)`: the compiler makes a load of it, which maps the shared zero page. When
-            // the swap fails, another thread has stored to the page.
-            let value = word.load(Ordering::Relaxed);
-            let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
-        });
-    }
-
     /// Whether a journal keeps what is flushed and fenced.
     #[inline(always)]
     fn is_journaled(&self) -> bool {
@@ -306,19 +222,6 @@ impl Hardware {
         words::copy(words, bytes);
     }
 
-    /// Panics with what was wrong about an access.
-    #[cold]
-    #[inline(never)]
-    fn refuse(&self, at: u64, length: u64) -> ! {
-        let mapped = self.mapped();
-        assert!(at.is_multiple_of(8), "access at offset {at}, which is not a multiple of 8");
-        assert!(
-            at.checked_add(length).is_none_or(|end| end > mapped),
-            "store of {length} bytes at offset {at} of a space mapped read-only"
-        );
-        panic!("access of {length} bytes at offset {at}, outside of the {mapped} bytes mapped");
-    }
-
     /// Calls `each` with the address of every line that `range` touches.
     #[inline(always)]
     fn for_lines(&self, range: Extent, mut each: impl FnMut(*const u8)) {
@@ -328,35 +231,6 @@ impl Hardware {
             each(self.base.wrapping_byte_add((line * CACHE_LINE) as usize).cast());
         }
     }
-}
-
-/// Begins a store to `length` bytes at `at` of a [`Hardware`] with a journal; 0 where they are not mapped writable. Their
-/// pages are not given back before [`end_store`].
-///
-/// # Safety
-/// `hardware` points to a [`Hardware`].
-#[cold]
-unsafe extern "C" fn begin_store(hardware: *const u8, at: u64, length: u64) -> u64 {
-    // SAFETY: as the caller promises.
-    let hardware = unsafe { &*hardware.cast::<Hardware>() };
-    if !hardware.is_below(&hardware.journaled_words, at, length) {
-        return 0;
-    }
-    let Some(journal) = hardware.journal.get() else { return 0 };
-    hardware.pages.begin_store(at, length, |attempt| journal.relax(attempt));
-    1
-}
-
-/// Ends a store that [`begin_store`] began.
-///
-/// # Safety
-/// As there.
-#[cold]
-unsafe extern "C" fn end_store(hardware: *const u8, at: u64, length: u64) -> u64 {
-    // SAFETY: as the caller promises.
-    let hardware = unsafe { &*hardware.cast::<Hardware>() };
-    hardware.pages.end_store(at, length);
-    0
 }
 
 impl Pmem for Hardware {
@@ -442,7 +316,7 @@ impl Pmem for Hardware {
     #[inline(always)]
     fn load_u64(&self, at: u64) -> u64 {
         // A relaxed load and a fence, because only relaxed loads are allowed on read-only pages.
-        if !self.is_word_below(&self.mapped_words, at) {
+        if !is_word_below(&self.mapped_words, at) {
             self.refuse(at, 8);
         }
         // SAFETY: it lies below that watermark.
@@ -453,7 +327,7 @@ impl Pmem for Hardware {
 
     #[inline(always)]
     fn store_u64(&self, at: u64, value: u64, _site: Site) {
-        let is_direct = self.is_word_below(&self.writable_words, at);
+        let is_direct = is_word_below(&self.writable_words, at);
         // Twice, so that the one without a journal is a compare and a store.
         if is_direct {
             // SAFETY: it lies below that watermark.
@@ -530,7 +404,7 @@ impl Pmem for Hardware {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         let at = to.offset();
-        let is_direct = self.is_below(&self.writable_words, at, length);
+        let is_direct = is_below(&self.writable_words, at, length);
         if !is_direct {
             self.begin_store(at, length);
         }
@@ -550,7 +424,7 @@ impl Pmem for Hardware {
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
         assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
-        if !self.is_below(&self.writable_words, to.offset(), length) {
+        if !is_below(&self.writable_words, to.offset(), length) {
             self.store_words(to.offset(), length, |words| words::copy(words, bytes));
             return self.mark(Extent::new_checked(to.offset(), length));
         }
@@ -600,7 +474,7 @@ impl Pmem for Hardware {
     fn punch(&self, range: Extent, _site: Site) -> io::Result<()> {
         let writable =
             if self.is_journaled() { &self.journaled_words } else { &self.writable_words };
-        if !self.is_below(writable, range.offset(), range.length()) {
+        if !is_below(writable, range.offset(), range.length()) {
             self.refuse(range.offset(), range.length());
         }
         if let Some(journal) = self.journal() {

@@ -13,6 +13,9 @@
 //!    page is given back only when no entry that names it is pending: `appended` is set before the lines of an entry are
 //!    read, and looked at under GIVING. So an entry whose position is not seen there reads its lines later, and what it reads
 //!    is what the clean page has, or what a later store has put into a page that is private again.
+//! 4. **Nothing is lost.** Entries that name the page are before `start`, so everything flushed that it held lies in a data file
+//!    that was synced since. What was stored and not flushed has no promise, and stays: then the page differs. After a sync
+//!    that failed `start` does not move, and no page of that checkpoint is given back.
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread, [`Pages::give_back`] by one at a time. Nobody waits for

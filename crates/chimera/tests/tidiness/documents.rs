@@ -16,7 +16,7 @@ const PAGES: [(&str, usize); 16] = [
     ("CHANGELOG.md", 18 << 10),
     ("docs/BENCHMARKS.md", 20 << 10),
     ("docs/DEVICE-MODEL.md", 9 << 10),
-    ("docs/DURABILITY.md", 37 << 10),
+    ("docs/DURABILITY.md", 35 << 10),
     ("docs/ENGINES.md", 12 << 10),
     ("docs/FORMAT.md", 37 << 10),
     ("docs/GLOSSARY.md", 10 << 10),
