@@ -28,6 +28,8 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 pub struct MemoryLimits {
     /// Bytes for everything. Where all files that the process has mapped take more, clean pages are let go of.
     pub budget: u64,
+    /// Bytes of that without which the store cannot do: of its index and tables, and of a few pages.
+    pub needed: u64,
     /// Bytes of pages that were stored to.
     pub pages: u64,
 }
@@ -40,6 +42,9 @@ type AskLimits = Box<dyn Fn() -> Option<MemoryLimits> + Send + Sync>;
 pub struct PageFigures {
     /// Bytes of memory that the store may take; the highest number where nothing says that.
     pub budget_bytes: u64,
+    /// Bytes of memory that the store cannot do without: index, tables, and 8 MiB for pages. Looked at every few seconds. Where
+    /// they are more than the budget, the store takes more than that.
+    pub needed_bytes: u64,
     /// Bytes that pages may take before writers wait.
     pub limit_bytes: u64,
     /// Bytes of pages that memory holds because they were stored to.
@@ -58,6 +63,8 @@ pub struct PageFigures {
 pub(super) struct Budget {
     /// Bytes for everything.
     whole: AtomicU64,
+    /// Bytes without which the store cannot do.
+    needed: AtomicU64,
     /// Bytes of pages that were stored to.
     limit: AtomicU64,
     /// The background begins here.
@@ -78,6 +85,7 @@ impl Default for Budget {
         let zero = || AtomicU64::new(0);
         Self {
             whole: none(),
+            needed: zero(),
             limit: none(),
             wake_at: none(),
             wait_at: none(),
@@ -143,10 +151,18 @@ impl Journal {
         }
     }
 
-    /// From now on a store may take so much.
+    /// From now on a store may take so much. Where it needs more it says so, once until it needs less again.
     pub fn limit_memory(&self, limits: MemoryLimits) {
-        self.budget.whole.store(limits.budget, Ordering::Relaxed);
-        self.limit_pages(limits.pages);
+        let MemoryLimits { budget, needed, pages } = limits;
+        let budget_before = self.budget.whole.swap(budget, Ordering::Relaxed);
+        let needed_before = self.budget.needed.swap(needed, Ordering::Relaxed);
+        if needed > budget && needed_before <= budget_before {
+            log::warn!(
+                "the store needs {needed} bytes of memory for its index, its tables and a few pages, which is more than its \
+                 budget of {budget} bytes"
+            );
+        }
+        self.limit_pages(pages);
     }
 
     /// Asks in the background, every few seconds from now on, what a store may take. Nothing changes where the answer is
@@ -179,6 +195,7 @@ impl Journal {
         let Budget { written_back, waits, wait_ns, .. } = &self.budget;
         PageFigures {
             budget_bytes: self.budget.whole.load(Ordering::Relaxed),
+            needed_bytes: self.budget.needed.load(Ordering::Relaxed),
             limit_bytes: self.budget.limit(),
             private_bytes: self.private_bytes(),
             written_back_bytes: written_back.load(Ordering::Relaxed),

@@ -113,7 +113,8 @@ impl Header {
         if length < DATA_AT {
             return Ok(None);
         }
-        let copies = [read_copy(file, 0)?, read_copy(file, COPY_STRIDE)?];
+        let words = [read_copy(file, 0)?, read_copy(file, COPY_STRIDE)?];
+        let copies = [Self::decode(&words[0])?, Self::decode(&words[1])?];
         // Of two with one start, one says that the store was closed: the entries of its last life are
         // all before the start either way.
         let newest =
@@ -122,7 +123,7 @@ impl Header {
             if is_blank(file, length)? {
                 return Ok(None);
             }
-            return Err(damaged("neither copy of its header matches its checksum".to_owned()));
+            return Err(damaged(what_is_wrong(&words)));
         };
         if length < DATA_AT + header.capacity {
             let wanted = DATA_AT + header.capacity;
@@ -210,10 +211,24 @@ fn checksum(words: &[u64]) -> u64 {
     xxh3_64(words.as_bytes())
 }
 
-fn read_copy(file: &dyn File, at: u64) -> io::Result<Option<Header>> {
+fn read_copy(file: &dyn File, at: u64) -> io::Result<[u64; WORDS]> {
     let mut words = [0; WORDS];
     file.read_at(at, words.as_mut_bytes())?;
-    Header::decode(&words)
+    Ok(words)
+}
+
+/// Why neither copy is valid.
+fn what_is_wrong(copies: &[[u64; WORDS]; 2]) -> String {
+    let is_whole = |words: &&[u64; WORDS]| {
+        words[0] == MAGIC && words[WORDS - 1] == checksum(&words[..WORDS - 1])
+    };
+    match copies.iter().find(is_whole) {
+        Some(words) if !is_capacity(words[4]) => {
+            format!("its header says {} bytes for entries, which no journal has", words[4])
+        }
+        Some(_) => "its header has words that no journal has".to_owned(),
+        None => "neither copy of its header matches its checksum".to_owned(),
+    }
 }
 
 /// Whether a file holds nothing but zeros: one that was being made.

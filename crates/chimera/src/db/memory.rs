@@ -18,6 +18,11 @@ fn for_pages(budget: u64, dram_bytes: u64) -> u64 {
     (budget.saturating_sub(dram_bytes) / 4 * 3).max(PAGES_MIN)
 }
 
+/// What a store cannot do without.
+fn needed(dram_bytes: u64) -> u64 {
+    dram_bytes.saturating_add(PAGES_MIN)
+}
+
 impl<P: Pmem> Inner<P> {
     /// DRAM of the index, of tables and of the order of keys.
     fn dram_bytes(&self) -> u64 {
@@ -39,14 +44,18 @@ pub(super) fn limit<P: Pmem>(inner: &Arc<Inner<P>>, options: &PoolOptions) -> Re
     let (environment, options) = (pool.environment.clone(), options.clone());
     let Some(budget) = options.memory_budget(&*environment) else { return Ok(()) };
     let dram_bytes = inner.dram_bytes();
-    let needed = dram_bytes.saturating_add(PAGES_MIN);
-    if needed > budget && options.memory_budget.is_some() {
+    let needed_now = needed(dram_bytes);
+    if needed_now > budget && options.memory_budget.is_some() {
         return Err(Error::InvalidOptions(format!(
-            "the memory budget is {budget} bytes, and the store needs {needed}: {dram_bytes} for its index and tables, \
+            "the memory budget is {budget} bytes, and the store needs {needed_now}: {dram_bytes} for its index and tables, \
              and {PAGES_MIN} for pages; raise it"
         )));
     }
-    let limits = |budget, dram_bytes| MemoryLimits { budget, pages: for_pages(budget, dram_bytes) };
+    let limits = |budget, dram_bytes| MemoryLimits {
+        budget,
+        needed: needed(dram_bytes),
+        pages: for_pages(budget, dram_bytes),
+    };
     journal.limit_memory(limits(budget, dram_bytes));
     let inner = Arc::downgrade(inner);
     journal.ask_for_limits(move || {

@@ -321,6 +321,11 @@ fn write_pages(text: &mut Exposition, pages: &PageFigures) {
             pages.budget_bytes,
         ),
         (
+            "chimera_memory_needed_bytes",
+            "Bytes of memory that the store cannot do without.",
+            pages.needed_bytes,
+        ),
+        (
             "chimera_pages_limit_bytes",
             "Bytes of dirty pages at which writers wait.",
             pages.limit_bytes,

@@ -4,6 +4,7 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
+mod budget;
 mod closing;
 mod damage;
 mod failing;

@@ -138,6 +138,11 @@ const DATA: usize = 1;
 impl Place {
     /// With a journal that begins at this position.
     fn new(capacity_max: u64, position: u64) -> Self {
+        Self::with(CAPACITY, capacity_max, position)
+    }
+
+    /// With a journal of this capacity, which begins at this position.
+    fn with(capacity: u64, capacity_max: u64, position: u64) -> Self {
         let files: Arc<dyn FileProvider> = Arc::new(MemoryFiles::new().on(Medium::File));
         open(&files, "data").allocate(0, DATA_BYTES).unwrap();
         let log = Log::default();
@@ -148,7 +153,7 @@ impl Place {
         };
         let files_kept = [(JOURNAL, "journal"), (DATA, "data")].map(kept);
         let [journal_file, data_file] = &files_kept;
-        Journal::format(&**journal_file, 7, 99, CAPACITY, BOOT).unwrap();
+        Journal::format(&**journal_file, 7, 99, capacity, BOOT).unwrap();
         let header = Header::read(&**journal_file).unwrap().unwrap();
         Header { start: position, ..header }.begin(&**journal_file).unwrap();
         let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
@@ -267,6 +272,47 @@ fn a_journal_doubles_where_it_is_full_and_not_beyond_what_it_may_have() {
     assert_eq!(seen, [CAPACITY, 2 * CAPACITY, 3 * CAPACITY]);
     assert_eq!(place.pool.replayed(), place.expected());
     assert_eq!(place.journal().figures().capacity_bytes, 3 * CAPACITY);
+}
+
+/// Neither what a new one has, nor what doubling makes of that.
+#[test]
+fn a_journal_of_any_capacity_that_is_valid_is_used_and_doubles_from_there() {
+    for capacity in [20 << 10, 28 << 10, 36 << 10, 60 << 10] {
+        let place = Place::with(capacity, MOST, 3 * capacity + 8);
+        assert_eq!(place.journal().capacity(), capacity);
+        place.put(3000);
+        assert_eq!((place.journal().capacity(), place.length()), (MOST, DATA_AT + MOST));
+        assert_eq!(place.pool.replayed(), place.expected());
+        place.journal().close().unwrap();
+        assert_eq!(place.length(), DATA_AT + CAPACITY);
+        assert_eq!(place.pool.replayed(), place.expected());
+    }
+}
+
+/// As after a crash while it was cut, or changed by somebody else.
+#[test]
+fn a_journal_longer_than_its_header_says_is_read_and_cut_and_a_shorter_one_is_refused() {
+    for longer in [1, 8, 4095, 4096, 3 * CAPACITY] {
+        let pool = Pool::create(GROUP);
+        pool.put(64, 7);
+        let expected = pool.replayed();
+        let files = pool.files.clone();
+        drop(pool);
+        let file = open(&files, "journal");
+        file.set_length(DATA_AT + CAPACITY + longer).unwrap();
+        let pool = Pool::open(files, GROUP);
+        assert_eq!(pool.replayed(), expected, "{longer} bytes more");
+        assert_eq!(file.length().unwrap(), DATA_AT + CAPACITY, "{longer} bytes more");
+    }
+    for shorter in [1, 8, 4095, 4096, CAPACITY] {
+        let pool = Pool::create(GROUP);
+        let file = open(&pool.files, "journal");
+        let length = DATA_AT + CAPACITY - shorter;
+        file.set_length(length).unwrap();
+        let error = Contents::read(&*file, BOOT).unwrap_err();
+        let expected = format!("it has {length} bytes instead of 24576: it was cut");
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 /// A fence that does not fit waits for no more room than there is.

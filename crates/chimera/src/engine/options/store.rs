@@ -336,16 +336,22 @@ impl Options {
         self
     }
 
-    /// Bytes of memory that the store may take on a plain file with a journal: pages that were stored to and are not written
-    /// back yet, index, order of keys and other tables. Default: a quarter of what the process may use, by the machine, its
-    /// control group and its limits; looked at again every few seconds. Writers wait for write-back when it is used up. With
-    /// less, pages are written back sooner and more often. Elsewhere it has no effect.
+    /// Bytes of memory that the store may take on a plain file with a journal. Default: a quarter of what the process may use,
+    /// by the machine, its control group and its limits; looked at again every few seconds. Writers wait for write-back when
+    /// it is used up. With less, pages are written back sooner and more often. Elsewhere it has no effect.
+    ///
+    /// It covers index, order of keys and other tables in DRAM, and pages that were stored to and not given back yet. A quarter
+    /// of what index and tables leave is for what a long step adds before it waits, and for buffers: the lines that a
+    /// checkpoint writes back, and the entry of the journal that is being made. It does not cover what recovery, backup,
+    /// compaction or `check` take while they run, and stacks of threads. The journal is a mapped file: its pages are the kernel's.
     ///
     /// Pages that were only read are not part of it: the kernel takes them when it needs memory. The store lets go of
     /// them as well, every few seconds, while all files that the process has mapped take more than the budget.
     ///
     /// Opening fails with [`Error::InvalidOptions`](crate::Error::InvalidOptions) when the index leaves less than 8 MiB of
-    /// a budget that was asked for. An index that grows while the store is open leaves 8 MiB for pages in any case.
+    /// a budget that was asked for. An index that grows beyond that while the store is open fails no write: pages keep 8 MiB,
+    /// and the store takes more than its budget. It is logged as a warning, and `needed_bytes` of [`Stats::pages`](crate::Stats::pages)
+    /// is more than `budget_bytes`, within seconds. The next opening needs a larger budget.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.pool.memory_budget = Some(bytes);
         self
