@@ -26,6 +26,8 @@ const VIOLATIONS_MAX: usize = 5;
 const FREE_PERCENT_MIN: u64 = 25;
 /// Bytes that it appends at most while one sync goes on, as a part of the journal.
 const APPENDED_PARTS_MAX: u64 = 12;
+/// What its put may append: of a journal that is still small that is more than the part that is left free.
+const APPENDED_BYTES_MAX: u64 = 8 << 10;
 
 /// What its put may make of pages with stores of their own, for the same reason.
 const PUT_BYTES_MAX: u64 = 24 << 10;
@@ -93,7 +95,9 @@ impl Other {
         let has_room = |figures: chimera_pmem::journal::JournalFigures| {
             let free = figures.capacity_bytes - figures.pending_bytes;
             let appended = figures.appended_bytes - before.appended_bytes;
+            // With an eighth free nobody makes room.
             free * 100 > figures.capacity_bytes * FREE_PERCENT_MIN
+                && free >= figures.capacity_bytes / 8 + APPENDED_BYTES_MAX
                 && appended * APPENDED_PARTS_MAX < figures.capacity_bytes
         };
         let has_pages = |pages: chimera_pmem::journal::PageFigures| {
