@@ -84,6 +84,23 @@ impl Blocks {
         }
     }
 
+    /// Blocks of one page with so many units.
+    #[cfg(test)]
+    fn of_units(units_per_block: u32, blocks: u64) -> Self {
+        let made = Self {
+            page_locks: Arena::new(1, false),
+            states: Arena::new(1, false),
+            queue: Mutex::default(),
+            damaged: Mutex::default(),
+            is_starved: AtomicBool::new(false),
+            units_per_block,
+            refilled_at_part: 4,
+            pages_per_block: 1,
+        };
+        made.ensure(blocks).expect("memory");
+        made
+    }
+
     /// Makes room for blocks `0..count`.
     ///
     /// # Errors

@@ -8,7 +8,6 @@ use super::Blocks;
 use crate::records::vpage::Room;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::under_loom::model;
-use crate::sync::{Arena, Mutex};
 
 /// One block beside its bitset, which in truth is in persistent memory.
 struct Block {
@@ -20,17 +19,7 @@ struct Block {
 impl Block {
     /// Block 0, in which all slots are in use.
     fn new(slots: u32) -> Self {
-        let blocks = Blocks {
-            page_locks: Arena::new(1, false),
-            states: Arena::new(1, false),
-            queue: Mutex::default(),
-            damaged: Mutex::default(),
-            is_starved: AtomicBool::new(false),
-            units_per_block: slots,
-            refilled_at_part: 4,
-            pages_per_block: 1,
-        };
-        blocks.ensure(1).expect("room");
+        let blocks = Blocks::of_units(slots, 1);
         Self { blocks, bits: AtomicU64::new((1 << slots) - 1), is_filled: AtomicBool::new(false) }
     }
 

@@ -6,17 +6,7 @@ const UNITS: u32 = 8;
 
 /// Blocks of which so many units are free, left by their sessions.
 fn left(free: &[u32]) -> Blocks {
-    let blocks = Blocks {
-        page_locks: Arena::new(1, false),
-        states: Arena::new(1, false),
-        queue: Mutex::default(),
-        damaged: Mutex::default(),
-        is_starved: AtomicBool::new(false),
-        units_per_block: UNITS,
-        refilled_at_part: 4,
-        pages_per_block: 1,
-    };
-    blocks.ensure(free.len() as u64).expect("memory");
+    let blocks = Blocks::of_units(UNITS, free.len() as u64);
     for (block, free) in (0..).zip(free) {
         blocks.own(block);
         let room = Room { free: *free, fillable: *free, fillable_if_starved: *free };
