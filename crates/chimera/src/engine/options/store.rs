@@ -319,8 +319,9 @@ impl Options {
 
     /// Largest size of the pool in bytes; further inserts fail with
     /// [`Error::PoolFull`](crate::Error::PoolFull). Default: as much as the file system or device has.
-    /// May change at every open. Addresses are reserved for as much at open; without a capacity they are reserved in steps, each
-    /// doubling them. Both cost no memory.
+    /// May change at every open. Below what is in use no puts are taken, and a delete that needs room, as those of
+    /// `chameleon` do, may fail with `PoolFull` until the capacity is raised. Addresses are reserved for as much at open;
+    /// without a capacity they are reserved in steps, each doubling them. Both cost no memory.
     pub fn capacity_bytes(mut self, bytes: u64) -> Self {
         self.pool.capacity_bytes = Some(bytes);
         self

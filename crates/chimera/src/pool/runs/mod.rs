@@ -142,7 +142,8 @@ enum Fresh {
 }
 
 impl<P: Pmem> Pool<P> {
-    /// Takes a run of consecutive blocks: of free runs the shortest that is long enough, else fresh blocks.
+    /// Takes a run of consecutive blocks that leaves the [reserve](super::reserve): of free runs the shortest that is long
+    /// enough, or one of the longest, else fresh blocks.
     /// Its bytes are zero, or what its last user left.
     ///
     /// `prepare` stores into the engine's bytes of the run what a walk must find there, and starts writing it
@@ -268,8 +269,9 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
-    /// The shortest free run that is long enough, unless the reserve needs it; then one of the longest. Those between them the
-    /// reserve does not need. The reserve is as long as the run that is taken needs, then.
+    /// The shortest free run that is long enough, or one of the longest where the reserve needs that. The reserve has only the
+    /// longest free runs, so where it needs the shortest all that are longer are among them. Where a run is found, the reserve
+    /// is lengthened as that run needs.
     fn find_free(&self, free: &FreeList, wanted: &Wanted<'_>) -> Option<FreeRun> {
         let shortest = free.best_fit(wanted.blocks)?;
         if self.may_take_free(free, shortest, wanted) {

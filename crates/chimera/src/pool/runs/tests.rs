@@ -83,9 +83,27 @@ fn open(image: &[u8]) -> Result<Pool<Media>> {
 
 /// A pool without a run.
 fn new_pool() -> Pool<Media> {
-    let pool = open(&[]).unwrap();
+    new_pool_with(&options())
+}
+
+fn new_pool_with(options: &PoolOptions) -> Pool<Media> {
+    let pool = open_with(&Media::default(), &[], options).unwrap();
     assert_eq!(recover(&pool).unwrap(), []);
     pool
+}
+
+/// A pool in which the next run of two blocks is taken at block 48: the reserve needs the last three blocks of the second
+/// segment, and all of the third. The runs in use begin at blocks 0 and 16. All storage is ready.
+fn pool_with_reserve() -> (Pool<Media>, [Run; 2]) {
+    const BLOCKS: u64 = 3 * PER_SEGMENT + 5;
+    let options = PoolOptions { capacity_bytes: Some(BLOCKS * BLOCK_BYTES), ..options() };
+    let pool = new_pool_with(&options);
+    while pool.ready_blocks() < BLOCKS {
+        pool.grow_beyond(pool.ready_blocks()).unwrap();
+    }
+    let runs = [16, 13].map(|blocks| take(&pool, LOG, blocks).unwrap());
+    pool.set_reserve(Reserve { delete: 3, reclaim: 3, merge: 16 });
+    (pool, runs)
 }
 
 /// Takes a run and prepares `mark` in it.

@@ -64,6 +64,7 @@ fn every_key_of_a_full_store_can_be_removed_after_power_losses() {
         let options = bounded(bytes_max);
         let mut store = Store::new(&options);
         let keys = fill(&mut store, first, 8);
+        // From this seed the first delete needs fresh blocks behind those that the reserve needs.
         let mut chance = Chance(first + 1);
         for _ in 0..3 {
             store = store.reopen(&options);

@@ -48,6 +48,13 @@ fn the_rest_of_a_segment_costs_a_line_more() {
 }
 
 #[test]
+fn each_segment_that_the_reserve_needs_costs_a_line_more() {
+    let (pool, _runs) = pool_with_reserve();
+    let (run, costs) = cost(&pool, || take(&pool, LOG, 2).unwrap());
+    assert_eq!((run.first(), costs), (48, (5, 2)));
+}
+
+#[test]
 fn a_free_run_costs_a_line_and_a_part_of_it_two() {
     let pool = ready_pool();
     let [a, b, _last] = [4, 3, 1].map(|blocks| take(&pool, LOG, blocks).unwrap());
