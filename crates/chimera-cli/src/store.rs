@@ -86,7 +86,7 @@ pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
         .create(false)
         .salvage(arguments.store.salvage)
         .durability(arguments.durability)
-        // One command writes little: it takes storage block by block, instead of 64 MiB ahead, and
+        // One command writes little: it takes storage block by block, instead of 128 KiB ahead, and
         // in small pages: with huge ones the kernel allocates 2 MiB of the file at the first touch.
         .populate_ahead_bytes(0)
         .reclaim_percent(0)

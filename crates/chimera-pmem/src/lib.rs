@@ -37,6 +37,7 @@ pub mod instrumented;
 pub mod journal;
 mod mapping;
 mod medium;
+mod pages;
 mod prefetch;
 mod seam;
 mod site;

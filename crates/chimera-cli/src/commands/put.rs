@@ -25,8 +25,8 @@ const DEFAULT_SIZES: (u32, u32) = (16, 200);
 /// these files are small enough to copy with any tool. Storage is taken block by block either way.
 const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
 
-/// Journal of a store made on a plain file. The library's default of 64 MiB suits servers, which set
-/// it when they open the store.
+/// Most bytes of the journal of a store made on a plain file, which begins with less. Commands write little, and the
+/// journal is opened with the library's default of 64 MiB by others.
 const JOURNAL_BYTES: u64 = 256 << 10;
 
 const EXAMPLES: &str = "\
@@ -38,7 +38,7 @@ Examples:
   chimera put --path pages --engine hikv index.html - <index.html
 
 A store takes storage as records come: a new one occupies some 40 KiB, and on a plain
-file system 256 KiB for its journal, although its segment file looks as large as --segment-size.";
+file system 24 KiB for its journal, although its segment file looks as large as --segment-size.";
 
 /// Store a value under a key; creates the store if there is none
 #[derive(Args, Debug)]

@@ -26,6 +26,11 @@ const VIOLATIONS_MAX: usize = 5;
 const FREE_PERCENT_MIN: u64 = 25;
 /// Bytes that it appends at most while one sync goes on, as a part of the journal.
 const APPENDED_PARTS_MAX: u64 = 12;
+/// What its put may append: of a journal that is still small that is more than the part that is left free.
+const APPENDED_BYTES_MAX: u64 = 8 << 10;
+
+/// What its put may make of pages with stores of their own, for the same reason.
+const PUT_BYTES_MAX: u64 = 24 << 10;
 
 /// Whoever has tried so often waits for a lock.
 const LOCK_ATTEMPTS_MIN: u32 = 30;
@@ -43,6 +48,10 @@ pub struct Beside {
     pub in_home_syncs: u64,
     /// Puts in the middle of writes to data files.
     pub in_home_writes: u64,
+    /// Puts in the middle of reads of data files: of pages that are about to be given back.
+    pub in_home_reads: u64,
+    /// Bytes of pages that were given back.
+    pub given_back_bytes: u64,
 }
 
 /// The other writer.
@@ -59,7 +68,7 @@ struct Other {
     waits: AtomicBool,
     /// One that waits until it is acknowledged.
     waiting: Mutex<Vec<JoinHandle<()>>>,
-    counts: [AtomicU64; 3],
+    counts: [AtomicU64; 4],
     problem: Mutex<Option<String>>,
 }
 
@@ -81,17 +90,23 @@ impl Other {
             return;
         }
         let figures = || self.db.stats().journal.expect("a plain file has one");
+        let pages = || self.db.stats().pages.expect("a plain file has them");
         let before = figures();
         let has_room = |figures: chimera_pmem::journal::JournalFigures| {
             let free = figures.capacity_bytes - figures.pending_bytes;
             let appended = figures.appended_bytes - before.appended_bytes;
+            // With an eighth free nobody makes room.
             free * 100 > figures.capacity_bytes * FREE_PERCENT_MIN
+                && free >= figures.capacity_bytes / 8 + APPENDED_BYTES_MAX
                 && appended * APPENDED_PARTS_MAX < figures.capacity_bytes
+        };
+        let has_pages = |pages: chimera_pmem::journal::PageFigures| {
+            pages.private_bytes.saturating_add(PUT_BYTES_MAX) <= pages.limit_bytes
         };
         let number = self.next.load(Ordering::Acquire);
         // Not always, and at times twice.
         for _ in 0..(number + doing as u64) % 3 {
-            if !has_room(figures()) {
+            if !has_room(figures()) || !has_pages(pages()) {
                 break;
             }
             self.counts[doing as usize].fetch_add(1, Ordering::Relaxed);
@@ -155,6 +170,7 @@ pub fn explore_beside(plan: &Plan) -> Beside {
     let disk = super::disk::Disk::default();
     let one_in = 1 + chance.below(4);
     let files = Arc::new(PlainFiles::new(disk, plan.lie, one_in, chance.word()));
+    files.leave_out(plan.left_out);
     if let Err(violation) = operate(plan, &files, &mut chance, &mut found) {
         found.findings.violations.push(format!("seed {}: {violation}", plan.seed));
         return found;
@@ -212,9 +228,18 @@ fn operate(
     let outcome = run(plan, &store, files, &other, chance);
     files.set_hook(None);
     other.join();
-    let [in_journal_syncs, in_home_syncs, in_home_writes] =
-        [0, 1, 2].map(|doing: usize| other.counts[doing].load(Ordering::Relaxed));
-    *found = Beside { in_journal_syncs, in_home_syncs, in_home_writes, ..Beside::default() };
+    let [in_journal_syncs, in_home_syncs, in_home_writes, in_home_reads] =
+        [0, 1, 2, 3].map(|doing: usize| other.counts[doing].load(Ordering::Relaxed));
+    let given_back_bytes = store.db.stats().pages.map_or(0, |pages| pages.given_back_bytes);
+    let findings = Findings::default();
+    *found = Beside {
+        findings,
+        in_journal_syncs,
+        in_home_syncs,
+        in_home_writes,
+        in_home_reads,
+        given_back_bytes,
+    };
     outcome?;
     if let Some(problem) = lock(&other.problem).take() {
         return Err(problem);

@@ -16,6 +16,9 @@ use super::chance::Chance;
 
 const PAGE: usize = 4096;
 const SECTOR: usize = 512;
+/// Where the second header of a journal has its capacity, and where its entries begin.
+const JOURNAL_CAPACITY_AT: usize = PAGE + 32;
+const JOURNAL_ENTRIES_AT: u64 = 2 * PAGE as u64;
 /// Most versions of a page to keep.
 const VERSIONS_MAX: usize = 8;
 
@@ -60,6 +63,14 @@ impl Contents {
             }
             versions.push((self.writes, content));
         }
+    }
+
+    /// Of a journal: whether it is longer than its second header durably says. It is being made larger, and whoever does that
+    /// lets nobody append.
+    pub(super) fn is_growing(&self) -> bool {
+        let word = self.durable.get(JOURNAL_CAPACITY_AT..).and_then(|bytes| bytes.first_chunk());
+        let capacity = word.map_or(0, |word| u64::from_le_bytes(*word));
+        self.bytes.len() as u64 > JOURNAL_ENTRIES_AT + capacity
     }
 
     pub(super) fn begin_sync(&self) -> Begun {
@@ -147,6 +158,14 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// Whether a journal is being made larger.
+    pub(super) fn has_growing_journal(&self) -> bool {
+        self.names.iter().any(|(name, node)| match node {
+            Node::File(number) => name.ends_with("journal") && self.files[*number].is_growing(),
+            Node::Directory => false,
+        })
+    }
+
     /// Makes the names in a directory durable.
     pub(super) fn sync_directory(&mut self, path: &Path) {
         let inside = |name: &PathBuf| name.parent() == Some(path);

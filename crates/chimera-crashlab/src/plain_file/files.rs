@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chimera_pmem::Medium;
 use chimera_pmem::environment::{File, FileProvider, OpenMode};
+use chimera_pmem::{Medium, Site};
 
 use super::chance::Chance;
 use super::disk::{Contents, Disk, Node};
@@ -45,6 +45,8 @@ pub(super) enum Doing {
     SyncHome,
     /// A file that is not the journal is written.
     WriteHome,
+    /// A file that is not the journal is read: its pages may be given back.
+    ReadHome,
 }
 
 /// Called in the middle, while nothing is locked.
@@ -74,6 +76,8 @@ struct State {
     /// Of each writer.
     promises: [Promise; WRITERS],
     lie: Option<Lie>,
+    /// A check that stores on these files leave out.
+    left_out: Option<Site>,
     /// Syncs that succeed before one fails.
     syncs_left: Option<u64>,
     has_failed: bool,
@@ -122,6 +126,7 @@ impl PlainFiles {
             disk,
             promises: Default::default(),
             lie,
+            left_out: None,
             syncs_left: None,
             has_failed: false,
             has_created: false,
@@ -141,6 +146,15 @@ impl PlainFiles {
     /// Lets a sync fail, of a file or a directory, after so many that succeed. Those behind it succeed again.
     pub(super) fn fail_after(&self, syncs: u64) {
         self.state().syncs_left = Some(syncs);
+    }
+
+    /// Stores that are opened on the files from now on leave out a check.
+    pub(super) fn leave_out(&self, step: Option<Site>) {
+        self.state().left_out = step;
+    }
+
+    pub(super) fn left_out(&self) -> Option<Site> {
+        self.state().left_out
     }
 
     /// Whether that sync has come.
@@ -274,9 +288,11 @@ impl PlainFile {
         Ok(state)
     }
 
-    /// Lets somebody else go on.
+    /// Lets somebody else go on, where nobody would wait for whoever is here.
     fn pause(&self, doing: Doing) {
-        let hook = lock(&self.state).hook.clone();
+        let state = lock(&self.state);
+        let hook = state.hook.clone().filter(|_| !state.disk.has_growing_journal());
+        drop(state);
         if let Some(hook) = hook {
             hook(doing);
         }
@@ -312,6 +328,10 @@ impl File for PlainFile {
         let bytes = state.disk.files[self.number].bytes.get(offset as usize..);
         let bytes = bytes.and_then(|bytes| bytes.get(..into.len()));
         into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        drop(state);
+        if !self.is_journal() {
+            self.pause(Doing::ReadHome);
+        }
         Ok(())
     }
 

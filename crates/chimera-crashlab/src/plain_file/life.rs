@@ -40,6 +40,9 @@ pub(super) fn open(files: &Arc<PlainFiles>, options: &Options, seed: u64) -> Res
     environment.advance(1 + seed % 1000);
     let as_trait: Arc<dyn Environment> = environment.clone();
     let pmem = Hardware::new(options.hardware_options()).map_err(|error| error.to_string())?;
+    if let Some(step) = files.left_out() {
+        pmem.skip(step);
+    }
     let db = Db::open_on(pmem, &as_trait, Path::new("/stores/one"), options);
     Ok(Store { db: db.map_err(|error| format!("cannot be opened: {error}"))?, environment })
 }
@@ -99,6 +102,7 @@ fn live(
 ) -> Option<(Disk, State)> {
     let one_in = 1 + chance.below(8);
     let files = Arc::new(PlainFiles::new(disk.clone(), plan.lie, one_in, chance.word()));
+    files.leave_out(plan.left_out);
     let mut history = vec![state];
     if let Err(violation) = operate(plan, &files, &mut history, chance) {
         findings.violations.push(format!("seed {}: {violation}", plan.seed));

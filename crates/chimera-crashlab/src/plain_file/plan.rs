@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use chimera::{Durability, EngineKind, Options};
+use chimera_pmem::Site;
 
 use super::files::Lie;
 use crate::durability::{End, Loss};
 use crate::subject::EngineShape;
+
+/// Limits of pages with stores of their own, in turn: none may be left, some, more, any number.
+const PAGE_LIMITS: [Option<u64>; 4] = [Some(0), Some(16 << 10), Some(64 << 10), None];
 
 /// What to explore. Everything random follows from the seed.
 #[derive(Clone, Debug)]
@@ -21,14 +25,19 @@ pub struct Plan {
     pub operations: usize,
     /// Lives, one after the other, each on what a power loss left of the one before.
     pub lives: usize,
-    /// Bytes of the journal: a small one has many laps and checkpoints.
+    /// Most bytes of the journal: a small one has many laps and checkpoints. It begins with 16 KiB.
     pub journal_bytes: u64,
+    /// Most bytes of pages with stores of their own: with few, pages are given back all the time.
+    pub page_limit: Option<u64>,
     /// A device that lies; the exploration must find violations.
     pub lie: Option<Lie>,
+    /// A check of giving pages back that is left out; the exploration must find violations.
+    pub left_out: Option<Site>,
 }
 
 impl Plan {
-    /// A plan for the default engine that crashes in every place within fractions of a second.
+    /// A plan for the default engine that crashes in every place within fractions of a second. With every second seed the
+    /// journal grows.
     pub fn new(seed: u64, durability: Durability) -> Self {
         Self {
             engine: EngineKind::default(),
@@ -36,8 +45,10 @@ impl Plan {
             durability,
             operations: 60,
             lives: 3,
-            journal_bytes: 16 << 10,
+            journal_bytes: if seed.is_multiple_of(2) { 16 << 10 } else { 64 << 10 },
+            page_limit: PAGE_LIMITS[(seed % 4) as usize],
             lie: None,
+            left_out: None,
         }
     }
 
@@ -58,6 +69,7 @@ impl Plan {
             .journal_bytes(self.journal_bytes)
             .populate_ahead_bytes(512)
             .recovery_threads(1)
+            .page_limit(self.page_limit)
     }
 
     fn shape(&self) -> EngineShape {

@@ -11,6 +11,7 @@ use super::FlushInstruction;
 pub(crate) use super::no_transactions::{
     TRANSACTION_BEGUN, begin_transaction, end_transaction, has_transactions,
 };
+pub(crate) use super::plain_call::call_aside;
 
 pub(crate) fn has_flush(_instruction: FlushInstruction) -> bool {
     false

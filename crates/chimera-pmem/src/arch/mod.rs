@@ -2,7 +2,8 @@
 //!
 //! Stable Rust has no intrinsics for the write-back instructions, so they are inline assembly here
 //! and nowhere else. Every function works on one cache line, one word or one pair of words, but for
-//! `copy_sum`, which takes vectors of them; all other loops and the bounds checks are the caller's.
+//! `copy_sum`, which takes vectors of them, and `call_aside`, which only calls; all other loops and the bounds checks are
+//! the caller's.
 //!
 //! Assembly is outside of Rust's memory model, so each block is argued as if it were the relaxed
 //! word operations it performs in hardware: a reader on another thread sees whole old or whole new
@@ -17,16 +18,21 @@
 mod native;
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 mod no_transactions;
+#[cfg(any(not(target_arch = "x86_64"), miri))]
+mod plain_call;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
+/// What [`call_aside`] calls.
+pub(crate) type Aside = unsafe extern "C" fn(*const (), u64, u64) -> u64;
+
 pub(crate) use native::{
-    TRANSACTION_BEGUN, begin_transaction, cas_u128, copy_nt_line, copy_sum, end_transaction, fence,
-    flush_line, has_cas_u128, has_copy_sum, has_transactions, prefetch_line, prefetch_line_write,
-    timestamp,
+    TRANSACTION_BEGUN, begin_transaction, call_aside, cas_u128, copy_nt_line, copy_sum,
+    end_transaction, fence, flush_line, has_cas_u128, has_copy_sum, has_transactions,
+    prefetch_line, prefetch_line_write, timestamp,
 };
 
 #[cfg(target_endian = "big")]

@@ -197,3 +197,30 @@ fn a_copy_leaves_the_vectors_of_others_alone() {
     assert_eq!(to, from);
     assert_eq!(values, before.map(|value| value.map(|word| word ^ sum)), "a register was changed");
 }
+
+/// Uses as many registers as there are, and a stack that vectors want aligned.
+extern "C" fn spoil(at: *const (), first: u64, second: u64) -> u64 {
+    let mut values = [first; 64];
+    for (number, value) in (0..).zip(&mut values) {
+        *value = value.rotate_left(number) ^ second.wrapping_mul(u64::from(number) | 1);
+    }
+    let values = std::hint::black_box(values.map(|value| value as f64 + 0.5));
+    std::hint::black_box(values.iter().sum::<f64>());
+    at as u64 ^ first ^ second
+}
+
+#[test]
+fn a_call_aside_is_given_its_arguments_and_changes_nothing_else() {
+    let kept: [u64; 12] = std::array::from_fn(|number| std::hint::black_box(number as u64));
+    let thirds = || kept.map(|value| value as f64 / 3.0);
+    let fractions: [f64; 12] = std::hint::black_box(thirds());
+    for round in 0..100 {
+        let (at, first, second) = (round as *const (), round << 20, round << 40);
+        // SAFETY: `spoil` has no demands, and does not unwind.
+        let result = unsafe { call_aside(spoil, at, first, second) };
+        assert_eq!(result, round ^ first ^ second);
+        assert_eq!(kept.iter().sum::<u64>(), 66);
+        // Bit by bit.
+        assert_eq!(thirds().map(f64::to_bits), fractions.map(f64::to_bits));
+    }
+}

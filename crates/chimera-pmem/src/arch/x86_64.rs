@@ -1,9 +1,9 @@
 //! x86-64: CLWB, CLFLUSHOPT, CLFLUSH, SFENCE, MOVNTDQ, CMPXCHG16B.
 
-use std::arch::asm;
 use std::arch::x86_64::{__cpuid_count, _MM_HINT_T0, _mm_prefetch, _rdtsc};
+use std::arch::{asm, naked_asm};
 
-use super::FlushInstruction;
+use super::{Aside, FlushInstruction};
 use crate::sum::{KEY_STEP, key};
 
 /// CPUID leaf 7, EBX: CLFLUSHOPT and CLWB.
@@ -236,4 +236,85 @@ pub(crate) fn prefetch_line_write(line: *const u8) {
 pub(crate) fn timestamp() -> u64 {
     // SAFETY: RDTSC is part of x86-64 and permitted to user programs on Linux.
     unsafe { _rdtsc() }
+}
+
+/// Calls `callee` with these arguments. A path that is hardly ever taken costs the one beside it nothing this way: the
+/// compiler need not keep a value out of the registers that an ordinary call may change.
+///
+/// # Safety
+/// That of `callee`, which does not unwind.
+#[inline(always)]
+pub(crate) unsafe fn call_aside(callee: Aside, at: *const (), first: u64, second: u64) -> u64 {
+    let mut result = at.expose_provenance() as u64;
+    // SAFETY: the four words on the stack are what `call_keeping_registers` expects; it changes the first argument's and no
+    // register but the flags and those named here. Without `nostack` there is no red zone to spoil.
+    unsafe {
+        asm!(
+            "push {second}",
+            "push {first}",
+            "push {result}",
+            "push {callee}",
+            "call {call}",
+            "add rsp, 8",
+            "pop {result}",
+            "lea rsp, [rsp + 16]",
+            second = in(reg) second,
+            first = in(reg) first,
+            result = inout(reg) result,
+            callee = in(reg) callee,
+            call = sym call_keeping_registers,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            // Where the whole program is compiled for AVX-512 the compiler keeps values in these.
+            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _,
+            out("zmm20") _, out("zmm21") _, out("zmm22") _, out("zmm23") _,
+            out("zmm24") _, out("zmm25") _, out("zmm26") _, out("zmm27") _,
+            out("zmm28") _, out("zmm29") _, out("zmm30") _, out("zmm31") _,
+            out("k0") _, out("k1") _, out("k2") _, out("k3") _,
+            out("k4") _, out("k5") _, out("k6") _, out("k7") _,
+        );
+    }
+    result
+}
+
+/// Above its return address lie a function, which it calls, and its three arguments, of which the first becomes the result.
+/// Only vector registers and flags are changed: those that are no argument of a function are its own to keep.
+///
+/// # Safety
+/// As [`call_aside`] calls it.
+#[unsafe(naked)]
+unsafe extern "C" fn call_keeping_registers() {
+    naked_asm!(
+        "push rbp",
+        "mov rbp, rsp",
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "mov rdi, [rbp + 24]",
+        "mov rsi, [rbp + 32]",
+        "mov rdx, [rbp + 40]",
+        "and rsp, -16",
+        "call [rbp + 16]",
+        "mov [rbp + 24], rax",
+        "lea rsp, [rbp - 72]",
+        "pop r11",
+        "pop r10",
+        "pop r9",
+        "pop r8",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "pop rbp",
+        "ret",
+    )
 }

@@ -11,6 +11,7 @@ mod device;
 mod directory;
 mod files;
 mod limits;
+mod memory;
 mod memory_files;
 mod origin;
 mod random;
@@ -167,6 +168,15 @@ pub trait Environment: Send + Sync + fmt::Debug + 'static {
     /// What tells this process from children that are forked from it. By default there are none.
     fn origin(&self) -> Origin {
         Origin::without_forks(self.process_id())
+    }
+    /// Bytes of memory that this process may use: of the machine, of its control group, and by its own limits. `None`
+    /// where nothing is said.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+    /// Bytes of files that are mapped into this process and lie in memory. `None` where nothing is said.
+    fn mapped_file_bytes(&self) -> Option<u64> {
+        None
     }
     /// Threads worth using for parallel work.
     fn parallelism(&self) -> usize;

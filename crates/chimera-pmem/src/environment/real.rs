@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::memory;
 use super::random::{SplitMix, mix};
 use super::real_directory::RealDirectory;
 use super::real_files::RealFiles;
@@ -70,6 +71,14 @@ impl Environment for RealEnvironment {
 
     fn origin(&self) -> Origin {
         Origin::current()
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        memory::usable_bytes(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
+    }
+
+    fn mapped_file_bytes(&self) -> Option<u64> {
+        memory::mapped_file_bytes(&fs::read_to_string("/proc/self/statm").ok()?)
     }
 
     fn parallelism(&self) -> usize {

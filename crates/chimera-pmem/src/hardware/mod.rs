@@ -9,11 +9,13 @@
 //! 2. Nothing below the watermark is unmapped or moved before the value is dropped.
 //! 3. Up to `writable_words` pages are writable; behind the first read-only region no page is.
 //! 4. With a journal every region is mapped privately, and `flush` is [`JOURNALED`] from before the
-//!    first one on: one byte tells flush, fence and `copy_nt` what to do.
+//!    first one on: one byte tells flush, fence and `copy_nt` what to do. `writable_words` stays 0, so every store fails the
+//!    one compare that there is, and goes through the states of its pages.
 //! 5. Every access is checked against a watermark with one compare and happens by relaxed, acquire
 //!    or release operations on aligned words, or by an instruction argued to be the same. So the
 //!    public functions are sound however they are called.
 
+mod access;
 mod options;
 mod platform;
 mod region;
@@ -31,7 +33,9 @@ use crate::arch;
 use crate::environment::File;
 use crate::journal::{Journal, Lines};
 use crate::mapping::{Reservation, words};
+use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
+use access::{is_below, is_word_below};
 use region::Region;
 
 /// Bytes to copy at a time from a file that cannot be mapped.
@@ -55,8 +59,10 @@ pub struct Hardware {
     base: *mut AtomicU64,
     /// Words mapped.
     mapped_words: AtomicU64,
-    /// Words mapped writable: as many, or those before the first read-only region.
+    /// Words mapped writable, where there is no journal: as many, or those before the first read-only region.
     writable_words: AtomicU64,
+    /// The same where there is one.
+    journaled_words: AtomicU64,
     /// The number of the [`FlushInstruction`] in use, always one that is available; or [`JOURNALED`].
     flush: AtomicU8,
     /// Whether the machine has the instruction [`Pmem::cas_u128`] needs.
@@ -64,9 +70,11 @@ pub struct Hardware {
     /// Whether ranges are summed while they are copied by vectors.
     has_copy_sum: bool,
     options: HardwareOptions,
-    reservation: Reservation,
+    reservation: Arc<Reservation>,
     regions: Mutex<Vec<Region>>,
     journal: OnceLock<Arc<Journal>>,
+    /// Those that the journal's stores go to.
+    pages: Arc<Pages>,
     /// What is shown over the files' content.
     overlay: OnceLock<Lines>,
     /// Files could not be synced.
@@ -97,15 +105,17 @@ impl Hardware {
             let message = format!("this machine has no {flush} instruction");
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
-        let reservation = Reservation::new(options.reserve_bytes)?;
+        let reservation = Arc::new(Reservation::new(options.reserve_bytes)?);
         Ok(Self {
             base: reservation.base(),
             mapped_words: AtomicU64::new(0),
             writable_words: AtomicU64::new(0),
+            journaled_words: AtomicU64::new(0),
             flush: AtomicU8::new(flush as u8),
             has_cas_u128: arch::has_cas_u128(),
             has_copy_sum: arch::has_copy_sum(),
             options,
+            pages: Arc::new(Pages::new(reservation.clone())),
             reservation,
             regions: Mutex::new(Vec::new()),
             journal: OnceLock::new(),
@@ -135,73 +145,15 @@ impl Hardware {
         self.reservation.usable() as u64
     }
 
+    /// Leaves out a check of [giving pages back](crate::journal::steps), for tools that must notice it.
+    #[doc(hidden)]
+    pub fn skip(&self, step: Site) {
+        self.pages.skip(step);
+    }
+
     fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
         // The list is changed by a single push, so it is whole even after a panic of another thread.
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The words that hold `length` bytes at `at`, for loading.
-    #[inline(always)]
-    fn words(&self, at: u64, length: u64) -> &[AtomicU64] {
-        self.words_below(&self.mapped_words, at, length)
-    }
-
-    /// The words that hold `length` bytes at `at`, for storing.
-    #[inline(always)]
-    fn words_mut(&self, at: u64, length: u64) -> &[AtomicU64] {
-        self.words_below(&self.writable_words, at, length)
-    }
-
-    /// The word at `at`, for loading.
-    #[inline(always)]
-    fn word(&self, at: u64) -> &AtomicU64 {
-        self.word_below(&self.mapped_words, at)
-    }
-
-    /// The word at `at`, for storing.
-    #[inline(always)]
-    fn word_mut(&self, at: u64) -> &AtomicU64 {
-        self.word_below(&self.writable_words, at)
-    }
-
-    /// As [`words_below`](Self::words_below), for one word.
-    #[inline(always)]
-    fn word_below(&self, watermark: &AtomicU64, at: u64) -> &AtomicU64 {
-        let number = at.rotate_right(3);
-        if number >= watermark.load(Ordering::Acquire) {
-            self.refuse(at, 8);
-        }
-        // SAFETY: the address is inside the reservation, because `at` is below the watermark.
-        let word = unsafe { self.base.add(number as usize) };
-        // SAFETY: an aligned word that is mapped readable (writable, for that watermark) and stays so while
-        // `self` lives; all access to it is atomic.
-        unsafe { &*word }
-    }
-
-    #[inline(always)]
-    fn words_below(&self, watermark: &AtomicU64, at: u64, length: u64) -> &[AtomicU64] {
-        let count = words::words_for(length);
-        // Rotating moves the three low bits to the top: an offset that is not a multiple of 8
-        // becomes a word number beyond every watermark, so one compare finds both mistakes.
-        let first = at.rotate_right(3);
-        // Acquire: a thread that sees the watermark also sees the mapping.
-        if first.saturating_add(count) > watermark.load(Ordering::Acquire) {
-            self.refuse(at, length);
-        }
-        // SAFETY: the address is inside the reservation, because `at` is below the watermark.
-        let start = unsafe { self.base.add(first as usize) };
-        // SAFETY: `count` words from an aligned `start` are mapped readable (writable, for that
-        // watermark) and stay so while `self` lives; all access to them is atomic.
-        unsafe { std::slice::from_raw_parts(start, count as usize) }
-    }
-
-    /// Faults in the page at `at` for writing and changes nothing.
-    fn touch(&self, at: u64) {
-        let word = &self.words_mut(at, 8)[0];
-        // Not `fetch_or(0)`: the compiler makes a load of it, which maps the shared zero page. When
-        // the swap fails, another thread has stored to the page.
-        let value = word.load(Ordering::Relaxed);
-        let _ = word.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether a journal keeps what is flushed and fenced.
@@ -270,19 +222,6 @@ impl Hardware {
         words::copy(words, bytes);
     }
 
-    /// Panics with what was wrong about an access.
-    #[cold]
-    #[inline(never)]
-    fn refuse(&self, at: u64, length: u64) -> ! {
-        let mapped = self.mapped();
-        assert!(at.is_multiple_of(8), "access at offset {at}, which is not a multiple of 8");
-        assert!(
-            at.checked_add(length).is_none_or(|end| end > mapped),
-            "store of {length} bytes at offset {at} of a space mapped read-only"
-        );
-        panic!("access of {length} bytes at offset {at}, outside of the {mapped} bytes mapped");
-    }
-
     /// Calls `each` with the address of every line that `range` touches.
     #[inline(always)]
     fn for_lines(&self, range: Extent, mut each: impl FnMut(*const u8)) {
@@ -299,7 +238,9 @@ impl Pmem for Hardware {
         let mut regions = self.regions();
         let mapped = self.mapped();
         assert_eq!(at, mapped, "a region must be mapped where the mapped space ends");
-        let writable = self.writable_words.load(Ordering::Relaxed) * 8;
+        let is_journaled = self.is_journaled();
+        let watermark = if is_journaled { &self.journaled_words } else { &self.writable_words };
+        let writable = watermark.load(Ordering::Relaxed) * 8;
         if writable < mapped && !file.is_read_only() {
             let message = "a writable region cannot follow a read-only one";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -307,12 +248,13 @@ impl Pmem for Hardware {
         // What is only read need not be shared: a file that cannot be mapped is read into memory.
         let is_copy =
             file.descriptor().is_none() && file.is_read_only() && file.medium()? == Medium::File;
-        let is_private = self.is_journaled() || self.overlay.get().is_some() || is_copy;
+        let is_private = is_journaled || self.overlay.get().is_some() || is_copy;
         let region = Region::map(&self.reservation, at, file, file_offset, length, is_private)?;
         if is_private {
             self.fill(at, &**file, file_offset, length)?;
         }
         if let Some(journal) = self.journal.get() {
+            self.pages.add(at + length)?;
             journal.add_data_file(at, file, file_offset, length);
         }
         // On an ordinary file a huge page would allocate 2 MiB of disk at its first touch.
@@ -323,13 +265,13 @@ impl Pmem for Hardware {
         let writable = if region.is_read_only() { writable } else { at + length };
         regions.push(region);
         let weakest = region::weakest_medium(&regions);
-        if self.options.flush == FlushChoice::Auto && !self.is_journaled() {
+        if self.options.flush == FlushChoice::Auto && !is_journaled {
             let persistent = weakest.is_persistent_memory() && platform::caches_are_persistent();
             let flush =
                 if persistent { FlushInstruction::None } else { FlushInstruction::detect() };
             self.flush.store(flush as u8, Ordering::Relaxed);
         }
-        self.writable_words.store(writable / 8, Ordering::Release);
+        watermark.store(writable / 8, Ordering::Release);
         self.mapped_words.store((at + length) / 8, Ordering::Release);
         Ok(())
     }
@@ -348,6 +290,7 @@ impl Pmem for Hardware {
 
     fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
         assert_eq!(self.mapped(), 0, "a journal must be in use before anything is mapped");
+        journal.use_pages(self.pages.clone());
         if self.journal.set(journal).is_err() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -373,29 +316,48 @@ impl Pmem for Hardware {
     #[inline(always)]
     fn load_u64(&self, at: u64) -> u64 {
         // A relaxed load and a fence, because only relaxed loads are allowed on read-only pages.
-        let value = self.word(at).load(Ordering::Relaxed);
+        if !is_word_below(&self.mapped_words, at) {
+            self.refuse(at, 8);
+        }
+        // SAFETY: it lies below that watermark.
+        let value = unsafe { self.words_at(at, 8) }[0].load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         value
     }
 
     #[inline(always)]
     fn store_u64(&self, at: u64, value: u64, _site: Site) {
-        self.word_mut(at).store(value, Ordering::Release);
+        let is_direct = is_word_below(&self.writable_words, at);
+        // Twice, so that the one without a journal is a compare and a store.
+        if is_direct {
+            // SAFETY: it lies below that watermark.
+            let words = unsafe { self.words_at(at, 8) };
+            return words[0].store(value, Ordering::Release);
+        }
+        self.begin_store(at, 8);
+        // SAFETY: it lies below `journaled_words`, as `begin_store` has seen.
+        let words = unsafe { self.words_at(at, 8) };
+        words[0].store(value, Ordering::Release);
+        self.end_store(at, 8);
     }
 
     #[inline(always)]
     fn cas_u64(&self, at: u64, current: u64, new: u64, _site: Site) -> Result<u64, u64> {
-        self.word_mut(at).compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        self.store_words(at, 8, |words| {
+            words[0].compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        })
     }
 
     #[inline(always)]
     fn cas_u128(&self, at: u64, current: u128, new: u128, _site: Site) -> Result<u128, u128> {
         assert!(at.is_multiple_of(16), "16-byte compare and swap at offset {at}");
         assert!(self.has_cas_u128, "this machine has no 16-byte compare and swap");
-        let place = self.words_mut(at, 16).as_ptr().cast_mut().cast();
-        // SAFETY: 16 mapped, writable bytes at a multiple of 16 (the base is one of 2 MiB), and the
-        // machine has the instruction.
-        let found = unsafe { arch::cas_u128(place, current, new) };
+        let found = self.store_words(at, 16, |words| {
+            let place = words.as_ptr().cast_mut().cast();
+            // SAFETY: 16 mapped, writable bytes at a multiple of 16 (the base is one of 2 MiB), and the
+            // machine has the instruction.
+            unsafe { arch::cas_u128(place, current, new) }
+        });
         if found == current { Ok(found) } else { Err(found) }
     }
 
@@ -434,14 +396,26 @@ impl Pmem for Hardware {
     fn copy(&self, to: Extent, bytes: &[u8], _site: Site) {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
-        words::copy(self.words_mut(to.offset(), length), bytes);
+        self.store_words(to.offset(), length, |words| words::copy(words, bytes));
     }
 
     #[inline(always)]
     fn copy_sum(&self, to: Extent, bytes: &[u8], _site: Site) -> u64 {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
-        words::copy_sum(self.words_mut(to.offset(), length), bytes, self.has_copy_sum)
+        let at = to.offset();
+        let is_direct = is_below(&self.writable_words, at, length);
+        if !is_direct {
+            self.begin_store(at, length);
+        }
+        // SAFETY: all of it lies below `writable_words`, or below `journaled_words`, as `begin_store` has seen.
+        let words = unsafe { self.words_at(at, length) };
+        // Not by `store_words`: the compiler would make a function of what it is given.
+        let sum = words::copy_sum(words, bytes, self.has_copy_sum);
+        if !is_direct {
+            self.end_store(at, length);
+        }
+        sum
     }
 
     #[inline]
@@ -450,11 +424,12 @@ impl Pmem for Hardware {
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
         let whole = to.offset().is_multiple_of(CACHE_LINE) && length.is_multiple_of(CACHE_LINE);
         assert!(whole, "copy past the cache of {length} bytes to {to:?}: not whole lines");
-        let words = self.words_mut(to.offset(), length);
-        if self.is_journaled() {
-            words::copy(words, bytes);
+        if !is_below(&self.writable_words, to.offset(), length) {
+            self.store_words(to.offset(), length, |words| words::copy(words, bytes));
             return self.mark(Extent::new_checked(to.offset(), length));
         }
+        // SAFETY: they lie below that watermark.
+        let words = unsafe { self.words_at(to.offset(), length) };
         let (lines, _) = words.as_chunks::<8>();
         let (sources, _) = bytes.as_chunks::<64>();
         for (line, source) in lines.iter().zip(sources) {
@@ -467,7 +442,7 @@ impl Pmem for Hardware {
     #[inline]
     fn zero(&self, range: Extent, _site: Site) {
         assert!(range.length().is_multiple_of(8), "zero of {range:?}: not whole words");
-        words::zero(self.words_mut(range.offset(), range.length()));
+        self.store_words(range.offset(), range.length(), words::zero);
     }
 
     /// # Durability
@@ -497,12 +472,20 @@ impl Pmem for Hardware {
     }
 
     fn punch(&self, range: Extent, _site: Site) -> io::Result<()> {
-        let _ = self.words_mut(range.offset(), range.length());
+        let writable =
+            if self.is_journaled() { &self.journaled_words } else { &self.writable_words };
+        if !is_below(writable, range.offset(), range.length()) {
+            self.refuse(range.offset(), range.length());
+        }
         if let Some(journal) = self.journal() {
             // An entry that names the range would bring its content back.
             journal.checkpoint()?;
         }
-        region::punch(&self.regions(), &self.reservation, range)
+        let is_punched = region::punch(&self.regions(), &self.reservation, range)?;
+        if is_punched && self.is_journaled() {
+            self.pages.discarded(range.offset()..range.end());
+        }
+        Ok(())
     }
 
     /// # Durability

@@ -101,8 +101,8 @@ pub(super) fn weakest_medium(regions: &[Region]) -> Medium {
     media.min_by_key(strength).unwrap_or(Medium::Anonymous)
 }
 
-/// Faults in the pages of `range`, for writing where that is allowed. `touch` is called with the offset
-/// of each writable page on kernels that cannot do it at once.
+/// Faults in the pages of `range`, for writing where that is allowed and makes no copies. `touch` is called with the offset
+/// of each such page on kernels that cannot do it at once.
 pub(super) fn populate(
     regions: &[Region],
     reservation: &Reservation,
@@ -115,9 +115,10 @@ pub(super) fn populate(
     for region in regions {
         let Some(part) = region.overlap(&range) else { continue };
         let length = (part.end - part.start) as usize;
-        match reservation.populate(part.start as usize, length, region.is_read_only()) {
+        let only_read = region.is_read_only() || region.is_private;
+        match reservation.populate(part.start as usize, length, only_read) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                if !region.is_read_only() {
+                if !only_read {
                     part.step_by(page as usize).for_each(&touch);
                 }
             }
@@ -127,14 +128,16 @@ pub(super) fn populate(
     Ok(())
 }
 
-/// Gives back the storage of the whole pages of `range`; a no-op where the file system cannot.
+/// Gives back the storage of the whole pages of `range`; a no-op where the file system cannot. Whether all of it was given
+/// back.
 pub(super) fn punch(
     regions: &[Region],
     reservation: &Reservation,
     range: Extent,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let page = rustix::param::page_size() as u64;
     let range = range.offset().next_multiple_of(page)..range.end() / page * page;
+    let mut is_punched = true;
     for region in regions {
         let Some(part) = region.overlap(&range) else { continue };
         let length = part.end - part.start;
@@ -149,11 +152,11 @@ pub(super) fn punch(
             discard()
         };
         match punched {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => is_punched = false,
             done => done?,
         }
     }
-    Ok(())
+    Ok(is_punched)
 }
 
 /// The files whose data the page cache still holds, each once.

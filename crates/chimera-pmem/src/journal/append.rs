@@ -1,18 +1,79 @@
 //! From a fence to an entry.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use super::entry::{END_MARK_BYTES, Place, Plan, bytes_max};
 use super::header::DATA_AT;
 use super::{Journal, lock, marks, read};
+use crate::environment::File;
+use crate::mapping::Window;
+use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent};
 
 /// What the writer of entries uses again and again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tail {
     plan: Plan,
     buffer: Vec<u8>,
+    pub(super) ring: Ring,
+}
+
+impl Tail {
+    pub(super) fn new(ring: Ring) -> Self {
+        Self { plan: Plan::default(), buffer: Vec::new(), ring }
+    }
+}
+
+/// Where entries are written to.
+#[derive(Debug)]
+pub(super) struct Ring {
+    file: Arc<dyn File>,
+    capacity: u64,
+    /// The ring, mapped; entries are written by `File::write_at` where there is nothing to map.
+    window: Option<Window>,
+}
+
+impl Ring {
+    /// Maps the ring of a file that is long enough.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub(super) fn map(file: &Arc<dyn File>, capacity: u64) -> io::Result<Self> {
+        // A copy of a journal may have holes. A write to one through a mapping would be a SIGBUS on a full
+        // device; without a mapping it is an error.
+        let has_storage = file.allocate(0, DATA_AT + capacity).is_ok();
+        let descriptor = file.descriptor().filter(|_| has_storage);
+        let map = |descriptor| Window::map(descriptor, DATA_AT, capacity, false);
+        let window = descriptor.map(map).transpose()?;
+        Ok(Self { file: file.clone(), capacity, window })
+    }
+
+    /// The ring of a file that nobody stores to any more: through no mapping.
+    pub(super) fn unmapped(file: &Arc<dyn File>, capacity: u64) -> Self {
+        Self { file: file.clone(), capacity, window: None }
+    }
+
+    /// Writes bytes at a position, around the end of the ring where they meet it.
+    fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = position % self.capacity;
+        let head = (self.capacity - at).min(bytes.len() as u64) as usize;
+        let (head, rest) = bytes.split_at(head);
+        self.write_at(at, head)?;
+        self.write_at(0, rest)
+    }
+
+    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match &self.window {
+            _ if bytes.is_empty() => Ok(()),
+            Some(window) => {
+                window.store(at as usize, bytes);
+                Ok(())
+            }
+            None => self.file.write_at(DATA_AT + at, bytes),
+        }
+    }
 }
 
 impl Journal {
@@ -34,7 +95,7 @@ impl Journal {
     ///
     /// # Cost
     /// One lock, a checksum and two copies of the lines. Waits for a checkpoint when the journal is
-    /// full.
+    /// full, and when pages take far more memory than they may.
     pub(crate) fn append(&self, read: impl Fn(u64, &mut [u8])) {
         marks::with(&self.me, |marks| {
             if marks.runs.is_empty() {
@@ -55,13 +116,13 @@ impl Journal {
         mut runs: &[marks::Run],
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<u64> {
-        let most = bytes_max(self.header.capacity);
         let mut cut = 0;
         let mut end = 0;
         while !runs.is_empty() {
+            self.bound_pages()?;
             let mut tail = lock(&self.tail);
             let before = (runs, cut);
-            tail.plan.take(&mut runs, &mut cut, most);
+            tail.plan.take(&mut runs, &mut cut, bytes_max(self.capacity()));
             let bytes = tail.plan.bytes() as u64;
             if self.has_failed.load(Ordering::Acquire) {
                 return Ok(end);
@@ -79,19 +140,27 @@ impl Journal {
 
     /// Writes the entry that is planned behind the last one, for which there is room; where it ends.
     ///
-    /// Word 0 goes last, over the end mark of the entry before. So a process that is killed here leaves a whole entry
-    /// or none, and an end mark behind the last one either way.
+    /// The pages of its lines are named before the lines are read: see `pages`. Word 0 goes last, over the end
+    /// mark of the entry before. So a process that is killed here leaves a whole entry or none, and an end mark behind
+    /// the last one either way.
     fn write_entry(&self, tail: &mut Tail, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
-        let Tail { plan, buffer } = tail;
+        let Tail { plan, buffer, ring } = tail;
         let position = self.tail_at.load(Ordering::Relaxed);
         let place = Place { journal_id: self.header.journal_id, position, synced: self.durable() };
+        if let Some(pages) = self.pages.get() {
+            let end = position + plan.bytes() as u64;
+            let named =
+                plan.runs().iter().map(|run| (run.first * CACHE_LINE, run.count * CACHE_LINE));
+            named.for_each(|(at, length)| pages.name(at, length, end));
+            Pages::fence_entry();
+        }
         plan.encode(buffer, place, |line, into| read(line * CACHE_LINE, into));
         let end = position + (buffer.len() - END_MARK_BYTES) as u64;
         let (first, rest) = buffer.split_at(8);
-        self.write_ring(position + 8, rest)?;
+        ring.write(position + 8, rest)?;
         // The kernel has what a killed process stored, in the order in which it was stored.
         fence(Ordering::Release);
-        self.write_ring(position, first)?;
+        ring.write(position, first)?;
         if let Some(tail) = self.kept_tail.get() {
             fence(Ordering::Release);
             tail.keep(end)?;
@@ -100,28 +169,8 @@ impl Journal {
         Ok(end)
     }
 
-    /// Writes bytes at a position, around the end of the ring where they meet it.
-    fn write_ring(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
-        let at = position % self.header.capacity;
-        let head = (self.header.capacity - at).min(bytes.len() as u64) as usize;
-        let (head, rest) = bytes.split_at(head);
-        self.write_at(at, head)?;
-        self.write_at(0, rest)
-    }
-
-    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        match &self.ring {
-            _ if bytes.is_empty() => Ok(()),
-            Some(ring) => {
-                ring.store(at as usize, bytes);
-                Ok(())
-            }
-            None => self.file.write_at(DATA_AT + at, bytes),
-        }
-    }
-
     /// Room behind the last entry, and behind the end marks of this life and of the next.
     pub(super) fn free_bytes(&self) -> u64 {
-        (self.header.capacity - read::SPARE_BYTES).saturating_sub(self.pending_bytes())
+        (self.capacity() - read::SPARE_BYTES).saturating_sub(self.pending_bytes())
     }
 }

@@ -3,17 +3,18 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
+use super::give_back::Giving;
 use super::read::Walk;
-use super::{Header, Journal, Lines, MarkState, damaged, lock};
+use super::{Header, Journal, Lines, damaged, lock};
 use crate::environment::TaskStep;
-
-/// Bytes of lines to write back at a time.
-const PIECE_BYTES: usize = 64 << 20;
 
 /// What a checkpoint uses again and again. Its lock lets one checkpoint run at a time.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     lines: Lines,
+    /// When the last one in the background began, in nanoseconds.
+    pub(super) begun_ns: Option<u64>,
+    giving: Giving,
 }
 
 impl Journal {
@@ -25,33 +26,37 @@ impl Journal {
     /// # Durability
     /// The data files alone hold everything that was fenced before the call.
     pub fn checkpoint(&self) -> io::Result<()> {
-        let mut scratch = lock(&self.checkpoint);
+        self.write_back_all(&mut lock(&self.checkpoint))
+    }
+
+    /// Writes everything back that was fenced before the call.
+    pub(super) fn write_back_all(&self, scratch: &mut Scratch) -> io::Result<()> {
         // What was fenced may be missing, also where nothing is left to write back.
         self.refuse_failure()?;
         let target = self.tail_at();
         while self.start_at() < target {
-            self.write_back(&mut scratch)?;
+            self.write_back(scratch)?;
         }
         Ok(())
     }
 
-    /// Stops the background work, writes everything back and marks the journal as closed. Nothing may
-    /// be fenced any more.
+    /// Stops the background work, writes everything back and marks the journal as closed, with the storage that a new
+    /// one has. Nothing may be fenced any more.
     ///
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint).
     pub fn close(&self) -> io::Result<()> {
         self.stop();
-        self.checkpoint()?;
-        let closed = Header { start: self.start_at(), is_closed: true, ..self.header };
-        let done = closed.write(&*self.file).and_then(|()| self.change_mark(MarkState::Unused));
-        done.inspect_err(|error| self.fail(error))
+        self.close_with(&mut lock(&self.checkpoint))
     }
 
-    /// Waits until there are `bytes` of room, or makes it.
+    /// Waits until there are `bytes` of room, or makes it: the journal is found too small.
     #[cold]
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
         let mut scratch = lock(&self.checkpoint);
+        if self.free_bytes() < bytes && self.may_grow() {
+            self.grow(&mut scratch)?;
+        }
         while self.free_bytes() < bytes {
             self.write_back(&mut scratch)?;
         }
@@ -60,7 +65,7 @@ impl Journal {
 
     /// Whether a checkpoint should run in the background.
     pub(super) fn needs_checkpoint(&self) -> bool {
-        self.free_bytes() < self.header.capacity / 2
+        self.free_bytes() < self.capacity() / 2
     }
 
     pub(super) fn wake_checkpointer(&self) {
@@ -74,11 +79,21 @@ impl Journal {
         if self.refuse_failure().is_err() {
             return TaskStep::Done;
         }
-        if !self.needs_checkpoint() {
-            return TaskStep::Wait;
-        }
+        let asks_every = self.ask();
         let mut scratch = lock(&self.checkpoint);
-        match self.write_back(&mut scratch) {
+        let pages_first = self.wants_pages_back();
+        if !pages_first && !self.needs_checkpoint() {
+            return asks_every.map_or(TaskStep::Wait, TaskStep::WaitAtMost);
+        }
+        // Where pages are written back for their memory alone, that frees the journal too: a longer one would help nobody.
+        let done = if pages_first {
+            self.give_pages_back(&mut scratch, self.budget.half())
+        } else if self.is_soon(&mut scratch) && self.may_grow() {
+            self.grow(&mut scratch)
+        } else {
+            self.write_back(&mut scratch)
+        };
+        match done {
             Ok(()) => TaskStep::Again,
             Err(error) => {
                 log::error!("no checkpoint: {error}");
@@ -87,7 +102,22 @@ impl Journal {
         }
     }
 
-    /// Writes the oldest entries back and frees their space.
+    /// Gives pages back until no more than `target` bytes are private, or no other page can be given back now: those of
+    /// entries that are pending, then others.
+    pub(super) fn give_pages_back(&self, scratch: &mut Scratch, target: u64) -> io::Result<()> {
+        let end = self.tail_at();
+        while self.private_bytes() > target && self.start_at() < end {
+            self.write_back(scratch)?;
+        }
+        if self.private_bytes() > target {
+            self.sweep(target, &mut scratch.giving);
+        }
+        self.budget.looked_at(self.private_bytes());
+        Ok(())
+    }
+
+    /// Writes the oldest entries back and frees their space. Pages that are written back are given back, where they take
+    /// much memory.
     fn write_back(&self, scratch: &mut Scratch) -> io::Result<()> {
         self.refuse_failure()?;
         // All entries: the space of what follows is needed soon, too.
@@ -98,10 +128,11 @@ impl Journal {
     /// From the journal, never from memory: memory is ahead of what is durable.
     fn write_back_synced(&self, scratch: &mut Scratch) -> io::Result<()> {
         let (start, end) = (self.start_at(), self.durable());
+        let piece_bytes = self.budget.piece_bytes();
         let lines = &mut scratch.lines;
         lines.clear();
-        let mut walk = Walk::new(&*self.file, self.header, start, end);
-        while walk.position() < end && lines.bytes() < PIECE_BYTES {
+        let mut walk = Walk::new(&*self.file, self.header_now(), start, end);
+        while walk.position() < end && lines.bytes() < piece_bytes {
             let Some(entry) = walk.next()? else {
                 return Err(damaged("an entry that was written is no longer there".to_owned()));
             };
@@ -112,11 +143,13 @@ impl Journal {
         lines.fold();
         let begun_ns = self.environment.now_ns();
         self.write_to_files(lines)?;
+        self.budget.written_back.fetch_add(lines.folded_bytes(), Ordering::Relaxed);
         let reached = walk.position();
         // Before the start moves on, so that the mark is never behind it.
         self.change_mark(self.kept(reached))?;
-        Header { start: reached, ..self.header }.write(&*self.file)?;
+        Header { start: reached, ..self.header_now() }.write(&*self.file)?;
         self.start.store(reached, Ordering::Release);
+        self.give_back_written(lines, &mut scratch.giving);
         let ns = self.environment.now_ns().saturating_sub(begun_ns);
         log::debug!("checkpoint of {} bytes: {} us", reached - start, ns / 1000);
         Ok(())

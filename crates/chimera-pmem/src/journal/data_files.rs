@@ -1,10 +1,12 @@
-//! The data files: those that lines are written back to.
+//! The data files: those that lines are written back to, and that pages given back come from.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Journal, Lines, lock};
 use crate::environment::File;
+use crate::pages::{Backing, Pages};
 
 /// A part of a file, and where it lies in the pool.
 #[derive(Clone, Debug)]
@@ -13,6 +15,12 @@ pub(super) struct DataFile {
     length: u64,
     file: Arc<dyn File>,
     file_offset: u64,
+}
+
+impl DataFile {
+    fn backing(&self) -> Backing {
+        if self.file.descriptor().is_some() { Backing::Mapped } else { Backing::Copied }
+    }
 }
 
 impl Journal {
@@ -33,6 +41,7 @@ impl Journal {
     /// Durable on return.
     pub(super) fn write_to_files(&self, lines: &Lines) -> io::Result<()> {
         let files = lock(&self.data_files).clone();
+        let pages = self.pages.get();
         let mut written = vec![false; files.len()];
         lines.for_each_run(|at, bytes| {
             let end = at + bytes.len() as u64;
@@ -46,6 +55,9 @@ impl Journal {
                 let to = end.min(file.at + file.length);
                 let part = &bytes[(from - at) as usize..(to - at) as usize];
                 file.file.write_at(file.file_offset + (from - file.at), part)?;
+                if let (Some(pages), Backing::Copied) = (pages, file.backing()) {
+                    pages.show(from, part);
+                }
                 *written = true;
                 from = to;
             }
@@ -53,5 +65,39 @@ impl Journal {
         })?;
         let synced = files.iter().zip(&written).filter(|(_, written)| **written);
         synced.map(|(file, _)| file).try_for_each(|file| file.file.sync())
+    }
+
+    /// Gives back those of consecutive pages whose content is in their files. All entries up to `reached` are written
+    /// back. `content` is used again and again.
+    ///
+    /// # Errors
+    /// What a file says when it is read: the pages are not given back.
+    pub(super) fn give_back_run(
+        &self,
+        pages: &Pages,
+        run: Range<u64>,
+        reached: u64,
+        content: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let page = pages.page_bytes();
+        let (start, end) = (run.start * page, run.end * page);
+        let files = lock(&self.data_files).clone();
+        let first = files.partition_point(|file| file.at + file.length <= start);
+        for file in files[first..].iter().take_while(|file| file.at < end) {
+            let (from, to) = (start.max(file.at), end.min(file.at + file.length));
+            content.resize((to - from) as usize, 0);
+            // Before the pages are held: a read may take long, and only a checkpoint writes to the file.
+            file.file.read_at(file.file_offset + (from - file.at), content)?;
+            pages.give_back(from / page, content, reached, file.backing());
+        }
+        Ok(())
+    }
+
+    /// Lets go of all pages that memory holds for reading only.
+    pub(super) fn forget_clean_pages(&self) {
+        let Some(pages) = self.pages.get() else { return };
+        let files = lock(&self.data_files).clone();
+        let mapped = files.iter().filter(|file| file.backing() == Backing::Mapped);
+        mapped.for_each(|file| pages.forget_clean(file.at..file.at + file.length));
     }
 }

@@ -72,6 +72,10 @@ impl Plan {
         }
     }
 
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
     /// Bytes of the entry.
     pub(super) fn bytes(&self) -> usize {
         HEADER_BYTES + self.runs.len() * RUN_BYTES + self.lines * LINE

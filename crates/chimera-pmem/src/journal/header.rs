@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 use super::damaged;
 use super::entry::end_mark;
 use crate::environment::File;
+use crate::pages::PENDING_BYTES_MAX;
 
 /// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");
@@ -25,6 +26,7 @@ pub(super) const DATA_AT: u64 = 2 * COPY_STRIDE;
 /// Least and most bytes for entries.
 pub(super) const CAPACITY_MIN: u64 = 16 << 10;
 pub(super) const CAPACITY_MAX: u64 = 1 << 30;
+const _: () = assert!(CAPACITY_MAX <= PENDING_BYTES_MAX);
 /// Positions stay below this, which no number of writes reaches.
 const POSITION_MAX: u64 = 1 << 62;
 
@@ -111,7 +113,8 @@ impl Header {
         if length < DATA_AT {
             return Ok(None);
         }
-        let copies = [read_copy(file, 0)?, read_copy(file, COPY_STRIDE)?];
+        let words = [read_copy(file, 0)?, read_copy(file, COPY_STRIDE)?];
+        let copies = [Self::decode(&words[0])?, Self::decode(&words[1])?];
         // Of two with one start, one says that the store was closed: the entries of its last life are
         // all before the start either way.
         let newest =
@@ -120,7 +123,7 @@ impl Header {
             if is_blank(file, length)? {
                 return Ok(None);
             }
-            return Err(damaged("neither copy of its header matches its checksum".to_owned()));
+            return Err(damaged(what_is_wrong(&words)));
         };
         if length < DATA_AT + header.capacity {
             let wanted = DATA_AT + header.capacity;
@@ -134,9 +137,17 @@ impl Header {
     /// # Durability
     /// Durable on return.
     pub(super) fn begin(&self, file: &dyn File) -> io::Result<()> {
-        let mark = end_mark(self.start, self.journal_id).to_le_bytes();
-        file.write_at(DATA_AT + self.start % self.capacity, &mark)?;
+        self.mark_end(file)?;
         self.write(file)
+    }
+
+    /// Says that no entry begins at the start.
+    ///
+    /// # Durability
+    /// When the file is synced next.
+    pub(super) fn mark_end(&self, file: &dyn File) -> io::Result<()> {
+        let mark = end_mark(self.start, self.journal_id).to_le_bytes();
+        file.write_at(DATA_AT + self.start % self.capacity, &mark)
     }
 
     /// Writes both copies, one after the other, so that one of them is whole at any moment.
@@ -200,10 +211,24 @@ fn checksum(words: &[u64]) -> u64 {
     xxh3_64(words.as_bytes())
 }
 
-fn read_copy(file: &dyn File, at: u64) -> io::Result<Option<Header>> {
+fn read_copy(file: &dyn File, at: u64) -> io::Result<[u64; WORDS]> {
     let mut words = [0; WORDS];
     file.read_at(at, words.as_mut_bytes())?;
-    Header::decode(&words)
+    Ok(words)
+}
+
+/// Why neither copy is valid.
+fn what_is_wrong(copies: &[[u64; WORDS]; 2]) -> String {
+    let is_whole = |words: &&[u64; WORDS]| {
+        words[0] == MAGIC && words[WORDS - 1] == checksum(&words[..WORDS - 1])
+    };
+    match copies.iter().find(is_whole) {
+        Some(words) if !is_capacity(words[4]) => {
+            format!("its header says {} bytes for entries, which no journal has", words[4])
+        }
+        Some(_) => "its header has words that no journal has".to_owned(),
+        None => "neither copy of its header matches its checksum".to_owned(),
+    }
 }
 
 /// Whether a file holds nothing but zeros: one that was being made.

@@ -39,9 +39,21 @@ impl Lines {
         self.order.reverse();
     }
 
+    /// The numbers of the pages of this size that the lines lie in, once each, in ascending order.
+    pub(super) fn pages(&self, page_bytes: u64) -> impl Iterator<Item = u64> {
+        let mut last = None;
+        let numbers = self.order.iter().map(move |(line, _)| line * CACHE_LINE / page_bytes);
+        numbers.filter(move |number| last.replace(*number) != Some(*number))
+    }
+
     /// Bytes of content that were added.
     pub(super) fn bytes(&self) -> usize {
         self.content.len()
+    }
+
+    /// Bytes of lines that differ in their numbers, once they are [folded](Self::fold).
+    pub(super) fn folded_bytes(&self) -> u64 {
+        self.order.len() as u64 * CACHE_LINE
     }
 
     /// Whether there is none.

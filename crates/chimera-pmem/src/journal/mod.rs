@@ -11,14 +11,17 @@
 //!   which one is in use.
 //! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
-//! - `checkpoint`, `data_files`: writing lines back.
+//! - `checkpoint`, `data_files`: writing lines back; `capacity`: how long the ring is.
+//! - `give_back`: giving pages back whose content is in the data files; `budget`: how much memory pages may take, and waiting
+//!   for it.
 //!
 //! Absent on purpose: any knowledge of what the lines mean.
 //!
 //! # Positions
 //! A position counts the bytes of all entries ever written; the entry at position *p* lies at
 //! *p* mod capacity in the ring of the file, and says *p*, so that an entry of an earlier lap is never
-//! taken for a new one. `start <= durable <= tail`, and each of them only grows.
+//! taken for a new one. `start <= durable <= tail`, and each of them only grows. The capacity changes while no entry is
+//! pending.
 //!
 //! # Invariants
 //! 1. The content of a line is read under the lock of the tail, into an entry that is whole before the
@@ -31,18 +34,27 @@
 //!    the header.
 //! 4. Behind the last entry lies an end mark, at any moment: see `entry`. So the end of a process leaves whole entries
 //!    and an end mark behind them, and anything else is damage.
-//! 5. After a failed sync or write nothing is appended, synced or checkpointed any more: what the
-//!    kernel did with the pages is not known.
+//! 5. The capacity changes only while `start` is the tail, under the lock of the tail. Before a header has the new one, the
+//!    file is as long as that needs, and there is an end mark at the place of the tail in either ring. So whichever copy of
+//!    the header a crash leaves in force, the journal is an empty one. See `capacity`.
+//! 6. A page of the private mapping is given back only when every entry that names it is before a `start` that is in force,
+//!    so its content is in a data file that was synced since. `pages` says why nobody sees a difference.
+//! 7. After a failed sync or write nothing is appended, synced or checkpointed any more, and no page is given
+//!    back: what the kernel did with the pages is not known.
 //!
 //! # Thread safety
-//! Everything takes `&self` and may be called from any thread. `tail` and `data_files` are held while no
-//! other lock is taken; `checkpoint` is taken before `syncing`, which no thread holds during a sync.
+//! Everything takes `&self` and may be called from any thread. `data_files` is held while no other lock is taken, and so is
+//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, and that before `syncing`, which no
+//! thread holds during a sync. The ring is stored to under the lock of the tail only: so it may be mapped anew under that.
 
 mod append;
+mod budget;
+mod capacity;
 mod checkpoint;
 mod damage;
 mod data_files;
 mod entry;
+mod give_back;
 mod header;
 mod lines;
 mod mark;
@@ -62,8 +74,12 @@ use std::time::Duration;
 use zerocopy::IntoBytes;
 
 use crate::environment::{Environment, File, Task, TaskStep};
-use crate::mapping::Window;
-use append::Tail;
+use crate::pages::Pages;
+pub use crate::pages::steps;
+use append::{Ring, Tail};
+use budget::Budget;
+pub use budget::{MemoryLimits, PageFigures};
+pub use capacity::first_capacity;
 use checkpoint::Scratch;
 pub use damage::Damage;
 use data_files::DataFile;
@@ -89,7 +105,7 @@ pub enum SyncPolicy {
 /// What a journal has done, and what is left to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct JournalFigures {
-    /// Bytes it holds at most.
+    /// Bytes it holds now. It grows where it is found too small.
     pub capacity_bytes: u64,
     /// Bytes of entries appended since it was taken into use.
     pub appended_bytes: u64,
@@ -108,10 +124,14 @@ pub struct Journal {
     environment: Arc<dyn Environment>,
     policy: SyncPolicy,
     file: Arc<dyn File>,
-    /// The ring, mapped; entries are written by `File::write_at` where there is nothing to map.
-    ring: Option<Window>,
-    /// As in the file, but for `start`.
+    /// As in the file, but for `start` and the capacity.
     header: Header,
+    /// Bytes for entries. Changes under the locks of the checkpoint and of the tail.
+    capacity: AtomicU64,
+    /// Bytes for entries that it may have at most.
+    capacity_max: AtomicU64,
+    /// Bytes for entries that it has when it is closed, at most.
+    capacity_closed: u64,
     tail: Mutex<Tail>,
     /// Where the next entry goes. Changes under the lock of the same name.
     tail_at: AtomicU64,
@@ -129,6 +149,9 @@ pub struct Journal {
     /// Syncs of the file that succeeded, those of checkpoints not among them.
     syncs: AtomicU64,
     data_files: Mutex<Vec<DataFile>>,
+    /// Of the memory that the data files are mapped into.
+    pages: OnceLock<Arc<Pages>>,
+    budget: Budget,
     /// Says beside the journal that it is in use.
     mark: OnceLock<Mutex<Mark>>,
     /// Says beside the journal where its last entry ended.
@@ -168,35 +191,32 @@ impl Journal {
     }
 
     /// Takes a journal into use that holds nothing: [formatted](Self::format) or
-    /// [emptied](Contents::empty).
+    /// [emptied](Contents::empty). It grows to `capacity_max` bytes where they are needed, and to none where it has as
+    /// many. When it is closed it has no more than it [begins](first_capacity) with.
     ///
     /// # Errors
     /// `InvalidData` when it is damaged; what the file says.
     pub fn open(
         file: Arc<dyn File>,
+        capacity_max: u64,
         policy: SyncPolicy,
         environment: Arc<dyn Environment>,
     ) -> io::Result<Arc<Self>> {
         let header = Header::read(&*file)?.filter(|header| !header.is_closed);
         let header = header.ok_or_else(|| damaged("it is not ready for use".to_owned()))?;
-        // A copy of a journal may have holes. A write to one through a mapping would be a SIGBUS on a full
-        // device; without a mapping it is an error.
-        let has_storage = file.allocate(0, DATA_AT + header.capacity);
-        let ring = match file.descriptor() {
-            Some(descriptor) if has_storage.is_ok() => {
-                Some(Window::map(descriptor, DATA_AT, header.capacity, false)?)
-            }
-            _ => None,
-        };
+        capacity::cut(&*file, header.capacity);
+        let ring = Ring::map(&file, header.capacity)?;
         let start = || AtomicU64::new(header.start);
         Ok(Arc::new_cyclic(|me| Self {
             me: me.clone(),
             environment,
             policy,
             file,
-            ring,
             header,
-            tail: Mutex::default(),
+            capacity: AtomicU64::new(header.capacity),
+            capacity_max: AtomicU64::new(capacity_max),
+            capacity_closed: first_capacity(capacity_max).min(header.capacity),
+            tail: Mutex::new(Tail::new(ring)),
             tail_at: start(),
             syncing: Mutex::default(),
             synced: Condvar::new(),
@@ -207,6 +227,8 @@ impl Journal {
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
+            pages: OnceLock::new(),
+            budget: Budget::default(),
             mark: OnceLock::new(),
             kept_tail: OnceLock::new(),
             has_failed: AtomicBool::new(false),
@@ -294,7 +316,7 @@ impl Journal {
         let durable = self.durable();
         let tail = self.tail_at();
         JournalFigures {
-            capacity_bytes: self.header.capacity,
+            capacity_bytes: self.capacity(),
             appended_bytes: tail - self.header.start,
             unsynced_bytes: tail - durable,
             pending_bytes: tail - start,

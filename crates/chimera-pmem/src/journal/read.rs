@@ -155,18 +155,22 @@ impl Contents {
     }
 
     /// Empties the journal, once what it holds is durable in the data files, for use at this start of the machine. No
-    /// entry that is in the file now, read or not, is ever replayed again.
+    /// entry that is in the file now, read or not, is ever replayed again. One that was closed in order has no more than
+    /// `capacity_max` bytes from then on.
     ///
     /// # Errors
     /// What the file says.
     ///
     /// # Durability
     /// Durable on return.
-    pub fn empty(&self, file: &dyn File, boot_id: u64) -> io::Result<()> {
+    pub fn empty(&self, file: &dyn File, boot_id: u64, capacity_max: u64) -> io::Result<()> {
         // Entries behind a gap may have survived: their positions are left behind too. The new end mark lies behind the
         // old one, so that the old header is right until the new one is in force.
         let start = self.end + self.header.capacity + END_MARK_BYTES as u64;
-        Header { start, is_closed: false, boot_id, ..self.header }.begin(file)
+        // Of one that is closed no end mark matters until then.
+        let is_longer = self.header.is_closed && self.header.capacity > capacity_max;
+        let capacity = if is_longer { capacity_max } else { self.header.capacity };
+        Header { start, is_closed: false, boot_id, capacity, ..self.header }.begin(file)
     }
 }
 

@@ -41,12 +41,13 @@ impl Journal {
             }
             SyncPolicy::Group { max_delay } => self.keep_pace(max_delay)?,
         }
-        if self.free_bytes() < self.header.capacity / 8 {
-            self.make_room(self.header.capacity / 4)?;
+        let capacity = self.capacity();
+        if self.free_bytes() < capacity / 8 {
+            self.make_room(capacity / 4)?;
         } else if self.needs_checkpoint() {
             self.wake_checkpointer();
         }
-        Ok(())
+        self.keep_budget()
     }
 
     /// Called instead of [`settle`](Self::settle) when the calling thread's operation is not acknowledged:
@@ -161,7 +162,7 @@ impl Journal {
             let _ = self.window.compare_exchange(opened, now, Ordering::SeqCst, Ordering::SeqCst);
         }
         let age = Duration::from_nanos(now.saturating_sub(opened));
-        let is_large = tail - covered >= self.header.capacity / 4;
+        let is_large = tail - covered >= self.capacity() / 4;
         if age >= max_delay || is_large {
             if self.durable() < covered {
                 return self.sync_to(covered);

@@ -148,7 +148,7 @@ impl Reservation {
         }
     }
 
-    /// Gives back the pages of a range of private memory; it reads as zeros afterwards.
+    /// Gives back the pages of a range of private memory. It reads as its file afterwards, and as zeros where it has none.
     pub(crate) fn discard(&self, at: usize, length: usize) -> io::Result<()> {
         Ok(self.advise(at, length, Advice::LinuxDontNeed)?)
     }
@@ -157,7 +157,7 @@ impl Reservation {
         assert!(at.checked_add(length).is_some_and(|end| end <= self.usable()));
         let address = self.base.wrapping_byte_add(at).cast::<c_void>();
         // SAFETY: the range lies inside the reservation. The advice used here never unmaps; it
-        // changes contents, if at all, to zeros, which is a store like any other.
+        // changes contents, if at all, to those of the file or to zeros, which is a store like any other.
         unsafe { mm::madvise(address, length, advice) }
     }
 }

@@ -1,7 +1,7 @@
 //! The metrics of a store as OpenMetrics text. docs/METRICS.md lists them.
 
 use chimera_pmem::Pmem;
-use chimera_pmem::journal::JournalFigures;
+use chimera_pmem::journal::{JournalFigures, PageFigures};
 
 use super::Inner;
 use crate::engine::Stats;
@@ -36,6 +36,9 @@ impl<P: Pmem> Inner<P> {
         }
         if let Some(journal) = &stats.journal {
             write_journal(&mut text, journal);
+        }
+        if let Some(pages) = &stats.pages {
+            write_pages(&mut text, pages);
         }
         if let Some(counts) = stats.persistence {
             let help = "Cache lines flushed.";
@@ -308,4 +311,50 @@ fn write_journal(text: &mut Exposition, journal: &JournalFigures) {
     for (name, help, value) in gauges {
         text.single(name, Gauge, help, value);
     }
+}
+
+fn write_pages(text: &mut Exposition, pages: &PageFigures) {
+    let gauges = [
+        (
+            "chimera_memory_budget_bytes",
+            "Bytes of memory that the store may take.",
+            pages.budget_bytes,
+        ),
+        (
+            "chimera_memory_needed_bytes",
+            "Bytes of memory that the store cannot do without.",
+            pages.needed_bytes,
+        ),
+        (
+            "chimera_pages_limit_bytes",
+            "Bytes of dirty pages at which writers wait.",
+            pages.limit_bytes,
+        ),
+        (
+            "chimera_pages_dirty_bytes",
+            "Bytes of pages in memory that were stored to.",
+            pages.private_bytes,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        text.single(name, Gauge, help, value);
+    }
+    let counters = [
+        (
+            "chimera_pages_written_back_bytes",
+            "Bytes of lines that checkpoints wrote to the data files.",
+            pages.written_back_bytes,
+        ),
+        (
+            "chimera_pages_given_back_bytes",
+            "Bytes of pages that memory gave back to the data files.",
+            pages.given_back_bytes,
+        ),
+        ("chimera_pages_waits", "Times that a writer waited for that.", pages.waits),
+    ];
+    for (name, help, count) in counters {
+        text.single(name, Counter, help, count);
+    }
+    let help = "How long writers waited for that.";
+    text.single("chimera_pages_wait_seconds", Counter, help, seconds(pages.wait_ns));
 }

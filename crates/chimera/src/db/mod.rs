@@ -4,6 +4,7 @@ mod close;
 mod destroy;
 mod forked;
 mod iter;
+mod memory;
 mod metered;
 mod metrics_text;
 mod open;

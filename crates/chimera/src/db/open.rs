@@ -12,7 +12,7 @@ use chimera_pmem::{
 use super::close::Lease;
 use super::publish::publisher;
 use super::scrub::{self, Scrub};
-use super::{Db, HardwareFacts, Inner};
+use super::{Db, HardwareFacts, Inner, memory};
 use crate::engine::contract::upkeep::Step;
 use crate::engine::shared::maintenance::Pace;
 use crate::engine::{Core, EngineKind, Options, Plan};
@@ -114,6 +114,7 @@ pub(super) fn on<P: Pmem>(
         opened_ns: environment.now_ns(),
         published_every: options.publish_metrics.filter(|_| is_published),
     });
+    memory::limit(&inner, &options.pool).or_else(|error| refuse(&pool, error))?;
     let lease = start(&inner, &pool, path, options)?;
     Ok(Db { inner, lease: Arc::new(lease) })
 }

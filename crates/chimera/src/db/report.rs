@@ -54,6 +54,7 @@ impl<P: Pmem> Inner<P> {
             recovery: self.recovery.clone(),
             operations: self.metrics.totals().stats(),
             journal: pool.pmem.journal().map(|journal| journal.figures()),
+            pages: pool.pmem.journal().map(|journal| journal.page_figures()),
             persistence: pool.pmem.persistence_counts(),
             order,
             details: figures.details,

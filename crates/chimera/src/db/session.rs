@@ -37,6 +37,7 @@ impl<P: Pmem> Session<P> {
     /// # Errors
     /// [`KeySize`](crate::Error::KeySize), [`ValueSize`](crate::Error::ValueSize);
     /// [`PoolFull`](crate::Error::PoolFull), with nothing changed;
+    /// [`MemoryBudget`](crate::Error::MemoryBudget) for a new key, with nothing changed;
     /// [`ReadOnly`](crate::Error::ReadOnly), [`Poisoned`](crate::Error::Poisoned);
     /// [`Corrupted`](crate::Error::Corrupted) when the record to be replaced is damaged.
     ///

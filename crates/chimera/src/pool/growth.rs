@@ -28,8 +28,6 @@ pub(super) struct Growth {
     pub(super) segments: Vec<Section>,
     /// Most blocks the pool may have.
     pub(super) blocks_max: u64,
-    /// Blocks to allocate at a time.
-    pub(super) step_blocks: u64,
 }
 
 impl<P: Pmem> Pool<P> {
@@ -117,42 +115,66 @@ impl<P: Pmem> Pool<P> {
     /// were ready was handed out.
     #[inline]
     pub(super) fn note_handed_out(&self, block: u64, ready: u64) {
-        if ready - block < self.ahead_blocks / 2 {
+        if ready - block < self.ahead.blocks(block) / 2 {
             self.wake_background();
         }
     }
 
     /// Returns storage of blocks that were given back to the file system, but for those that are kept
-    /// ready ahead of use, and where all of it was asked for. What cannot be returned stays ready.
+    /// ready ahead of use, and where all of it was asked for. What cannot be returned stays, without being ready.
+    ///
+    /// # Cost
+    /// Nothing while there is little to return. Else a system call for each segment, and with a journal a checkpoint: what
+    /// it is yet to write back would take the storage again.
     pub(crate) fn release_storage(&self) {
-        // What a journal is yet to write back would take the storage again.
         let is_bound = self.files.device.is_some() || self.files.is_without_files();
-        if is_bound || self.is_journaled || self.keeps_storage {
+        if is_bound || self.keeps_storage || self.blocks_to_release().is_none() {
+            return;
+        }
+        // Most of it here, where nobody who needs blocks waits.
+        if let Some(journal) = self.pmem.journal()
+            && let Err(error) = journal.checkpoint()
+        {
+            log::debug!("storage of free blocks is kept: {error}");
             return;
         }
         let growth = lock_relaxing(&self.growth, &*self.environment);
         let handing_out = self.lock_hand_out();
-        let ready = self.ready.load(Ordering::Acquire);
-        let keep = self.used.load(Ordering::Acquire) + self.ahead_blocks.max(growth.step_blocks);
-        if ready < keep + growth.step_blocks {
-            return;
-        }
+        let Some(blocks) = self.blocks_to_release() else { return };
         // From here on nobody is handed what is about to have no storage.
-        self.ready.store(keep, Ordering::Release);
+        self.ready.store(blocks.start, Ordering::Release);
         drop(handing_out);
-        let mut block = keep;
-        while block < ready {
-            let segment = block / self.map.blocks_per_segment;
-            let end = ready.min((segment + 1) * self.map.blocks_per_segment);
-            let start = self.map.block_at(block);
-            let length = self.map.block_at(end - 1) + self.map.block_bytes - start;
-            let section = &growth.segments[segment as usize];
-            let in_file = start - (self.map.base + segment * self.map.segment_bytes);
-            if let Err(error) = section.file.punch(section.offset + in_file, length) {
+        let mut block = blocks.start;
+        while block < blocks.end {
+            let end = blocks.end.min(block + self.map.blocks_to_segment_end(block));
+            if let Err(error) = self.punch(&growth, block..end) {
                 log::debug!("storage of free blocks is kept: {error}");
             }
             block = end;
         }
+    }
+
+    /// Returns storage of blocks of a segment.
+    fn punch(&self, growth: &Growth, blocks: std::ops::Range<u64>) -> std::io::Result<()> {
+        let start = self.map.block_at(blocks.start);
+        let length = self.map.block_at(blocks.end - 1) + self.map.block_bytes - start;
+        if self.is_journaled {
+            return self.pmem.punch(self.extent(start, length), block_sites::USED_BLOCKS);
+        }
+        let segment = blocks.start / self.map.blocks_per_segment;
+        let section = &growth.segments[segment as usize];
+        let in_file = start - (self.map.base + segment * self.map.segment_bytes);
+        section.file.punch(section.offset + in_file, length)
+    }
+
+    /// The blocks that are ready, and more than are kept so, if there are enough of them.
+    fn blocks_to_release(&self) -> Option<std::ops::Range<u64>> {
+        // In this order: in the other one there could be more used than ready ones.
+        let used = self.used.load(Ordering::Acquire);
+        let ready = self.ready.load(Ordering::Acquire);
+        let step_blocks = self.ahead.step_blocks(used);
+        let keep = used + self.ahead.blocks(used).max(step_blocks);
+        (ready >= keep + step_blocks).then_some(keep..ready)
     }
 
     /// Allocates storage for the next blocks, adding a segment where needed, and touches it so that
@@ -179,8 +201,9 @@ impl<P: Pmem> Pool<P> {
         if is_new {
             self.add_segment(&mut growth, segment)?;
         }
-        let blocks = growth
-            .step_blocks
+        let blocks = self
+            .ahead
+            .step_blocks(self.used_blocks())
             .min(self.map.blocks_per_segment - inside)
             .min(growth.blocks_max - ready);
         let start = self.map.block_at(ready);
@@ -265,7 +288,7 @@ impl<P: Pmem> Pool<P> {
         if let Some(journal) = self.pmem.journal() {
             journal.start().map_err(Error::io("start a thread for", &self.files.path))?;
         }
-        if self.read_only || self.ahead_blocks == 0 {
+        if self.read_only || self.ahead.is_none() {
             return Ok(());
         }
         let pool = Arc::downgrade(self);
@@ -307,7 +330,7 @@ impl<P: Pmem> Pool<P> {
         // In this order: in the other one there could be more used than ready ones.
         let used = self.used_blocks();
         let ready = self.ready_blocks();
-        if ready.saturating_sub(used) >= self.ahead_blocks {
+        if ready.saturating_sub(used) >= self.ahead.blocks(used) {
             return TaskStep::Wait;
         }
         match self.grow_beyond(ready) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use chimera_pmem::environment::{File, OpenMode};
 use chimera_pmem::journal::{
-    Contents, Damage, Journal, Lines, Mark, MarkState, OtherVersion, SyncPolicy,
+    Contents, Damage, Journal, Lines, Mark, MarkState, OtherVersion, SyncPolicy, first_capacity,
 };
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;
@@ -157,7 +157,8 @@ impl JournalFile {
         }
         contents.make_durable(&**file).map_err(Error::io("sync", &path))?;
         targets.write(contents.lines()).map_err(Error::io("write back", &path))?;
-        contents.empty(&**file, files.environment.boot_id()).map_err(Error::io("empty", &path))
+        let emptied = contents.empty(&**file, files.environment.boot_id(), contents.capacity());
+        emptied.map_err(Error::io("empty", &path))
     }
 
     /// Whether a store on this file is to have a journal.
@@ -189,15 +190,12 @@ impl JournalFile {
     ) -> Result<()> {
         self.keep_loss(files)?;
         let path = files.journal_path();
-        let asked = options.journal_bytes;
-        let is_usable = |contents: &Contents| {
-            let fits = asked.is_none_or(|bytes| bytes == contents.capacity());
-            // Only of a store that was closed in order nobody misses the journal.
-            contents.pool_id() == pool_id && (fits || !contents.is_closed())
-        };
+        let capacity_max = options.journal_bytes.unwrap_or(PoolOptions::JOURNAL_BYTES_DEFAULT);
+        let is_usable = |contents: &Contents| contents.pool_id() == pool_id;
         let file = match (self.file.take(), self.contents.take().filter(is_usable)) {
             (Some(file), Some(contents)) => {
-                let emptied = contents.empty(&*file, files.environment.boot_id());
+                let boot_id = files.environment.boot_id();
+                let emptied = contents.empty(&*file, boot_id, first_capacity(capacity_max));
                 emptied.map_err(Error::io("empty", &path))?;
                 file
             }
@@ -206,15 +204,19 @@ impl JournalFile {
                     self.release_mark(files)?;
                     files.remove(&path).map_err(Error::io("remove", &path))?;
                 }
-                let bytes = asked.unwrap_or(PoolOptions::JOURNAL_BYTES_DEFAULT);
-                make_journal(files, pool_id, bytes)?
+                make_journal(files, pool_id, first_capacity(capacity_max))?
             }
         };
         files.hold(&path, &file);
         let policy = policy(options.effective_durability(Medium::File)?, Medium::File);
         let policy = policy.unwrap_or(SyncPolicy::Immediate);
-        let journal = Journal::open(file, policy, files.environment.clone())
+        let journal = Journal::open(file, capacity_max, policy, files.environment.clone())
             .map_err(Error::io("open", &path))?;
+        // Until the store is open and knows what its index takes.
+        let half = || options.memory_budget(&*files.environment).map(|bytes| bytes / 2);
+        if let Some(bytes) = options.page_limit.or_else(half) {
+            journal.limit_pages(bytes);
+        }
         pmem.use_journal(journal).map_err(Error::io("use", &path))
     }
 

@@ -33,6 +33,7 @@
 //! is refused. The lower word would be right after a crash, too. The higher one is taken because it hides no record
 //! where the medium has lost a store to the other.
 
+mod ahead;
 mod block_word;
 mod blocks;
 pub(crate) mod checked_word;
@@ -65,6 +66,7 @@ use std::sync::{Arc, OnceLock};
 use chimera_pmem::environment::{OpenMode, Task};
 use chimera_pmem::{Environment, Extent, Pmem, Site};
 
+use ahead::Ahead;
 pub(crate) use block_word::BlockKind;
 pub(crate) use block_word::BlockWord;
 pub(crate) use blocks::BlockMap;
@@ -150,8 +152,8 @@ pub(crate) struct Pool<P: Pmem> {
     hand_out: Mutex<growth::AllocationLimits>,
     /// Free runs of blocks. Runs are taken and freed under this, and `hand_out` may be locked meanwhile.
     free_runs: Mutex<runs::FreeList>,
-    /// Blocks to keep ready ahead of use.
-    ahead_blocks: u64,
+    /// What to keep ready ahead of use.
+    ahead: Ahead,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
     /// It had been closed in order.

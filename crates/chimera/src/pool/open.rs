@@ -7,6 +7,7 @@ use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 use chimera_pmem::journal::Damage;
 use chimera_pmem::{Environment, Medium, Pmem};
 
+use super::ahead::Ahead;
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
 use super::device::Device;
 use super::files::{PoolFiles, cannot_map, lock_superblock};
@@ -24,9 +25,6 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::error::{Error, Result};
 use crate::types::totals::Totals;
-
-/// Most bytes to allocate and touch at a time, so that nobody waits long for the growth lock.
-const GROWTH_STEP_BYTES: u64 = 4 << 20;
 
 /// What opening found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,8 +130,6 @@ impl<P: Pmem> Pool<P> {
             closed_totals,
             has_lost_journal,
         } = parts;
-        let ahead_blocks = options.populate_ahead_bytes / map.block_bytes;
-        let step_blocks = ahead_blocks.min(GROWTH_STEP_BYTES / map.block_bytes).max(1);
         let blocks_max = options
             .capacity_bytes
             .or(options.anonymous_bytes)
@@ -149,10 +145,10 @@ impl<P: Pmem> Pool<P> {
             is_journaled,
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
-            growth: Mutex::new(Growth { segments, blocks_max, step_blocks }),
+            growth: Mutex::new(Growth { segments, blocks_max }),
             hand_out: Mutex::new(AllocationLimits { blocks_max, reserve: Reserve::default() }),
             free_runs: Mutex::default(),
-            ahead_blocks,
+            ahead: Ahead::new(options, map.block_bytes),
             keeps_storage: options.populate_at_open,
             was_clean,
             has_changes: AtomicBool::new(false),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chimera_pmem::Medium;
+use chimera_pmem::{Environment, Medium};
 
 use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
@@ -18,10 +18,14 @@ pub(crate) struct PoolOptions {
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
     pub(crate) anonymous_bytes: Option<u64>,
-    pub(crate) populate_ahead_bytes: u64,
+    /// None: it follows what is in use.
+    pub(crate) populate_ahead_bytes: Option<u64>,
     pub(crate) populate_at_open: bool,
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) journal_bytes: Option<u64>,
+    pub(crate) memory_budget: Option<u64>,
+    /// Instead of what the memory budget leaves for pages with stores of their own.
+    pub(crate) page_limit: Option<u64>,
     /// The store is a new one, and incomplete until [`complete`](crate::Db::complete) says otherwise.
     pub(crate) incomplete: bool,
 }
@@ -34,10 +38,12 @@ impl Default for PoolOptions {
             read_only: false,
             salvage: false,
             anonymous_bytes: None,
-            populate_ahead_bytes: 64 << 20,
+            populate_ahead_bytes: None,
             populate_at_open: false,
             capacity_bytes: None,
             journal_bytes: None,
+            memory_budget: None,
+            page_limit: None,
             incomplete: false,
         }
     }
@@ -48,8 +54,17 @@ impl PoolOptions {
     const JOURNAL_BYTES_MIN: u64 = 16 << 10;
     pub(super) const JOURNAL_BYTES_DEFAULT: u64 = 64 << 20;
     const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+    /// The usual budget is one of so many parts of what the process may use.
+    const MEMORY_PARTS: u64 = 4;
     /// The window of `Auto` on plain files.
     const MAX_DELAY_DEFAULT: Duration = Duration::from_millis(50);
+
+    /// Bytes of memory that a store on a plain file may take: as asked for, or a part of what the process may use. `None`
+    /// where nothing says that.
+    pub(crate) fn memory_budget(&self, environment: &dyn Environment) -> Option<u64> {
+        let usual = || environment.memory_bytes().map(|bytes| bytes / Self::MEMORY_PARTS);
+        self.memory_budget.or_else(usual)
+    }
 
     /// # Errors
     /// `InvalidOptions` for what no pool can have.

@@ -21,7 +21,7 @@ pub(crate) fn small_pool(
 ) -> Arc<Pool<Hardware>> {
     let options = PoolOptions {
         anonymous_bytes: Some(bytes),
-        populate_ahead_bytes: 0,
+        populate_ahead_bytes: Some(0),
         ..PoolOptions::default()
     };
     let pmem = Hardware::new(HardwareOptions::default()).expect("address space");
@@ -76,7 +76,7 @@ pub(crate) fn media_pool_of(
     }
     let options = PoolOptions {
         durability: Durability::Process,
-        populate_ahead_bytes: 0,
+        populate_ahead_bytes: Some(0),
         capacity_bytes: Some(bytes),
         read_only,
         ..PoolOptions::default()

@@ -25,7 +25,7 @@ fn options() -> PoolOptions {
     // Without a journal: these tests change the files themselves.
     PoolOptions {
         durability: Durability::Process,
-        populate_ahead_bytes: 48 << 10,
+        populate_ahead_bytes: Some(48 << 10),
         ..PoolOptions::default()
     }
 }

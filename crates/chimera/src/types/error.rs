@@ -186,6 +186,17 @@ pub enum Error {
         /// What ran out. Of a limit it says which, and behind a semicolon what to do about it.
         reason: String,
     },
+    /// The index and the tables of a store on a plain file need more memory than it may take. Nothing was changed.
+    #[error(
+        "the store needs {needed} bytes of memory for its index, its tables and a few pages, and may take {budget}: delete \
+         records, or open it with a larger memory budget"
+    )]
+    MemoryBudget {
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes that it may take.
+        budget: u64,
+    },
     /// A file of the store, or its directory, was removed or replaced while the store was open. Nobody will find what
     /// is written to it from now on.
     #[error(
@@ -383,7 +394,9 @@ impl Error {
             Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {
                 ErrorKind::Mismatch
             }
-            Self::PoolFull { .. } | Self::OrderIncomplete => ErrorKind::Full,
+            Self::PoolFull { .. } | Self::MemoryBudget { .. } | Self::OrderIncomplete => {
+                ErrorKind::Full
+            }
             Self::Corrupted { .. }
             | Self::Removed { .. }
             | Self::PowerLost { .. }

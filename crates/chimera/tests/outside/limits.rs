@@ -67,7 +67,8 @@ fn a_superblock_and_a_lock_beyond_the_limit_of_files_are_errors() {
 
 #[test]
 fn a_journal_beyond_the_limit_of_files_is_an_error() {
-    let options = small().durability(Durability::Immediate).journal_bytes(1 << 20);
+    // It begins with 256 KiB.
+    let options = small().durability(Durability::Immediate).journal_bytes(64 << 20);
     if let Some(store) = store_of_child() {
         assert_limited(
             Db::open(&store, &options).expect_err("the limit is in the way"),

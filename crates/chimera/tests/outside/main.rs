@@ -6,6 +6,7 @@ mod tools;
 
 mod foreign;
 mod limits;
+mod memory;
 mod removed;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use chimera::{Error, RecoveryStats};
 use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 
 use super::*;
-use crate::tools::{contents, copy_store, fill, key, open, scratch_on_disk, value};
+use crate::tools::{assert_fails, contents, copy_store, fill, key, open, scratch_on_disk, value};
 
 const STORE: &str = "store";
 const PAGE: usize = 4096;
@@ -102,6 +102,37 @@ fn judge(left: &Left, journal: Option<&[u8]>, boot: u64, expected: &Contents, wh
             true
         }
         Err(error) => panic!("{what}: another error: {error}"),
+    }
+}
+
+/// Its checksum is right, so only the length itself tells.
+#[test]
+fn a_journal_whose_header_says_a_length_that_no_journal_has_is_refused() {
+    let wrong = [0, 4096, (16 << 10) + 8, (1 << 30) + 4096, 1 << 62, u64::MAX - 4095, u64::MAX];
+    let cut = [20 << 10, 32 << 10, 1 << 30];
+    let (moments, expected) = killed();
+    let left = moments.last().expect("some");
+    for (capacity, reason) in wrong
+        .map(|one| (one, "which no journal has"))
+        .into_iter()
+        .chain(cut.map(|one| (one, "it was cut")))
+    {
+        let mut journal = left["journal"].clone();
+        for copy in [0, PAGE] {
+            journal[copy + 32..copy + 40].copy_from_slice(&u64::to_le_bytes(capacity));
+            let checksum = xxhash_rust::xxh3::xxh3_64(&journal[copy..copy + 64]);
+            journal[copy + 64..copy + 72].copy_from_slice(&checksum.to_le_bytes());
+        }
+        for boot in [BOOT, NEXT_BOOT] {
+            let what = format!("{capacity} bytes, boot {boot}");
+            assert!(judge(left, Some(&journal), boot, &expected, &what), "{what}");
+            let mut left = left.clone();
+            left.insert("journal".to_owned(), journal.clone());
+            assert_fails(
+                open_left(&left, boot, false).map(|_| ()),
+                &["the file `journal`", reason],
+            );
+        }
     }
 }
 

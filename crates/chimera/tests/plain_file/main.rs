@@ -4,10 +4,12 @@
 #[path = "../tools/mod.rs"]
 mod tools;
 
+mod budget;
 mod closing;
 mod damage;
 mod failing;
 mod modes;
+mod storage;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -133,8 +133,9 @@ fn a_damaged_journal_is_named_and_can_be_given_up() {
     assert_eq!(contents(&db).len(), 10, "all had been brought home");
 }
 
+/// It begins small, grows where writers find it too small, and is small again when the store is closed.
 #[test]
-fn a_journal_changes_its_size_when_nobody_misses_it() {
+fn a_journal_is_as_large_as_its_writers_need() {
     let files = Arc::new(MemoryFiles::new().on(Medium::File));
     let path = Path::new("store");
     let length = |files: &MemoryFiles| {
@@ -142,14 +143,19 @@ fn a_journal_changes_its_size_when_nobody_misses_it() {
         files.open(&path.join("journal"), mode).and_then(|file| file.length()).expect("there")
     };
     let open = |bytes| open_at(1, files.clone(), path, &options(GROUP).journal_bytes(bytes));
-    open(16 << 10).expect("opens").0.close().expect("nobody else has it");
-    let (db, _) = open(32 << 10).expect("opens");
-    assert_eq!(length(&files), 8192 + (32 << 10));
-    fill(&mut db.session(), 0..10, 1);
-    db.close().expect("nobody else has it");
-    let db = open(16 << 10).expect("opens").0;
+    let (db, _) = open(64 << 10).expect("opens");
     assert_eq!(length(&files), 8192 + (16 << 10));
-    assert_eq!(contents(&db).len(), 10);
+    fill(&mut db.session(), 0..1000, 1);
+    assert_eq!(length(&files), 8192 + (64 << 10));
+    let figures = db.stats().journal.expect("a plain file has one");
+    assert_eq!(figures.capacity_bytes, 64 << 10);
+    db.close().expect("nobody else has it");
+    assert_eq!(length(&files), 8192 + (16 << 10));
+    let db = open(16 << 10).expect("opens").0;
+    fill(&mut db.session(), 500..1500, 2);
+    assert_eq!(length(&files), 8192 + (16 << 10), "no more than it may have");
+    assert_eq!(contents(&db).len(), 1500);
+    drop(db);
     for wrong in [0, 4096, (16 << 10) + 1, 2 << 30] {
         assert_fails(open(wrong).map(|_| ()), &["a journal must have", "16 KiB to 1 GiB"]);
     }

@@ -11,6 +11,9 @@ pub(super) trait Altered: Debug + Send + Sync {
     fn on_allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         self.inner().allocate(offset, length)
     }
+    fn on_set_length(&self, length: u64) -> io::Result<()> {
+        self.inner().set_length(length)
+    }
     fn on_write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.inner().write_at(offset, bytes)
     }
@@ -39,7 +42,7 @@ impl<T: Altered> File for T {
         self.on_write_at(offset, bytes)
     }
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.inner().set_length(length)
+        self.on_set_length(length)
     }
     fn sync(&self) -> io::Result<()> {
         self.on_sync()

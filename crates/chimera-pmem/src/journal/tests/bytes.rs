@@ -279,7 +279,7 @@ fn a_journal_that_is_made_or_emptied_is_whole_at_any_moment() {
     };
     let before = bytes_of(&pool);
     lock(&file.writes).clear();
-    contents.empty(&*file, NEXT_BOOT).unwrap();
+    contents.empty(&*file, NEXT_BOOT, CAPACITY).unwrap();
     let writes = std::mem::take(&mut *lock(&file.writes));
     left_of(before.clone(), &writes, &|contents| assert!(contents.is_some()));
     assert!(read(&pool, NEXT_BOOT).unwrap().lines().is_empty());

@@ -90,6 +90,7 @@ fn a_header_with_a_right_checksum_and_wrong_words_is_refused() {
         (4, 8192),
         (4, (16 << 10) + 8),
         (4, (1 << 30) + 4096),
+        (4, u64::MAX - 4095),
         (5, POSITION_MAX),
         (5, u64::MAX - 7),
         (5, whole[5] + 1),
@@ -100,6 +101,10 @@ fn a_header_with_a_right_checksum_and_wrong_words_is_refused() {
         write(&*file, [with(word, value); 2]);
         let error = Header::read(&*file).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{value} in word {word}");
+        if word == 4 {
+            let what = format!("its header says {value} bytes for entries, which no journal has");
+            assert_eq!(error.to_string(), what);
+        }
         write(&*file, [with(word, value), whole]);
         assert_eq!(words_of(&*file), whole, "{value} in word {word}");
     }

@@ -65,7 +65,7 @@ fn entries_go_through_a_mapping_only_where_the_file_has_its_storage() {
         Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
         file.refuses_storage.store(!has_storage, Ordering::Relaxed);
         let environment = Arc::new(SteppedEnvironment::in_memory(1));
-        let journal = Journal::open(file.clone(), GROUP, environment).unwrap();
+        let journal = Journal::open(file.clone(), CAPACITY, GROUP, environment).unwrap();
         file.take_done();
         journal.mark(Extent::new_checked(128, 64));
         journal.append(|_, into| into.fill(3));

@@ -1,9 +1,11 @@
 mod accepted;
 mod altered;
 mod bytes;
+mod capacity;
 mod checkpoint;
 mod failing;
 mod flushed;
+mod giving;
 mod headers;
 mod lines;
 mod loss;
@@ -52,9 +54,9 @@ impl Pool {
         let data = open(&files, "data");
         let contents = Contents::read(&*file, BOOT).unwrap().unwrap();
         contents.lines().for_each_run(|at, bytes| data.write_at(at, bytes)).unwrap();
-        contents.empty(&*file, BOOT).unwrap();
+        contents.empty(&*file, BOOT, CAPACITY).unwrap();
         let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
-        let journal = Journal::open(file, policy, environment.clone()).unwrap();
+        let journal = Journal::open(file, CAPACITY, policy, environment.clone()).unwrap();
         let memory = Hardware::new(HardwareOptions::default()).unwrap();
         memory.use_journal(journal).unwrap();
         memory.map(0, &data, 0, DATA_BYTES).unwrap();
@@ -199,7 +201,8 @@ fn a_mapped_journal_and_private_files_hold_the_same() {
     let path = directory.path().join("journal");
     let file = files.open(&path, OpenMode::CreateNew).unwrap();
     Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
-    let journal = Journal::open(file, GROUP, Arc::new(SteppedEnvironment::new(1))).unwrap();
+    let journal =
+        Journal::open(file, CAPACITY, GROUP, Arc::new(SteppedEnvironment::new(1))).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
     memory.use_journal(journal.clone()).unwrap();
     memory.map(0, &data, 0, DATA_BYTES).unwrap();

@@ -137,7 +137,7 @@ pub(super) fn slow(policy: SyncPolicy) -> (Arc<Slow>, Pool) {
         writes: Mutex::default(),
     });
     let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
-    let journal = Journal::open(file.clone(), policy, environment.clone()).unwrap();
+    let journal = Journal::open(file.clone(), CAPACITY, policy, environment.clone()).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
     memory.use_journal(journal).unwrap();
     memory.map(0, &data, 0, DATA_BYTES).unwrap();

@@ -133,7 +133,7 @@ impl Homes {
         let file = open(&memory, "journal");
         Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
         let environment = Arc::new(SteppedEnvironment::with_files(1, memory.clone()));
-        let journal = Journal::open(file, GROUP, environment).unwrap();
+        let journal = Journal::open(file, CAPACITY, GROUP, environment).unwrap();
         let files = ["a", "b", "c"].map(|name| Staged::new(open(&memory, name)));
         for (file, (at, length, offset)) in files.iter().zip(HOMES) {
             file.allocate(0, offset + length).unwrap();

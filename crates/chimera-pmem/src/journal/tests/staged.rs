@@ -93,7 +93,8 @@ pub(super) fn stage(policy: SyncPolicy) -> Stage {
     let journal_file = Staged::new(open(&files, "journal"));
     Journal::format(&*journal_file, 7, 99, CAPACITY, BOOT).unwrap();
     let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
-    let journal = Journal::open(journal_file.clone(), policy, environment.clone()).unwrap();
+    let journal =
+        Journal::open(journal_file.clone(), CAPACITY, policy, environment.clone()).unwrap();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
     memory.use_journal(journal).unwrap();
     let mapped: Arc<dyn File> = data_file.clone();

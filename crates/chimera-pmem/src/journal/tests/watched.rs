@@ -126,7 +126,7 @@ impl WatchedPool {
         let log = Log::default();
         let (data, file) = (Watched::new("data", data, &log), Watched::new("journal", file, &log));
         let environment = Arc::new(SteppedEnvironment::with_files(1, files.clone()));
-        let journal = Journal::open(file.clone(), GROUP, environment.clone()).unwrap();
+        let journal = Journal::open(file.clone(), CAPACITY, GROUP, environment.clone()).unwrap();
         let memory = Hardware::new(HardwareOptions::default()).unwrap();
         memory.use_journal(journal).unwrap();
         let mapped: Arc<dyn File> = data.clone();

@@ -288,10 +288,11 @@ impl Options {
         self
     }
 
-    /// How far ahead of use the background task allocates storage, and touches it where it has no journal. Default 64 MiB.
-    /// Less saves space in small stores; 0 leaves it to the inserting session, at up to 16 us per page.
+    /// How far ahead of use the background task allocates storage, and touches it where it has no journal. Default: a
+    /// sixteenth of what is in use, at least 128 KiB and at most 64 MiB. More is there sooner, less saves space; 0 leaves it
+    /// to the inserting session, at up to 16 us per page.
     pub fn populate_ahead_bytes(mut self, bytes: u64) -> Self {
-        self.pool.populate_ahead_bytes = bytes;
+        self.pool.populate_ahead_bytes = Some(bytes);
         self
     }
 
@@ -327,13 +328,41 @@ impl Options {
         self
     }
 
-    /// Bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default: as many as the
-    /// journal has, and 64 MiB for a new journal (256 KiB in stores that the command `put` makes). In a larger
-    /// one more changes of the same line are written back together; it costs disk space, and time to read
-    /// after a crash. Another size than the journal has takes effect when the store is next opened after it
-    /// was closed in order.
+    /// Most bytes of the journal on plain files: a multiple of 4096 from 16 KiB to 1 GiB. Default 64 MiB. It begins with a
+    /// 256th of that, at least 16 KiB and at most 256 KiB, doubles while writers find it too small, and is small again when
+    /// the store is closed. In a larger one more changes of the same line are written back together; it costs disk space,
+    /// and time to read after a crash. One that a crash left larger is as large until the store is closed in order.
     pub fn journal_bytes(mut self, bytes: u64) -> Self {
         self.pool.journal_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of memory that the store may take on a plain file with a journal. Default: a quarter of what the process may use,
+    /// by the machine, its control group and its limits; looked at again every few seconds. Writers wait for write-back when
+    /// it is used up. With less, pages are written back sooner and more often. Elsewhere it has no effect.
+    ///
+    /// It covers index, order of keys and other tables in DRAM, and pages that were stored to and not given back yet. A quarter
+    /// of what index and tables leave is for what a long step adds before it waits, and for buffers: the lines that a
+    /// checkpoint writes back, and the entry of the journal that is being made. It does not cover what recovery, backup,
+    /// compaction or `check` take while they run, and stacks of threads. The journal is a mapped file: its pages are the kernel's.
+    ///
+    /// Pages that were only read are not part of it: the kernel takes them when it needs memory. The store lets go of
+    /// them as well, every few seconds, while all files that the process has mapped take more than the budget.
+    ///
+    /// Opening fails with [`Error::MemoryBudget`](crate::Error::MemoryBudget) when the index leaves less than 8 MiB of
+    /// a budget that was asked for. Of an index that grows beyond that while the store is open, puts of new keys fail with the
+    /// same error; gets, deletes and overwrites go on. Pages keep 8 MiB, so that the store may take more than its budget by
+    /// what the index grows in a second. A budget that nobody asked for is exceeded with a warning first: new keys are
+    /// refused where index and tables need more than three quarters of what the process may use.
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.pool.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Most bytes of pages with stores of their own, instead of what the budget leaves: for tests of small stores.
+    #[cfg(feature = "baselines")]
+    pub fn page_limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.pool.page_limit = bytes.into();
         self
     }
 

@@ -1,11 +1,12 @@
 //! Puts and deletes, with lengths that are checked; and what a replacement does with the value that it has found.
 
 use chimera_pmem::Pmem;
+use chimera_pmem::journal::Journal;
 
 use super::GROUP;
 use crate::engine::contract::client::{Client, Written};
 use crate::engine::contract::engine::Engine;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
 /// Stores `value` under `key`; tells whether the key is new.
@@ -18,7 +19,36 @@ pub(crate) fn put<P: Pmem, E: Engine<P>>(
 ) -> Result<bool> {
     engine.check_key(key)?;
     engine.check_value(value)?;
+    admit(engine, client, key)?;
     engine.put(client, key, value)
+}
+
+/// Refuses a new key where the index may take no more memory: only stores with a journal have such a limit.
+///
+/// # Errors
+/// `MemoryBudget`, with nothing changed.
+#[inline(always)]
+fn admit<P: Pmem, E: Engine<P>>(engine: &E, client: &mut E::Client, key: &[u8]) -> Result<()> {
+    match engine.core().pool.pmem.journal() {
+        Some(journal) if journal.needs_too_much() => admit_present(engine, client, key, journal),
+        _ => Ok(()),
+    }
+}
+
+/// A key that is there already takes no more memory.
+#[cold]
+#[inline(never)]
+fn admit_present<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    key: &[u8],
+    journal: &Journal,
+) -> Result<()> {
+    if engine.read(client, engine.core().hash.of(key), key)? {
+        return Ok(());
+    }
+    let (needed, budget) = journal.needs();
+    Err(Error::MemoryBudget { needed, budget })
 }
 
 /// Removes `key`; tells whether it was there.
@@ -73,6 +103,7 @@ pub(crate) fn put_many<P: Pmem, E: Engine<P>, K: AsRef<[u8]>, V: AsRef<[u8]>>(
         }
         for (key, value) in group {
             let value = value.as_ref();
+            admit(engine, client, key.as_ref())?;
             let is_new = engine.put(client, key.as_ref(), value)?;
             done(is_new, value.len());
         }

@@ -78,6 +78,8 @@ pub struct Stats {
     pub operations: OperationStats,
     /// The journal, where there is one.
     pub journal: Option<chimera_pmem::journal::JournalFigures>,
+    /// The memory of pages of plain files, where there is a journal.
+    pub pages: Option<chimera_pmem::journal::PageFigures>,
     /// Flushes and fences, where the backend counts them.
     pub persistence: Option<chimera_pmem::PersistenceCounts>,
     /// The order of keys, where there is one.

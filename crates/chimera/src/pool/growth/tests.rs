@@ -24,7 +24,7 @@ const PER_SEGMENT: u64 = 16;
 fn options(ahead_blocks: u64) -> PoolOptions {
     PoolOptions {
         durability: Durability::Process,
-        populate_ahead_bytes: ahead_blocks * BLOCK_BYTES,
+        populate_ahead_bytes: Some(ahead_blocks * BLOCK_BYTES),
         ..PoolOptions::default()
     }
 }

@@ -49,7 +49,7 @@ fn process_durability_is_everywhere_and_batches_are_nowhere() {
 #[test]
 fn what_no_pool_can_have_is_refused() {
     let usual = PoolOptions::default();
-    assert_eq!(usual.populate_ahead_bytes, 64 << 20);
+    assert_eq!(usual.populate_ahead_bytes, None);
     let populated = PoolOptions { populate_at_open: true, ..usual.clone() };
     let is_valid = |options: &PoolOptions| match options.validate() {
         Ok(()) => true,

@@ -39,7 +39,7 @@ type Held = BTreeMap<u64, (u32, u8, u64)>;
 fn options() -> PoolOptions {
     PoolOptions {
         durability: Durability::Process,
-        populate_ahead_bytes: 0,
+        populate_ahead_bytes: Some(0),
         capacity_bytes: Some(64 * BLOCK_BYTES),
         ..PoolOptions::default()
     }

@@ -16,6 +16,8 @@ mod lives;
 const SITE: Site = Site::new("test");
 const SEGMENT_BYTES: u64 = 128 << 10;
 const JOURNAL_BYTES: u64 = 64 << 10;
+/// What it begins with.
+const FIRST_BYTES: u64 = 16 << 10;
 /// Where the entries of a journal begin.
 const ENTRIES_AT: u64 = 8192;
 
@@ -31,7 +33,7 @@ fn journaled() -> PoolOptions {
     PoolOptions {
         durability: Durability::Group { max_delay: Duration::from_millis(50) },
         journal_bytes: Some(JOURNAL_BYTES),
-        populate_ahead_bytes: 0,
+        populate_ahead_bytes: Some(0),
         ..PoolOptions::default()
     }
 }

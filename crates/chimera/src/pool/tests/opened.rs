@@ -247,7 +247,7 @@ fn storage_is_allocated_in_steps_of_some_size_at_most() {
     let mut superblock = new_superblock();
     superblock.geometry.segment_bytes = 16 << 20;
     let new = || Ok(NewPool { superblock, is_segment_fixed: true });
-    let options = PoolOptions { populate_ahead_bytes: 12 << 20, ..options() };
+    let options = PoolOptions { populate_ahead_bytes: Some(12 << 20), ..options() };
     let (path, media) = (Path::new("/pool"), Media::default());
     let opened = Pool::open(media, place.environment.clone(), path, &options, new);
     let (pool, _) = opened.unwrap();

@@ -238,7 +238,7 @@ fn a_durability_that_cannot_be_had_is_refused_also_in_anonymous_memory() {
 #[test]
 fn a_segment_whose_blocks_are_all_in_use_is_found_again() {
     let directory = tempfile::tempdir().unwrap();
-    let options = PoolOptions { populate_ahead_bytes: 0, ..options() };
+    let options = PoolOptions { populate_ahead_bytes: Some(0), ..options() };
     let (pool, _) = open(directory.path(), &options).unwrap();
     let blocks = pool.map.blocks_per_segment;
     (0..blocks).for_each(|block| assert_eq!(take_block(&pool).unwrap(), block));
@@ -258,7 +258,7 @@ fn open_image(bytes: &[u8], options: &PoolOptions) -> Pool<Media> {
         file.write_at(0, bytes).unwrap();
     }
     let new = || Ok(NewPool { superblock: new_superblock(), is_segment_fixed: true });
-    let options = PoolOptions { populate_ahead_bytes: 0, ..options.clone() };
+    let options = PoolOptions { populate_ahead_bytes: Some(0), ..options.clone() };
     Pool::open(Media::default(), environment, Path::new("pool"), &options, new).unwrap().0
 }
 

@@ -32,7 +32,7 @@ fn create_over(media: &Media, words: &[u64], area_words: u64) -> Pool<Media> {
         file.write_at(0, bytes).unwrap();
     }
     let new = || Ok(NewPool { superblock: superblock_with(area_words), is_segment_fixed: true });
-    let options = PoolOptions { populate_ahead_bytes: 0, ..options() };
+    let options = PoolOptions { populate_ahead_bytes: Some(0), ..options() };
     let opened = Pool::open(media.clone(), environment, Path::new("pool"), &options, new);
     let (pool, Opened { created, .. }) = opened.unwrap();
     assert!(created, "what was there is no pool");

@@ -60,16 +60,6 @@ fn storage_that_was_asked_for_as_a_whole_stays() {
 }
 
 #[test]
-fn storage_that_a_journal_may_write_back_to_stays() {
-    let files = Watched::default();
-    let mut pool = open(&files, &options(4));
-    Arc::get_mut(&mut pool).expect("the only one").is_journaled = true;
-    take_and_give_back(&pool, 40, 0);
-    pool.release_storage();
-    assert_eq!((pool.ready_blocks(), released(&files)), (40, vec![]));
-}
-
-#[test]
 fn storage_of_anonymous_memory_stays() {
     let environment = Arc::new(SteppedEnvironment::in_memory(1));
     let pool = small::small_pool(environment, SEGMENT_BYTES, 64 * BLOCK_BYTES);

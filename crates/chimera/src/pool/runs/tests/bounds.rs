@@ -7,7 +7,8 @@ use crate::pool::tests::watched::{Deed, Watched};
 fn watched(ahead_blocks: u64) -> (Watched, Arc<SteppedEnvironment>, Arc<Pool<Media>>) {
     let files = Watched::default();
     let environment = Arc::new(SteppedEnvironment::with_files(1, Arc::new(files.clone())));
-    let options = PoolOptions { populate_ahead_bytes: ahead_blocks * BLOCK_BYTES, ..options() };
+    let options =
+        PoolOptions { populate_ahead_bytes: Some(ahead_blocks * BLOCK_BYTES), ..options() };
     let new = || Ok(new_pool_of_blocks());
     let opened =
         Pool::open(Media::default(), environment.clone(), Path::new("/pool"), &options, new);

@@ -55,10 +55,14 @@ fn a_journal_goes_once_nothing_says_any_more_that_it_is_in_use() {
 }
 
 #[test]
-fn a_journal_of_another_size_is_replaced_by_one_that_is_durable_with_its_name() {
-    let place = Place::closed(1);
-    let larger = PoolOptions { journal_bytes: Some(2 * JOURNAL_BYTES), ..journaled() };
-    let (pool, _) = place.open(&larger).unwrap();
+fn a_journal_of_another_pool_is_replaced_by_one_that_is_durable_with_its_name() {
+    let (place, other) = (Place::closed(1), Place::new());
+    let (pool, _) = other.open_as(&journaled(), 78).unwrap();
+    pool.mark_open().unwrap();
+    pool.mark_recovered().unwrap();
+    pool.close().unwrap();
+    place.file("journal").write_at(0, &other.bytes("journal")).unwrap();
+    let (pool, _) = place.open(&journaled()).unwrap();
     let deeds = place.files.take(|_| true);
     let removed = first(&deeds, |deed| *deed == Deed::Removed("journal".to_owned()));
     // The new one has its name durably before anything leads to it.
@@ -66,7 +70,7 @@ fn a_journal_of_another_size_is_replaced_by_one_that_is_durable_with_its_name() 
     let made = first(rest, is_written("journal"));
     let kept = first(rest, is_written("superblock"));
     assert!(rest[made..kept].contains(&Deed::SyncedEntries("pool".to_owned())), "{rest:?}");
-    assert_eq!(place.bytes("journal").len() as u64, ENTRIES_AT + 2 * JOURNAL_BYTES);
+    assert_eq!(place.bytes("journal").len() as u64, ENTRIES_AT + FIRST_BYTES);
     // It belongs to the open pool.
     pool.check_in_place().unwrap();
     place.files.files.remove(Path::new("/pool/journal")).unwrap();
@@ -211,4 +215,55 @@ fn a_store_that_lost_power_gets_no_journal_before_that_is_told() {
     assert!(!place.has("journal"));
     let deeds = place.deeds();
     assert!(deeds.iter().all(is_written("lock")), "{deeds:?}");
+}
+
+/// What is written back after the storage has gone would bring it back, and with it what the blocks held.
+#[test]
+fn storage_goes_back_once_the_journal_has_nothing_left_to_write_to_it() {
+    let place = Place::new();
+    let (pool, _) = place.open(&journaled()).unwrap();
+    pool.mark_open().unwrap();
+    (0..9).for_each(|block| assert_eq!(take_block(&pool).unwrap(), block));
+    let at = pool.map.block_at(8) + 64;
+    store(&pool, at, 7);
+    pool.pmem.fence(SITE);
+    (2..9).rev().for_each(|block| assert!(pool.give_back(block, || Ok(()))));
+    place.files.take(|_| false);
+
+    pool.release_storage();
+    let deeds = place.deeds();
+    let segment = |number: u64| format!("segment-{number:06}");
+    let is_punched = |deed: &Deed| matches!(deed, Deed::Punched(..));
+    let punched = first(&deeds, is_punched);
+    let is_data = |deed: &Deed| matches!(deed, Deed::Written(name, _) if name.contains("segment"));
+    assert!(deeds[..punched].iter().any(is_data), "{deeds:?}");
+    assert!(!deeds[punched..].iter().any(is_data), "{deeds:?}");
+    // One block is kept ready; the header at the end of a segment stays.
+    let inside = |block: u64| pool.map.block_in_segment(block);
+    let last = pool.map.block_in_segment(pool.map.blocks_per_segment);
+    let kept = Deed::Punched(segment(0), inside(3)..last);
+    assert_eq!(deeds.iter().find(|deed| is_punched(deed)), Some(&kept));
+    assert_eq!((pool.used_blocks(), pool.ready_blocks()), (2, 3));
+
+    (2..9).for_each(|block| assert_eq!(take_block(&pool).unwrap(), block));
+    assert_eq!(pool.pmem.load_u64(at), 0, "it has storage again, with nothing in it");
+    store(&pool, at, 8);
+    pool.pmem.fence(SITE);
+    drop(pool);
+    let (pool, _) = place.open(&journaled()).unwrap();
+    assert_eq!(pool.pmem.load_u64(at), 8);
+}
+
+#[test]
+fn storage_stays_where_the_journal_cannot_be_written_back() {
+    let place = Place::new();
+    let (pool, _) = place.open(&journaled()).unwrap();
+    pool.mark_open().unwrap();
+    (0..9).for_each(|block| assert_eq!(take_block(&pool).unwrap(), block));
+    (2..9).rev().for_each(|block| assert!(pool.give_back(block, || Ok(()))));
+    place.files.refuse(|deed| matches!(deed, Deed::Synced(_)).then_some(io::ErrorKind::Other));
+    place.files.take(|_| false);
+    pool.release_storage();
+    assert_eq!(pool.ready_blocks(), 9);
+    assert!(!place.deeds().iter().any(|deed| matches!(deed, Deed::Punched(..))));
 }

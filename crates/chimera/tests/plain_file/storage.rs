@@ -1,0 +1,55 @@
+//! What stores take on disk, with default options: little for one record, and as records come.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use chimera::{Db, EngineKind, Options};
+
+use super::GROUP;
+use super::is_plain;
+use super::tools::{key, scratch_on_disk};
+
+const ENGINES: [EngineKind; 3] = [EngineKind::Viper, EngineKind::Hikv, EngineKind::Chameleon];
+/// Most bytes for one record.
+const ONE_RECORD_MAX: u64 = 1 << 20;
+/// Records of a grown store, and bytes of a value.
+const RECORDS: u64 = 8000;
+const VALUE_BYTES: u64 = 1000;
+
+/// Bytes of storage of the files of a store.
+fn allocated(path: &Path) -> u64 {
+    let files = std::fs::read_dir(path).expect("a directory");
+    let blocks = |file: std::io::Result<std::fs::DirEntry>| {
+        file.and_then(|file| file.metadata()).map_or(0, |file| file.blocks())
+    };
+    files.map(blocks).sum::<u64>() * 512
+}
+
+#[test]
+fn a_store_takes_little_for_one_record_and_what_it_needs_for_more() {
+    for engine in ENGINES {
+        let directory = scratch_on_disk();
+        let path = directory.path();
+        let options = Options::new().engine(engine).durability(GROUP);
+        let db = Db::open(path, &options).expect("opens");
+        if !is_plain(&db) {
+            return;
+        }
+        db.put(b"key", b"value").expect("put");
+        let one = allocated(path);
+        assert!(one <= ONE_RECORD_MAX, "{engine:?} takes {one} bytes for one record");
+        db.close().expect("nobody else has it");
+        let db = Db::open(path, &options).expect("opens");
+        let again = allocated(path);
+        assert!(again <= ONE_RECORD_MAX, "{engine:?} takes {again} bytes when it is opened again");
+        let value = vec![7; VALUE_BYTES as usize];
+        for number in 0..RECORDS {
+            db.put(&key(number), &value).expect("put");
+        }
+        db.close().expect("nobody else has it");
+        // Engines have up to half of it for their structure, and up to 4 MiB for what is not full.
+        let most = RECORDS * VALUE_BYTES * 3 / 2 + (4 << 20);
+        let grown = allocated(path);
+        assert!(grown <= most, "{engine:?} takes {grown} bytes when it has grown");
+    }
+}
