@@ -17,7 +17,11 @@ pub(crate) struct HikvUpkeep<'a, P: Pmem>(pub(super) &'a Hikv<P>);
 impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
     /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
     fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
-        Ok(self.rebuild_step())
+        let step = self.rebuild_step();
+        if step == Step::Done {
+            self.0.items().core().pool.release_storage();
+        }
+        Ok(step)
     }
 
     fn end_reclaim(&self) {

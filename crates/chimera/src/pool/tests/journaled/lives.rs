@@ -219,7 +219,7 @@ fn a_store_that_lost_power_gets_no_journal_before_that_is_told() {
 
 /// What is written back after the storage has gone would bring it back, and with it what the blocks held.
 #[test]
-fn storage_goes_back_once_the_journal_has_nothing_left_to_write_to_it() {
+fn storage_goes_back_behind_a_checkpoint() {
     let place = Place::new();
     let (pool, _) = place.open(&journaled()).unwrap();
     pool.mark_open().unwrap();
