@@ -24,6 +24,8 @@ const PIECE_BYTES_MIN: u64 = 256 << 10;
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How often to let go of clean pages: whoever reads them next waits for each.
 const FORGET_EVERY: Duration = Duration::from_secs(5);
+/// Limits that differ by less than this part are alike.
+const ALIKE_PART: u64 = 32;
 
 /// What a store may take of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +138,14 @@ impl Budget {
         self.wait_at.load(Ordering::Relaxed)
     }
 
+    /// Pages were given back without a look at all; so much is left.
+    pub(super) fn has_less(&self, private_bytes: u64) {
+        let limit = self.limit();
+        let next = private_bytes.saturating_add(limit / 8);
+        self.wake_at.fetch_min(next.max(limit / 2), Ordering::Relaxed);
+        self.wait_at.fetch_min(next.max(limit), Ordering::Relaxed);
+    }
+
     /// What can be given back is given back; so much is left.
     pub(super) fn looked_at(&self, private_bytes: u64) {
         let limit = self.limit();
@@ -157,8 +167,12 @@ impl Journal {
     }
 
     /// From now on pages that were stored to are to take no more than `bytes` of memory. There is no limit before.
+    ///
+    /// A limit that is much like the one before changes nothing: a look at all pages follows a new one.
     pub fn limit_pages(&self, bytes: u64) {
-        if self.budget.limit.swap(bytes, Ordering::Relaxed) != bytes {
+        let before = self.budget.limit();
+        if bytes.abs_diff(before) > before / ALIKE_PART {
+            self.budget.limit.store(bytes, Ordering::Relaxed);
             self.budget.looked_at(0);
         }
     }
@@ -251,7 +265,7 @@ impl Journal {
         Ok(())
     }
 
-    /// In the middle of an operation: the same, where they take far more.
+    /// Behind a fence in the middle of an operation: the same, where they take far more.
     pub(super) fn bound_pages(&self) -> io::Result<()> {
         let wait_at = self.budget.wait_at();
         if self.private_bytes() > wait_at.saturating_add(wait_at / 8) {
@@ -265,6 +279,10 @@ impl Journal {
     fn shrink(&self) -> io::Result<()> {
         let begun_ns = self.environment.now_ns();
         let mut scratch = lock(&self.checkpoint);
+        // Whoever had the lock before may have given enough back, or has found that nothing can be.
+        if self.private_bytes() <= self.budget.wait_at() {
+            return Ok(());
+        }
         self.give_pages_back(&mut scratch, self.budget.limit() / 8 * 7)?;
         self.budget.waits.fetch_add(1, Ordering::Relaxed);
         let ns = self.environment.now_ns().saturating_sub(begun_ns);

@@ -3,8 +3,8 @@
 //! # Sequence
 //! A journal that may have *n* bytes begins with *n* / 256, whole pages of them, but no fewer than 16 KiB and no more than
 //! 256 KiB. It doubles, up to *n*, where it is found too small: a writer finds it full, or less than an eighth of it free; or
-//! of two checkpoints in the background the second follows within a [second](SOON_NS). Closed in order it has what a new one
-//! begins with. Where there is no room for more it stays as long as it is, until it is opened again.
+//! of two checkpoints in the background the second follows within a [second](SOON_NS). Closed in order, or [trimmed], it has what
+//! a new one begins with. Where there is no room for more it stays as long as it is, until it is opened again.
 //!
 //! # A change
 //! With the locks of the checkpoint and of the tail, and with nothing pending, so that `start` is the tail:
@@ -18,6 +18,8 @@
 //! same word, or in free space. A crash between the copies leaves either one in force, and both rings are empty ones: an entry
 //! says its position, and none with a position behind the tail was ever written. A crash before the file is cut leaves it
 //! longer than needed.
+//!
+//! [trimmed]: Journal::trim
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -104,6 +106,27 @@ impl Journal {
         };
         self.change_capacity(scratch, longer, ring)?;
         log::debug!("the journal has {longer} bytes");
+        Ok(())
+    }
+
+    /// Writes everything back and gives the storage back that a new journal does not have. It grows again where it is found too
+    /// small.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    ///
+    /// # Cost
+    /// A checkpoint, and three syncs, during which nobody appends.
+    pub fn trim(&self) -> io::Result<()> {
+        let mut scratch = lock(&self.checkpoint);
+        // While others append.
+        self.write_back_all(&mut scratch)?;
+        let capacity = self.capacity_closed;
+        if capacity < self.capacity() {
+            let ring = Ring::map(&self.file, capacity)?;
+            self.change_capacity(&mut scratch, capacity, ring)?;
+            cut(&*self.file, capacity);
+        }
         Ok(())
     }
 

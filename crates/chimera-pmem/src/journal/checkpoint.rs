@@ -105,6 +105,7 @@ impl Journal {
     /// Gives pages back until no more than `target` bytes are private, or no other page can be given back now: those of
     /// entries that are pending, then others.
     pub(super) fn give_pages_back(&self, scratch: &mut Scratch, target: u64) -> io::Result<()> {
+        self.refuse_failure()?;
         let end = self.tail_at();
         while self.private_bytes() > target && self.start_at() < end {
             self.write_back(scratch)?;

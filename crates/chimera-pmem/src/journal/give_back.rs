@@ -26,6 +26,7 @@ impl Journal {
             return;
         };
         self.give_back(lines.pages(pages.page_bytes()), giving, || true);
+        self.budget.has_less(self.private_bytes());
     }
 
     /// Gives back any pages, until no more than `target` bytes are private, or all were looked at.

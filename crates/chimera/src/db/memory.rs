@@ -30,9 +30,9 @@ fn needed(dram_bytes: u64) -> u64 {
 impl<P: Pmem> Inner<P> {
     /// DRAM of the index, of tables and of the order of keys.
     fn dram_bytes(&self) -> u64 {
-        let figures = self.engine.stats();
+        let dram = self.engine.dram();
         let order = self.engine.core().changes.order().map_or(0, |order| order.stats().dram_bytes);
-        figures.dram_index_bytes + figures.dram_table_bytes + order
+        dram.index_bytes + dram.table_bytes + order
     }
 }
 

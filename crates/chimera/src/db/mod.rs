@@ -409,7 +409,8 @@ impl<P: Pmem> Db<P> {
 
     /// Rewrites blocks that are at least `free_percent` % free, then shrinks the tail of the file: records move
     /// from the end of the pool to free space before it, and the end is given back. Whole files go when the
-    /// store is closed. In stores of any size the space of retired records is free in this sense.
+    /// store is closed. In stores of any size the space of retired records is free in this sense. A journal has the storage of
+    /// a new one afterwards.
     ///
     /// Sessions may go on. A block that a session fills stays where it is, with all blocks before it. The
     /// background task rests meanwhile. A second caller waits, so `progress` must not compact.
@@ -448,6 +449,7 @@ impl<P: Pmem> Db<P> {
                 progress(debt_bytes.saturating_sub(engine.reclaim_stats().debt_bytes), debt_bytes);
             }
         }
+        self.pool().trim_journal()?;
         let stats = engine.reclaim_stats();
         if let Some(progress) = progress {
             progress(debt_bytes.saturating_sub(stats.debt_bytes), debt_bytes);

@@ -21,8 +21,9 @@ impl<P: Pmem> Inner<P> {
         let user_bytes = kind.is_fixed().then_some(records * record_bytes);
         let order = self.engine.core().changes.order().map(|order| order.stats());
         let order_bytes = order.as_ref().map_or(0, |order| order.dram_bytes);
-        let dram_table_bytes = figures.dram_table_bytes + order_bytes;
-        let dram_bytes = figures.dram_index_bytes + dram_table_bytes;
+        let dram = self.engine.dram();
+        let dram_table_bytes = dram.table_bytes + order_bytes;
+        let dram_bytes = dram.index_bytes + dram_table_bytes;
         Stats {
             engine: self.kind,
             key_bytes: kind.key_bytes,
@@ -44,7 +45,7 @@ impl<P: Pmem> Inner<P> {
             pmem_bytes,
             user_bytes,
             space_amplification: user_bytes.map(|user_bytes| ratio(pmem_bytes, user_bytes)),
-            dram_index_bytes: figures.dram_index_bytes,
+            dram_index_bytes: dram.index_bytes,
             dram_table_bytes,
             dram_bytes_per_key: ratio(dram_bytes, records),
             background_ns: pool.background_ns() + self.tasks_ns(),

@@ -154,6 +154,15 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
+    /// Returns storage that the journal has grown by, where there is one.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub(crate) fn trim_journal(&self) -> Result<()> {
+        let Some(journal) = self.pmem.journal() else { return Ok(()) };
+        journal.trim().map_err(Error::io("give back storage of the journal of", &self.files.path))
+    }
+
     /// Returns storage of blocks of a segment.
     fn punch(&self, growth: &Growth, blocks: std::ops::Range<u64>) -> std::io::Result<()> {
         let start = self.map.block_at(blocks.start);

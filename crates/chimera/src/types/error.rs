@@ -188,8 +188,8 @@ pub enum Error {
     },
     /// The index and the tables of a store on a plain file need more memory than it may take. Nothing was changed.
     #[error(
-        "the store needs {needed} bytes of memory for its index, its tables and a few pages, and may take {budget}: delete \
-         records, or open it with a larger memory budget"
+        "the store needs {needed} bytes of memory for its index, its tables and a few pages, and may take {budget}: open it \
+         with a larger memory budget"
     )]
     MemoryBudget {
         /// Bytes that it needs.

@@ -37,7 +37,7 @@ fn new_keys_are_refused_once_the_index_has_outgrown_the_budget() {
     }
     assert_eq!(pages(&db).budget_bytes, budget);
 
-    let why = format!("and may take {budget}: delete records");
+    let why = format!("and may take {budget}: open it with");
     let put = |session: &mut Session, number| session.put(&key(number), &value(number, 2));
     assert_fails(put(&mut session, records), &[&why]);
     let both = [(key(0), value(0, 2)), (key(records), value(records, 2))];

@@ -53,3 +53,36 @@ fn a_store_takes_little_for_one_record_and_what_it_needs_for_more() {
         assert!(grown <= most, "{engine:?} takes {grown} bytes when it has grown");
     }
 }
+
+#[test]
+fn storage_comes_back_when_everything_is_deleted_and_compacted() {
+    for engine in ENGINES {
+        let directory = scratch_on_disk();
+        let path = directory.path();
+        let options = Options::new().engine(engine).durability(GROUP);
+        let db = Db::open(path, &options).expect("opens");
+        if !is_plain(&db) {
+            return;
+        }
+        let value = vec![7; VALUE_BYTES as usize];
+        for number in 0..RECORDS {
+            db.put(&key(number), &value).expect("put");
+        }
+        let full = allocated(path);
+        for number in 0..RECORDS {
+            assert!(db.delete(&key(number)).expect("delete"));
+        }
+        db.compact(1, None).expect("compacts");
+        let left = allocated(path);
+        println!("{engine:?} {full} {left}");
+        assert!(left <= full / 10 + (2 << 20), "{engine:?} keeps {left} bytes of {full}");
+        // Blocks without storage get some when they are used again.
+        for number in 0..RECORDS {
+            db.put(&key(number), &value).expect("put");
+        }
+        db.close().expect("nobody else has it");
+        let db = Db::open(path, &options).expect("opens");
+        assert_eq!(db.len(), RECORDS);
+        assert_eq!(db.get(&key(RECORDS - 1)).expect("a get"), Some(value));
+    }
+}

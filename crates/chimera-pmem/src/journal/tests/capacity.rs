@@ -383,6 +383,39 @@ fn what_is_appended_while_a_journal_begins_to_grow_is_written_back_first() {
 }
 
 #[test]
+fn a_crash_while_a_journal_is_trimmed_leaves_an_empty_one() {
+    for start in [0, 8, CAPACITY - 8, CAPACITY, 2 * CAPACITY + 104, MOST - 8] {
+        let place = Place::new(MOST, start);
+        place.put(1000);
+        assert_eq!(place.journal().capacity(), MOST);
+        place.check_crashes(&[CAPACITY, MOST], |journal| journal.trim().unwrap());
+        assert_eq!((place.journal().capacity(), place.length()), (CAPACITY, DATA_AT + CAPACITY));
+        // It goes on, is not trimmed in vain, and grows where that is needed.
+        place.put(9);
+        assert_eq!(place.pool.replayed(), place.expected());
+        place.journal().trim().unwrap();
+        place.put(1000);
+        assert_eq!(place.journal().capacity(), MOST);
+        assert_eq!(place.pool.replayed(), place.expected());
+    }
+}
+
+/// Its place in the shorter ring is another one.
+#[test]
+fn what_is_appended_while_a_journal_begins_to_be_trimmed_is_written_back_first() {
+    let place = Place::new(MOST, 0);
+    place.put(1000);
+    let pool = place.pool.clone();
+    let append = move || pool.put(8 * 64, 77);
+    *lock(&place.files[DATA].in_next_sync) = Some(Box::new(append));
+    place.journal().trim().unwrap();
+    assert_eq!(place.journal().capacity(), CAPACITY);
+    let expected = place.expected();
+    assert_eq!(expected[64], 77);
+    assert_eq!(place.pool.replayed(), expected);
+}
+
+#[test]
 fn a_crash_while_a_journal_is_closed_leaves_one_that_is_as_it_was_or_closed() {
     for lap in [0, 2 * CAPACITY] {
         let place = Place::new(MOST, lap);

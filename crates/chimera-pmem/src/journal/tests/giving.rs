@@ -24,8 +24,7 @@ fn put_pages(pool: &Pool, count: u64) {
 
 #[test]
 fn a_checkpoint_gives_back_what_it_has_written_back() {
-    let pool = limited(0);
-    // Without an operation's end: nobody waits.
+    let pool = limited(u64::MAX);
     pool.memory.store_u64(0, 1, SITE);
     pool.memory.store_u64(PAGE, 2, SITE);
     pool.memory.store_u64(2 * PAGE, 3, SITE);
@@ -33,6 +32,7 @@ fn a_checkpoint_gives_back_what_it_has_written_back() {
         pool.memory.flush(pool.memory.check(page * PAGE, 8).unwrap(), SITE);
     }
     pool.memory.fence(SITE);
+    pool.journal().limit_pages(0);
     assert_eq!(private(&pool), 3 * PAGE);
     pool.journal().checkpoint().unwrap();
     let figures = pool.journal().page_figures();
@@ -110,6 +110,57 @@ fn a_step_without_an_end_is_bounded_too() {
     }
 }
 
+/// What a step has stored at last can be given back as soon as it is fenced.
+#[test]
+fn a_fence_gives_back_what_it_has_made_durable_itself() {
+    let pool = limited(4 * PAGE);
+    for page in 0..15 {
+        pool.memory.store_u64(page * PAGE, 1 + page, SITE);
+        pool.memory.flush(pool.memory.check(page * PAGE, 8).unwrap(), SITE);
+    }
+    assert_eq!(private(&pool), 15 * PAGE);
+    pool.memory.fence(SITE);
+    assert_eq!(private(&pool), 0);
+    (0..15).for_each(|page| assert_eq!(pool.memory.load_u64(page * PAGE), 1 + page));
+}
+
+/// A look at a time at which much cannot be given back is no reason to let so much stay once it can.
+#[test]
+fn what_may_stay_sinks_again_with_what_is_given_back() {
+    let pool = limited(4 * PAGE);
+    let dirty = |pages: std::ops::Range<u64>| {
+        pages.for_each(|page| pool.memory.store_u64(page * PAGE, 1, SITE));
+    };
+    dirty(0..16);
+    pool.journal().settle().unwrap();
+    assert_eq!((private(&pool), pool.journal().page_figures().waits), (16 * PAGE, 1));
+    let all = pool.memory.check(0, 16 * PAGE).unwrap();
+    pool.memory.flush(all, SITE);
+    pool.memory.fence(SITE);
+    pool.journal().checkpoint().unwrap();
+    assert_eq!(private(&pool), 0);
+    dirty(0..5);
+    pool.journal().settle().unwrap();
+    assert_eq!(pool.journal().page_figures().waits, 2, "the limit holds again");
+}
+
+#[test]
+fn a_limit_that_is_much_like_the_one_before_causes_no_look() {
+    let pool = limited(8 * PAGE);
+    for page in 0..9 {
+        pool.memory.store_u64(page * PAGE, 1, SITE);
+    }
+    pool.journal().settle().unwrap();
+    for limit in [8 * PAGE - 8, 8 * PAGE + 8, 8 * PAGE - 1000] {
+        pool.journal().limit_pages(limit);
+        pool.journal().settle().unwrap();
+    }
+    assert_eq!(pool.journal().page_figures().waits, 1);
+    pool.journal().limit_pages(4 * PAGE);
+    pool.journal().settle().unwrap();
+    assert_eq!(pool.journal().page_figures().waits, 2);
+}
+
 #[test]
 fn the_background_begins_at_half_of_the_limit() {
     let pool = limited(8 * PAGE);
@@ -131,10 +182,10 @@ fn the_background_begins_at_half_of_the_limit() {
 fn after_a_sync_that_failed_nothing_is_given_back() {
     use super::staged::stage;
     let stage = stage(GROUP);
-    stage.pool.journal().limit_pages(0);
     stage.pool.memory.store_u64(0, 1, SITE);
     stage.pool.memory.flush(stage.pool.memory.check(0, 8).unwrap(), SITE);
     stage.pool.memory.fence(SITE);
+    stage.pool.journal().limit_pages(0);
     stage.data_file.in_next_sync(|| Err(io::Error::other("the device cannot write")));
     assert!(stage.pool.journal().checkpoint().is_err());
     assert_eq!(private(&stage.pool), PAGE);

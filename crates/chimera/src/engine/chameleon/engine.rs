@@ -21,7 +21,7 @@ use super::upkeep::ChameleonUpkeep;
 use super::{ChameleonInspect, ChameleonStats, Type};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
-use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::reports::{Dram, EngineFigures, Reports};
 use crate::engine::shared::update::update_bytes;
 use crate::engine::{ChameleonOptions, Core, Engine, Options, Recovered};
 use crate::pool::Pool;
@@ -211,12 +211,14 @@ impl<P: Pmem> Reports<P> for Chameleon<P> {
         ChameleonInspect { sizes: report(self), runs: self.core().pool.count_runs(&KINDS) }
     }
 
-    fn stats(&self) -> EngineFigures<ChameleonStats> {
+    fn dram(&self) -> Dram {
         let (memtables, bypasses) = self.index().shards().bytes();
+        Dram { index_bytes: bypasses, table_bytes: memtables }
+    }
+
+    fn stats(&self) -> EngineFigures<ChameleonStats> {
         EngineFigures {
             blocks_free: self.core().pool.count_runs(&KINDS).free_blocks,
-            dram_index_bytes: bypasses,
-            dram_table_bytes: memtables,
             details: report(self),
         }
     }

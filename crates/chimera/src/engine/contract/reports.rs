@@ -18,6 +18,12 @@ pub(crate) trait Reports<P: Pmem>: Engine<P> {
     /// Says what the store is made of. Other sessions may go on.
     fn inspect(&self, progress: Option<&Progress>) -> Self::Inspect;
 
+    /// DRAM of its index and of its tables.
+    ///
+    /// # Cost
+    /// Adds counters up: it is asked for every second.
+    fn dram(&self) -> Dram;
+
     /// What of the [store's](crate::Stats) figures the engine knows.
     fn stats(&self) -> EngineFigures<Self::Stats>;
 
@@ -32,12 +38,17 @@ pub(crate) trait Reports<P: Pmem>: Engine<P> {
     }
 }
 
+/// Bytes of DRAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dram {
+    pub(crate) index_bytes: u64,
+    pub(crate) table_bytes: u64,
+}
+
 /// What of [`Stats`](crate::Stats) an engine knows.
 pub(crate) struct EngineFigures<Details> {
     /// Used blocks that are free for reuse.
     pub(crate) blocks_free: u64,
-    pub(crate) dram_index_bytes: u64,
-    pub(crate) dram_table_bytes: u64,
     /// What it says of itself alone.
     pub(crate) details: Details,
 }
@@ -45,7 +56,7 @@ pub(crate) struct EngineFigures<Details> {
 impl<Details> EngineFigures<Details> {
     /// The same, with its details as one of all engines'.
     pub(crate) fn map<All>(self, all: impl FnOnce(Details) -> All) -> EngineFigures<All> {
-        let Self { blocks_free, dram_index_bytes, dram_table_bytes, details } = self;
-        EngineFigures { blocks_free, dram_index_bytes, dram_table_bytes, details: all(details) }
+        let Self { blocks_free, details } = self;
+        EngineFigures { blocks_free, details: all(details) }
     }
 }

@@ -11,7 +11,7 @@ use super::upkeep::HikvUpkeep;
 use super::{HikvInspect, HikvStats, Type, recovery};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
-use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::reports::{Dram, EngineFigures, Reports};
 use crate::engine::shared::totals;
 use crate::engine::shared::update::update_bytes;
 use crate::engine::{Core, Engine, Options, Recovered};
@@ -185,12 +185,15 @@ impl<P: Pmem> Reports<P> for Hikv<P> {
         }
     }
 
+    fn dram(&self) -> Dram {
+        let items = self.items();
+        Dram { index_bytes: items.index().bytes(), table_bytes: items.table_bytes() }
+    }
+
     fn stats(&self) -> EngineFigures<HikvStats> {
         let items = self.items();
         EngineFigures {
             blocks_free: items.pool().count_runs(kinds(&self.parameters)).free_blocks,
-            dram_index_bytes: items.index().bytes(),
-            dram_table_bytes: items.table_bytes(),
             details: self.report(),
         }
     }

@@ -10,7 +10,7 @@ use super::report::Sizes;
 use super::{LOG, LogHash, LogHashClient, LogHashInspect, LogHashStats, Versions};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
-use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::reports::{Dram, EngineFigures, Reports};
 use crate::engine::contract::upkeep::{Point, Scrubbed, Upkeep};
 use crate::engine::shared::KeyLocks;
 use crate::engine::shared::totals;
@@ -195,11 +195,16 @@ impl<P: Pmem, I: LogIndex<P>> Reports<P> for LogHash<P, I> {
         }
     }
 
+    fn dram(&self) -> Dram {
+        Dram {
+            index_bytes: self.index.bytes(),
+            table_bytes: self.keys.bytes() + self.versions.bytes(),
+        }
+    }
+
     fn stats(&self) -> EngineFigures<LogHashStats> {
         EngineFigures {
             blocks_free: self.core.pool.count_runs(I::KINDS).free_blocks,
-            dram_index_bytes: self.index.bytes(),
-            dram_table_bytes: self.keys.bytes() + self.versions.bytes(),
             details: report(self),
         }
     }

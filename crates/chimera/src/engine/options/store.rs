@@ -338,7 +338,7 @@ impl Options {
     }
 
     /// Bytes of memory that the store may take on a plain file with a journal. Default: a quarter of what the process may use,
-    /// by the machine, its control group and its limits; looked at again every few seconds. Writers wait for write-back when
+    /// by the machine, its control group and its limits; looked at again every second. Writers wait for write-back when
     /// it is used up. With less, pages are written back sooner and more often. Elsewhere it has no effect.
     ///
     /// It covers index, order of keys and other tables in DRAM, and pages that were stored to and not given back yet. A quarter
@@ -351,9 +351,10 @@ impl Options {
     ///
     /// Opening fails with [`Error::MemoryBudget`](crate::Error::MemoryBudget) when the index leaves less than 8 MiB of
     /// a budget that was asked for. Of an index that grows beyond that while the store is open, puts of new keys fail with the
-    /// same error; gets, deletes and overwrites go on. Pages keep 8 MiB, so that the store may take more than its budget by
-    /// what the index grows in a second. A budget that nobody asked for is exceeded with a warning first: new keys are
-    /// refused where index and tables need more than three quarters of what the process may use.
+    /// same error until it is opened with a larger one; gets, deletes and overwrites go on. Pages keep 8 MiB, so that the store
+    /// may take more than its budget by what the index grows in a second. A budget that nobody asked for is exceeded with a
+    /// warning first: new keys are refused where index and tables need more than three quarters of what the process may use.
+    /// Each store has a budget of its own: where a process opens several, tell each what it may take.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.pool.memory_budget = Some(bytes);
         self

@@ -7,7 +7,7 @@ use super::report::InspectReport;
 use crate::engine::contract::client::{Client, SharedClient};
 use crate::engine::contract::core::Core;
 use crate::engine::contract::engine::Engine;
-use crate::engine::contract::reports::Reports;
+use crate::engine::contract::reports::{Dram, Reports};
 use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
 use crate::engine::options::Options;
 use crate::engine::shared::{order, scrub};
@@ -126,6 +126,11 @@ impl<P: Pmem> AnyEngine<P> {
 
     pub(crate) fn end_reclaim(&self) {
         each_engine!(self, engine => engine.upkeep().end_reclaim());
+    }
+
+    /// DRAM of its index and of its tables.
+    pub(crate) fn dram(&self) -> Dram {
+        each_engine!(self, engine => Reports::dram(&**engine))
     }
 
     pub(crate) fn reclaim_stats(&self) -> ReclaimStats {

@@ -8,7 +8,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::{LOG, State, Teaching, TeachingReport, Type};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
-use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::reports::{Dram, EngineFigures, Reports};
 use crate::engine::contract::upkeep::{Point, Scrubbed, Upkeep};
 use crate::engine::shared::writes::swap_read;
 use crate::engine::shared::{listing, update::update_bytes};
@@ -197,13 +197,12 @@ impl<P: Pmem> Reports<P> for Teaching<P> {
         self.report()
     }
 
-    fn stats(&self) -> EngineFigures<TeachingReport> {
+    fn dram(&self) -> Dram {
         let keys: usize = self.lock().map.keys().map(|(_, key)| 40 + key.len()).sum();
-        EngineFigures {
-            blocks_free: 0,
-            dram_index_bytes: (size_of::<State<P>>() + keys) as u64,
-            dram_table_bytes: 0,
-            details: self.report(),
-        }
+        Dram { index_bytes: (size_of::<State<P>>() + keys) as u64, table_bytes: 0 }
+    }
+
+    fn stats(&self) -> EngineFigures<TeachingReport> {
+        EngineFigures { blocks_free: 0, details: self.report() }
     }
 }

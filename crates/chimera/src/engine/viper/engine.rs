@@ -16,7 +16,7 @@ use super::write::Writer;
 use super::{Inspect, Stats, Type};
 use crate::engine::contract::client::{self, SharedClient};
 use crate::engine::contract::listed::Listed;
-use crate::engine::contract::reports::{EngineFigures, Reports};
+use crate::engine::contract::reports::{Dram, EngineFigures, Reports};
 use crate::engine::{Core, Engine, Options, Recovered};
 use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::metrics::{Exposition, Kind};
@@ -195,14 +195,17 @@ impl<P: Pmem, V: Pages> Reports<P> for Viper<P, V> {
         inspect(self.records(), progress)
     }
 
+    fn dram(&self) -> Dram {
+        let records = self.records();
+        Dram { index_bytes: records.index().bytes(), table_bytes: records.table_bytes() }
+    }
+
     fn stats(&self) -> EngineFigures<Stats> {
         let geometry = self.parameters.geometry;
         let records = self.records();
         let (records_per_page, records_per_block) = records.pages().capacities();
         EngineFigures {
             blocks_free: records.space().blocks().queued(),
-            dram_index_bytes: records.index().bytes(),
-            dram_table_bytes: records.table_bytes(),
             details: Stats {
                 #[cfg(feature = "baselines")]
                 layout: self.parameters.layout,
