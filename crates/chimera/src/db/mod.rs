@@ -449,6 +449,7 @@ impl<P: Pmem> Db<P> {
                 progress(debt_bytes.saturating_sub(engine.reclaim_stats().debt_bytes), debt_bytes);
             }
         }
+        self.pool().release_free_runs();
         self.pool().trim_journal()?;
         let stats = engine.reclaim_stats();
         if let Some(progress) = progress {

@@ -13,7 +13,7 @@ use crate::sync::{MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
 
 /// Pages of the operating system, in bytes.
-const SYSTEM_PAGE_BYTES: u64 = 4096;
+pub(super) const SYSTEM_PAGE_BYTES: u64 = 4096;
 
 /// What handing out blocks needs to know.
 pub(super) struct AllocationLimits {
@@ -127,8 +127,7 @@ impl<P: Pmem> Pool<P> {
     /// Nothing while there is little to return. Else a system call for each segment, and with a journal a checkpoint: what
     /// it is yet to write back would take the storage again.
     pub(crate) fn release_storage(&self) {
-        let is_bound = self.files.device.is_some() || self.files.is_without_files();
-        if is_bound || self.keeps_storage || self.blocks_to_release().is_none() {
+        if self.keeps_all_storage() || self.blocks_to_release().is_none() {
             return;
         }
         // Most of it here, where nobody who needs blocks waits.
@@ -165,15 +164,38 @@ impl<P: Pmem> Pool<P> {
 
     /// Returns storage of blocks of a segment.
     fn punch(&self, growth: &Growth, blocks: std::ops::Range<u64>) -> std::io::Result<()> {
-        let start = self.map.block_at(blocks.start);
-        let length = self.map.block_at(blocks.end - 1) + self.map.block_bytes - start;
         if self.is_journaled {
+            let start = self.map.block_at(blocks.start);
+            let length = (blocks.end - blocks.start) * self.map.block_bytes;
             return self.pmem.punch(self.extent(start, length), block_sites::USED_BLOCKS);
         }
+        let (section, at, length) = self.locate(growth, &blocks);
+        section.file.punch(at, length)
+    }
+
+    /// Asks for storage of blocks of a segment.
+    pub(super) fn allocate(&self, blocks: &std::ops::Range<u64>) -> std::io::Result<()> {
+        let growth = lock_relaxing(&self.growth, &*self.environment);
+        let (section, at, length) = self.locate(&growth, blocks);
+        section.file.allocate(at, length)
+    }
+
+    /// The file of blocks of a segment, where they lie in it, and how many bytes.
+    fn locate<'a>(
+        &self,
+        growth: &'a Growth,
+        blocks: &std::ops::Range<u64>,
+    ) -> (&'a Section, u64, u64) {
         let segment = blocks.start / self.map.blocks_per_segment;
         let section = &growth.segments[segment as usize];
-        let in_file = start - (self.map.base + segment * self.map.segment_bytes);
-        section.file.punch(section.offset + in_file, length)
+        let in_file =
+            self.map.block_at(blocks.start) - (self.map.base + segment * self.map.segment_bytes);
+        (section, section.offset + in_file, (blocks.end - blocks.start) * self.map.block_bytes)
+    }
+
+    /// Whether no storage is given back: there are no files, or all of it was asked for.
+    pub(super) fn keeps_all_storage(&self) -> bool {
+        self.files.device.is_some() || self.files.is_without_files() || self.keeps_storage
     }
 
     /// The blocks that are ready, and more than are kept so, if there are enough of them.

@@ -74,7 +74,6 @@ fn storage_comes_back_when_everything_is_deleted_and_compacted() {
         }
         db.compact(1, None).expect("compacts");
         let left = allocated(path);
-        println!("{engine:?} {full} {left}");
         assert!(left <= full / 10 + (2 << 20), "{engine:?} keeps {left} bytes of {full}");
         // Blocks without storage get some when they are used again.
         for number in 0..RECORDS {

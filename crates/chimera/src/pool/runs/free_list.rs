@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::hollow::Hollow;
+
 /// First block and length of a free run.
 pub(crate) type FreeRun = (u64, u32);
 
@@ -10,6 +12,8 @@ pub(crate) type FreeRun = (u64, u32);
 pub(crate) struct FreeList {
     by_first: BTreeMap<u64, u32>,
     by_blocks: BTreeSet<(u32, u64)>,
+    /// Blocks of them that have no storage.
+    pub(super) hollow: Hollow,
 }
 
 impl FreeList {

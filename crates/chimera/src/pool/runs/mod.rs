@@ -33,6 +33,7 @@
 //! word that a walk would find.
 
 mod free_list;
+mod hollow;
 mod walk;
 
 use std::ops::Range;
@@ -139,6 +140,8 @@ enum Fresh {
     Taken(Run),
     /// Storage has to be allocated for the blocks before this one.
     NotReady(u64),
+    /// These blocks have given their storage back.
+    Hollow(Range<u64>),
 }
 
 impl<P: Pmem> Pool<P> {
@@ -256,11 +259,15 @@ impl<P: Pmem> Pool<P> {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
             if let Some(found) = self.find_free(&free, wanted) {
                 let run = wanted.run_at(found.0);
+                // The word of what stays free is stored, too.
+                let end = run.first + u64::from(run.blocks);
+                self.fill(&mut free, run.first..(end + 1).min(found.0 + u64::from(found.1)))?;
                 self.take_free(&mut free, found, &run, wanted.prepare);
                 return Ok(run);
             }
             match self.take_fresh(&mut free, wanted)? {
                 Fresh::Taken(run) => return Ok(run),
+                Fresh::Hollow(blocks) => self.fill(&mut free, blocks)?,
                 Fresh::NotReady(end) => {
                     drop(free);
                     self.grow_beyond(end - 1)?;
@@ -436,6 +443,11 @@ impl<P: Pmem> Pool<P> {
         let ready = self.ready.load(Ordering::Acquire);
         if ready < end {
             return Ok(Fresh::NotReady(end));
+        }
+        let words = gaps.iter().map(|gap| gap.0..gap.0 + 1);
+        let mut stored = words.chain(std::iter::once(run.first..end));
+        if let Some(blocks) = stored.find(|blocks| free.hollow.has_any(blocks)) {
+            return Ok(Fresh::Hollow(blocks));
         }
         for gap in &gaps {
             self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);

@@ -102,7 +102,7 @@ impl Watched {
         *self.account.hook.lock().unwrap() = Some(Arc::new(hook));
     }
 
-    /// From now on this says of opening, writing, syncing, removing and renaming which error there is instead.
+    /// From now on this says of opening, allocating, writing, syncing, removing and renaming which error there is instead.
     pub(crate) fn refuse(
         &self,
         refusal: impl Fn(&Deed) -> Option<io::ErrorKind> + Send + Sync + 'static,
@@ -170,8 +170,8 @@ impl File for WatchedFile {
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.account.note(Deed::Allocated(self.name.clone(), offset..offset + length));
-        self.file.allocate(offset, length)
+        let deed = Deed::Allocated(self.name.clone(), offset..offset + length);
+        self.account.attempt(deed, || self.file.allocate(offset, length))
     }
 
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {

@@ -1,0 +1,136 @@
+//! [`Hollow`]: which blocks have no storage although they are ready, and giving back the storage of free runs.
+//!
+//! Storage goes on request alone, run by run, under the lock of all runs. The first page of a free run stays: it has the word
+//! that says so. Who takes a run asks for its storage first, and for that of the blocks whose words are stored then; where there
+//! is none nothing is taken. What is hollow is known in DRAM alone: opening asks for the storage of all used blocks.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use chimera_pmem::Pmem;
+
+use super::{FreeList, FreeRun, HEADER_BYTES, Pool, sites};
+use crate::pool::files::full_or_io;
+use crate::pool::growth::SYSTEM_PAGE_BYTES;
+use crate::sync::lock_relaxing;
+use crate::types::error::Result;
+
+/// Least bytes of a run to give back.
+const BYTES_MIN: u64 = 64 << 10;
+
+/// Ranges of blocks, none of which touches another.
+#[derive(Debug, Default)]
+pub(super) struct Hollow {
+    /// The end of each by its first block.
+    ends: BTreeMap<u64, u64>,
+}
+
+impl Hollow {
+    pub(super) fn add(&mut self, blocks: Range<u64>) {
+        let Range { mut start, mut end } = blocks;
+        let touching: Vec<u64> = self
+            .ends
+            .range(..=end)
+            .rev()
+            .take_while(|found| *found.1 >= start)
+            .map(|found| *found.0)
+            .collect();
+        for first in touching {
+            start = start.min(first);
+            end = end.max(self.ends.remove(&first).unwrap_or(end));
+        }
+        self.ends.insert(start, end);
+    }
+
+    pub(super) fn remove(&mut self, blocks: Range<u64>) {
+        while let Some((&start, &end)) = self.ends.range(..blocks.end).next_back() {
+            if end <= blocks.start {
+                return;
+            }
+            self.ends.remove(&start);
+            if end > blocks.end {
+                self.ends.insert(blocks.end, end);
+            }
+            if start < blocks.start {
+                self.ends.insert(start, blocks.start);
+            }
+        }
+    }
+
+    pub(super) fn has_any(&self, blocks: &Range<u64>) -> bool {
+        self.ends.range(..blocks.end).next_back().is_some_and(|(_, end)| *end > blocks.start)
+    }
+
+    fn has_all(&self, blocks: &Range<u64>) -> bool {
+        let found = self.ends.range(..=blocks.start).next_back();
+        found.is_some_and(|(_, end)| *end >= blocks.end)
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> Vec<Range<u64>> {
+        self.ends.iter().map(|(&start, &end)| start..end).collect()
+    }
+}
+
+impl<P: Pmem> Pool<P> {
+    /// Returns storage of free runs of plain files with a journal to the file system. What cannot be returned stays. Elsewhere
+    /// whoever reads a run that was just freed may find no storage, which is a signal on a full `tmpfs`.
+    ///
+    /// # Cost
+    /// A checkpoint, and two system calls for each free run of 64 KiB or more, under the lock of all runs.
+    pub(crate) fn release_free_runs(&self) {
+        let Some(journal) = self.pmem.journal() else { return };
+        if self.keeps_all_storage() {
+            return;
+        }
+        // Most of it here, where nobody who takes a run waits.
+        if let Err(error) = journal.checkpoint() {
+            log::debug!("storage of free runs is kept: {error}");
+            return;
+        }
+        let long = |run: &FreeRun| u64::from(run.1) * self.map.block_bytes >= BYTES_MIN;
+        let runs: Vec<_> =
+            lock_relaxing(&self.free_runs, &*self.environment).longest().take_while(long).collect();
+        for run in runs {
+            let mut free = lock_relaxing(&self.free_runs, &*self.environment);
+            if free.starting_at(run.0) == Some(run) {
+                self.release_run(&mut free, run);
+            }
+        }
+    }
+
+    fn release_run(&self, free: &mut FreeList, run: FreeRun) {
+        let blocks = run.0..run.0 + u64::from(run.1);
+        if free.hollow.has_all(&blocks) {
+            return;
+        }
+        // Before: where it fails a part may have gone.
+        free.hollow.add(blocks.clone());
+        let first_page = self.map.block_at(blocks.start) + HEADER_BYTES;
+        let start = first_page.next_multiple_of(SYSTEM_PAGE_BYTES);
+        let end = self.map.block_at(blocks.end - 1) + self.map.block_bytes;
+        if start < end
+            && let Err(error) = self.pmem.punch(self.extent(start, end - start), sites::RUN_FREE)
+        {
+            log::debug!("storage of a free run is kept: {error}");
+        }
+    }
+
+    /// Makes sure that blocks have storage.
+    ///
+    /// # Errors
+    /// `PoolFull`, with nothing changed.
+    pub(super) fn fill(&self, free: &mut FreeList, blocks: Range<u64>) -> Result<()> {
+        if !free.hollow.has_any(&blocks) {
+            return Ok(());
+        }
+        let segment = blocks.start / self.map.blocks_per_segment;
+        let path = self.files.segment_path(segment);
+        self.allocate(&blocks).map_err(|error| full_or_io(error, "allocate space in", &path))?;
+        free.hollow.remove(blocks);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
