@@ -76,6 +76,7 @@ pub(super) fn on<P: Pmem>(
     pool.mark_open()?;
     let opened_engine = kind.open(Core::new(pool.clone(), options), options);
     let (engine, recovered) = opened_engine.or_else(|error| refuse(&pool, error))?;
+    pool.ask_for_storage().or_else(|error| refuse(&pool, error))?;
     let difference = recovered.compared.difference();
     if let Some(what) = &difference {
         log::warn!(target: LOSSES_TARGET, "{}: {what}", path.display());

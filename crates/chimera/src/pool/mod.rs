@@ -156,6 +156,8 @@ pub(crate) struct Pool<P: Pmem> {
     ahead: Ahead,
     /// Storage is to be there before it is used, whatever that takes.
     keeps_storage: bool,
+    /// With a journal: storage was asked for when runs were found.
+    has_asked_for_storage: AtomicBool,
     /// It had been closed in order.
     was_clean: bool,
     /// The engine may have changed what it found.

@@ -88,7 +88,10 @@ impl<P: Pmem> Pool<P> {
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
-        storage::ensure_used(&pmem, &files, &map, &segments, used)?;
+        // With a journal nothing but a checkpoint needs it: see `ask_for_storage`.
+        if pmem.journal().is_none() || options.read_only {
+            storage::ensure_used(&pmem, &files, &map, &segments, used)?;
+        }
         let parts = Parts {
             files,
             superblock,
@@ -150,6 +153,7 @@ impl<P: Pmem> Pool<P> {
             free_runs: Mutex::default(),
             ahead: Ahead::new(options, map.block_bytes),
             keeps_storage: options.populate_at_open,
+            has_asked_for_storage: AtomicBool::new(false),
             was_clean,
             has_changes: AtomicBool::new(false),
             closed_words,

@@ -3,7 +3,8 @@
 //! A store that was copied with holes has files of the right length without storage behind every part.
 //! A store to such a part makes the file system find room, and is a SIGBUS when there is none; on tmpfs
 //! even a load is. So room is asked for when a store is opened, and its lack is an error there. Blocks
-//! beyond the used ones get their storage when they are made ready.
+//! beyond the used ones get their storage when they are made ready. With a journal only a checkpoint needs storage: there it is
+//! asked for once the runs are found, and those that are free have none.
 
 use std::io;
 use std::ops::Range;
@@ -13,9 +14,11 @@ use std::sync::Arc;
 use chimera_pmem::environment::File;
 use chimera_pmem::{Medium, Pmem};
 
-use super::BlockMap;
 use super::files::{PoolFiles, full_or_io};
 use super::segment::Section;
+use super::{BlockMap, Pool};
+use crate::sync::atomic::Ordering;
+use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 
 #[cfg(test)]
@@ -50,6 +53,22 @@ pub(super) fn ensure<P: Pmem>(pmem: &P, mapped: &Mapped<'_>, part: Range<u64>) -
     done.map_err(|source| no_storage(source, mapped.path))
 }
 
+impl<P: Pmem> Pool<P> {
+    /// With a journal, and open for writing: makes sure that there is storage behind every used block, unless finding runs has
+    /// done so.
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no room.
+    pub(crate) fn ask_for_storage(&self) -> Result<()> {
+        let is_asked = self.has_asked_for_storage.load(Ordering::Acquire);
+        if !self.is_journaled || self.read_only || is_asked {
+            return Ok(());
+        }
+        let growth = lock_relaxing(&self.growth, &*self.environment);
+        ensure_used(&self.pmem, &self.files, &self.map, &growth.segments, self.used_blocks())
+    }
+}
+
 /// Makes sure that there is storage behind every used block.
 ///
 /// # Errors
@@ -79,7 +98,7 @@ pub(super) fn ensure_used<P: Pmem>(
     Ok(())
 }
 
-fn no_storage(source: io::Error, path: &Path) -> Error {
+pub(super) fn no_storage(source: io::Error, path: &Path) -> Error {
     match full_or_io(source, "allocate space in", path) {
         Error::PoolFull { reason } => Error::PoolFull {
             reason: format!(

@@ -75,6 +75,10 @@ fn storage_comes_back_when_everything_is_deleted_and_compacted() {
         db.compact(1, None).expect("compacts");
         let left = allocated(path);
         assert!(left <= full / 10 + (2 << 20), "{engine:?} keeps {left} bytes of {full}");
+        db.close().expect("nobody else has it");
+        let db = Db::open(path, &options).expect("opens");
+        let again = allocated(path);
+        assert!(again <= left + (1 << 20), "{engine:?} takes {again} bytes once it is opened");
         // Blocks without storage get some when they are used again.
         for number in 0..RECORDS {
             db.put(&key(number), &value).expect("put");

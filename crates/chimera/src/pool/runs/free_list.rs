@@ -48,9 +48,14 @@ impl FreeList {
         self.by_first.get(&block).map(|&blocks| (block, blocks))
     }
 
+    /// All runs, in the order of their blocks.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = FreeRun> {
+        self.by_first.iter().map(|(&first, &blocks)| (first, blocks))
+    }
+
     #[cfg(test)]
     pub(super) fn all(&self) -> Vec<FreeRun> {
         assert_eq!(self.by_first.len(), self.by_blocks.len());
-        self.by_first.iter().map(|(&first, &blocks)| (first, blocks)).collect()
+        self.in_order().collect()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Storage goes on request alone, run by run, under the lock of all runs. The first page of a free run stays: it has the word
 //! that says so. Who takes a run asks for its storage first, and for that of the blocks whose words are stored then; where there
-//! is none nothing is taken. What is hollow is known in DRAM alone: opening asks for the storage of all used blocks.
+//! is none nothing is taken. What is hollow is known in DRAM alone: for opening all long free runs are.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +12,8 @@ use chimera_pmem::Pmem;
 use super::{FreeList, FreeRun, HEADER_BYTES, Pool, sites};
 use crate::pool::files::full_or_io;
 use crate::pool::growth::SYSTEM_PAGE_BYTES;
+use crate::pool::storage::no_storage;
+use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
 use crate::types::error::Result;
 
@@ -88,15 +90,54 @@ impl<P: Pmem> Pool<P> {
             log::debug!("storage of free runs is kept: {error}");
             return;
         }
-        let long = |run: &FreeRun| u64::from(run.1) * self.map.block_bytes >= BYTES_MIN;
-        let runs: Vec<_> =
-            lock_relaxing(&self.free_runs, &*self.environment).longest().take_while(long).collect();
+        let free = lock_relaxing(&self.free_runs, &*self.environment);
+        let runs: Vec<_> = free.longest().take_while(|run| self.is_long(*run)).collect();
+        drop(free);
         for run in runs {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
             if free.starting_at(run.0) == Some(run) {
                 self.release_run(&mut free, run);
             }
         }
+    }
+
+    /// Asks for the storage of all used blocks but long free runs, as opening has found them: whoever takes one of those asks
+    /// for it.
+    ///
+    /// # Errors
+    /// `PoolFull` when there is no room.
+    pub(super) fn ask_for_storage_of_runs(&self, free: &mut FreeList) -> Result<()> {
+        if !self.is_journaled || self.read_only {
+            return Ok(());
+        }
+        let long: Vec<_> =
+            free.in_order().filter(|run| self.is_long(*run) && !self.keeps_storage).collect();
+        let mut next = 0;
+        for (first, blocks) in long {
+            let end = first + u64::from(blocks);
+            // The first block has the word of the run.
+            self.ask_for(next..first + 1)?;
+            free.hollow.add(first + 1..end);
+            next = end;
+        }
+        self.ask_for(next..self.used_blocks())?;
+        self.has_asked_for_storage.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn ask_for(&self, blocks: Range<u64>) -> Result<()> {
+        let mut block = blocks.start;
+        while block < blocks.end {
+            let end = blocks.end.min(block + self.map.blocks_to_segment_end(block));
+            let path = self.files.segment_path(block / self.map.blocks_per_segment);
+            self.allocate(&(block..end)).map_err(|error| no_storage(error, &path))?;
+            block = end;
+        }
+        Ok(())
+    }
+
+    fn is_long(&self, run: FreeRun) -> bool {
+        u64::from(run.1) * self.map.block_bytes >= BYTES_MIN
     }
 
     fn release_run(&self, free: &mut FreeList, run: FreeRun) {

@@ -21,7 +21,8 @@ impl<P: Pmem> Pool<P> {
     ///
     /// # Errors
     /// `Corrupted` for a damaged word, a kind that is not in `kinds` and a length beyond the used blocks or the
-    /// segment. With `salvage` they are visited as [`FoundRun::Damaged`]. What `visit` returns.
+    /// segment. With `salvage` they are visited as [`FoundRun::Damaged`]. What `visit` returns. `PoolFull` where there is no
+    /// storage for what is in use.
     ///
     /// # Durability
     /// Opened for writing: every run that was found is durable on return. One that a process was
@@ -55,6 +56,7 @@ impl<P: Pmem> Pool<P> {
             }
             Err(damage) => Err(damage.error),
         })?;
+        self.ask_for_storage_of_runs(&mut free)?;
         *lock_relaxing(&self.free_runs, &*self.environment) = free;
         if !self.read_only {
             for at in USED_BLOCKS_AT {

@@ -31,6 +31,24 @@ fn marks(pool: &Pool<Hardware>, blocks: u32) -> impl Iterator<Item = u64> {
     (0..u64::from(blocks)).map(|block| map.block_at(block) + map.block_bytes - 64)
 }
 
+/// First block and length of each run in use.
+fn recover(pool: &Pool<Hardware>) -> Result<Vec<(u64, u32)>> {
+    let mut found = Vec::new();
+    let note = |run| {
+        match run {
+            FoundRun::InUse(run) => found.push((run.first(), run.blocks())),
+            FoundRun::Damaged(blocks) => panic!("{blocks:?} are damaged"),
+        }
+        Ok(())
+    };
+    pool.recover_runs(&[LOG], false, note)?;
+    Ok(found)
+}
+
+fn full(deed: &Deed) -> Option<io::ErrorKind> {
+    matches!(deed, Deed::Allocated(..)).then_some(io::ErrorKind::StorageFull)
+}
+
 fn is_punched(deed: &Deed) -> bool {
     matches!(deed, Deed::Punched(name, _) if name == "segment-000000")
 }
@@ -77,15 +95,7 @@ fn a_free_run_gives_its_storage_back_and_asks_for_it_before_it_is_taken() {
     drop(pool);
 
     let (pool, _) = place.open(&journaled()).unwrap();
-    let mut found = Vec::new();
-    let note = |run| {
-        match run {
-            FoundRun::InUse(run) => found.push((run.first(), run.blocks())),
-            FoundRun::Damaged(blocks) => panic!("{blocks:?} are damaged"),
-        }
-        Ok(())
-    };
-    pool.recover_runs(&[LOG], false, note).unwrap();
+    let found = recover(&pool).unwrap();
     assert_eq!(found, [(0, 2), (2, 1), (u64::from(blocks), 1)]);
     assert!(marks(&pool, 2).all(|at| pool.pmem.load_u64(at) == MARK + 1));
 }
@@ -130,4 +140,51 @@ fn short_runs_keep_their_storage() {
     place.files.take(|_| false);
     pool.release_free_runs();
     assert!(!place.deeds().iter().any(is_punched));
+}
+
+#[test]
+fn opening_asks_for_the_storage_of_what_is_in_use_alone() {
+    let place = Place::new();
+    let (pool, run, other) = with_runs(&place);
+    let (long, last) = (run.blocks(), other.first());
+    pool.free_run(run).unwrap();
+    pool.release_free_runs();
+    drop(pool);
+    let (pool, _) = place.open(&journaled()).unwrap();
+    place.files.take(|_| false);
+    assert_eq!(recover(&pool).unwrap(), [(u64::from(long), 1)]);
+    assert_eq!(allocated(&place, &pool), [(0, 1), (last, last + 1)]);
+    pool.ask_for_storage().unwrap();
+    assert_eq!(allocated(&place, &pool), [], "asked for already");
+    let _run = take(&pool, 2).unwrap();
+    assert_eq!(allocated(&place, &pool), [(0, 3)]);
+    drop(pool);
+
+    let everything = PoolOptions { populate_at_open: true, ..journaled() };
+    let (pool, _) = place.open(&everything).unwrap();
+    place.files.take(|_| false);
+    recover(&pool).unwrap();
+    assert_eq!(allocated(&place, &pool), [(0, last + 1)]);
+}
+
+#[test]
+fn a_lack_of_storage_is_an_error_at_open() {
+    let place = Place::new();
+    let (pool, _run, _other) = with_runs(&place);
+    drop(pool);
+    let is_lack = |error: Error| {
+        let is_full = matches!(error, Error::PoolFull { .. });
+        is_full && error.to_string().contains("a copy made with holes")
+    };
+    let (pool, _) = place.open(&journaled()).unwrap();
+    place.files.refuse(full);
+    assert!(recover(&pool).is_err_and(is_lack));
+    // An engine without runs.
+    assert!(pool.ask_for_storage().is_err_and(is_lack));
+    place.files.refuse(|_| None);
+    drop(pool);
+    let (pool, _) = place.open(&reading()).unwrap();
+    place.files.refuse(full);
+    recover(&pool).unwrap();
+    pool.ask_for_storage().unwrap();
 }
