@@ -7,13 +7,11 @@ use chimera_pmem::{Medium, Pmem};
 
 use super::files::{cannot_map, full_or_io};
 use super::segment::{self, Section};
+use super::storage::SYSTEM_PAGE_BYTES;
 use super::{Pool, Purpose, Reserve, block_sites, sites, store_used};
 use crate::sync::atomic::Ordering;
 use crate::sync::{MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
-
-/// Pages of the operating system, in bytes.
-pub(super) const SYSTEM_PAGE_BYTES: u64 = 4096;
 
 /// What handing out blocks needs to know.
 pub(super) struct AllocationLimits {
@@ -169,33 +167,8 @@ impl<P: Pmem> Pool<P> {
             let length = (blocks.end - blocks.start) * self.map.block_bytes;
             return self.pmem.punch(self.extent(start, length), block_sites::USED_BLOCKS);
         }
-        let (section, at, length) = self.locate(growth, &blocks);
+        let (section, at, length) = self.locate(&growth.segments, &blocks);
         section.file.punch(at, length)
-    }
-
-    /// Asks for storage of blocks of a segment.
-    pub(super) fn allocate(&self, blocks: &std::ops::Range<u64>) -> std::io::Result<()> {
-        let growth = lock_relaxing(&self.growth, &*self.environment);
-        let (section, at, length) = self.locate(&growth, blocks);
-        section.file.allocate(at, length)
-    }
-
-    /// The file of blocks of a segment, where they lie in it, and how many bytes.
-    fn locate<'a>(
-        &self,
-        growth: &'a Growth,
-        blocks: &std::ops::Range<u64>,
-    ) -> (&'a Section, u64, u64) {
-        let segment = blocks.start / self.map.blocks_per_segment;
-        let section = &growth.segments[segment as usize];
-        let in_file =
-            self.map.block_at(blocks.start) - (self.map.base + segment * self.map.segment_bytes);
-        (section, section.offset + in_file, (blocks.end - blocks.start) * self.map.block_bytes)
-    }
-
-    /// Whether no storage is given back: there are no files, or all of it was asked for.
-    pub(super) fn keeps_all_storage(&self) -> bool {
-        self.files.device.is_some() || self.files.is_without_files() || self.keeps_storage
     }
 
     /// The blocks that are ready, and more than are kept so, if there are enough of them.

@@ -88,10 +88,7 @@ impl<P: Pmem> Pool<P> {
         let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
         let ready = segments.len() as u64 * map.blocks_per_segment;
         let used = used_blocks(&pmem, ready)?;
-        // With a journal nothing but a checkpoint needs it: see `ask_for_storage`.
-        if pmem.journal().is_none() || options.read_only {
-            storage::ensure_used(&pmem, &files, &map, &segments, used)?;
-        }
+        storage::ensure_at_open(&pmem, &files, &map, &segments, used)?;
         let parts = Parts {
             files,
             superblock,

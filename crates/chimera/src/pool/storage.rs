@@ -21,6 +21,9 @@ use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 
+/// Pages of the operating system, in bytes.
+pub(super) const SYSTEM_PAGE_BYTES: u64 = 4096;
+
 #[cfg(test)]
 mod tests;
 
@@ -67,13 +70,52 @@ impl<P: Pmem> Pool<P> {
         let growth = lock_relaxing(&self.growth, &*self.environment);
         ensure_used(&self.pmem, &self.files, &self.map, &growth.segments, self.used_blocks())
     }
+
+    /// Asks for storage of blocks of a segment.
+    pub(super) fn allocate(&self, blocks: &Range<u64>) -> io::Result<()> {
+        let growth = lock_relaxing(&self.growth, &*self.environment);
+        let (section, at, length) = self.locate(&growth.segments, blocks);
+        section.file.allocate(at, length)
+    }
+
+    /// The file of blocks of a segment, where they lie in it, and how many bytes.
+    pub(super) fn locate<'a>(
+        &self,
+        segments: &'a [Section],
+        blocks: &Range<u64>,
+    ) -> (&'a Section, u64, u64) {
+        let segment = blocks.start / self.map.blocks_per_segment;
+        let section = &segments[segment as usize];
+        let in_file =
+            self.map.block_at(blocks.start) - (self.map.base + segment * self.map.segment_bytes);
+        (section, section.offset + in_file, (blocks.end - blocks.start) * self.map.block_bytes)
+    }
+
+    /// Whether no storage is given back: there are no files, or all of it was asked for.
+    pub(super) fn keeps_all_storage(&self) -> bool {
+        self.files.device.is_some() || self.files.is_without_files() || self.keeps_storage
+    }
+}
+
+/// [`ensure_used`] for whoever opens a pool, but for a writer with a journal: nothing but a checkpoint needs storage there, and
+/// it is [asked for](Pool::ask_for_storage) later.
+pub(super) fn ensure_at_open<P: Pmem>(
+    pmem: &P,
+    files: &PoolFiles,
+    map: &BlockMap,
+    segments: &[Section],
+    used_blocks: u64,
+) -> Result<()> {
+    let is_later =
+        pmem.journal().is_some() && segments.iter().all(|section| !section.file.is_read_only());
+    if is_later { Ok(()) } else { ensure_used(pmem, files, map, segments, used_blocks) }
 }
 
 /// Makes sure that there is storage behind every used block.
 ///
 /// # Errors
 /// As [`ensure`].
-pub(super) fn ensure_used<P: Pmem>(
+fn ensure_used<P: Pmem>(
     pmem: &P,
     files: &PoolFiles,
     map: &BlockMap,

@@ -79,17 +79,18 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
     #[inline]
     pub(super) fn is_missing(&self, hash: u64) -> bool {
         if self.salvages {
-            self.note_lost(hash);
+            note_lost(self, hash);
         }
         false
     }
+}
 
-    /// Notes which records of this hash a salvaged store leaves out.
-    #[cold]
-    fn note_lost(&self, hash: u64) {
-        let note = |at| self.core.pool.note_loss(at, DAMAGED_RECORD);
-        if let Err(error) = self.read_same_hash(&mut Vec::new(), hash, note) {
-            self.core.pool.note_lost(&error, 0);
-        }
+/// Notes which records of this hash a salvaged store leaves out.
+#[cold]
+fn note_lost<P: Pmem, I: LogIndex<P>>(engine: &LogHash<P, I>, hash: u64) {
+    let pool = &engine.core.pool;
+    let note = |at| pool.note_loss(at, DAMAGED_RECORD);
+    if let Err(error) = engine.read_same_hash(&mut Vec::new(), hash, note) {
+        pool.note_lost(&error, 0);
     }
 }

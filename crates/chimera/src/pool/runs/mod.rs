@@ -34,6 +34,7 @@
 
 mod free_list;
 mod hollow;
+mod release;
 mod walk;
 
 use std::ops::Range;
