@@ -50,13 +50,16 @@ impl Journal {
         self.close_with(&mut lock(&self.checkpoint))
     }
 
-    /// Waits until there are `bytes` of room, or makes it: the journal is found too small.
+    /// Waits until there are `bytes` of room, a quarter of the ring at most, or makes it: the journal is found too small.
     #[cold]
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
         let mut scratch = lock(&self.checkpoint);
+        self.refuse_failure()?;
         if self.free_bytes() < bytes && self.may_grow() {
             self.grow(&mut scratch)?;
         }
+        // Asked for of a longer ring, before it was trimmed: the caller looks again.
+        let bytes = bytes.min(self.capacity() / 4);
         while self.free_bytes() < bytes {
             self.write_back(&mut scratch)?;
         }

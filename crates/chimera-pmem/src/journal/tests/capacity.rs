@@ -400,6 +400,26 @@ fn a_crash_while_a_journal_is_trimmed_leaves_an_empty_one() {
     }
 }
 
+/// Whoever asked for it had seen a longer ring, which was trimmed before.
+#[test]
+fn room_that_the_ring_does_not_have_is_not_waited_for() {
+    let place = Place::with(CAPACITY, CAPACITY, 0);
+    place.put(100);
+    place.journal().make_room(4 * CAPACITY).unwrap();
+    assert!(place.journal().free_bytes() >= CAPACITY / 4);
+    place.put(9);
+    assert_eq!(place.pool.replayed(), place.expected());
+
+    // A fence with more than the trimmed ring holds.
+    let place = Place::new(64 * CAPACITY, 0);
+    place.put(20_000);
+    assert_eq!(place.journal().capacity(), 64 * CAPACITY);
+    place.journal().trim().unwrap();
+    place.journal().make_room(16 * CAPACITY).unwrap();
+    place.put(9);
+    assert_eq!(place.pool.replayed(), place.expected());
+}
+
 /// Its place in the shorter ring is another one.
 #[test]
 fn what_is_appended_while_a_journal_begins_to_be_trimmed_is_written_back_first() {

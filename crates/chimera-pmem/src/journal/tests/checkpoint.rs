@@ -135,7 +135,10 @@ fn a_checkpoint_runs_in_the_background_when_less_than_half_is_free() {
 fn room_that_is_there_is_not_made() {
     let pool = Pool::create(GROUP);
     let journal = pool.journal();
-    pool.put(0, 1);
+    // No more than a quarter is ever asked for.
+    while journal.free_bytes() >= CAPACITY / 4 {
+        pool.put(0, 1);
+    }
     let start = journal.start_at();
     journal.make_room(journal.free_bytes()).unwrap();
     assert_eq!(journal.start_at(), start);

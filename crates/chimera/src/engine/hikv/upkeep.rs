@@ -18,8 +18,10 @@ impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
     /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
     fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
         let step = self.rebuild_step();
-        if step == Step::Done {
-            self.0.items().core().pool.release_storage();
+        let pool = &self.0.items().core().pool;
+        // Without a journal whoever reads what was just freed may find no storage, which is a signal on a full `tmpfs`.
+        if step == Step::Done && pool.pmem.journal().is_some() {
+            pool.release_storage();
         }
         Ok(step)
     }

@@ -258,12 +258,7 @@ impl<P: Pmem> Pool<P> {
         }
         loop {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
-            if let Some(found) = self.find_free(&free, wanted) {
-                let run = wanted.run_at(found.0);
-                // The word of what stays free is stored, too.
-                let end = run.first + u64::from(run.blocks);
-                self.fill(&mut free, run.first..(end + 1).min(found.0 + u64::from(found.1)))?;
-                self.take_free(&mut free, found, &run, wanted.prepare);
+            if let Some(run) = self.take_found(&mut free, wanted) {
                 return Ok(run);
             }
             match self.take_fresh(&mut free, wanted)? {
@@ -275,6 +270,23 @@ impl<P: Pmem> Pool<P> {
                 }
             }
         }
+    }
+
+    /// Takes a part of a free run. `None` where there is none, or no storage for it: blocks that are ready have some.
+    fn take_found(&self, free: &mut FreeList, wanted: &Wanted<'_>) -> Option<Run> {
+        let reserve = self.lock_hand_out().reserve;
+        let found = self.find_free(free, wanted)?;
+        let run = wanted.run_at(found.0);
+        // The word of what stays free is stored, too.
+        let end = run.first + u64::from(run.blocks);
+        let stored = run.first..(end + 1).min(found.0 + u64::from(found.1));
+        if let Err(error) = self.fill(free, stored) {
+            log::debug!("a free run is passed over: {error}");
+            self.lock_hand_out().reserve = reserve;
+            return None;
+        }
+        self.take_free(free, found, &run, wanted.prepare);
+        Some(run)
     }
 
     /// The shortest free run that is long enough, or one of the longest where the reserve needs that. The reserve has only the

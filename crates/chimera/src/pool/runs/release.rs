@@ -2,7 +2,7 @@
 //!
 //! Storage goes on request alone, run by run, under the lock of all runs. The first page of a free run stays: it has the word
 //! that says so. Who takes a run asks for its storage first, and for that of the blocks whose words are stored then; where there
-//! is none nothing is taken. What is hollow is known in DRAM alone: for opening all long free runs are.
+//! is none nothing is taken. What is hollow is known in DRAM alone: for opening all free runs are.
 
 use std::ops::Range;
 
@@ -23,7 +23,8 @@ impl<P: Pmem> Pool<P> {
     /// whoever reads a run that was just freed may find no storage, which is a signal on a full `tmpfs`.
     ///
     /// # Cost
-    /// A checkpoint, and two system calls for each free run of 64 KiB or more, under the lock of all runs.
+    /// A checkpoint, and for each free run of 64 KiB or more two system calls under the lock of all runs, and a checkpoint of
+    /// what was appended meanwhile.
     pub(crate) fn release_free_runs(&self) {
         let Some(journal) = self.pmem.journal() else { return };
         if self.keeps_all_storage() {
@@ -45,8 +46,7 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
-    /// Asks for the storage of all used blocks but long free runs, as opening has found them: whoever takes one of those asks
-    /// for it.
+    /// Asks for the storage of all used blocks but free runs, as opening has found them: whoever takes one of those asks for it.
     ///
     /// # Errors
     /// `PoolFull` when there is no room.
@@ -54,8 +54,7 @@ impl<P: Pmem> Pool<P> {
         if !self.is_journaled || self.read_only {
             return Ok(());
         }
-        let long: Vec<_> =
-            free.in_order().filter(|run| self.is_long(*run) && !self.keeps_storage).collect();
+        let long: Vec<_> = free.in_order().filter(|run| run.1 > 1 && !self.keeps_storage).collect();
         let mut next = 0;
         for (first, blocks) in long {
             let end = first + u64::from(blocks);

@@ -115,6 +115,10 @@ impl<P: Pmem> StorageLog<P> {
             entry.flushed = entry.tail;
             let tail = entry.tail - entry.header.0;
             entry.header.mark_flushed(&self.pool, tail, sites::FLUSHED);
+            if self.pool.pmem.journal().is_some() {
+                // What is fenced much later would be written to a run whose storage has gone meanwhile.
+                self.pool.pmem.fence(sites::FLUSHED);
+            }
             table.list(slot);
         }
     }

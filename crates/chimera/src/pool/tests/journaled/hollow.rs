@@ -113,6 +113,12 @@ fn a_run_without_storage_is_not_taken() {
     assert!(matches!(take(&pool, 2), Err(Error::PoolFull { .. })));
     assert_eq!(pool.used_blocks(), used);
     place.files.refuse(|_| None);
+    while pool.ready_blocks() < used + 2 {
+        pool.grow_beyond(pool.ready_blocks()).unwrap();
+    }
+    place.files.refuse(full);
+    assert_eq!(take(&pool, 2).unwrap().first(), used, "blocks that are ready have storage");
+    place.files.refuse(|_| None);
     assert_eq!(take(&pool, 2).unwrap().first(), 0, "nothing was changed");
 }
 
