@@ -119,6 +119,7 @@ impl Journal {
         let mut cut = 0;
         let mut end = 0;
         while !runs.is_empty() {
+            self.bound_pages()?;
             let mut tail = lock(&self.tail);
             let before = (runs, cut);
             tail.plan.take(&mut runs, &mut cut, bytes_max(self.capacity()));
@@ -134,8 +135,6 @@ impl Journal {
             }
             end = self.write_entry(&mut tail, read)?;
         }
-        // Pages with what was just appended can go, too.
-        self.bound_pages()?;
         Ok(end)
     }
 

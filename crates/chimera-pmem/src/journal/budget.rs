@@ -265,7 +265,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Behind a fence in the middle of an operation: the same, where they take far more.
+    /// In the middle of an operation: the same, where they take far more.
     pub(super) fn bound_pages(&self) -> io::Result<()> {
         let wait_at = self.budget.wait_at();
         if self.private_bytes() > wait_at.saturating_add(wait_at / 8) {

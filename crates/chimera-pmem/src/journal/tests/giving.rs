@@ -110,20 +110,6 @@ fn a_step_without_an_end_is_bounded_too() {
     }
 }
 
-/// What a step has stored at last can be given back as soon as it is fenced.
-#[test]
-fn a_fence_gives_back_what_it_has_made_durable_itself() {
-    let pool = limited(4 * PAGE);
-    for page in 0..15 {
-        pool.memory.store_u64(page * PAGE, 1 + page, SITE);
-        pool.memory.flush(pool.memory.check(page * PAGE, 8).unwrap(), SITE);
-    }
-    assert_eq!(private(&pool), 15 * PAGE);
-    pool.memory.fence(SITE);
-    assert_eq!(private(&pool), 0);
-    (0..15).for_each(|page| assert_eq!(pool.memory.load_u64(page * PAGE), 1 + page));
-}
-
 /// A look at a time at which much cannot be given back is no reason to let so much stay once it can.
 #[test]
 fn what_may_stay_sinks_again_with_what_is_given_back() {
