@@ -20,8 +20,6 @@ const PIECE_BYTES_MAX: u64 = 64 << 20;
 /// The same at least.
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 
-/// How often to ask what pages may take. An index grows by some 10 MiB meanwhile, at most.
-const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How often to let go of clean pages: whoever reads them next waits for each.
 const FORGET_EVERY: Duration = Duration::from_secs(5);
 /// Limits that differ by less than this part are alike.
@@ -48,7 +46,8 @@ type AskLimits = Box<dyn Fn() -> Option<MemoryLimits> + Send + Sync>;
 pub struct PageFigures {
     /// Bytes of memory that the store may take; the highest number where nothing says that.
     pub budget_bytes: u64,
-    /// Bytes of memory that the store cannot do without: index, tables, and 8 MiB for pages. Looked at every second.
+    /// Bytes of memory that the store cannot do without: index, tables, and 8 MiB for pages. Looked at every second where a budget
+    /// was asked for, else every few seconds.
     pub needed_bytes: u64,
     /// Bytes that pages may take before writers wait.
     pub limit_bytes: u64,
@@ -83,7 +82,8 @@ pub(super) struct Budget {
     pub(super) written_back: AtomicU64,
     waits: AtomicU64,
     wait_ns: AtomicU64,
-    ask: OnceLock<AskLimits>,
+    /// How often to ask, and whom.
+    ask: OnceLock<(Duration, AskLimits)>,
     /// When to ask next.
     ask_at_ns: AtomicU64,
     /// When to let go of clean pages next.
@@ -205,18 +205,22 @@ impl Journal {
         (needed.load(Ordering::Relaxed), needed_max.load(Ordering::Relaxed))
     }
 
-    /// Asks in the background, every second from now on, what a store may take. Nothing changes where the answer is
+    /// Asks in the background, so often from now on, what a store may take. Nothing changes where the answer is
     /// `None`.
-    pub fn ask_for_limits(&self, ask: impl Fn() -> Option<MemoryLimits> + Send + Sync + 'static) {
-        self.budget.ask.get_or_init(|| Box::new(ask));
+    pub fn ask_for_limits(
+        &self,
+        every: Duration,
+        ask: impl Fn() -> Option<MemoryLimits> + Send + Sync + 'static,
+    ) {
+        self.budget.ask.get_or_init(|| (every, Box::new(ask)));
         self.wake_checkpointer();
     }
 
     /// Asks, if there is somebody to ask and it is time; how often.
     pub(super) fn ask(&self) -> Option<Duration> {
-        let ask = self.budget.ask.get()?;
+        let (every, ask) = self.budget.ask.get()?;
         let now_ns = self.environment.now_ns();
-        if is_due(&self.budget.ask_at_ns, now_ns, ASK_EVERY)
+        if is_due(&self.budget.ask_at_ns, now_ns, *every)
             && let Some(limits) = ask()
         {
             self.limit_memory(limits);
@@ -226,7 +230,7 @@ impl Journal {
                 self.forget_clean_pages();
             }
         }
-        Some(ASK_EVERY)
+        Some(*every)
     }
 
     /// What memory the pages take, and what became of others.

@@ -74,6 +74,7 @@ fn storage_comes_back_when_everything_is_deleted_and_compacted() {
         }
         db.compact(1, None).expect("compacts");
         let left = allocated(path);
+        println!("{engine:?}: {full} bytes on disk when filled, {left} when deleted and compacted");
         assert!(left <= full / 10 + (2 << 20), "{engine:?} keeps {left} bytes of {full}");
         db.close().expect("nobody else has it");
         let db = Db::open(path, &options).expect("opens");

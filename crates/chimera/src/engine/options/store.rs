@@ -338,7 +338,7 @@ impl Options {
     }
 
     /// Bytes of memory that the store may take on a plain file with a journal. Default: a quarter of what the process may use,
-    /// by the machine, its control group and its limits; looked at again every second. Writers wait for write-back when
+    /// by the machine, its control group and its limits; looked at again every few seconds. Writers wait for write-back when
     /// it is used up. With less, pages are written back sooner and more often. Elsewhere it has no effect.
     ///
     /// It covers index, order of keys and other tables in DRAM, and pages that were stored to and not given back yet. A quarter

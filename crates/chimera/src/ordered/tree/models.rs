@@ -110,8 +110,8 @@ fn loom_an_insert_beside_a_split_is_kept() {
     });
 }
 
-/// A lookup of the key while the last two leaves become one. One key at a time: two lookups after each other take a hundred
-/// times as long to try, and prove no more.
+/// A lookup of the key while the last two leaves become one. One key at a time: the orders of two lookups after each other
+/// are many more, and prove nothing else.
 fn while_the_root_falls(letter: u8) {
     model::check(1, move || {
         let tree = tree(b"bdfhjlnpe");

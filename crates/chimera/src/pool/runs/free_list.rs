@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::hollow::Hollow;
+use super::holes::Holes;
 
 /// First block and length of a free run.
 pub(crate) type FreeRun = (u64, u32);
@@ -13,7 +13,7 @@ pub(crate) struct FreeList {
     by_first: BTreeMap<u64, u32>,
     by_blocks: BTreeSet<(u32, u64)>,
     /// Blocks of them that have no storage.
-    pub(super) hollow: Hollow,
+    pub(super) holes: Holes,
 }
 
 impl FreeList {

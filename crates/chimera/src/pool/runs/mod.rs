@@ -33,7 +33,7 @@
 //! word that a walk would find.
 
 mod free_list;
-mod hollow;
+mod holes;
 mod release;
 mod walk;
 
@@ -142,7 +142,7 @@ enum Fresh {
     /// Storage has to be allocated for the blocks before this one.
     NotReady(u64),
     /// These blocks have given their storage back.
-    Hollow(Range<u64>),
+    Holes(Range<u64>),
 }
 
 impl<P: Pmem> Pool<P> {
@@ -263,7 +263,7 @@ impl<P: Pmem> Pool<P> {
             }
             match self.take_fresh(&mut free, wanted)? {
                 Fresh::Taken(run) => return Ok(run),
-                Fresh::Hollow(blocks) => self.fill(&mut free, blocks)?,
+                Fresh::Holes(blocks) => self.fill(&mut free, blocks)?,
                 Fresh::NotReady(end) => {
                     drop(free);
                     self.grow_beyond(end - 1)?;
@@ -459,8 +459,8 @@ impl<P: Pmem> Pool<P> {
         }
         let words = gaps.iter().map(|gap| gap.0..gap.0 + 1);
         let mut stored = words.chain(std::iter::once(run.first..end));
-        if let Some(blocks) = stored.find(|blocks| free.hollow.has_any(blocks)) {
-            return Ok(Fresh::Hollow(blocks));
+        if let Some(blocks) = stored.find(|blocks| free.holes.has_any(blocks)) {
+            return Ok(Fresh::Holes(blocks));
         }
         for gap in &gaps {
             self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);

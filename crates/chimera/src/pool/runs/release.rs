@@ -2,7 +2,7 @@
 //!
 //! Storage goes on request alone, run by run, under the lock of all runs. The first page of a free run stays: it has the word
 //! that says so. Who takes a run asks for its storage first, and for that of the blocks whose words are stored then; where there
-//! is none nothing is taken. What is hollow is known in DRAM alone: for opening all free runs are.
+//! is none nothing is taken. Where holes are is known in DRAM alone: for opening all free runs are holes.
 
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ impl<P: Pmem> Pool<P> {
             let end = first + u64::from(blocks);
             // The first block has the word of the run.
             self.ask_for(next..first + 1)?;
-            free.hollow.add(first + 1..end);
+            free.holes.add(first + 1..end);
             next = end;
         }
         self.ask_for(next..self.used_blocks())?;
@@ -85,11 +85,11 @@ impl<P: Pmem> Pool<P> {
 
     fn release_run(&self, free: &mut FreeList, run: FreeRun) {
         let blocks = run.0..run.0 + u64::from(run.1);
-        if free.hollow.has_all(&blocks) {
+        if free.holes.has_all(&blocks) {
             return;
         }
         // Before: where it fails a part may have gone.
-        free.hollow.add(blocks.clone());
+        free.holes.add(blocks.clone());
         let first_page = self.map.block_at(blocks.start) + HEADER_BYTES;
         let start = first_page.next_multiple_of(SYSTEM_PAGE_BYTES);
         let end = self.map.block_at(blocks.end - 1) + self.map.block_bytes;
@@ -105,13 +105,13 @@ impl<P: Pmem> Pool<P> {
     /// # Errors
     /// `PoolFull`, with nothing changed.
     pub(super) fn fill(&self, free: &mut FreeList, blocks: Range<u64>) -> Result<()> {
-        if !free.hollow.has_any(&blocks) {
+        if !free.holes.has_any(&blocks) {
             return Ok(());
         }
         let segment = blocks.start / self.map.blocks_per_segment;
         let path = self.files.segment_path(segment);
         self.allocate(&blocks).map_err(|error| full_or_io(error, "allocate space in", &path))?;
-        free.hollow.remove(blocks);
+        free.holes.remove(blocks);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::watched::{Deed, Watched};
 use super::*;
 use crate::pool::superblock::{COPY_STRIDE, FILE_BYTES};
 
-mod hollow;
+mod holes;
 mod lives;
 
 const SITE: Site = Site::new("test");

@@ -1,16 +1,16 @@
-//! [`Hollow`]: which blocks have no storage although they are ready.
+//! [`Holes`]: which blocks have no storage although they are ready.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Ranges of blocks, none of which touches another.
 #[derive(Debug, Default)]
-pub(super) struct Hollow {
+pub(super) struct Holes {
     /// The end of each by its first block.
     ends: BTreeMap<u64, u64>,
 }
 
-impl Hollow {
+impl Holes {
     pub(super) fn add(&mut self, blocks: Range<u64>) {
         let Range { mut start, mut end } = blocks;
         let touching: Vec<u64> = self
