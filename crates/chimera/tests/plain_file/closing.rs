@@ -106,21 +106,3 @@ fn closing_says_that_the_store_is_closed_in_order_if_it_is() {
         assert!(before > 0 && after > 0, "{durability}: {before} before, {after} after");
     }
 }
-
-/// What the end of a session flushes would be fenced by whatever its thread does next, perhaps much later: where storage has
-/// gone back meanwhile, to a hole.
-#[test]
-fn the_end_of_a_session_leaves_nothing_to_be_fenced() {
-    let files = Arc::new(chimera_pmem::environment::MemoryFiles::new().on(Medium::File));
-    let (db, _) = open_at(1, files, Path::new("store"), &options(GROUP)).expect("opens");
-    let appended = || db.stats().journal.expect("a plain file has one").appended_bytes;
-    let mut session = db.session();
-    fill(&mut session, 0..3, 1);
-    let before = appended();
-    drop(session);
-    let ended = appended();
-    assert!(ended > before, "the page that it leaves is sealed");
-    // Another session's first fence would append what was left.
-    assert!(db.get(&key(1)).expect("a get").is_some());
-    assert_eq!(appended(), ended);
-}

@@ -19,7 +19,7 @@ use crate::records::block_flags;
 use crate::records::header::VERSION_MAX;
 use crate::records::lengths::DESCRIPTOR_BYTES;
 use crate::records::vpage::{
-    self, Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
+    Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, VersionGuard, VersionLock, lock_relaxing};
@@ -283,11 +283,6 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     pub(super) fn leave(&self, client: &mut Client) {
         for kind in 0..client.points.len() {
             self.leave_point(client, kind);
-        }
-        let pmem = &self.core.pool.pmem;
-        if pmem.journal().is_some() {
-            // What is flushed here and fenced much later would be written to blocks whose storage has gone meanwhile.
-            pmem.fence(vpage::sites::SEAL);
         }
     }
 
