@@ -12,6 +12,10 @@ use crate::subject::EngineShape;
 /// Limits of pages with stores of their own, in turn: none may be left, some, more, any number.
 const PAGE_LIMITS: [Option<u64>; 4] = [Some(0), Some(16 << 10), Some(64 << 10), None];
 
+/// When the journal is written back, in turn: between two operations, once in a life, hardly ever.
+const CHECKPOINT_INTERVALS: [Duration; 3] =
+    [Duration::from_millis(10), Duration::from_millis(200), Duration::from_secs(1)];
+
 /// What to explore. Everything random follows from the seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -27,6 +31,8 @@ pub struct Plan {
     pub lives: usize,
     /// Most bytes of the journal: a small one has many laps and checkpoints. It begins with 16 KiB.
     pub journal_bytes: u64,
+    /// How long entries stay in the journal alone, by the stepped clock.
+    pub checkpoint_interval: Duration,
     /// Most bytes of pages with stores of their own: with few, pages are given back all the time.
     pub page_limit: Option<u64>,
     /// A device that lies; the exploration must find violations.
@@ -46,6 +52,7 @@ impl Plan {
             operations: 60,
             lives: 3,
             journal_bytes: if seed.is_multiple_of(2) { 16 << 10 } else { 64 << 10 },
+            checkpoint_interval: CHECKPOINT_INTERVALS[(seed % 3) as usize],
             page_limit: PAGE_LIMITS[(seed % 4) as usize],
             lie: None,
             left_out: None,
@@ -67,6 +74,7 @@ impl Plan {
             .options()
             .durability(self.durability)
             .journal_bytes(self.journal_bytes)
+            .checkpoint_interval(self.checkpoint_interval)
             .populate_ahead_bytes(512)
             .recovery_threads(1)
             .page_limit(self.page_limit)

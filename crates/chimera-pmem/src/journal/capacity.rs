@@ -63,6 +63,11 @@ impl Journal {
         Header { start: self.start_at(), capacity: self.capacity(), ..self.header }
     }
 
+    /// Writes a header, durably.
+    pub(super) fn write_header(&self, header: Header) -> io::Result<()> {
+        self.sync_file(|file| header.write(file))
+    }
+
     /// Whether the last checkpoint in the background is not long ago, now that one begins.
     pub(super) fn is_soon(&self, scratch: &mut Scratch) -> bool {
         let now = self.environment.now_ns();
@@ -135,11 +140,9 @@ impl Journal {
         let mut tail = lock(&self.tail);
         self.write_back_all(scratch)?;
         let header = Header { capacity, ..self.header_now() };
-        let done = header.mark_end(&*self.file).and_then(|()| {
-            self.file.sync()?;
-            header.write(&*self.file)
-        });
-        done.inspect_err(|error| self.fail(error))?;
+        header.mark_end(&*self.file).inspect_err(|error| self.fail(error))?;
+        self.sync_file(|file| file.sync())?;
+        self.write_header(header)?;
         tail.ring = ring;
         self.capacity.store(capacity, Ordering::Release);
         Ok(())
@@ -151,8 +154,8 @@ impl Journal {
         self.write_back_all(scratch)?;
         let capacity = self.capacity_closed;
         let closed = Header { is_closed: true, capacity, ..self.header_now() };
-        let done = closed.write(&*self.file).and_then(|()| self.change_mark(MarkState::Unused));
-        done.inspect_err(|error| self.fail(error))?;
+        self.write_header(closed)?;
+        self.change_mark(MarkState::Unused).inspect_err(|error| self.fail(error))?;
         // Where the file is cut, a store through the mapping would be a signal.
         tail.ring = Ring::unmapped(&self.file, capacity);
         self.capacity.store(capacity, Ordering::Release);

@@ -84,14 +84,17 @@ impl Journal {
         }
         let asks_every = self.ask();
         let mut scratch = lock(&self.checkpoint);
-        let pages_first = self.wants_pages_back();
-        if !pages_first && !self.needs_checkpoint() {
-            return asks_every.map_or(TaskStep::Wait, TaskStep::WaitAtMost);
+        let (pages_first, is_filling) = (self.wants_pages_back(), self.needs_checkpoint());
+        let left = self.interval_left();
+        let is_due = left.is_some_and(|left| left.is_zero());
+        if !pages_first && !is_filling && !is_due {
+            let soonest = [asks_every, left].into_iter().flatten().min();
+            return soonest.map_or(TaskStep::Wait, TaskStep::WaitAtMost);
         }
         // Where pages are written back for their memory alone, that frees the journal too: a longer one would help nobody.
         let done = if pages_first {
             self.give_pages_back(&mut scratch, self.budget.half())
-        } else if self.is_soon(&mut scratch) && self.may_grow() {
+        } else if is_filling && self.is_soon(&mut scratch) && self.may_grow() {
             self.grow(&mut scratch)
         } else {
             self.write_back(&mut scratch)
@@ -151,8 +154,11 @@ impl Journal {
         let reached = walk.position();
         // Before the start moves on, so that the mark is never behind it.
         self.change_mark(self.kept(reached))?;
-        Header { start: reached, ..self.header_now() }.write(&*self.file)?;
+        self.write_header(Header { start: reached, ..self.header_now() })?;
         self.start.store(reached, Ordering::Release);
+        if reached == end {
+            self.renew_interval();
+        }
         self.give_back_written(lines, &mut scratch.giving);
         let ns = self.environment.now_ns().saturating_sub(begun_ns);
         log::debug!("checkpoint of {} bytes: {} us", reached - start, ns / 1000);

@@ -11,7 +11,7 @@
 //!   which one is in use.
 //! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
-//! - `checkpoint`, `data_files`: writing lines back; `capacity`: how long the ring is.
+//! - `checkpoint`, `data_files`: writing lines back; `interval`: when, by the clock; `capacity`: how long the ring is.
 //! - `give_back`: giving pages back whose content is in the data files; `budget`: how much memory pages may take, and waiting
 //!   for it.
 //!
@@ -44,8 +44,8 @@
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread. `data_files` is held while no other lock is taken, and so is
-//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, and that before `syncing`, which no
-//! thread holds during a sync. The ring is stored to under the lock of the tail only: so it may be mapped anew under that.
+//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, that before `file_sync`, and that before
+//! `syncing`, which no thread holds during a sync. The ring is stored to under the lock of the tail only: so it may be mapped anew under that.
 
 mod append;
 mod budget;
@@ -56,6 +56,7 @@ mod data_files;
 mod entry;
 mod give_back;
 mod header;
+mod interval;
 mod lines;
 mod mark;
 mod marks;
@@ -85,6 +86,7 @@ pub use damage::Damage;
 use data_files::DataFile;
 pub use header::OtherVersion;
 use header::{DATA_AT, Header};
+use interval::Interval;
 pub use lines::Lines;
 pub use mark::{Mark, MarkState};
 pub use read::Contents;
@@ -144,6 +146,9 @@ pub struct Journal {
     /// When the first operation was acknowledged that no sync covers yet, in nanoseconds; 0 for none.
     window: AtomicU64,
     checkpoint: Mutex<Scratch>,
+    interval: Interval,
+    /// One thread at a time syncs the file.
+    file_sync: Mutex<()>,
     /// Where the first entry lies that has not been written back.
     start: AtomicU64,
     /// Syncs of the file that succeeded, those of checkpoints not among them.
@@ -224,6 +229,8 @@ impl Journal {
             covered: start(),
             window: AtomicU64::new(0),
             checkpoint: Mutex::default(),
+            interval: Interval::default(),
+            file_sync: Mutex::default(),
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
@@ -292,6 +299,8 @@ impl Journal {
         }
         let task = self.environment.spawn("chimera-checkpoint", Box::new(checkpoint))?;
         self.checkpointer.get_or_init(|| task);
+        // What was synced meanwhile found nobody to wake.
+        self.wake_checkpointer();
         Ok(())
     }
 

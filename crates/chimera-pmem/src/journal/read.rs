@@ -15,6 +15,9 @@ pub(super) const SPARE_BYTES: u64 = 2 * END_MARK_BYTES as u64;
 /// Bytes to read at a time.
 const CHUNK_BYTES: usize = 512 << 10;
 
+/// The ring and its capacity are whole pages of so many bytes, or more.
+const PAGE_BYTES: u64 = 4096;
+
 /// What lies in a journal that was found.
 #[derive(Debug)]
 pub struct Contents {
@@ -22,6 +25,8 @@ pub struct Contents {
     lines: Lines,
     /// Where its entries end.
     end: u64,
+    /// Entries before it are durable, as a later one says.
+    synced: u64,
     damage: Option<Damage>,
     /// Everything that was written is there.
     is_all_there: bool,
@@ -44,20 +49,23 @@ impl Contents {
         let Some(header) = Header::read(file)? else { return Ok(None) };
         let mut lines = Lines::default();
         if header.is_closed {
-            let (end, is_all_there) = (header.start, false);
-            return Ok(Some(Self { header, lines, end, damage: None, is_all_there }));
+            let (end, synced, is_all_there) = (header.start, header.start, false);
+            return Ok(Some(Self { header, lines, end, synced, damage: None, is_all_there }));
         }
+        let (mut end, mut synced) = (header.start, header.start);
         let mut walk = Walk::new(file, header, header.start, header.start + header.capacity);
         while let Some(entry) = walk.next()? {
+            // No entry is synced before it is written.
+            synced = synced.max(entry.synced().min(end));
+            end += entry.length();
             for (line, content) in entry.lines() {
                 lines.push(line, content);
             }
         }
-        let end = walk.position();
         let is_all_there = header.boot_id != 0 && header.boot_id == boot_id;
         let damage = walk.damage(is_all_there)?;
         lines.fold();
-        Ok(Some(Self { header, lines, end, damage, is_all_there }))
+        Ok(Some(Self { header, lines, end, synced, damage, is_all_there }))
     }
 
     /// What is damaged, if anything is: entries are lost then.
@@ -135,14 +143,17 @@ impl Contents {
 
     /// Makes what was read durable, before anything of it may reach the data files: they must not be
     /// ahead of the journal. After the end of a process it may be in the kernel's memory only; and after a sync that
-    /// failed even pages that the kernel takes for clean may be, so all are written again.
+    /// failed even pages that the kernel takes for clean may be, so they are written again. Not those before the last sync that
+    /// succeeded: an entry behind it says where that was, and none is appended after one that failed.
     ///
     /// # Errors
     /// What the file says.
     pub fn make_durable(&self, file: &dyn File) -> io::Result<()> {
         let capacity = self.header.capacity;
         let mut chunk = Vec::new();
-        let mut position = self.header.start;
+        // From the beginning of the page that the last sync ended in.
+        let synced = self.synced - self.synced % PAGE_BYTES;
+        let mut position = self.header.start.max(synced);
         while position < self.end {
             let at = position % capacity;
             let count = (self.end - position).min(capacity - at).min(CHUNK_BYTES as u64);

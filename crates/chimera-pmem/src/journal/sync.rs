@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Journal, SyncPolicy, lock, marks};
-use crate::environment::TaskStep;
+use crate::environment::{File, TaskStep};
 
 /// How often to let others run before a sync that others may share: by yielding, never by sleeping.
 const GATHER_ATTEMPTS: std::ops::Range<u32> = 6..18;
@@ -105,20 +105,29 @@ impl Journal {
             fence(Ordering::SeqCst);
             let target = self.tail_at();
             self.covered.store(target, Ordering::SeqCst);
-            let done = self.file.sync();
+            let done = self.sync_file(|file| file.sync().map_err(cannot_sync));
             if done.is_ok() {
                 self.durable.fetch_max(target, Ordering::AcqRel);
                 self.syncs.fetch_add(1, Ordering::Relaxed);
+                self.begin_interval();
             }
             syncing = lock(&self.syncing);
             syncing.is_running = false;
             syncing.batch = 1 + syncing.waiting;
-            if let Err(error) = done {
-                syncing.failure.get_or_insert_with(|| format!("cannot sync: {error}"));
-                self.has_failed.store(true, Ordering::Release);
-            }
             self.synced.notify_all();
         }
+    }
+
+    /// Syncs the journal's file as `sync` does, one thread at a time. The kernel tells one of two who sync a file at once that
+    /// pages could not be written, and the other one nothing: so nobody syncs after a failure, and none is under way
+    /// when one is kept.
+    pub(super) fn sync_file(
+        &self,
+        sync: impl FnOnce(&dyn File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let _one = lock(&self.file_sync);
+        self.refuse_failure()?;
+        sync(&*self.file).inspect_err(|error| self.fail(error))
     }
 
     /// Gives the threads that shared the last sync a moment to append for this one. They have just been
@@ -237,4 +246,8 @@ impl Journal {
     pub(super) fn waiting(&self) -> usize {
         lock(&self.syncing).waiting
     }
+}
+
+fn cannot_sync(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot sync: {error}"))
 }

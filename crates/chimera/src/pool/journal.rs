@@ -212,6 +212,7 @@ impl JournalFile {
         let policy = policy.unwrap_or(SyncPolicy::Immediate);
         let journal = Journal::open(file, capacity_max, policy, files.environment.clone())
             .map_err(Error::io("open", &path))?;
+        journal.checkpoint_every(options.checkpoint_interval);
         // Until the store is open and knows what its index takes.
         let half = || options.memory_budget(&*files.environment).map(|bytes| bytes / 2);
         if let Some(bytes) = options.page_limit.or_else(half) {

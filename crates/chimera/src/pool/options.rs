@@ -23,6 +23,8 @@ pub(crate) struct PoolOptions {
     pub(crate) populate_at_open: bool,
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) journal_bytes: Option<u64>,
+    /// `Duration::MAX`: for as long as there is room.
+    pub(crate) checkpoint_interval: Duration,
     pub(crate) memory_budget: Option<u64>,
     /// Instead of what the memory budget leaves for pages with stores of their own.
     pub(crate) page_limit: Option<u64>,
@@ -42,6 +44,7 @@ impl Default for PoolOptions {
             populate_at_open: false,
             capacity_bytes: None,
             journal_bytes: None,
+            checkpoint_interval: Self::CHECKPOINT_INTERVAL_DEFAULT,
             memory_budget: None,
             page_limit: None,
             incomplete: false,
@@ -54,6 +57,9 @@ impl PoolOptions {
     const JOURNAL_BYTES_MIN: u64 = 16 << 10;
     pub(super) const JOURNAL_BYTES_DEFAULT: u64 = 64 << 20;
     const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+    /// How long changes stay in the journal alone, at least and usually.
+    const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(10);
+    const CHECKPOINT_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
     /// The usual budget is one of so many parts of what the process may use.
     const MEMORY_PARTS: u64 = 4;
     /// The window of `Auto` on plain files.
@@ -72,6 +78,9 @@ impl PoolOptions {
         let invalid = |what: &str| Err(Error::InvalidOptions(what.to_owned()));
         if self.populate_at_open && self.capacity_bytes.or(self.anonymous_bytes).is_none() {
             return invalid("populating at open needs a capacity");
+        }
+        if self.checkpoint_interval < Self::CHECKPOINT_INTERVAL_MIN {
+            return invalid("a checkpoint interval must be 10 ms at least");
         }
         if let Some(bytes) = self.journal_bytes {
             let possible = Self::JOURNAL_BYTES_MIN..=Self::JOURNAL_BYTES_MAX;

@@ -346,6 +346,25 @@ fn a_journal_doubles_when_checkpoints_in_the_background_follow_each_other_soon()
 }
 
 #[test]
+fn a_journal_that_fills_soon_doubles_also_where_the_clock_writes_it_back() {
+    let place = Place::new(MOST, 0);
+    let journal = place.journal();
+    journal.checkpoint_every(Duration::from_secs(1));
+    journal.start().unwrap();
+    let run = || while place.pool.environment.step_tasks() {};
+    run();
+    for capacity in [CAPACITY, 2 * CAPACITY] {
+        // More than half of what it has, in 0.6 seconds.
+        for _ in 0..6 {
+            place.put(CAPACITY / 2 / 104 / 6 + 1);
+            place.pool.environment.advance(100_000_000);
+            run();
+        }
+        assert_eq!(journal.capacity(), capacity);
+    }
+}
+
+#[test]
 fn a_crash_while_a_journal_grows_leaves_an_empty_one() {
     // The tail lies in the first half of the longer ring, in its second half, and at the ends of both.
     let entry = 104;

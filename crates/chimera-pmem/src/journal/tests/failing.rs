@@ -1,6 +1,6 @@
 //! What every later call says when an entry could not be written, or a sync has failed.
 
-use super::staged::{Stage, stage};
+use super::staged::{Stage, spawn, stage};
 use super::*;
 
 /// What is said of an entry that could not be written.
@@ -78,4 +78,34 @@ fn the_task_that_syncs_ends_with_a_failure() {
     pool.environment.advance(1 << 40);
     assert!(!pool.environment.step_tasks(), "it would try again and again");
     assert_eq!(journal.figures().syncs, 0);
+}
+
+/// Of two who sync a file at once the kernel tells one that pages could not be written.
+#[test]
+fn nobody_syncs_beside_a_sync_that_fails() {
+    let Stage { journal_file, pool, .. } = stage(SyncPolicy::Immediate);
+    let journal = pool.journal();
+    pool.put(0, 1);
+    journal.sync().unwrap();
+    let (told, writer) = std::sync::mpsc::channel();
+    let other = pool.clone();
+    // The header's.
+    journal_file.in_next_sync(move || {
+        let writer = spawn(&other, |pool| {
+            pool.put(64, 2);
+            pool.journal().settle()
+        });
+        // Long enough for a sync that does not wait.
+        for _ in 0..200 {
+            if !writer.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        told.send(writer).unwrap();
+        Err(io::ErrorKind::BrokenPipe.into())
+    });
+    journal.checkpoint().unwrap_err();
+    let settled = writer.recv().unwrap().join().unwrap();
+    assert!(settled.is_err(), "acknowledged, and perhaps not on the device");
+    assert!(journal.durable() < journal.tail_at());
 }

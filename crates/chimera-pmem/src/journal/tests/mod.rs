@@ -7,6 +7,7 @@ mod failing;
 mod flushed;
 mod giving;
 mod headers;
+mod interval;
 mod lines;
 mod loss;
 mod making;

@@ -110,6 +110,32 @@ fn what_was_found_is_durable_before_it_is_used() {
 }
 
 #[test]
+fn what_an_entry_says_was_synced_is_not_written_again() {
+    let watched = WatchedPool::create(CAPACITY, DATA_BYTES);
+    let (pool, file) = (&watched.pool, &*watched.journal);
+    watched.fill(0, 100, 1);
+    pool.journal().sync().unwrap();
+    let synced = pool.journal().tail_at();
+    // Nothing says it yet.
+    let written = |found: &Contents| {
+        watched.take_log();
+        found.make_durable(file).unwrap();
+        let mut log = watched.take_log();
+        assert_eq!(log.pop(), Some(Step::Sync("journal")));
+        log
+    };
+    let start = pool.journal().start_at();
+    let whole = |from, to| vec![Step::Write("journal", DATA_AT + from..DATA_AT + to)];
+    assert_eq!(written(&Contents::read(file, BOOT).unwrap().unwrap()), whole(start, synced));
+    pool.put(64, 2);
+    watched.journal.forget_unsynced();
+    let found = Contents::read(file, BOOT).unwrap().unwrap();
+    assert_eq!(written(&found), whole(synced / 4096 * 4096, found.end()));
+    let survives = Contents::read(&*file_of(&watched.journal.survives()), NEXT_BOOT);
+    assert_eq!(survives.unwrap().unwrap().end(), found.end());
+}
+
+#[test]
 fn only_a_journal_that_fits_its_mark_is_used() {
     let pool = Pool::create(GROUP);
     let file = open(&pool.files, "journal");

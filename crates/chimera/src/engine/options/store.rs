@@ -337,6 +337,19 @@ impl Options {
         self
     }
 
+    /// How long a change stays in the journal alone on plain files: it is written back to the data files so long after the sync
+    /// that made it durable, or sooner, where the journal has little room or pages are given back. At least 10 ms; default
+    /// 1 second; `Duration::MAX` leaves it to the room in the journal.
+    ///
+    /// After the end of a process or of power, opening replays what was not written back: the changes of one interval, of the
+    /// window of [`Durability::Group`], and of up to two checkpoints; never more than the [journal](Self::journal_bytes)
+    /// holds, all of which is read. A shorter interval makes opening faster, and writes lines that change often to the data
+    /// files more often. A checkpoint costs three syncs or more in the background, of a store that was written to.
+    pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
+        self.pool.checkpoint_interval = interval;
+        self
+    }
+
     /// Bytes of memory that the store may take on a plain file with a journal. Default: a quarter of what the process may use,
     /// by the machine, its control group and its limits; looked at again every few seconds. Writers wait for write-back when
     /// it is used up. With less, pages are written back sooner and more often. Elsewhere it has no effect.

@@ -70,4 +70,7 @@ fn what_no_pool_can_have_is_refused() {
         let options = PoolOptions { journal_bytes: Some(bytes), ..usual.clone() };
         assert_eq!(is_valid(&options), expected, "{bytes}");
     }
+    let after =
+        |ms| PoolOptions { checkpoint_interval: Duration::from_millis(ms), ..usual.clone() };
+    assert!(is_valid(&after(10)) && !is_valid(&after(9)));
 }
