@@ -1,6 +1,8 @@
 //! Stores on plain files keep their promise when the power fails; and the exploration notices when they
 //! cannot.
 
+use std::time::Duration;
+
 use chimera::EngineKind;
 use chimera_crashlab::plain_file::{
     Beside, Failing, Findings, Lie, Plan, explore, explore_beside, explore_failing,
@@ -62,7 +64,9 @@ fn all_beside(plan: impl Fn(u64) -> Plan) -> Beside {
             let found = explore_beside(&Plan {
                 engine,
                 operations: 200,
-                journal_bytes: 64 << 10,
+                // It begins with 64 KiB: a quarter of that is more than what a put appends, so that none waits.
+                journal_bytes: 16 << 20,
+                checkpoint_interval: Duration::from_millis(if seed % 3 == 0 { 1000 } else { 200 }),
                 page_limit: Some(if seed % 2 == 0 { 64 << 10 } else { 128 << 10 }),
                 ..plan(seed)
             });

@@ -95,10 +95,11 @@ impl Other {
         let has_room = |figures: chimera_pmem::journal::JournalFigures| {
             let free = figures.capacity_bytes - figures.pending_bytes;
             let appended = figures.appended_bytes - before.appended_bytes;
-            // With an eighth free nobody makes room.
+            // With an eighth free nobody makes room, and with less than a quarter to sync nobody waits for a sync.
             free * 100 > figures.capacity_bytes * FREE_PERCENT_MIN
                 && free >= figures.capacity_bytes / 8 + APPENDED_BYTES_MAX
                 && appended * APPENDED_PARTS_MAX < figures.capacity_bytes
+                && appended + APPENDED_BYTES_MAX < figures.capacity_bytes / 4
         };
         let has_pages = |pages: chimera_pmem::journal::PageFigures| {
             pages.private_bytes.saturating_add(PUT_BYTES_MAX) <= pages.limit_bytes
