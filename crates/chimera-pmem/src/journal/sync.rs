@@ -105,7 +105,7 @@ impl Journal {
             fence(Ordering::SeqCst);
             let target = self.tail_at();
             self.covered.store(target, Ordering::SeqCst);
-            let done = self.sync_file(|file| file.sync().map_err(cannot_sync));
+            let done = self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)));
             if done.is_ok() {
                 self.durable.fetch_max(target, Ordering::AcqRel);
                 self.syncs.fetch_add(1, Ordering::Relaxed);
@@ -248,6 +248,6 @@ impl Journal {
     }
 }
 
-fn cannot_sync(error: io::Error) -> io::Error {
+fn cannot_sync(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot sync: {error}"))
 }
