@@ -224,7 +224,7 @@ fn no_store_is_lost_while_pages_go() {
                 std::thread::yield_now();
             }
         });
-        let ended = writers.map(|writer| writer.join());
+        let ended = writers.map(std::thread::ScopedJoinHandle::join);
         is_done.store(true, Ordering::Relaxed);
         let [last, _] = ended.map(Result::unwrap);
         last
