@@ -50,6 +50,7 @@ pub use environment::{Environment, RealEnvironment, SteppedEnvironment};
 pub use extent::{CACHE_LINE, Extent};
 pub use hardware::{FlushChoice, Hardware, HardwareOptions};
 pub use instrumented::Instrumented;
+pub use journal::Fenced;
 pub use mapping::limit_of_memory;
 pub use medium::Medium;
 pub use prefetch::prefetch_read;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::environment::File;
-use crate::journal::{Journal, Lines};
+use crate::journal::{Fenced, Journal, Lines};
 use crate::{Extent, Medium, Site, sum};
 
 /// The class an operation's counters are booked under.
@@ -197,6 +197,22 @@ pub trait Pmem: Send + Sync + Sized + 'static {
 
     /// Starts writing back every line that `range` touches; done at this thread's next `fence`.
     fn flush(&self, range: Extent, site: Site);
+
+    /// As [`flush`](Self::flush), of bytes that are new in their place: nothing there means anything, neither now nor in a
+    /// state that a crash can bring back, before something else that is flushed as usual leads to it. That was so when
+    /// `emptied` was [fenced](Self::fenced). Nobody stores to the lines again before the place is emptied. On an ordinary file
+    /// with a journal the bytes may go to their place at once, and survive a crash although what was fenced before does not.
+    #[inline(always)]
+    fn flush_new(&self, range: Extent, emptied: Fenced, site: Site) {
+        let _ = emptied;
+        self.flush(range, site);
+    }
+
+    /// How much all threads have fenced so far, where a journal counts it. What is fenced later is not before it.
+    #[inline(always)]
+    fn fenced(&self) -> Fenced {
+        Fenced::default()
+    }
 
     /// Waits until everything this thread flushed or copied past the cache is durable.
     fn fence(&self, site: Site);

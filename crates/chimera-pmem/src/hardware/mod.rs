@@ -31,7 +31,7 @@ pub use options::{FlushChoice, HardwareOptions};
 
 use crate::arch;
 use crate::environment::File;
-use crate::journal::{Journal, Lines};
+use crate::journal::{Fenced, Journal, Lines};
 use crate::mapping::{Reservation, words};
 use crate::pages::Pages;
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
@@ -170,6 +170,14 @@ impl Hardware {
         if let Some(journal) = self.journal.get() {
             journal.mark(range);
         }
+    }
+
+    /// As [`mark`](Self::mark), of lines that are new in their place.
+    #[inline(never)]
+    fn mark_new(&self, journal: &Journal, range: Extent, emptied: Fenced) {
+        // The check; a range inside the mapped space touches only lines inside it.
+        let _ = self.words(range.offset(), range.length());
+        journal.mark_new(range, emptied);
     }
 
     /// Appends what this thread has flushed to the journal.
@@ -458,6 +466,19 @@ impl Pmem for Hardware {
             // SAFETY: the line is mapped, and only available instructions are ever chosen.
             unsafe { arch::flush_line(instruction, line) };
         });
+    }
+
+    #[inline]
+    fn flush_new(&self, range: Extent, emptied: Fenced, site: Site) {
+        match self.journal() {
+            Some(journal) => self.mark_new(journal, range, emptied),
+            None => self.flush(range, site),
+        }
+    }
+
+    #[inline]
+    fn fenced(&self) -> Fenced {
+        self.journal().map_or_else(Fenced::default, |journal| journal.fenced())
     }
 
     /// # Durability

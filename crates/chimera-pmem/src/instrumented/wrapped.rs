@@ -8,7 +8,7 @@ use super::Instrumented;
 use super::pace::Charge;
 use super::recorder::{Models, Recorder};
 use crate::environment::File;
-use crate::journal::{Journal, Lines};
+use crate::journal::{Fenced, Journal, Lines};
 use crate::{CACHE_LINE, Extent, Medium, Operation, PersistenceCounts, Pmem, Site};
 
 /// The lines of `length` bytes at `offset`, whole words.
@@ -161,6 +161,15 @@ impl<P: Pmem> Pmem for Instrumented<P> {
     fn flush(&self, range: Extent, site: Site) {
         self.inner.flush(range, site);
         self.record(|recorder, models| recorder.flush(models, range.lines()));
+    }
+
+    fn flush_new(&self, range: Extent, emptied: Fenced, site: Site) {
+        self.inner.flush_new(range, emptied, site);
+        self.record(|recorder, models| recorder.flush(models, range.lines()));
+    }
+
+    fn fenced(&self) -> Fenced {
+        self.inner.fenced()
     }
 
     fn fence(&self, site: Site) {

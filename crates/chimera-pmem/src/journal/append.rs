@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use super::entry::{END_MARK_BYTES, Place, Plan, bytes_max};
+use super::entry::{END_MARK_BYTES, Left, Place, Plan, bytes_max};
 use super::header::DATA_AT;
 use super::{Journal, lock, marks, read};
 use crate::environment::File;
@@ -98,38 +98,47 @@ impl Journal {
     /// full, and when pages take far more memory than they may.
     pub(crate) fn append(&self, read: impl Fn(u64, &mut [u8])) {
         marks::with(&self.me, |marks| {
-            if marks.runs.is_empty() {
+            if marks.runs.is_empty() && marks.new.is_empty() {
                 return;
             }
             marks::join(&mut marks.runs);
-            match self.append_runs(&marks.runs, &read) {
+            match self.append_marks(marks, &read) {
                 Ok(end) => marks.last = marks.last.max(end),
                 Err(error) => self.fail(&error),
             }
             marks.runs.clear();
+            marks.new.clear();
         });
     }
 
     /// Where the last entry ended.
-    fn append_runs(
+    fn append_marks(
         &self,
-        mut runs: &[marks::Run],
+        marks: &mut marks::Marks,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<u64> {
-        let mut cut = 0;
+        if !marks.new.is_empty() && !self.has_failed.load(Ordering::Acquire) {
+            self.write_new(&mut marks.new, read)?;
+        }
+        let left = Left { direct: marks.new.written(), runs: &marks.runs, cut: 0 };
+        self.append_runs(left, read)
+    }
+
+    /// Where the last entry ended.
+    fn append_runs(&self, mut left: Left<'_>, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
         let mut end = 0;
-        while !runs.is_empty() {
+        while !left.is_empty() {
             self.bound_pages()?;
             let mut tail = lock(&self.tail);
-            let before = (runs, cut);
-            tail.plan.take(&mut runs, &mut cut, bytes_max(self.capacity()));
+            let before = left;
+            tail.plan.take(&mut left, bytes_max(self.capacity()));
             let bytes = tail.plan.bytes() as u64;
             if self.has_failed.load(Ordering::Acquire) {
                 return Ok(end);
             }
             if bytes > self.free_bytes() {
                 drop(tail);
-                (runs, cut) = before;
+                left = before;
                 self.make_room(bytes)?;
                 continue;
             }
@@ -149,8 +158,7 @@ impl Journal {
         let place = Place { journal_id: self.header.journal_id, position, synced: self.durable() };
         if let Some(pages) = self.pages.get() {
             let end = position + plan.bytes() as u64;
-            let named =
-                plan.runs().iter().map(|run| (run.first * CACHE_LINE, run.count * CACHE_LINE));
+            let named = plan.runs().map(|run| (run.first * CACHE_LINE, run.count * CACHE_LINE));
             named.for_each(|(at, length)| pages.name(at, length, end));
             Pages::fence_entry();
         }

@@ -146,6 +146,7 @@ impl Journal {
             for (line, content) in entry.lines() {
                 lines.push(line, content);
             }
+            entry.direct().for_each(|direct| lines.note_direct(direct.run.first, direct.run.count));
         }
         lines.fold();
         let begun_ns = self.environment.now_ns();

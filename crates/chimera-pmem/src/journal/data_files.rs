@@ -3,8 +3,10 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Journal, Lines, lock};
+use super::direct::Target;
+use super::{Journal, Lines, damaged, lock};
 use crate::environment::File;
 use crate::pages::{Backing, Pages};
 
@@ -15,6 +17,8 @@ pub(super) struct DataFile {
     length: u64,
     file: Arc<dyn File>,
     file_offset: u64,
+    /// It has lines that were written ahead of their entry, and that no sync has covered.
+    unsynced: Arc<AtomicBool>,
 }
 
 impl DataFile {
@@ -32,7 +36,30 @@ impl Journal {
         file_offset: u64,
         length: u64,
     ) {
-        lock(&self.data_files).push(DataFile { at, length, file: Arc::clone(file), file_offset });
+        let (file, unsynced) = (Arc::clone(file), Arc::default());
+        lock(&self.data_files).push(DataFile { at, length, file, file_offset, unsynced });
+    }
+
+    /// Where lines of the pool from `at` on lie: `length` bytes, or fewer where the file ends.
+    pub(super) fn target(&self, at: u64, length: u64) -> io::Result<Target> {
+        let files = lock(&self.data_files);
+        let number = files.partition_point(|file| file.at + file.length <= at);
+        let outside = || damaged("bytes outside of all data files are written".to_owned());
+        let found = files.get(number).filter(|file| file.at <= at).ok_or_else(outside)?;
+        Ok(Target {
+            number: u16::try_from(number).map_err(|_| outside())?,
+            file: found.file.clone(),
+            offset: found.file_offset + (at - found.at),
+            length: length.min(found.at + found.length - at),
+            unsynced: found.unsynced.clone(),
+        })
+    }
+
+    /// The files with lines that were written ahead of their entry and that no sync has covered. The caller syncs them.
+    pub(super) fn take_unsynced(&self) -> Vec<Arc<dyn File>> {
+        let files = lock(&self.data_files);
+        let unsynced = files.iter().filter(|file| file.unsynced.swap(false, Ordering::SeqCst));
+        unsynced.map(|file| file.file.clone()).collect()
     }
 
     /// Writes lines to their data files, and syncs these.
@@ -64,7 +91,7 @@ impl Journal {
             if from == end { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         })?;
         let synced = files.iter().zip(&written).filter(|(_, written)| **written);
-        synced.map(|(file, _)| file).try_for_each(|file| file.file.sync())
+        synced.map(|(file, _)| file).try_for_each(|file| self.sync_data(|| file.file.sync()))
     }
 
     /// Gives back those of consecutive pages whose content is in their files. All entries up to `reached` are written

@@ -4,10 +4,14 @@
 //! word 0   XXH3 of everything behind it, seeded by the journal's id
 //!      1   position of the entry in the journal
 //!      2   position up to which the journal was synced when the entry was written
-//!      3   low half: bytes of the entry; high half: number of runs
+//!      3   low half: bytes of the entry; then 16 bits each: number of runs, number of direct runs
 //!      4.. one word per run: first line << 16 | number of lines
-//!      ... the lines of all runs, 64 bytes each
+//!      ... three words per direct run: first line << 16 | number of lines;
+//!          number of the data file << 48 | number of the first line in it; XXH3 of the lines, seeded by the journal's id
+//!      ... the lines of all runs but direct ones, 64 bytes each
 //! ```
+//!
+//! The lines of a direct run were written to their data file before the entry was.
 //!
 //! Behind the last entry is an *end mark*, in the place of the next entry's word 0. It is stored with the entry
 //! before it, and word 0 takes its place as the last store of an entry.
@@ -21,12 +25,18 @@ use crate::CACHE_LINE;
 pub(super) const HEADER_BYTES: usize = 32;
 /// Bytes of a run's word.
 const RUN_BYTES: usize = 8;
+/// Bytes of a direct run's words.
+const DIRECT_BYTES: usize = 24;
 /// Bytes of a line.
 const LINE: usize = CACHE_LINE as usize;
-/// Smallest entry: one line.
-pub(super) const BYTES_MIN: usize = HEADER_BYTES + RUN_BYTES + LINE;
-/// Most lines in a run: its low 16 bits.
+/// Smallest entry: one direct run.
+pub(super) const BYTES_MIN: usize = HEADER_BYTES + DIRECT_BYTES;
+/// Most lines in a run: its low 16 bits. Most runs of an entry of either kind, too.
 const RUN_LINES_MAX: u64 = 0xffff;
+/// Most lines in a direct run: as many are read and compared together.
+pub(super) const DIRECT_LINES_MAX: u64 = 1024;
+/// In the second word of a direct run: bits below the number of its file.
+const FILE_SHIFT: u32 = 48;
 
 /// Bytes of the end mark.
 pub(super) const END_MARK_BYTES: usize = 8;
@@ -42,9 +52,54 @@ pub(super) fn bytes_max(capacity: u64) -> usize {
     (capacity / 8).min(256 << 10) as usize
 }
 
+/// Lines that were written to their data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Direct {
+    pub(super) run: Run,
+    /// Number of the file, and of the first line in it.
+    pub(super) file: u16,
+    pub(super) line_in_file: u64,
+    pub(super) checksum: u64,
+}
+
+impl Direct {
+    /// What says that lines are these.
+    pub(super) fn checksum_of(lines: &[u8], journal_id: u64) -> u64 {
+        xxh3_64_with_seed(lines, journal_id)
+    }
+
+    fn words(&self) -> [u64; 3] {
+        let place = u64::from(self.file) << FILE_SHIFT | self.line_in_file;
+        [self.run.first << 16 | self.run.count, place, self.checksum]
+    }
+
+    fn of(words: [u64; 3]) -> Self {
+        let [run, place, checksum] = words;
+        let run = Run { first: run >> 16, count: run & RUN_LINES_MAX };
+        let line_in_file = place & ((1 << FILE_SHIFT) - 1);
+        Self { run, file: (place >> FILE_SHIFT) as u16, line_in_file, checksum }
+    }
+}
+
+/// What a thread has flushed and no entry holds yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left<'a> {
+    pub(super) direct: &'a [Direct],
+    pub(super) runs: &'a [Run],
+    /// Lines of the first run that an entry holds.
+    pub(super) cut: u64,
+}
+
+impl Left<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.direct.is_empty() && self.runs.is_empty()
+    }
+}
+
 /// The runs of the next entry, taken from a list of them.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
+    direct: Vec<Direct>,
     runs: Vec<Run>,
     lines: usize,
 }
@@ -52,33 +107,41 @@ pub(super) struct Plan {
 impl Plan {
     /// Takes as many runs off the front of `from` as an entry of `bytes_max` holds, cutting the last
     /// one where needed.
-    pub(super) fn take(&mut self, from: &mut &[Run], cut: &mut u64, bytes_max: usize) {
+    pub(super) fn take(&mut self, from: &mut Left<'_>, bytes_max: usize) {
         self.runs.clear();
         self.lines = 0;
         let mut room = bytes_max - HEADER_BYTES;
-        while let Some(run) = from.first() {
+        let count = from.direct.len().min(room / DIRECT_BYTES);
+        let (direct, rest) = from.direct.split_at(count);
+        self.direct.clear();
+        self.direct.extend_from_slice(direct);
+        from.direct = rest;
+        room -= count * DIRECT_BYTES;
+        while let Some(run) = from.runs.first() {
             let Some(fits) = room.checked_sub(RUN_BYTES + LINE) else { break };
-            let left = run.count - *cut;
+            let left = run.count - from.cut;
             let count = left.min((fits / LINE) as u64 + 1).min(RUN_LINES_MAX);
-            self.runs.push(Run { first: run.first + *cut, count });
+            self.runs.push(Run { first: run.first + from.cut, count });
             self.lines += count as usize;
             room -= RUN_BYTES + count as usize * LINE;
             if count < left {
-                *cut += count;
+                from.cut += count;
             } else {
-                *cut = 0;
-                *from = &from[1..];
+                from.cut = 0;
+                from.runs = &from.runs[1..];
             }
         }
     }
 
-    pub(super) fn runs(&self) -> &[Run] {
-        &self.runs
+    /// All runs, direct ones too.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().chain(self.direct.iter().map(|direct| &direct.run))
     }
 
     /// Bytes of the entry.
     pub(super) fn bytes(&self) -> usize {
-        HEADER_BYTES + self.runs.len() * RUN_BYTES + self.lines * LINE
+        let runs = self.runs.len() * RUN_BYTES + self.direct.len() * DIRECT_BYTES;
+        HEADER_BYTES + runs + self.lines * LINE
     }
 
     /// Writes the entry and the end mark behind it into `buffer`; `read` copies the content of a line, given its
@@ -92,7 +155,8 @@ impl Plan {
         let bytes = self.bytes();
         // Every byte is overwritten below: what an earlier entry left needs no clearing.
         buffer.resize(bytes + END_MARK_BYTES, 0);
-        let counts = bytes as u64 | (self.runs.len() as u64) << 32;
+        let counts =
+            bytes as u64 | (self.runs.len() as u64) << 32 | (self.direct.len() as u64) << 48;
         for (index, word) in [0, place.position, place.synced, counts].into_iter().enumerate() {
             put(buffer, 8 * index, word);
         }
@@ -100,6 +164,10 @@ impl Plan {
         for run in &self.runs {
             put(buffer, at, run.first << 16 | run.count);
             at += RUN_BYTES;
+        }
+        for word in self.direct.iter().flat_map(Direct::words) {
+            put(buffer, at, word);
+            at += 8;
         }
         for line in self.runs.iter().flat_map(|run| run.first..run.first + run.count) {
             read(line, &mut buffer[at..at + LINE]);
@@ -134,24 +202,32 @@ pub(super) fn length(header: &[u8], position: u64, bytes_max: usize) -> Option<u
 pub(super) struct Entry<'a> {
     bytes: &'a [u8],
     runs: usize,
+    direct: usize,
 }
 
 impl<'a> Entry<'a> {
     /// The entry that `bytes` are, if they are one: their length is right already.
     pub(super) fn check(bytes: &'a [u8], journal_id: u64) -> Option<Self> {
-        let runs = (word(bytes, 24)? >> 32) as usize;
+        let counts = word(bytes, 24)? >> 32;
+        let (runs, direct) = (counts as u16 as usize, (counts >> 16) as usize);
         if word(bytes, 0)? != xxh3_64_with_seed(bytes.get(8..)?, journal_id) {
             return None;
         }
-        let table = runs.checked_mul(RUN_BYTES)?.checked_add(HEADER_BYTES)?;
-        let entry = Self { bytes, runs };
-        if runs == 0 || table > bytes.len() {
+        let entry = Self { bytes, runs, direct };
+        let table = entry.lines_at();
+        if runs + direct == 0 || table > bytes.len() {
             return None;
         }
         let lines: u64 = entry.runs().map(|run| run.count).sum();
         let is_whole = entry.runs().all(|run| run.count > 0)
+            && entry.direct().all(|direct| (1..=DIRECT_LINES_MAX).contains(&direct.run.count))
             && lines.checked_mul(CACHE_LINE)? == (bytes.len() - table) as u64;
         is_whole.then_some(entry)
+    }
+
+    /// Where its lines begin.
+    fn lines_at(&self) -> usize {
+        HEADER_BYTES + self.runs * RUN_BYTES + self.direct * DIRECT_BYTES
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -171,9 +247,18 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Its lines, with their numbers.
+    /// Its direct runs.
+    pub(super) fn direct(&self) -> impl Iterator<Item = Direct> + use<'a> {
+        let table_at = HEADER_BYTES + self.runs * RUN_BYTES;
+        let table = &self.bytes[table_at..self.lines_at()];
+        table
+            .chunks_exact(DIRECT_BYTES)
+            .map(|words| Direct::of([0, 8, 16].map(|at| word(words, at).unwrap_or_default())))
+    }
+
+    /// Its lines, with their numbers; not those of direct runs.
     pub(super) fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
-        let content = self.bytes[HEADER_BYTES + self.runs * RUN_BYTES..].chunks_exact(LINE);
+        let content = self.bytes[self.lines_at()..].chunks_exact(LINE);
         self.runs().flat_map(|run| run.first..run.first + run.count).zip(content)
     }
 }

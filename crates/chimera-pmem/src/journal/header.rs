@@ -14,7 +14,9 @@ use crate::pages::PENDING_BYTES_MAX;
 /// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");
 /// Version of the journal's format.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// The oldest one that is read: it has no direct runs.
+const VERSION_MIN: u64 = 2;
 /// Words of a copy.
 const WORDS: usize = 9;
 /// Where a copy of version 1 has its checksum, behind the words it is of.
@@ -96,7 +98,7 @@ impl Header {
             is_closed: words[6] == CLOSED,
             boot_id: words[7],
         };
-        let is_possible = words[1] == VERSION
+        let is_possible = (VERSION_MIN..=VERSION).contains(&words[1])
             && is_capacity(header.capacity)
             && header.start < POSITION_MAX
             && header.start.is_multiple_of(8)

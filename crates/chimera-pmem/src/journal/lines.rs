@@ -16,12 +16,31 @@ pub struct Lines {
     /// Number of a line, and which content it has.
     order: Vec<(u64, u32)>,
     content: Vec<u8>,
+    /// Runs that lie in their place: first line, number of lines.
+    direct: Vec<(u64, u64)>,
 }
 
 impl Lines {
     pub(super) fn clear(&mut self) {
         self.order.clear();
         self.content.clear();
+        self.direct.clear();
+    }
+
+    /// Notes lines that lie in their place.
+    pub(super) fn note_direct(&mut self, first: u64, count: u64) {
+        self.direct.push((first, count));
+    }
+
+    /// Forgets all but the first `count` lines that were added. They are not [folded](Self::fold).
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.order.truncate(count);
+        self.content.truncate(count * LINE);
+    }
+
+    /// Lines that were added.
+    pub(super) fn count(&self) -> usize {
+        self.order.len()
     }
 
     /// Adds a line; of several with one number the last is kept by [`fold`](Self::fold).
@@ -39,11 +58,16 @@ impl Lines {
         self.order.reverse();
     }
 
-    /// The numbers of the pages of this size that the lines lie in, once each, in ascending order.
-    pub(super) fn pages(&self, page_bytes: u64) -> impl Iterator<Item = u64> {
-        let mut last = None;
-        let numbers = self.order.iter().map(move |(line, _)| line * CACHE_LINE / page_bytes);
-        numbers.filter(move |number| last.replace(*number) != Some(*number))
+    /// The numbers of the pages of this size that the lines lie in, once each, in ascending order; those in their place, too.
+    pub(super) fn pages(&self, page_bytes: u64) -> impl Iterator<Item = u64> + use<> {
+        let page_of = |line| line * CACHE_LINE / page_bytes;
+        let direct = self.direct.iter();
+        let direct = direct.flat_map(|(first, count)| page_of(*first)..=page_of(first + count - 1));
+        let mut numbers: Vec<_> =
+            self.order.iter().map(|(line, _)| page_of(*line)).chain(direct).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.into_iter()
     }
 
     /// Bytes of content that were added.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Weak;
 
 use super::Journal;
+use super::direct::NewRuns;
 
 /// Consecutive lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +21,8 @@ pub(super) struct Marks {
     journal: Weak<Journal>,
     /// Lines flushed since the last fence.
     pub(super) runs: Vec<Run>,
+    /// Those of them that are new in their place.
+    pub(super) new: NewRuns,
     /// Where the last entry of this thread ended.
     pub(super) last: u64,
 }
@@ -37,7 +40,12 @@ pub(super) fn with<T>(journal: &Weak<Journal>, work: impl FnOnce(&mut Marks) -> 
         let place = place.unwrap_or_else(|| {
             // A journal's address is not used again while there is a weak reference to it.
             all.retain(|marks| marks.journal.strong_count() > 0);
-            all.push(Marks { journal: journal.clone(), runs: Vec::new(), last: 0 });
+            all.push(Marks {
+                journal: journal.clone(),
+                runs: Vec::new(),
+                new: NewRuns::default(),
+                last: 0,
+            });
             all.len() - 1
         });
         work(&mut all[place])

@@ -10,6 +10,7 @@
 //! - `entry`: one fence as bytes; `header`: which journal, and where its first entry lies; `mark`: beside the journal,
 //!   which one is in use.
 //! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
+//! - `direct`: lines that go to their data file alone, as their place was empty.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
 //! - `checkpoint`, `data_files`: writing lines back; `interval`: when, by the clock; `capacity`: how long the ring is.
 //! - `give_back`: giving pages back whose content is in the data files; `budget`: how much memory pages may take, and waiting
@@ -29,7 +30,8 @@
 //!    older content. A content newer than what was flushed is like a line that the processor evicted
 //!    early. So every prefix is a state in which persistent memory could have been left.
 //! 2. Data files are written with the content of synced entries at or behind `start` only, and `start`
-//!    moves on only when the data files are synced. So replaying from `start` is exact at any moment.
+//!    moves on only when the data files are synced. So replaying from `start` is exact at any moment. Lines whose place was
+//!    empty are written ahead of their entry: see `direct`.
 //! 3. The space of an entry is used again only when a `start` behind it is durable in both copies of
 //!    the header.
 //! 4. Behind the last entry lies an end mark, at any moment: see `entry`. So the end of a process leaves whole entries
@@ -44,7 +46,7 @@
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread. `data_files` is held while no other lock is taken, and so is
-//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, that before `file_sync`, and that before
+//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, that before `data_sync` and `file_sync`, and these before
 //! `syncing`, which no thread holds during a sync. The ring is stored to under the lock of the tail only: so it may be mapped anew under that.
 
 mod append;
@@ -53,6 +55,7 @@ mod capacity;
 mod checkpoint;
 mod damage;
 mod data_files;
+mod direct;
 mod entry;
 mod give_back;
 mod header;
@@ -84,12 +87,13 @@ pub use capacity::first_capacity;
 use checkpoint::Scratch;
 pub use damage::Damage;
 use data_files::DataFile;
+pub use direct::Fenced;
 pub use header::OtherVersion;
 use header::{DATA_AT, Header};
 use interval::Interval;
 pub use lines::Lines;
 pub use mark::{Mark, MarkState};
-pub use read::Contents;
+pub use read::{Contents, NewLines, ReadData};
 use sync::Syncing;
 
 /// When entries are synced.
@@ -115,6 +119,8 @@ pub struct JournalFigures {
     pub unsynced_bytes: u64,
     /// Bytes of entries that a checkpoint has yet to write back.
     pub pending_bytes: u64,
+    /// Bytes of lines that went to their place alone, and have a checksum in an entry.
+    pub direct_bytes: u64,
     /// Syncs that made entries durable.
     pub syncs: u64,
 }
@@ -147,8 +153,11 @@ pub struct Journal {
     window: AtomicU64,
     checkpoint: Mutex<Scratch>,
     interval: Interval,
-    /// One thread at a time syncs the file.
+    /// One thread at a time syncs the file, and one the data files.
     file_sync: Mutex<()>,
+    data_sync: Mutex<()>,
+    /// Bytes of lines written to data files ahead of their entries.
+    direct_bytes: AtomicU64,
     /// Where the first entry lies that has not been written back.
     start: AtomicU64,
     /// Syncs of the file that succeeded, those of checkpoints not among them.
@@ -231,6 +240,8 @@ impl Journal {
             checkpoint: Mutex::default(),
             interval: Interval::default(),
             file_sync: Mutex::default(),
+            data_sync: Mutex::default(),
+            direct_bytes: AtomicU64::new(0),
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
@@ -329,6 +340,7 @@ impl Journal {
             appended_bytes: tail - self.header.start,
             unsynced_bytes: tail - durable,
             pending_bytes: tail - start,
+            direct_bytes: self.direct_bytes.load(Ordering::Relaxed),
             syncs: self.syncs.load(Ordering::Relaxed),
         }
     }

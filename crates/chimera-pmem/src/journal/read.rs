@@ -3,10 +3,14 @@
 use std::io;
 
 use super::damage::Damage;
-use super::entry::{END_MARK_BYTES, Entry, HEADER_BYTES, bytes_max, end_mark, length, word};
+use super::entry::{
+    DIRECT_LINES_MAX, Direct, END_MARK_BYTES, Entry, HEADER_BYTES, bytes_max, end_mark, length,
+    word,
+};
 use super::header::{DATA_AT, Header};
 use super::lines::Lines;
 use super::mark::MarkState;
+use crate::CACHE_LINE;
 use crate::environment::File;
 
 /// Bytes that entries never fill: the end mark behind them, and the one that the next life begins with.
@@ -18,11 +22,35 @@ const CHUNK_BYTES: usize = 512 << 10;
 /// The ring and its capacity are whole pages of so many bytes, or more.
 const PAGE_BYTES: u64 = 4096;
 
+/// Reads the data file of this number from a byte on. The superblock's file is number 0, then come the segments.
+pub type ReadData<'a> = &'a dyn Fn(u16, u64, &mut [u8]) -> io::Result<()>;
+
+/// Lines that lie in their place, and may not be durable there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewLines {
+    /// Number of the data file.
+    pub file: u16,
+    /// Where they begin in it, in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// A direct run of an entry.
+struct FoundDirect {
+    direct: Direct,
+    /// Where the entry begins, and how many lines the entries before it have.
+    position: u64,
+    lines_before: usize,
+}
+
 /// What lies in a journal that was found.
 #[derive(Debug)]
 pub struct Contents {
     header: Header,
     lines: Lines,
+    /// Of entries that no sync is known to cover.
+    new_lines: Vec<NewLines>,
     /// Where its entries end.
     end: u64,
     /// Entries before it are durable, as a later one says.
@@ -37,35 +65,52 @@ impl Contents {
     /// came into use, so that nothing is in it. [`damage`](Self::damage) says whether more should be there.
     ///
     /// Entries that were written at this start of the machine, `boot_id`, are all there, in the order in which they
-    /// were written, up to an end mark. Of others a power loss may have taken those that were not durable.
+    /// were written, up to an end mark. Of others a power loss may have taken those that were not durable. Lines that lie in
+    /// their place are compared with what entries say of them, where no later entry says that they were durable.
     ///
     /// # Errors
     /// `InvalidData` when no header is whole; `Unsupported`, with an [`OtherVersion`](super::OtherVersion); what the
     /// file says.
     ///
     /// # Cost
-    /// Reads the journal; memory for what it holds.
-    pub fn read(file: &dyn File, boot_id: u64) -> io::Result<Option<Self>> {
+    /// Reads the journal, and of the data files what entries after the last known sync have written there; memory for what
+    /// it holds.
+    pub fn read(file: &dyn File, boot_id: u64, data: ReadData<'_>) -> io::Result<Option<Self>> {
         let Some(header) = Header::read(file)? else { return Ok(None) };
         let mut lines = Lines::default();
+        let mut new_lines = Vec::new();
         if header.is_closed {
             let (end, synced, is_all_there) = (header.start, header.start, false);
-            return Ok(Some(Self { header, lines, end, synced, damage: None, is_all_there }));
+            let damage = None;
+            return Ok(Some(Self { header, lines, new_lines, end, synced, damage, is_all_there }));
         }
         let (mut end, mut synced) = (header.start, header.start);
+        let mut found = Vec::new();
         let mut walk = Walk::new(file, header, header.start, header.start + header.capacity);
         while let Some(entry) = walk.next()? {
             // No entry is synced before it is written.
             synced = synced.max(entry.synced().min(end));
+            let (position, lines_before) = (end, lines.count());
+            let direct = entry.direct();
+            found.extend(direct.map(|direct| FoundDirect { direct, position, lines_before }));
             end += entry.length();
             for (line, content) in entry.lines() {
                 lines.push(line, content);
             }
         }
+        found.retain(|found| found.position >= synced);
+        if let Some(first) = first_that_differs(&found, header.journal_id, data)? {
+            let FoundDirect { position, lines_before, .. } = found[first];
+            end = position;
+            lines.truncate(lines_before);
+            found.retain(|found| found.position < position);
+            walk.go_back(position);
+        }
+        new_lines.extend(found.iter().map(|found| found.direct.place()));
         let is_all_there = header.boot_id != 0 && header.boot_id == boot_id;
         let damage = walk.damage(is_all_there)?;
         lines.fold();
-        Ok(Some(Self { header, lines, end, synced, damage, is_all_there }))
+        Ok(Some(Self { header, lines, new_lines, end, synced, damage, is_all_there }))
     }
 
     /// What is damaged, if anything is: entries are lost then.
@@ -100,6 +145,7 @@ impl Contents {
         };
         if is_useless {
             self.lines = Lines::default();
+            self.new_lines.clear();
         }
         Err(Damage { what: what.to_owned(), at, entries: u64::from(bytes > 0), bytes })
     }
@@ -131,9 +177,15 @@ impl Contents {
         self.end
     }
 
-    /// What it holds.
+    /// What it holds, but for what lies in its place.
     pub fn lines(&self) -> &Lines {
         &self.lines
+    }
+
+    /// What lies in its place in the data files, and may not be durable there. Before the journal is emptied this is to be
+    /// written again and synced: after a sync that failed even pages that the kernel takes for clean may not be durable.
+    pub fn new_lines(&self) -> &[NewLines] {
+        &self.new_lines
     }
 
     /// Gives out what it holds.
@@ -185,6 +237,39 @@ impl Contents {
     }
 }
 
+impl Direct {
+    fn place(&self) -> NewLines {
+        let (offset, length) = (self.line_in_file * CACHE_LINE, self.run.count * CACHE_LINE);
+        NewLines { file: self.file, offset, length }
+    }
+}
+
+/// The first direct run whose lines are not what its entry says.
+///
+/// # Errors
+/// What a file says, but that it is not there or ends before.
+fn first_that_differs(
+    found: &[FoundDirect],
+    journal_id: u64,
+    data: ReadData<'_>,
+) -> io::Result<Option<usize>> {
+    let mut content = vec![0; (DIRECT_LINES_MAX * CACHE_LINE) as usize];
+    for (index, FoundDirect { direct, .. }) in found.iter().enumerate() {
+        let NewLines { file, offset, length } = direct.place();
+        let content = &mut content[..length as usize];
+        match data(file, offset, content) {
+            Ok(()) if Direct::checksum_of(content, journal_id) == direct.checksum => {}
+            Err(error) if !is_missing(&error) => return Err(error),
+            Ok(()) | Err(_) => return Ok(Some(index)),
+        }
+    }
+    Ok(None)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
+}
+
 /// Reads the bytes at `position` of the ring.
 fn read_ring(file: &dyn File, capacity: u64, position: u64, into: &mut [u8]) -> io::Result<()> {
     let at = position % capacity;
@@ -205,16 +290,25 @@ pub(super) struct Walk<'a> {
     chunk: Vec<u8>,
     /// Position of the chunk.
     chunk_at: u64,
+    /// The next entry names lines that are not there.
+    has_lost_lines: bool,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(file: &'a dyn File, header: Header, position: u64, end: u64) -> Self {
-        Self { file, header, position, end, chunk: Vec::new(), chunk_at: position }
+        let (chunk, has_lost_lines) = (Vec::new(), false);
+        Self { file, header, position, end, chunk, chunk_at: position, has_lost_lines }
     }
 
     /// Of the next entry.
     pub(super) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// The entry at `position` names lines that are not in their place: so entries end before it.
+    fn go_back(&mut self, position: u64) {
+        self.position = position;
+        self.has_lost_lines = true;
     }
 
     /// Makes `length` bytes at `position` lie in the chunk; `None` when they reach beyond the end.
@@ -288,6 +382,9 @@ impl<'a> Walk<'a> {
         }
         let at = DATA_AT + gap % self.header.capacity;
         let what = match is_all_there {
+            true if self.has_lost_lines => format!(
+                "what its entry at byte {at} says of the other files is not there, and no power was lost"
+            ),
             true if !is_end => {
                 format!("its entry at byte {at} is not whole, and no power was lost")
             }

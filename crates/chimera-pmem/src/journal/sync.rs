@@ -105,7 +105,10 @@ impl Journal {
             fence(Ordering::SeqCst);
             let target = self.tail_at();
             self.covered.store(target, Ordering::SeqCst);
-            let done = self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)));
+            // What entries name that lies in its place already goes first.
+            let done = self.sync_new().map_err(|error| cannot_sync(&error)).and_then(|()| {
+                self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)))
+            });
             if done.is_ok() {
                 self.durable.fetch_max(target, Ordering::AcqRel);
                 self.syncs.fetch_add(1, Ordering::Relaxed);

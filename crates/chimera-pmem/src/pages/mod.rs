@@ -9,8 +9,8 @@
 //! 1. A page without PRIVATE in its state has had no store since it was mapped or given back: memory shows the file.
 //! 2. **Readers see no change when a page is given back.** Under GIVING nobody stores to the page, and it has the bytes that
 //!    its file has. Comparing all of them needs no knowledge of what was stored, flushed or written back.
-//! 3. **No write to the file changes a clean page.** Only lines of journal entries are written to the file, oldest first, and
-//!    the mark of the journal, which nobody reads through memory. A page is given back only when no entry that names it is
+//! 3. **No write to the file changes a clean page.** Only lines of journal entries are written to the file, oldest first, lines
+//!    as a thread has just stored them in their place, and the mark of the journal, which nobody reads through memory. A page is given back only when no entry that names it is
 //!    pending: `appended` is set before the lines of an entry are read, and looked at under GIVING. So an entry whose position
 //!    is not seen there reads its lines later, and what it reads is what the clean page has, or what a later store has put
 //!    into a page that is private again.
@@ -48,6 +48,10 @@ pub mod steps {
     crate::steps! {
         /// A page is given back only if it has the bytes of its file.
         COMPARE = "journal.step.page_compare";
+        /// Lines go to their place ahead of their entry only if no state that a crash can bring back has anything there.
+        EMPTIED = "journal.step.emptied";
+        /// Such lines are durable before their entry is.
+        DIRECT_SYNC = "journal.step.direct_sync";
     }
 }
 
@@ -120,7 +124,7 @@ impl Pages {
         self.skipped.get_or_init(|| step);
     }
 
-    fn skips(&self, step: Site) -> bool {
+    pub(crate) fn skips(&self, step: Site) -> bool {
         self.skipped.get() == Some(&step)
     }
 

@@ -11,13 +11,14 @@
 //! - While a journal is in use the superblock's file says so in a [`Mark`], which the journal's own file cannot undo: a
 //!   journal that is missing, blank, another one or of an earlier moment is damage.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use chimera_pmem::environment::{File, OpenMode};
 use chimera_pmem::journal::{
-    Contents, Damage, Journal, Lines, Mark, MarkState, OtherVersion, SyncPolicy, first_capacity,
+    Contents, Damage, Journal, Mark, MarkState, NewLines, OtherVersion, SyncPolicy, first_capacity,
 };
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;
@@ -83,7 +84,7 @@ impl JournalFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
             other => other.map_err(Error::io("open", &path))?,
         };
-        match Contents::read(&*file, files.environment.boot_id()) {
+        match read_contents(&*file, files) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 found.lose(options, damage_of_all("the file `journal`", &error), 0)?;
             }
@@ -143,20 +144,19 @@ impl JournalFile {
             self.keep_loss(files)?;
         }
         let (Some(file), Some(contents)) = (&self.file, &self.contents) else { return Ok(()) };
-        if contents.lines().is_empty() {
+        if contents.lines().is_empty() && contents.new_lines().is_empty() {
             return Ok(());
         }
         let targets = Targets::find(files, contents, read_only)?;
         let path = files.journal_path();
         if read_only {
             // Read again, because what is shown is given away.
-            let contents = Contents::read(&**file, files.environment.boot_id());
-            let contents = contents.map_err(Error::io("read", &path))?;
+            let contents = read_contents(&**file, files).map_err(Error::io("read", &path))?;
             let lines = contents.map(Contents::into_lines).unwrap_or_default();
             return pmem.overlay(lines).map_err(Error::io("read", &path));
         }
         contents.make_durable(&**file).map_err(Error::io("sync", &path))?;
-        targets.write(contents.lines()).map_err(Error::io("write back", &path))?;
+        targets.write(contents).map_err(Error::io("write back", &path))?;
         let emptied = contents.empty(&**file, files.environment.boot_id(), contents.capacity());
         emptied.map_err(Error::io("empty", &path))
     }
@@ -314,6 +314,27 @@ impl JournalFile {
     }
 }
 
+/// Reads a journal, with what it names in the pool's files.
+fn read_contents(journal: &dyn File, files: &PoolFiles) -> io::Result<Option<Contents>> {
+    let opened: RefCell<Option<(u16, Arc<dyn File>)>> = RefCell::default();
+    let read_data = |number: u16, offset: u64, into: &mut [u8]| {
+        let mut opened = opened.borrow_mut();
+        let file = match &*opened {
+            Some((found, file)) if *found == number => file.clone(),
+            _ => files.open(&data_path(files, number), OpenMode::Read)?,
+        };
+        *opened = Some((number, file.clone()));
+        file.read_at(offset, into)
+    };
+    Contents::read(journal, files.environment.boot_id(), &read_data)
+}
+
+/// The data file that a journal has given this number.
+fn data_path(files: &PoolFiles, number: u16) -> PathBuf {
+    let segment = number.checked_sub(1);
+    segment.map_or_else(|| files.superblock_path(), |index| files.segment_path(index.into()))
+}
+
 /// The mark in the superblock's file, and what it says; none where there is no store yet to be compared.
 ///
 /// # Errors
@@ -431,7 +452,11 @@ impl Targets {
         let map = map.ok_or_else(|| foreign("leaves a superblock whose sizes are not valid"))?;
         // Lines of one segment more can be there: a new one is written before it is in force.
         let mut segments = Vec::new();
-        while FILE_BYTES + segments.len() as u64 * map.segment_bytes < contents.lines().end() {
+        let of_new_lines = contents.new_lines().iter().map(|lines| lines.file).max();
+        let of_new_lines = of_new_lines.map_or(0, usize::from);
+        while segments.len() < of_new_lines
+            || FILE_BYTES + segments.len() as u64 * map.segment_bytes < contents.lines().end()
+        {
             let index = segments.len() as u64;
             if index > superblock.segments {
                 return Err(foreign("names bytes beyond the end of the pool"));
@@ -442,12 +467,20 @@ impl Targets {
         Ok(Self { superblock: file, segments, segment_bytes: map.segment_bytes })
     }
 
-    /// Writes lines where they belong.
+    /// Writes what a journal holds where it belongs; what lies there already, once more.
     ///
     /// # Durability
     /// Durable on return.
-    fn write(&self, lines: &Lines) -> io::Result<()> {
-        lines.for_each_run(|at, bytes| {
+    fn write(&self, contents: &Contents) -> io::Result<()> {
+        let mut content = Vec::new();
+        for NewLines { file, offset, length } in contents.new_lines() {
+            let segment = file.checked_sub(1).map(|index| &self.segments[usize::from(index)]);
+            let file = segment.unwrap_or(&self.superblock);
+            content.resize(*length as usize, 0);
+            file.read_at(*offset, &mut content)?;
+            file.write_at(*offset, &content)?;
+        }
+        contents.lines().for_each_run(|at, bytes| {
             let mut at = at;
             let mut bytes = bytes;
             while !bytes.is_empty() {

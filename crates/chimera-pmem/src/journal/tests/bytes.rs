@@ -20,7 +20,7 @@ const ENTRY: u64 = 104;
 const FIRST_AT: u64 = DATA_AT + 8;
 
 fn read(pool: &Pool, boot_id: u64) -> io::Result<Contents> {
-    Ok(Contents::read(&*open(&pool.files, "journal"), boot_id)?.unwrap())
+    Ok(Contents::read(&*open(&pool.files, "journal"), boot_id, &no_data)?.unwrap())
 }
 
 /// The lines of the prefix after a power loss, and whether that is damage.
@@ -164,7 +164,7 @@ fn a_kill_leaves_a_whole_entry_or_none() {
         let total = words.clone().count();
         for stored in 0..=total {
             killed.write_at(0, &left).unwrap();
-            let contents = Contents::read(&*killed, BOOT).unwrap().unwrap();
+            let contents = Contents::read(&*killed, BOOT, &no_data).unwrap().unwrap();
             assert_eq!(contents.damage(), None, "{stored} of {total} words of entry {round}");
             let is_whole = contents.end() == expected.end();
             assert_eq!(is_whole, stored == total, "{stored} of {total} words of entry {round}");
@@ -230,15 +230,15 @@ fn a_journal_that_was_being_made_holds_nothing() {
     let file = files.open(Path::new("journal"), OpenMode::CreateNew).unwrap();
     for length in [0, 100, 8192, 20_000] {
         file.set_length(length).unwrap();
-        assert!(Contents::read(&*file, BOOT).unwrap().is_none());
+        assert!(Contents::read(&*file, BOOT, &no_data).unwrap().is_none());
     }
     file.write_at(19_000, b"x").unwrap();
-    assert!(Contents::read(&*file, BOOT).is_err(), "blank headers before something else");
+    assert!(Contents::read(&*file, BOOT, &no_data).is_err(), "blank headers before something else");
 }
 
 #[test]
 fn other_versions_and_a_cut_file_are_named() {
-    for (version, checksum_at, text) in [(1, 7, "program that wrote it"), (3, 8, "newer program")] {
+    for (version, checksum_at, text) in [(1, 7, "program that wrote it"), (4, 8, "newer program")] {
         let pool = filled(3, 3);
         let file = open(&pool.files, "journal");
         let mut words = Header::read(&*file).unwrap().unwrap().encode();
@@ -268,7 +268,7 @@ fn a_journal_that_is_made_or_emptied_is_whole_at_any_moment() {
             killed.set_length(left.len() as u64).unwrap();
             killed.write_at(0, &left).unwrap();
             for boot_id in [BOOT, NEXT_BOOT] {
-                let contents = Contents::read(&*killed, boot_id).unwrap();
+                let contents = Contents::read(&*killed, boot_id, &no_data).unwrap();
                 assert!(contents.as_ref().is_none_or(|contents| contents.damage().is_none()));
                 check(contents);
             }

@@ -225,7 +225,8 @@ impl Place {
 /// Opens what a crash has left.
 fn check(journal: &[u8], data: &[u8], boot: u64, expected: &[u64], capacities: &[u64], what: &str) {
     let file = watched::file_of(journal);
-    let contents = Contents::read(&*file, boot).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let contents =
+        Contents::read(&*file, boot, &no_data).unwrap_or_else(|error| panic!("{what}: {error}"));
     let contents = contents.unwrap_or_else(|| panic!("{what}: a journal that is blank"));
     assert_eq!(contents.damage(), None, "{what}, boot {boot}");
     assert!(capacities.contains(&contents.capacity()), "{what}: {}", contents.capacity());
@@ -236,7 +237,7 @@ fn check(journal: &[u8], data: &[u8], boot: u64, expected: &[u64], capacities: &
     assert_eq!(differs, None, "{what}, boot {boot}");
     // And it can be used again.
     contents.empty(&*file, boot, CAPACITY).unwrap();
-    let again = Contents::read(&*file, boot).unwrap().unwrap();
+    let again = Contents::read(&*file, boot, &no_data).unwrap().unwrap();
     assert!(again.damage().is_none() && again.lines().is_empty(), "{what}, boot {boot}");
 }
 
@@ -309,7 +310,7 @@ fn a_journal_longer_than_its_header_says_is_read_and_cut_and_a_shorter_one_is_re
         let file = open(&pool.files, "journal");
         let length = DATA_AT + CAPACITY - shorter;
         file.set_length(length).unwrap();
-        let error = Contents::read(&*file, BOOT).unwrap_err();
+        let error = Contents::read(&*file, BOOT, &no_data).unwrap_err();
         let expected = format!("it has {length} bytes instead of 24576: it was cut");
         assert_eq!(error.to_string(), expected);
     }
@@ -462,7 +463,7 @@ fn a_crash_while_a_journal_is_closed_leaves_one_that_is_as_it_was_or_closed() {
         assert_eq!(place.journal().capacity(), MOST);
         place.check_crashes(&[CAPACITY, MOST], |journal| journal.close().unwrap());
         assert_eq!(place.length(), DATA_AT + CAPACITY);
-        let contents = Contents::read(&*place.files[JOURNAL], BOOT).unwrap().unwrap();
+        let contents = Contents::read(&*place.files[JOURNAL], BOOT, &no_data).unwrap().unwrap();
         assert!(contents.is_closed() && contents.capacity() == CAPACITY);
     }
 }
@@ -522,7 +523,7 @@ fn a_journal_of_an_earlier_time_keeps_its_capacity_until_it_is_closed() {
     let file = open(&files, "journal");
     Journal::format(&*file, 7, 99, MOST, BOOT).unwrap();
     let environment = Arc::new(SteppedEnvironment::in_memory(1));
-    let contents = Contents::read(&*file, BOOT).unwrap().unwrap();
+    let contents = Contents::read(&*file, BOOT, &no_data).unwrap().unwrap();
     contents.empty(&*file, BOOT, CAPACITY).unwrap();
     let journal = Journal::open(file.clone(), MOST, GROUP, environment.clone()).unwrap();
     assert_eq!(journal.capacity(), MOST);
@@ -534,7 +535,7 @@ fn a_journal_of_an_earlier_time_keeps_its_capacity_until_it_is_closed() {
     Journal::format(&*other, 7, 99, MOST, BOOT).unwrap();
     let header = Header::read(&*other).unwrap().unwrap();
     Header { is_closed: true, ..header }.write(&*other).unwrap();
-    let contents = Contents::read(&*other, BOOT).unwrap().unwrap();
+    let contents = Contents::read(&*other, BOOT, &no_data).unwrap().unwrap();
     contents.empty(&*other, BOOT, CAPACITY).unwrap();
     let journal = Journal::open(other.clone(), MOST, GROUP, environment).unwrap();
     assert_eq!((journal.capacity(), other.length().unwrap()), (CAPACITY, DATA_AT + CAPACITY));

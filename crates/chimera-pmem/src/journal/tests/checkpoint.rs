@@ -10,7 +10,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 
 /// What recovery makes of two files after a power loss.
 fn recovered(journal: &[u8], mut data: Vec<u8>) -> Vec<u64> {
-    let contents = Contents::read(&*file_of(journal), NEXT_BOOT).unwrap().unwrap();
+    let contents = Contents::read(&*file_of(journal), NEXT_BOOT, &no_data).unwrap().unwrap();
     assert_eq!(contents.damage(), None);
     contents.lines().put_over(0..data.len() as u64, &mut data);
     words(&data)
@@ -103,7 +103,7 @@ fn after_a_data_file_failed_nothing_is_written_back_any_more() {
     assert!(journal.close().is_err());
     assert_eq!(journal.checkpoint_step(), TaskStep::Done);
     assert_eq!(watched.take_log(), []);
-    let contents = Contents::read(&*watched.journal, NEXT_BOOT).unwrap().unwrap();
+    let contents = Contents::read(&*watched.journal, NEXT_BOOT, &no_data).unwrap().unwrap();
     assert!(!contents.is_closed() && contents.lines().end() == 128, "the entry is still there");
 }
 

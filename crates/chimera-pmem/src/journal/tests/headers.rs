@@ -45,7 +45,7 @@ fn no_flipped_bit_of_one_header_loses_anything_and_of_both_is_unnoticed() {
             assert_eq!(words_of(&*file), whole, "bit {bit} of word {word}");
         }
         write(&*file, [damaged; 2]);
-        let error = Contents::read(&*file, BOOT).unwrap_err();
+        let error = Contents::read(&*file, BOOT, &no_data).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "bit {bit} of word {word}");
     }
 }
@@ -67,9 +67,9 @@ fn of_two_headers_the_later_start_is_in_force() {
         }
     }
     // A close that did not come to its second copy is not one.
-    assert!(!Contents::read(&*file, BOOT).unwrap().unwrap().is_closed());
+    assert!(!Contents::read(&*file, BOOT, &no_data).unwrap().unwrap().is_closed());
     write(&*file, [closed; 2]);
-    assert!(Contents::read(&*file, BOOT).unwrap().unwrap().is_closed());
+    assert!(Contents::read(&*file, BOOT, &no_data).unwrap().unwrap().is_closed());
 }
 
 #[test]
@@ -115,6 +115,24 @@ fn a_header_with_a_right_checksum_and_wrong_words_is_refused() {
     }
 }
 
+/// The version before this one has the same words, and entries without direct runs.
+#[test]
+fn a_journal_of_version_2_is_read_and_becomes_one_of_this_version() {
+    let (_pool, file) = journal();
+    let now = words_of(&*file);
+    let mut before = now;
+    before[1] = 2;
+    write(&*file, [checked(before); 2]);
+    let found = Contents::read(&*file, BOOT, &no_data).unwrap().unwrap();
+    assert_eq!((found.lines().end(), found.damage()), (64, None));
+    found.empty(&*file, BOOT, CAPACITY).unwrap();
+    let mut version = [0; 8];
+    for copy in [8, 4096 + 8] {
+        file.read_at(copy, &mut version).unwrap();
+        assert_eq!(u64::from_le_bytes(version), 3);
+    }
+}
+
 #[test]
 fn a_journal_has_pages_from_16_kib_to_1_gib() {
     let file = MemoryFiles::new().open(Path::new("journal"), OpenMode::CreateNew).unwrap();
@@ -133,7 +151,7 @@ fn a_journal_has_pages_from_16_kib_to_1_gib() {
 fn a_journal_that_was_cut_behind_its_headers_is_not_taken_for_a_new_one() {
     let (_pool, file) = journal();
     file.set_length(DATA_AT).unwrap();
-    let error = Contents::read(&*file, BOOT).unwrap_err();
+    let error = Contents::read(&*file, BOOT, &no_data).unwrap_err();
     assert_eq!(error.to_string(), "it has 8192 bytes instead of 24576: it was cut");
 }
 
@@ -186,7 +204,7 @@ impl File for Zeros {
 #[test]
 fn a_file_larger_than_any_journal_is_refused_unread() {
     let largest = DATA_AT + (1 << 30);
-    let read = |length| Contents::read(&Zeros { length }, BOOT).unwrap_err().kind();
+    let read = |length| Contents::read(&Zeros { length }, BOOT, &no_data).unwrap_err().kind();
     assert_eq!(read(largest), io::ErrorKind::BrokenPipe, "it may be blank");
     assert_eq!(read(largest + 1), io::ErrorKind::InvalidData);
     assert_eq!(read(u64::MAX), io::ErrorKind::InvalidData);

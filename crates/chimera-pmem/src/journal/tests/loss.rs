@@ -34,7 +34,7 @@ fn flip(file: &dyn File, at: u64, bit: u64) {
 type Found = (u64, Option<(u64, u64, u64)>);
 
 fn found(file: &dyn File, boot_id: u64) -> Found {
-    let contents = Contents::read(file, boot_id).unwrap().unwrap();
+    let contents = Contents::read(file, boot_id, &no_data).unwrap().unwrap();
     let lost = contents.damage().map(|damage| (damage.at, damage.entries, damage.bytes));
     if let Some(damage) = contents.damage() {
         assert!(damage.what.contains(&format!("at byte {}", damage.at)), "{damage:?}");

@@ -43,7 +43,7 @@ fn a_power_loss_while_a_journal_is_made_leaves_one_that_holds_nothing() {
             let survivors = unsynced.iter().enumerate().filter(|(bit, _)| part >> bit & 1 == 1);
             survivors.for_each(|(_, write)| put(&mut content, write));
             left.write_at(0, &content).unwrap();
-            let contents = Contents::read(&*left, NEXT_BOOT);
+            let contents = Contents::read(&*left, NEXT_BOOT, &no_data);
             let contents = contents.unwrap_or_else(|error| panic!("{syncs}, {part:b}: {error}"));
             let is_blank =
                 |contents: &Contents| contents.damage().is_none() && contents.lines().is_empty();
@@ -71,7 +71,7 @@ fn entries_go_through_a_mapping_only_where_the_file_has_its_storage() {
         journal.append(|_, into| into.fill(3));
         assert_eq!(file.take_done().is_empty(), has_storage, "{name}");
         let mut line = [0; 64];
-        let contents = Contents::read(&*file, BOOT).unwrap().unwrap();
+        let contents = Contents::read(&*file, BOOT, &no_data).unwrap().unwrap();
         contents.lines().put_over(128..192, &mut line);
         assert_eq!(line, [3; 64], "{name}");
     }

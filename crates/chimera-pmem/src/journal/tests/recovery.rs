@@ -60,7 +60,7 @@ fn a_journal_that_was_found_holds_each_line_once_in_order_and_says_whose_it_is()
     for (line, value) in [(3, 1), (1, 2), (9, 3), (2, 4), (3, 5), (1, 6)] {
         pool.put(line * 64, value);
     }
-    let contents = Contents::read(&*open(&pool.files, "journal"), BOOT).unwrap().unwrap();
+    let contents = Contents::read(&*open(&pool.files, "journal"), BOOT, &no_data).unwrap().unwrap();
     assert_eq!((contents.pool_id(), contents.capacity()), (7, CAPACITY));
     assert!(!contents.is_closed());
     assert_eq!(contents.lines().end(), 640);
@@ -83,11 +83,14 @@ fn what_was_found_is_durable_before_it_is_used() {
         watched.fill(number % 4 * (64 << 10), 1024, 100 + number as u8);
     }
     let file = &*watched.journal;
-    let found = Contents::read(file, BOOT).unwrap().unwrap();
+    let found = Contents::read(file, BOOT, &no_data).unwrap().unwrap();
     let start = watched.pool.journal().start_at();
     assert!(start < CAPACITY && found.end() > CAPACITY + (600 << 10));
-    let survives =
-        || Contents::read(&*file_of(&watched.journal.survives()), NEXT_BOOT).unwrap().unwrap();
+    let survives = || {
+        Contents::read(&*file_of(&watched.journal.survives()), NEXT_BOOT, &no_data)
+            .unwrap()
+            .unwrap()
+    };
     assert!(survives().lines().is_empty(), "a power loss takes all of them");
 
     watched.journal.forget_unsynced();
@@ -126,12 +129,15 @@ fn what_an_entry_says_was_synced_is_not_written_again() {
     };
     let start = pool.journal().start_at();
     let whole = |from, to| vec![Step::Write("journal", DATA_AT + from..DATA_AT + to)];
-    assert_eq!(written(&Contents::read(file, BOOT).unwrap().unwrap()), whole(start, synced));
+    assert_eq!(
+        written(&Contents::read(file, BOOT, &no_data).unwrap().unwrap()),
+        whole(start, synced)
+    );
     pool.put(64, 2);
     watched.journal.forget_unsynced();
-    let found = Contents::read(file, BOOT).unwrap().unwrap();
+    let found = Contents::read(file, BOOT, &no_data).unwrap().unwrap();
     assert_eq!(written(&found), whole(synced / 4096 * 4096, found.end()));
-    let survives = Contents::read(&*file_of(&watched.journal.survives()), NEXT_BOOT);
+    let survives = Contents::read(&*file_of(&watched.journal.survives()), NEXT_BOOT, &no_data);
     assert_eq!(survives.unwrap().unwrap().end(), found.end());
 }
 
@@ -139,7 +145,7 @@ fn what_an_entry_says_was_synced_is_not_written_again() {
 fn only_a_journal_that_fits_its_mark_is_used() {
     let pool = Pool::create(GROUP);
     let file = open(&pool.files, "journal");
-    let read = |boot_id| Contents::read(&*file, boot_id).unwrap().unwrap();
+    let read = |boot_id| Contents::read(&*file, boot_id, &no_data).unwrap().unwrap();
     read(BOOT).compare(MarkState::Unused).unwrap();
     pool.put(0, 1);
     pool.put(64, 2);

@@ -110,6 +110,7 @@ fn figures_count_what_is_appended_unsynced_and_pending() {
         appended_bytes: 6 * ENTRY,
         unsynced_bytes: ENTRY,
         pending_bytes: 4 * ENTRY,
+        direct_bytes: 0,
         // The checkpoint needed one.
         syncs: 2,
     };

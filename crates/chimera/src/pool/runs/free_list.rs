@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chimera_pmem::Fenced;
+
 use super::holes::Holes;
 
 /// First block and length of a free run.
@@ -12,6 +14,10 @@ pub(crate) type FreeRun = (u64, u32);
 pub(crate) struct FreeList {
     by_first: BTreeMap<u64, u32>,
     by_blocks: BTreeSet<(u32, u64)>,
+    /// When the runs were emptied that were in use since the pool was opened, by first block.
+    emptied: BTreeMap<u64, Fenced>,
+    /// When blocks behind the used ones were given back last.
+    pub(super) given_back: Fenced,
     /// Blocks of them that have no storage.
     pub(super) holes: Holes,
 }
@@ -22,8 +28,20 @@ impl FreeList {
         self.by_blocks.insert((blocks, first));
     }
 
+    /// As [`insert`](Self::insert), of a run in which nothing was left in use when that was fenced.
+    pub(super) fn insert_emptied(&mut self, run: FreeRun, emptied: Fenced) {
+        self.insert(run);
+        self.emptied.insert(run.0, emptied);
+    }
+
+    /// When nothing was left in use in a run.
+    pub(super) fn emptied(&self, (first, _): FreeRun) -> Fenced {
+        self.emptied.get(&first).copied().unwrap_or_default()
+    }
+
     pub(super) fn remove(&mut self, (first, blocks): FreeRun) {
         self.by_first.remove(&first);
+        self.emptied.remove(&first);
         self.by_blocks.remove(&(blocks, first));
     }
 

@@ -39,7 +39,7 @@ mod walk;
 
 use std::ops::Range;
 
-use chimera_pmem::{CACHE_LINE, Extent, Pmem};
+use chimera_pmem::{CACHE_LINE, Extent, Fenced, Pmem};
 
 use super::block_word::{BlockKind, RUN_BLOCKS_MAX};
 use super::reserve::{KINDS, Left, Purpose, Reserve};
@@ -81,6 +81,7 @@ pub(crate) struct Run {
     first: u64,
     blocks: u32,
     code: u8,
+    emptied: Fenced,
 }
 
 impl Run {
@@ -92,6 +93,11 @@ impl Run {
     /// Its length in blocks.
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks
+    }
+
+    /// When nothing was left in its blocks, of what was there before it was taken.
+    pub(crate) fn emptied(&self) -> Fenced {
+        self.emptied
     }
 
     /// Whether it was taken for this kind.
@@ -124,9 +130,9 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// It, where it begins with this block.
-    fn run_at(&self, first: u64) -> Run {
-        Run { first, blocks: self.blocks, code: self.kind.code() }
+    /// It, where it begins with this block, of blocks that were empty then.
+    fn run_at(&self, first: u64, emptied: Fenced) -> Run {
+        Run { first, blocks: self.blocks, code: self.kind.code(), emptied }
     }
 
     /// The reserve once it is taken.
@@ -276,7 +282,7 @@ impl<P: Pmem> Pool<P> {
     fn take_found(&self, free: &mut FreeList, wanted: &Wanted<'_>) -> Option<Run> {
         let reserve = self.lock_hand_out().reserve;
         let found = self.find_free(free, wanted)?;
-        let run = wanted.run_at(found.0);
+        let run = wanted.run_at(found.0, free.emptied(found));
         // The word of what stays free is stored, too.
         let end = run.first + u64::from(run.blocks);
         let stored = run.first..(end + 1).min(found.0 + u64::from(found.1));
@@ -340,7 +346,7 @@ impl<P: Pmem> Pool<P> {
     /// 1 fence. 1 line; 2 where blocks are given back.
     #[expect(clippy::needless_pass_by_value, reason = "a run is freed once")]
     pub(crate) fn free_run(&self, run: Run) -> Result<()> {
-        let Run { first, blocks, code } = run;
+        let Run { first, blocks, code, .. } = run;
         let mut free = lock_relaxing(&self.free_runs, &*self.environment);
         let at = self.map.block_at(first);
         let found = BlockWord::decode(self.pmem.load_u64(at), at);
@@ -358,7 +364,7 @@ impl<P: Pmem> Pool<P> {
             self.store_block_word(merged.0, free_word(merged.1), sites::RUN_FREE);
             self.pmem.fence(sites::RUN_FREE);
             neighbours().for_each(|neighbour| free.remove(neighbour));
-            free.insert(merged);
+            free.insert_emptied(merged, self.pmem.fenced());
         }
         self.pmem.withdrawn(self.extent(at, u64::from(blocks) * self.map.block_bytes));
         Ok(())
@@ -373,6 +379,7 @@ impl<P: Pmem> Pool<P> {
         let _handing_out = self.lock_hand_out();
         store_used(&self.pmem, first, sites::RUN_USED);
         self.pmem.fence(sites::RUN_USED);
+        free.given_back = self.pmem.fenced();
         self.used.store(first, Ordering::Release);
     }
 
@@ -408,7 +415,7 @@ impl<P: Pmem> Pool<P> {
         self.pmem.fence(sites::RUN_TAKE);
         free.remove(found);
         if rest.1 > 0 {
-            free.insert(rest);
+            free.insert_emptied(rest, run.emptied);
         }
     }
 
@@ -431,7 +438,7 @@ impl<P: Pmem> Pool<P> {
             if left >= u64::from(wanted.blocks)
                 && self.leaves_reserve(free, limits, wanted.purpose, would_be)
             {
-                return Some((wanted.run_at(first), gaps));
+                return Some((wanted.run_at(first, free.given_back), gaps));
             }
             // A longer one is no run.
             let Some(gap) = u32::try_from(left).ok().filter(|left| *left <= RUN_BLOCKS_MAX) else {
@@ -475,7 +482,7 @@ impl<P: Pmem> Pool<P> {
         self.used.store(end, Ordering::Release);
         limits.reserve = reserve;
         for gap in gaps {
-            free.insert(gap);
+            free.insert_emptied(gap, free.given_back);
         }
         drop(limits);
         self.note_handed_out(end, ready);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Fenced, Pmem};
 
 use super::{FoundRun, FreeList, Run, sites};
 use crate::pool::block_word::BlockKind;
@@ -48,7 +48,8 @@ impl<P: Pmem> Pool<P> {
                     free.insert((first, blocks));
                     return Ok(());
                 }
-                visit(FoundRun::InUse(Run { first, blocks, code }))
+                // Nothing that came before is pending after opening.
+                visit(FoundRun::InUse(Run { first, blocks, code, emptied: Fenced::default() }))
             }
             Err(damage) if salvage => {
                 self.note_lost(&damage.error, self.map.block_at(first));

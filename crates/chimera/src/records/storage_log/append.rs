@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chimera_pmem::{Pmem, Site};
+use chimera_pmem::{CACHE_LINE, Fenced, Pmem, Site};
 
 use super::layout::{Head, KEY_AT, span, value_at};
 use super::runs::Slot;
@@ -14,6 +14,9 @@ use crate::types::error::Result;
 
 /// A record of more than a run's fourth part gets a run of its own: what a run leaves unused is never more.
 const OWN_RUN_PART: u64 = 4;
+
+/// Least bytes of a record of which a part is flushed as new.
+const NEW_BYTES_MIN: u64 = 512;
 
 /// What a session appends with: its run, and how far that is filled.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(super) struct Filling {
     pub(super) use_number: u32,
     /// Up to here its header says that records are certain; 0 if nobody knows.
     pub(super) certain: u64,
+    /// When nothing was left of the run's last use.
+    pub(super) emptied: Fenced,
 }
 
 /// A record to append, of a key with this hash.
@@ -170,7 +175,7 @@ impl<P: Pmem> StorageLog<P> {
         let appended = self.store(run, record, site);
         run.tail += appended.bytes;
         if self.batch_bytes == 0 {
-            self.pool.pmem.flush(self.pool.extent(appended.at, bytes), site);
+            self.flush_record(&appended, run.emptied, site);
             self.pool.pmem.fence(site);
         } else if pending.advance(run.tail) >= self.batch_bytes {
             self.flush_pending(pending);
@@ -199,6 +204,20 @@ impl<P: Pmem> StorageLog<P> {
         Appended { at, bytes: head.span() }
     }
 
+    /// Flushes a record. Without its head it is none, and nobody stores to it again: so what is behind the head may go to its
+    /// place ahead of that.
+    #[inline(always)]
+    fn flush_record(&self, appended: &Appended, emptied: Fenced, site: Site) {
+        let Appended { at, bytes } = *appended;
+        let (pool, pmem) = (&self.pool, &self.pool.pmem);
+        if bytes < NEW_BYTES_MIN || !pool.is_journaled {
+            return pmem.flush(pool.extent(at, bytes), site);
+        }
+        let head_end = (at + KEY_AT).next_multiple_of(CACHE_LINE);
+        pmem.flush(pool.extent(at, head_end - at), site);
+        pmem.flush_new(pool.extent(head_end, at + bytes - head_end), emptied, site);
+    }
+
     /// Gives a session another run, with room for so many bytes, and seals the one that it had.
     #[cold]
     fn fill_another(&self, appender: &mut Appender, bytes: u64) -> Result<()> {
@@ -222,7 +241,7 @@ impl<P: Pmem> StorageLog<P> {
         let appended = self.store(&run, record, sites::RECORD);
         run.tail += appended.bytes;
         appender.taken_bytes += appended.bytes;
-        self.pool.pmem.flush(self.pool.extent(appended.at, appended.bytes), sites::RECORD);
+        self.flush_record(&appended, run.emptied, sites::RECORD);
         self.pool.pmem.fence(sites::RECORD);
         self.seal(&run);
         if let Some(before) = appender.run.as_mut().filter(|run| run.certain < run.tail) {

@@ -62,13 +62,17 @@ impl<P: Pmem> StorageLog<P> {
         };
         let run = self.pool.take_run_for(purpose, self.kind, blocks, prepare)?;
         let (header, end) = self.place_of(&run);
+        let emptied = run.emptied();
         let (sequence, tail) = (sequence.get(), header.0 + HEADER_BYTES);
         let usage = Use::Open;
         let (flushed, share) = (0, Share::default());
         let entry = Entry { run, header, sequence, tail, end, usage, flushed, share };
         let added = self.runs.add(&mut self.runs.lock(&*self.pool.environment), entry);
         match added {
-            Ok(slot) => Ok(Filling { slot, tail, end, use_number: sequence as u32, certain: tail }),
+            Ok(slot) => {
+                let use_number = sequence as u32;
+                Ok(Filling { slot, tail, end, use_number, certain: tail, emptied })
+            }
             Err((run, error)) => {
                 self.pool.free_run(run)?;
                 Err(error)
@@ -107,8 +111,9 @@ impl<P: Pmem> StorageLog<P> {
         }
         self.runs.set_use(&mut table, slot, Use::Open);
         let Entry { tail, end, sequence, .. } = *table.entry(slot);
+        let emptied = table.entry(slot).run.emptied();
         let certain = if is_sealed { tail } else { 0 };
-        Some(Filling { slot, tail, end, use_number: sequence as u32, certain })
+        Some(Filling { slot, tail, end, use_number: sequence as u32, certain, emptied })
     }
 
     /// A session that ends leaves its run, in which nothing is pending, to others; one without room is sealed.

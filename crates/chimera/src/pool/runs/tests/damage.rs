@@ -1,5 +1,7 @@
 //! Words that are not what was written.
 
+use chimera_pmem::Fenced;
+
 use super::*;
 
 /// A pool with runs in two segments, and its image.
@@ -81,7 +83,7 @@ fn salvage_goes_on_with_the_next_segment_and_reuses_nothing_that_is_damaged() {
         Ok(())
     };
     pool.recover_runs(&KINDS, true, visit).unwrap();
-    let behind = Run { first: 16, blocks: 9, code: LOG.code() };
+    let behind = Run { first: 16, blocks: 9, code: LOG.code(), emptied: Fenced::default() };
     assert_eq!(found, [FoundRun::Damaged(6..16), FoundRun::InUse(behind)]);
     assert_eq!(pool.free_runs.lock().unwrap().all(), [(0, 6)]);
     assert_eq!(take(&pool, TABLE, 7).unwrap().first(), 25);

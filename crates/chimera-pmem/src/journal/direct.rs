@@ -1,0 +1,162 @@
+//! Lines that are new in their place: written once, to their data file, ahead of the entry that names them.
+//!
+//! What lies where nothing was need not pass the journal. Nobody can reach it before something else says that it is there, and
+//! that passes the journal. So its entry has a checksum in place of the lines. The content goes to the data file when the
+//! thread fences, so the end of the process does not lose it. A [sync](super::sync) syncs the data file, then the journal.
+//!
+//! # Invariants
+//! 1. **Nothing is overwritten.** In no state that a crash can bring back do the lines mean anything: they were
+//!    [emptied](Fenced) by an entry before a `start` that is in force.
+//! 2. **An entry that is durable has its lines.** A later entry that says how far the journal was synced says so of the lines,
+//!    too. Recovery compares the checksums of all others. The first one that differs ends the journal, as an entry does that is
+//!    not whole.
+//! 3. **A line is in one pending entry.** Whoever emptied it stores nothing to it until it has another use, and that begins
+//!    behind a `start` in force. Who has written it new does not store to it again before it is emptied. So no checkpoint
+//!    writes older content over it, and the file has what the checksum is of.
+//! 4. Lines that no recovered entry names may be there nevertheless, like lines that a processor evicted early. The engine must not
+//!    be able to reach them.
+//!
+//! A sync of two files takes longer than one of one. So where each operation waits for a sync, only what is [large] is written
+//! to its place.
+//!
+//! [large]: IMMEDIATE_BYTES_MIN
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::entry::{DIRECT_LINES_MAX, Direct};
+use super::marks::Run;
+use super::{Journal, SyncPolicy, lock, marks};
+use crate::environment::File;
+use crate::pages::steps;
+use crate::{CACHE_LINE, Extent};
+
+/// Least bytes that are written to their place. Fewer pass the journal: a system call takes longer than to copy them.
+const GROUP_BYTES_MIN: u64 = 512;
+/// The same where an operation waits for a sync.
+const IMMEDIATE_BYTES_MIN: u64 = 256 << 10;
+
+/// How much was fenced at a moment, in all threads together: whatever was durable then. Nothing of what is fenced later is
+/// before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fenced(pub(super) u64);
+
+/// Lines that a thread has flushed and that are new in their place.
+#[derive(Debug, Default)]
+pub(super) struct NewRuns {
+    flushed: Vec<Run>,
+    /// Those that lie in their file since the thread fenced.
+    written: Vec<Direct>,
+    content: Vec<u8>,
+}
+
+impl NewRuns {
+    pub(super) fn is_empty(&self) -> bool {
+        self.flushed.is_empty()
+    }
+
+    pub(super) fn written(&self) -> &[Direct] {
+        &self.written
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.flushed.clear();
+        self.written.clear();
+    }
+}
+
+/// A part of a data file for lines.
+pub(super) struct Target {
+    pub(super) number: u16,
+    pub(super) file: Arc<dyn File>,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    /// It has lines that no sync has covered.
+    pub(super) unsynced: Arc<AtomicBool>,
+}
+
+impl Journal {
+    /// How much was fenced so far.
+    pub(crate) fn fenced(&self) -> Fenced {
+        Fenced(self.tail_at())
+    }
+
+    /// As [`mark`](Self::mark), of lines that mean nothing before something else leads to them, and whose place was empty when
+    /// `emptied` was fenced.
+    pub(crate) fn mark_new(&self, range: Extent, emptied: Fenced) {
+        let bytes_min = match self.policy {
+            SyncPolicy::Immediate => IMMEDIATE_BYTES_MIN,
+            SyncPolicy::Group { .. } => GROUP_BYTES_MIN,
+        };
+        let (first, end) = (range.offset().div_ceil(CACHE_LINE), range.end() / CACHE_LINE);
+        let is_long = end.saturating_sub(first) * CACHE_LINE >= bytes_min;
+        let is_empty = self.start_at() >= emptied.0 || self.skips(steps::EMPTIED);
+        if !is_long || !is_empty {
+            return self.mark(range);
+        }
+        // Lines at both ends that others may have a part in.
+        let lines = range.lines();
+        marks::with(&self.me, |marks| {
+            let ends = [lines.start..first, end..lines.end];
+            let ends = ends.into_iter().filter(|lines| !lines.is_empty());
+            marks.runs.extend(ends.map(|l| Run { first: l.start, count: l.end - l.start }));
+            marks.new.flushed.push(Run { first, count: end - first });
+        });
+    }
+
+    /// Writes new lines to their data files; `read` copies the content of one.
+    pub(super) fn write_new(
+        &self,
+        new: &mut NewRuns,
+        read: &impl Fn(u64, &mut [u8]),
+    ) -> io::Result<()> {
+        let NewRuns { flushed, written, content } = new;
+        for run in flushed {
+            let (mut first, end) = (run.first, run.first + run.count);
+            while first < end {
+                let count = (end - first).min(DIRECT_LINES_MAX);
+                let Target { number, file, offset, length, unsynced } =
+                    self.target(first * CACHE_LINE, count * CACHE_LINE)?;
+                content.resize(length as usize, 0);
+                for (line, into) in (first..).zip(content.chunks_exact_mut(CACHE_LINE as usize)) {
+                    read(line * CACHE_LINE, into);
+                }
+                file.write_at(offset, content)?;
+                // Behind the write: a sync that sees it unset would not cover the lines. Before their entry: a sync that
+                // covers that sees it.
+                unsynced.store(true, Ordering::SeqCst);
+                let run = Run { first, count: length / CACHE_LINE };
+                let checksum = Direct::checksum_of(content, self.header.journal_id);
+                let line_in_file = offset / CACHE_LINE;
+                written.push(Direct { run, file: number, line_in_file, checksum });
+                self.direct_bytes.fetch_add(length, Ordering::Relaxed);
+                first += run.count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes lines durable that were written to their place before the call.
+    pub(super) fn sync_new(&self) -> io::Result<()> {
+        if self.skips(steps::DIRECT_SYNC) {
+            return Ok(());
+        }
+        for file in self.take_unsynced() {
+            self.sync_data(|| file.sync())?;
+        }
+        Ok(())
+    }
+
+    /// Syncs data files as `sync` does, one thread at a time and none after a failure, as
+    /// [`sync_file`](Self::sync_file) does and for the same reason.
+    pub(super) fn sync_data(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let _one = lock(&self.data_sync);
+        self.refuse_failure()?;
+        sync().inspect_err(|error| self.fail(error))
+    }
+
+    fn skips(&self, step: crate::Site) -> bool {
+        self.pages.get().is_some_and(|pages| pages.skips(step))
+    }
+}
