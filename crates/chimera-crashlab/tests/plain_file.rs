@@ -44,6 +44,32 @@ fn immediate_keeps_its_promise() {
     assert_kept(&all(Plan::immediate));
 }
 
+/// Values that lie where nothing was go to their place ahead of the journal.
+#[test]
+fn what_is_written_once_keeps_its_promise() {
+    for plan in [Plan::group as fn(u64) -> Plan, Plan::immediate] {
+        let found = all(|seed| {
+            let direct_bytes_min = Some(if seed % 2 == 0 { 64 } else { 512 });
+            Plan { engine: EngineKind::Chameleon, direct_bytes_min, ..plan(seed) }
+        });
+        assert_kept(&found);
+    }
+}
+
+/// Each alone: that a place is taken only where no crash brings back what was there, and that it is synced before the journal.
+#[test]
+fn a_step_of_writing_once_that_is_left_out_is_noticed() {
+    for step in [steps::EMPTIED, steps::DIRECT_SYNC] {
+        let is_noticed = |seed| {
+            let (direct_bytes_min, left_out) = (Some(64), Some(step));
+            let engine = EngineKind::Chameleon;
+            let plan = Plan { engine, direct_bytes_min, left_out, ..Plan::group(seed) };
+            !explore(&plan).violations.is_empty()
+        };
+        assert!((0..20).any(is_noticed), "{step:?}");
+    }
+}
+
 #[test]
 fn a_device_that_ignores_syncs_is_noticed() {
     for lie in [Lie::Journal, Lie::Homes, Lie::Directories] {
@@ -68,6 +94,7 @@ fn all_beside(plan: impl Fn(u64) -> Plan) -> Beside {
                 journal_bytes: 16 << 20,
                 checkpoint_interval: Duration::from_millis(if seed % 3 == 0 { 1000 } else { 200 }),
                 page_limit: Some(if seed % 2 == 0 { 64 << 10 } else { 128 << 10 }),
+                value_bytes_max: 1024,
                 ..plan(seed)
             });
             sum.findings.add(found.findings);

@@ -16,7 +16,6 @@ use super::chance::Chance;
 use super::files::{Doing, PlainFiles, Promise, Snapshot, WRITERS};
 use super::life::{State, Store, open};
 use super::plan::{Findings, Plan};
-use crate::subject::VALUE_BYTES;
 
 /// Ways in which the power fails at each moment.
 const SURVIVORS: u64 = 3;
@@ -58,7 +57,7 @@ pub struct Beside {
 struct Other {
     db: Db,
     files: Arc<PlainFiles>,
-    durability: Durability,
+    plan: Plan,
     is_busy: AtomicBool,
     /// What may be interrupted: nothing but syncs of the journal while an operation goes on. What an operation does else, it
     /// may do with locks held.
@@ -73,16 +72,16 @@ struct Other {
 }
 
 /// The key of a writer with this number, and its value.
-fn record(writer: usize, number: usize) -> ([u8; 8], Vec<u8>) {
+fn record(plan: &Plan, writer: usize, number: usize) -> ([u8; 8], Vec<u8>) {
     let key = ((number * WRITERS + writer) as u64).to_le_bytes();
-    (key, key.repeat(VALUE_BYTES / 8))
+    (key, plan.value(key, number))
 }
 
 impl Other {
     /// Puts while somebody else is in the middle of something, where there is room.
     fn go_on(self: &Arc<Self>, doing: Doing) {
         // An operation that has created a file makes the pool larger. With `Group` it syncs for no other reason.
-        let is_at_end = self.durability == Durability::Immediate
+        let is_at_end = self.plan.durability == Durability::Immediate
             && doing == Doing::SyncJournal
             && !self.files.has_created();
         let may = self.is_free.load(Ordering::Acquire) || is_at_end;
@@ -111,7 +110,7 @@ impl Other {
                 break;
             }
             self.counts[doing as usize].fetch_add(1, Ordering::Relaxed);
-            if self.durability == Durability::Immediate {
+            if self.plan.durability == Durability::Immediate {
                 self.put_apart();
                 break;
             }
@@ -126,11 +125,11 @@ impl Other {
     fn put(&self) {
         let number = self.next.fetch_add(1, Ordering::AcqRel) as usize;
         self.files.promise_of(1, |promise| promise.begun = number + 1);
-        let (key, value) = record(1, number);
+        let (key, value) = record(&self.plan, 1, number);
         match self.db.put(&key, &value) {
             Ok(_) => self.files.promise_of(1, |promise| {
                 promise.acknowledged = number + 1;
-                if self.durability == Durability::Immediate {
+                if self.plan.durability == Durability::Immediate {
                     promise.synced = number + 1;
                 }
             }),
@@ -204,7 +203,7 @@ fn operate(
     let other = Arc::new(Other {
         db: store.db.clone(),
         files: files.clone(),
-        durability: plan.durability,
+        plan: plan.clone(),
         is_busy: AtomicBool::new(false),
         is_free: AtomicBool::new(false),
         next: AtomicU64::new(0),
@@ -248,7 +247,7 @@ fn operate(
     let puts = [plan.operations, other.next.load(Ordering::Acquire) as usize];
     let [first, second] =
         puts.map(|puts| Promise { begun: puts, acknowledged: puts, synced: puts });
-    expect(&store.verified()?, [first, second])
+    expect(plan, &store.verified()?, [first, second])
 }
 
 fn run(
@@ -262,7 +261,7 @@ fn run(
     let mut session = store.db.session();
     for number in 0..plan.operations {
         files.promise(|promise| promise.begun = number + 1);
-        let (key, value) = record(0, number);
+        let (key, value) = record(plan, 0, number);
         session.put(&key, &value).map_err(text)?;
         files.promise(|promise| {
             promise.acknowledged = number + 1;
@@ -296,15 +295,15 @@ fn verify(plan: &Plan, snapshot: &Snapshot, chance: &mut Chance) -> Result<(), S
     let left = snapshot.disk.survivor(chance);
     let files = Arc::new(PlainFiles::new(left, None, 0, 0));
     let store = open(&files, &plan.options(), chance.word())?;
-    expect(&store.verified()?, [snapshot.promise, snapshot.beside])
+    expect(plan, &store.verified()?, [snapshot.promise, snapshot.beside])
 }
 
 /// Checks that of each writer the first keys are there: as many as were synced, and no more than were begun.
-fn expect(found: &State, promises: [Promise; WRITERS]) -> Result<(), String> {
+fn expect(plan: &Plan, found: &State, promises: [Promise; WRITERS]) -> Result<(), String> {
     let mut all = 0;
     for (writer, promise) in promises.into_iter().enumerate() {
         let is_there = |number: &usize| {
-            let (key, value) = record(writer, *number);
+            let (key, value) = record(plan, writer, *number);
             found.get(&key[..]) == Some(&value)
         };
         let count = (0..promise.begun).take_while(is_there).count();

@@ -14,7 +14,6 @@ use super::disk::Disk;
 use super::files::PlainFiles;
 use super::life::{State, Store, open};
 use super::plan::Plan;
-use crate::subject::VALUE_BYTES;
 
 /// Ways in which the power fails at the end.
 const SURVIVORS: u64 = 6;
@@ -92,9 +91,9 @@ pub fn explore_failing(plan: &Plan) -> Failing {
     found
 }
 
-fn record(number: usize) -> ([u8; 8], Vec<u8>) {
+fn record(plan: &Plan, number: usize) -> ([u8; 8], Vec<u8>) {
     let key = (number as u64).to_le_bytes();
-    (key, key.repeat(VALUE_BYTES / 8))
+    (key, plan.value(key, number))
 }
 
 impl Victim<'_> {
@@ -107,7 +106,7 @@ impl Victim<'_> {
         while self.said.len() < self.plan.operations {
             let Some(Store { db, environment }) = &store else { return Ok(()) };
             let number = self.said.len();
-            let (key, value) = record(number);
+            let (key, value) = record(self.plan, number);
             self.said.push(match db.put(&key, &value) {
                 Ok(_) if self.plan.durability == Durability::Immediate => Said::Durable,
                 Ok(_) => Said::Acknowledged,
@@ -167,7 +166,7 @@ impl Victim<'_> {
             };
             self.compare(&found)?;
             for (number, said) in self.said.iter_mut().enumerate() {
-                let is_there = found.contains_key(&record(number).0[..]);
+                let is_there = found.contains_key(&record(self.plan, number).0[..]);
                 let shown = if is_there { Said::Acknowledged } else { Said::Nothing };
                 *said = if *said == Said::Durable { *said } else { shown };
             }
@@ -187,7 +186,7 @@ impl Victim<'_> {
     fn compare(&self, found: &State) -> Result<(), String> {
         let mut there = 0;
         for (number, said) in self.said.iter().enumerate() {
-            let (key, value) = record(number);
+            let (key, value) = record(self.plan, number);
             match found.get(&key[..]) {
                 Some(found) if *found == value => there += 1,
                 Some(_) => return Err(format!("record {number} has another value")),

@@ -196,7 +196,11 @@ fn apply(
     let key = chance.below(KEYS).to_le_bytes();
     match chance.below(if plan.is_in_place() { 10 } else { 7 }) {
         0..5 => {
-            let mut value = chance.word().to_le_bytes().repeat(VALUE_BYTES / 8);
+            let bytes_max = plan.value_bytes_max();
+            let is_small = bytes_max == VALUE_BYTES || chance.one_in(2);
+            let parts =
+                if is_small { 1 } else { 1 + chance.below((bytes_max / VALUE_BYTES) as u64) };
+            let mut value = chance.word().to_le_bytes().repeat(parts as usize * VALUE_BYTES / 8);
             value[8] = key[0];
             session.put(&key, &value)?;
             state.insert(key.to_vec(), value);

@@ -7,7 +7,7 @@ use chimera_pmem::Site;
 
 use super::files::Lie;
 use crate::durability::{End, Loss};
-use crate::subject::EngineShape;
+use crate::subject::{EngineShape, VALUE_BYTES};
 
 /// Limits of pages with stores of their own, in turn: none may be left, some, more, any number.
 const PAGE_LIMITS: [Option<u64>; 4] = [Some(0), Some(16 << 10), Some(64 << 10), None];
@@ -15,6 +15,9 @@ const PAGE_LIMITS: [Option<u64>; 4] = [Some(0), Some(16 << 10), Some(64 << 10), 
 /// When the journal is written back, in turn: between two operations, once in a life, hardly ever.
 const CHECKPOINT_INTERVALS: [Duration; 3] =
     [Duration::from_millis(10), Duration::from_millis(200), Duration::from_secs(1)];
+
+/// What is written to its place ahead of the journal, in turn: each line, much, what the durability says.
+const DIRECT_BYTES_MIN: [Option<u64>; 3] = [Some(64), Some(512), None];
 
 /// What to explore. Everything random follows from the seed.
 #[derive(Clone, Debug)]
@@ -35,6 +38,10 @@ pub struct Plan {
     pub checkpoint_interval: Duration,
     /// Most bytes of pages with stores of their own: with few, pages are given back all the time.
     pub page_limit: Option<u64>,
+    /// Least bytes that are written to their place ahead of the journal.
+    pub direct_bytes_min: Option<u64>,
+    /// Most bytes of values, where the engine takes any size: a multiple of 32.
+    pub value_bytes_max: usize,
     /// A device that lies; the exploration must find violations.
     pub lie: Option<Lie>,
     /// A check of giving pages back that is left out; the exploration must find violations.
@@ -54,6 +61,8 @@ impl Plan {
             journal_bytes: if seed.is_multiple_of(2) { 16 << 10 } else { 64 << 10 },
             checkpoint_interval: CHECKPOINT_INTERVALS[(seed % 3) as usize],
             page_limit: PAGE_LIMITS[(seed % 4) as usize],
+            direct_bytes_min: DIRECT_BYTES_MIN[(seed % 3) as usize],
+            value_bytes_max: 2048,
             lie: None,
             left_out: None,
         }
@@ -78,10 +87,24 @@ impl Plan {
             .populate_ahead_bytes(512)
             .recovery_threads(1)
             .page_limit(self.page_limit)
+            .direct_bytes_min(self.direct_bytes_min)
     }
 
     fn shape(&self) -> EngineShape {
         EngineShape::for_files(self.engine, 0)
+    }
+
+    /// Most bytes of a value.
+    pub(super) fn value_bytes_max(&self) -> usize {
+        // Others have records of one size in these tests.
+        let has_any_size = matches!(self.engine, EngineKind::Hikv | EngineKind::Chameleon);
+        if has_any_size { self.value_bytes_max.max(VALUE_BYTES) } else { VALUE_BYTES }
+    }
+
+    /// A value made of `key`, of a length that follows from `number`.
+    pub(super) fn value(&self, key: [u8; 8], number: usize) -> Vec<u8> {
+        let parts = 1 + number % (self.value_bytes_max() / VALUE_BYTES);
+        key.repeat(parts * VALUE_BYTES / 8)
     }
 
     /// Whether stores change words of values in place.

@@ -60,7 +60,8 @@ impl Journal {
 
     /// The header in force.
     pub(super) fn header_now(&self) -> Header {
-        Header { start: self.start_at(), capacity: self.capacity(), ..self.header }
+        let placed = self.placed.load(Ordering::Acquire);
+        Header { start: self.start_at(), capacity: self.capacity(), placed, ..self.header }
     }
 
     /// Writes a header, durably.

@@ -7,6 +7,7 @@ use super::give_back::Giving;
 use super::read::Walk;
 use super::{Header, Journal, Lines, damaged, lock};
 use crate::environment::TaskStep;
+use crate::pages::steps;
 
 /// What a checkpoint uses again and again. Its lock lets one checkpoint run at a time.
 #[derive(Debug, Default)]
@@ -132,6 +133,16 @@ impl Journal {
         self.write_back_synced(scratch).inspect_err(|error| self.fail(error))
     }
 
+    /// Says durably that lines which entries before `position` name in their place were durable there: they change now, and are
+    /// not what those say any more.
+    fn say_placed(&self, position: u64) -> io::Result<()> {
+        if self.placed.load(Ordering::Acquire) < position {
+            self.placed.store(position, Ordering::Release);
+            self.write_header(self.header_now())?;
+        }
+        Ok(())
+    }
+
     /// From the journal, never from memory: memory is ahead of what is durable.
     fn write_back_synced(&self, scratch: &mut Scratch) -> io::Result<()> {
         let (start, end) = (self.start_at(), self.durable());
@@ -150,6 +161,9 @@ impl Journal {
         }
         lines.fold();
         let begun_ns = self.environment.now_ns();
+        if lines.touch_direct() && !self.skips(steps::PLACED) {
+            self.say_placed(end)?;
+        }
         self.write_to_files(lines)?;
         self.budget.written_back.fetch_add(lines.folded_bytes(), Ordering::Relaxed);
         let reached = walk.position();

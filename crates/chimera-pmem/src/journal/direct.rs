@@ -10,10 +10,11 @@
 //! 2. **An entry that is durable has its lines.** A later entry that says how far the journal was synced says so of the lines,
 //!    too. Recovery compares the checksums of all others. The first one that differs ends the journal, as an entry does that is
 //!    not whole.
-//! 3. **A line is in one pending entry.** Whoever emptied it stores nothing to it until it has another use, and that begins
-//!    behind a `start` in force. Who has written it new does not store to it again before it is emptied. So no checkpoint
-//!    writes older content over it, and the file has what the checksum is of.
-//! 4. Lines that no recovered entry names may be there nevertheless, like lines that a processor evicted early. The engine must not
+//! 3. **No older content goes over it.** Whoever emptied a line stores nothing to it until it has another use, and that begins
+//!    behind a `start` in force: so no pending entry before the direct one names it.
+//! 4. **A newer one does not hide it.** What is stored to the line later passes the journal. Before a checkpoint writes that over
+//!    the line, the headers say that the lines of all entries so far were durable: nobody compares them any more.
+//! 5. Lines that no recovered entry names may be there nevertheless, like lines that a processor evicted early. The engine must not
 //!    be able to reach them.
 //!
 //! A sync of two files takes longer than one of one. So where each operation waits for a sync, only what is [large] is written
@@ -36,6 +37,14 @@ use crate::{CACHE_LINE, Extent};
 const GROUP_BYTES_MIN: u64 = 512;
 /// The same where an operation waits for a sync.
 const IMMEDIATE_BYTES_MIN: u64 = 256 << 10;
+
+/// Least bytes that are written to their place, unless something else is [said](Journal::write_new_from).
+pub(super) fn bytes_min(policy: SyncPolicy) -> u64 {
+    match policy {
+        SyncPolicy::Immediate => IMMEDIATE_BYTES_MIN,
+        SyncPolicy::Group { .. } => GROUP_BYTES_MIN,
+    }
+}
 
 /// How much was fenced at a moment, in all threads together: whatever was durable then. Nothing of what is fenced later is
 /// before it.
@@ -77,6 +86,11 @@ pub(super) struct Target {
 }
 
 impl Journal {
+    /// Lines are written to their place ahead of their entry from so many bytes on, at least a line.
+    pub fn write_new_from(&self, bytes: u64) {
+        self.direct_bytes_min.store(bytes.max(CACHE_LINE), Ordering::Relaxed);
+    }
+
     /// How much was fenced so far.
     pub(crate) fn fenced(&self) -> Fenced {
         Fenced(self.tail_at())
@@ -85,10 +99,7 @@ impl Journal {
     /// As [`mark`](Self::mark), of lines that mean nothing before something else leads to them, and whose place was empty when
     /// `emptied` was fenced.
     pub(crate) fn mark_new(&self, range: Extent, emptied: Fenced) {
-        let bytes_min = match self.policy {
-            SyncPolicy::Immediate => IMMEDIATE_BYTES_MIN,
-            SyncPolicy::Group { .. } => GROUP_BYTES_MIN,
-        };
+        let bytes_min = self.direct_bytes_min.load(Ordering::Relaxed);
         let (first, end) = (range.offset().div_ceil(CACHE_LINE), range.end() / CACHE_LINE);
         let is_long = end.saturating_sub(first) * CACHE_LINE >= bytes_min;
         let is_empty = self.start_at() >= emptied.0 || self.skips(steps::EMPTIED);
@@ -156,7 +167,7 @@ impl Journal {
         sync().inspect_err(|error| self.fail(error))
     }
 
-    fn skips(&self, step: crate::Site) -> bool {
+    pub(super) fn skips(&self, step: crate::Site) -> bool {
         self.pages.get().is_some_and(|pages| pages.skips(step))
     }
 }

@@ -18,9 +18,10 @@ const VERSION: u64 = 3;
 /// The oldest one that is read: it has no direct runs.
 const VERSION_MIN: u64 = 2;
 /// Words of a copy.
-const WORDS: usize = 9;
-/// Where a copy of version 1 has its checksum, behind the words it is of.
+const WORDS: usize = 10;
+/// Where copies of versions 1 and 2 have their checksum, behind the words it is of.
 const CHECKSUM_AT_OF_VERSION_1: usize = 7;
+const CHECKSUM_AT_OF_VERSION_2: usize = 8;
 /// Bytes from one copy to the other.
 const COPY_STRIDE: u64 = 4096;
 /// Where the entries begin.
@@ -51,6 +52,8 @@ pub(super) struct Header {
     pub(super) is_closed: bool,
     /// The start of the machine in which all entries from `start` on were written; 0 when that is not known.
     pub(super) boot_id: u64,
+    /// What entries before this position say of lines in their place was durable there.
+    pub(super) placed: u64,
 }
 
 impl Header {
@@ -65,6 +68,7 @@ impl Header {
             self.start,
             state,
             self.boot_id,
+            self.placed,
             0,
         ];
         words[WORDS - 1] = checksum(&words[..WORDS - 1]);
@@ -79,12 +83,12 @@ impl Header {
         if words[0] != MAGIC {
             return Ok(None);
         }
-        let is_version_1 = words[1] == 1
-            && words[CHECKSUM_AT_OF_VERSION_1] == checksum(&words[..CHECKSUM_AT_OF_VERSION_1]);
-        if is_version_1 {
+        let is_version = |version, at: usize| words[1] == version && is_whole(words, at);
+        if is_version(1, CHECKSUM_AT_OF_VERSION_1) {
             return Err(OtherVersion { found: 1 }.into());
         }
-        if words[WORDS - 1] != checksum(&words[..WORDS - 1]) {
+        let is_version_2 = is_version(2, CHECKSUM_AT_OF_VERSION_2);
+        if !is_version_2 && !(words[1] >= VERSION && is_whole(words, WORDS - 1)) {
             return Ok(None);
         }
         if words[1] > VERSION {
@@ -97,6 +101,7 @@ impl Header {
             start: words[5],
             is_closed: words[6] == CLOSED,
             boot_id: words[7],
+            placed: if is_version_2 { 0 } else { words[8] },
         };
         let is_possible = (VERSION_MIN..=VERSION).contains(&words[1])
             && is_capacity(header.capacity)
@@ -119,8 +124,8 @@ impl Header {
         let copies = [Self::decode(&words[0])?, Self::decode(&words[1])?];
         // Of two with one start, one says that the store was closed: the entries of its last life are
         // all before the start either way.
-        let newest =
-            copies.into_iter().flatten().max_by_key(|header| (header.start, !header.is_closed));
+        let age = |header: &Self| (header.start, !header.is_closed, header.placed);
+        let newest = copies.into_iter().flatten().max_by_key(age);
         let Some(header) = newest else {
             if is_blank(file, length)? {
                 return Ok(None);
@@ -213,6 +218,11 @@ fn checksum(words: &[u64]) -> u64 {
     xxh3_64(words.as_bytes())
 }
 
+/// Whether the word at `at` is the checksum of those before it.
+fn is_whole(words: &[u64; WORDS], at: usize) -> bool {
+    words[at] == checksum(&words[..at])
+}
+
 fn read_copy(file: &dyn File, at: u64) -> io::Result<[u64; WORDS]> {
     let mut words = [0; WORDS];
     file.read_at(at, words.as_mut_bytes())?;
@@ -221,10 +231,8 @@ fn read_copy(file: &dyn File, at: u64) -> io::Result<[u64; WORDS]> {
 
 /// Why neither copy is valid.
 fn what_is_wrong(copies: &[[u64; WORDS]; 2]) -> String {
-    let is_whole = |words: &&[u64; WORDS]| {
-        words[0] == MAGIC && words[WORDS - 1] == checksum(&words[..WORDS - 1])
-    };
-    match copies.iter().find(is_whole) {
+    let is_header = |words: &&[u64; WORDS]| words[0] == MAGIC && is_whole(*words, WORDS - 1);
+    match copies.iter().find(is_header) {
         Some(words) if !is_capacity(words[4]) => {
             format!("its header says {} bytes for entries, which no journal has", words[4])
         }

@@ -70,6 +70,14 @@ impl Lines {
         numbers.into_iter()
     }
 
+    /// Whether lines have a newer content than what lies in their place. They are [folded](Self::fold).
+    pub(super) fn touch_direct(&self) -> bool {
+        self.direct.iter().any(|(first, count)| {
+            let next = self.order.partition_point(|(line, _)| line < first);
+            self.order.get(next).is_some_and(|(line, _)| *line < first + count)
+        })
+    }
+
     /// Bytes of content that were added.
     pub(super) fn bytes(&self) -> usize {
         self.content.len()

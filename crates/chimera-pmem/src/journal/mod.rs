@@ -132,7 +132,7 @@ pub struct Journal {
     environment: Arc<dyn Environment>,
     policy: SyncPolicy,
     file: Arc<dyn File>,
-    /// As in the file, but for `start` and the capacity.
+    /// As in the file, but for `start`, the capacity and `placed`.
     header: Header,
     /// Bytes for entries. Changes under the locks of the checkpoint and of the tail.
     capacity: AtomicU64,
@@ -156,6 +156,11 @@ pub struct Journal {
     /// One thread at a time syncs the file, and one the data files.
     file_sync: Mutex<()>,
     data_sync: Mutex<()>,
+    /// What entries before it say of lines in their place is durable there, as both headers say. Changes under the lock of the
+    /// checkpoint.
+    placed: AtomicU64,
+    /// Least bytes that are written to their place.
+    direct_bytes_min: AtomicU64,
     /// Bytes of lines written to data files ahead of their entries.
     direct_bytes: AtomicU64,
     /// Where the first entry lies that has not been written back.
@@ -197,7 +202,8 @@ impl Journal {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         file.allocate(0, DATA_AT + capacity)?;
-        let header = Header { pool_id, journal_id, capacity, start: 0, is_closed: false, boot_id };
+        let (start, placed, is_closed) = (0, 0, false);
+        let header = Header { pool_id, journal_id, capacity, start, is_closed, boot_id, placed };
         // There is a header before there is an end mark: else a file that was being made is not blank.
         file.write_at(0, Header { is_closed: true, ..header }.encode().as_bytes())?;
         file.sync()?;
@@ -241,6 +247,8 @@ impl Journal {
             interval: Interval::default(),
             file_sync: Mutex::default(),
             data_sync: Mutex::default(),
+            placed: AtomicU64::new(header.placed),
+            direct_bytes_min: AtomicU64::new(direct::bytes_min(policy)),
             direct_bytes: AtomicU64::new(0),
             start: start(),
             syncs: AtomicU64::new(0),

@@ -98,7 +98,8 @@ impl Contents {
                 lines.push(line, content);
             }
         }
-        found.retain(|found| found.position >= synced);
+        let placed = synced.max(header.placed);
+        found.retain(|found| found.position >= placed);
         if let Some(first) = first_that_differs(&found, header.journal_id, data)? {
             let FoundDirect { position, lines_before, .. } = found[first];
             end = position;

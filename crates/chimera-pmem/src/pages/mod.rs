@@ -52,6 +52,8 @@ pub mod steps {
         EMPTIED = "journal.step.emptied";
         /// Such lines are durable before their entry is.
         DIRECT_SYNC = "journal.step.direct_sync";
+        /// Before such lines change, the journal says durably that they were there.
+        PLACED = "journal.step.placed";
     }
 }
 

@@ -213,6 +213,9 @@ impl JournalFile {
         let journal = Journal::open(file, capacity_max, policy, files.environment.clone())
             .map_err(Error::io("open", &path))?;
         journal.checkpoint_every(options.checkpoint_interval);
+        if let Some(bytes) = options.direct_bytes_min {
+            journal.write_new_from(bytes);
+        }
         // Until the store is open and knows what its index takes.
         let half = || options.memory_budget(&*files.environment).map(|bytes| bytes / 2);
         if let Some(bytes) = options.page_limit.or_else(half) {

@@ -28,6 +28,8 @@ pub(crate) struct PoolOptions {
     pub(crate) memory_budget: Option<u64>,
     /// Instead of what the memory budget leaves for pages with stores of their own.
     pub(crate) page_limit: Option<u64>,
+    /// Least bytes that go to their place ahead of the journal, instead of what the durability says.
+    pub(crate) direct_bytes_min: Option<u64>,
     /// The store is a new one, and incomplete until [`complete`](crate::Db::complete) says otherwise.
     pub(crate) incomplete: bool,
 }
@@ -47,6 +49,7 @@ impl Default for PoolOptions {
             checkpoint_interval: Self::CHECKPOINT_INTERVAL_DEFAULT,
             memory_budget: None,
             page_limit: None,
+            direct_bytes_min: None,
             incomplete: false,
         }
     }

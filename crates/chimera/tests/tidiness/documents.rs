@@ -18,7 +18,7 @@ const PAGES: [(&str, usize); 16] = [
     ("docs/DEVICE-MODEL.md", 9 << 10),
     ("docs/DURABILITY.md", 35 << 10),
     ("docs/ENGINES.md", 12 << 10),
-    ("docs/FORMAT.md", 37 << 10),
+    ("docs/FORMAT.md", 38 << 10),
     ("docs/GLOSSARY.md", 10 << 10),
     ("docs/METRICS.md", 10 << 10),
     ("docs/PEERS.md", 8 << 10),

@@ -53,7 +53,7 @@ fn a_checkpoint_syncs_the_journal_the_data_files_and_each_header_in_this_order()
     watched.take_log();
     journal.checkpoint().unwrap();
     let marks = MARKS.map(|at| Step::Write("data", at..at + 32));
-    let header = |at| [Step::Write("journal", at..at + 72), Step::Sync("journal")];
+    let header = |at| [Step::Write("journal", at..at + 80), Step::Sync("journal")];
     let mut expected =
         vec![Step::Sync("journal"), Step::Write("data", 64..128), Step::Sync("data")];
     expected.extend(marks.clone());

@@ -200,6 +200,38 @@ fn lines_that_a_later_entry_says_are_durable_are_not_read() {
     assert_eq!((contents.lines().end(), contents.new_lines()), (64, &[][..]));
 }
 
+/// What is stored to such lines later changes them in the data file before `start` moves on.
+#[test]
+fn lines_that_change_later_are_not_compared_any_more() {
+    let watched = watched();
+    let (pool, journal) = (&watched.pool, watched.pool.journal());
+    put_new(&pool.memory, 4096, &[7; 1024], Fenced::default());
+    pool.put(4096 + 512, 1);
+    let end = journal.tail_at();
+    let left: Arc<Mutex<Option<(Vec<u8>, Vec<u8>)>>> = Arc::default();
+    let (kept, files) = (left.clone(), [watched.journal.clone(), watched.data.clone()]);
+    journal.sync().unwrap();
+    watched.data.during_sync(move || {
+        *lock(&kept) = Some((files[0].survives(), files[1].now()));
+    });
+    journal.checkpoint().unwrap();
+    let (in_journal, in_data) = lock(&left).take().expect("a sync");
+    assert_eq!(in_data[4096 + 512..][..8], 1_u64.to_le_bytes(), "it is written over the line");
+    for boot_id in [BOOT, NEXT_BOOT] {
+        let found = found(&in_journal, &in_data, boot_id);
+        assert_eq!((found.end(), found.damage(), found.new_lines()), (end, None, &[][..]));
+    }
+    // Headers are written twice for that, and not for lines that nothing is stored to.
+    let headers = |steps: Vec<Step>| {
+        steps.iter().filter(|step| **step == Step::Write("journal", 0..80)).count()
+    };
+    assert_eq!(headers(watched.take_log()), 2);
+    put_new(&pool.memory, 8192, &[7; 1024], Fenced::default());
+    pool.put(4096, 1);
+    journal.checkpoint().unwrap();
+    assert_eq!(headers(watched.take_log()), 1);
+}
+
 #[test]
 fn nothing_is_acknowledged_behind_a_sync_of_new_lines_that_failed() {
     let watched = watched();

@@ -380,6 +380,13 @@ impl Options {
         self
     }
 
+    /// Least bytes that are written to their place ahead of the journal, where that was empty: for tests of small stores.
+    #[cfg(feature = "baselines")]
+    pub fn direct_bytes_min(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.pool.direct_bytes_min = bytes.into();
+        self
+    }
+
     /// Called now and then during recovery with (blocks done, blocks in all).
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);

@@ -351,27 +351,27 @@ fn a_journal_that_cannot_be_read_is_no_loss_and_one_of_another_version_is_named(
         (*deed == Deed::Opened("journal".to_owned())).then_some(io::ErrorKind::PermissionDenied)
     });
     assert!(matches!(place.open(&salvaging()), Err(Error::Io { action: "open", .. })));
-    for (version, is_older) in [(1, true), (3, false)] {
+    for (version, is_older) in [(1, true), (4, false)] {
         let place = Place::killed(1);
         for copy in [0, 4096] {
             forge_version(&*place.file("journal"), copy, version);
         }
         let error = place.open(&salvaging()).err().unwrap();
         let is_right = match error {
-            Error::OlderFormat { found, supported: 2 } => found == 1 && is_older,
-            Error::NewerFormat { found, supported: 2 } => found == 3 && !is_older,
+            Error::OlderFormat { found, supported: 3 } => found == 1 && is_older,
+            Error::NewerFormat { found, supported: 3 } => found == 4 && !is_older,
             _ => false,
         };
         assert!(is_right, "{error}");
     }
 }
 
-/// Makes the header at `at` one of another version, with a right checksum: in word 7 of version 1, in word 8 since.
+/// Makes the header at `at` one of another version, with a right checksum: in word 7 of version 1, in word 9 now.
 fn forge_version(file: &dyn File, at: u64, version: u64) {
-    let mut bytes = [0; 72];
+    let mut bytes = [0; 80];
     file.read_at(at, &mut bytes).unwrap();
     bytes[8..16].copy_from_slice(&version.to_le_bytes());
-    let summed = if version == 1 { 56 } else { 64 };
+    let summed = if version == 1 { 56 } else { 72 };
     let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..summed]);
     bytes[summed..summed + 8].copy_from_slice(&sum.to_le_bytes());
     file.write_at(at, &bytes).unwrap();

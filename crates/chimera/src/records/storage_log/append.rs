@@ -15,9 +15,6 @@ use crate::types::error::Result;
 /// A record of more than a run's fourth part gets a run of its own: what a run leaves unused is never more.
 const OWN_RUN_PART: u64 = 4;
 
-/// Least bytes of a record of which a part is flushed as new.
-const NEW_BYTES_MIN: u64 = 512;
-
 /// What a session appends with: its run, and how far that is filled.
 #[derive(Debug)]
 pub(crate) struct Appender {
@@ -210,10 +207,10 @@ impl<P: Pmem> StorageLog<P> {
     fn flush_record(&self, appended: &Appended, emptied: Fenced, site: Site) {
         let Appended { at, bytes } = *appended;
         let (pool, pmem) = (&self.pool, &self.pool.pmem);
-        if bytes < NEW_BYTES_MIN || !pool.is_journaled {
+        let head_end = (at + KEY_AT).next_multiple_of(CACHE_LINE);
+        if !pool.is_journaled || at + bytes <= head_end {
             return pmem.flush(pool.extent(at, bytes), site);
         }
-        let head_end = (at + KEY_AT).next_multiple_of(CACHE_LINE);
         pmem.flush(pool.extent(at, head_end - at), site);
         pmem.flush_new(pool.extent(head_end, at + bytes - head_end), emptied, site);
     }
