@@ -98,7 +98,7 @@ impl Other {
             free * 100 > figures.capacity_bytes * FREE_PERCENT_MIN
                 && free >= figures.capacity_bytes / 8 + APPENDED_BYTES_MAX
                 && appended * APPENDED_PARTS_MAX < figures.capacity_bytes
-                && appended + APPENDED_BYTES_MAX < figures.capacity_bytes / 4
+                && figures.unsynced_bytes + APPENDED_BYTES_MAX < figures.capacity_bytes / 4
         };
         let has_pages = |pages: chimera_pmem::journal::PageFigures| {
             pages.private_bytes.saturating_add(PUT_BYTES_MAX) <= pages.limit_bytes
@@ -171,6 +171,7 @@ pub fn explore_beside(plan: &Plan) -> Beside {
     let one_in = 1 + chance.below(4);
     let files = Arc::new(PlainFiles::new(disk, plan.lie, one_in, chance.word()));
     files.leave_out(plan.left_out);
+    files.write_ahead(plan.writes_ahead());
     if let Err(violation) = operate(plan, &files, &mut chance, &mut found) {
         found.findings.violations.push(format!("seed {}: {violation}", plan.seed));
         return found;

@@ -149,6 +149,11 @@ fn page_of(bytes: &[u8], page: usize) -> Vec<u8> {
     content
 }
 
+/// Whether this is the name of a segment.
+pub(super) fn is_segment(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment"))
+}
+
 /// Files by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
@@ -163,6 +168,16 @@ impl Disk {
         self.names.iter().any(|(name, node)| match node {
             Node::File(number) => name.ends_with("journal") && self.files[*number].is_growing(),
             Node::Directory => false,
+        })
+    }
+
+    /// The numbers of the segments' files with pages that no sync has covered.
+    pub(super) fn unsynced_segments(&self) -> impl Iterator<Item = usize> {
+        self.names.iter().filter_map(|(name, node)| match node {
+            Node::File(number) if is_segment(name) => {
+                (!self.files[*number].versions.is_empty()).then_some(*number)
+            }
+            Node::File(_) | Node::Directory => None,
         })
     }
 

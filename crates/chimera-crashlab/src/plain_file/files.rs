@@ -1,5 +1,6 @@
 //! [`PlainFiles`]: a [`Disk`] as the files of an environment, with a snapshot before each change.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Component, Path, PathBuf};
@@ -9,7 +10,7 @@ use chimera_pmem::environment::{File, FileProvider, OpenMode};
 use chimera_pmem::{Medium, Site};
 
 use super::chance::Chance;
-use super::disk::{Contents, Disk, Node};
+use super::disk::{Contents, Disk, Node, is_segment};
 
 /// A device that does not do what it is told: for tests that must fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,10 @@ struct State {
     lie: Option<Lie>,
     /// A check that stores on these files leave out.
     left_out: Option<Site>,
+    /// Stores write to their place ahead of the journal.
+    writes_ahead: bool,
+    /// Of segments, by the numbers of their files: what was acknowledged when the last sync began that has ended.
+    before_homes: BTreeMap<usize, [usize; WRITERS]>,
     /// Syncs that succeed before one fails.
     syncs_left: Option<u64>,
     has_failed: bool,
@@ -106,6 +111,19 @@ impl State {
         fails
     }
 
+    /// What of each writer a sync that begins now makes durable. Of the journal: what was acknowledged before, and, while other
+    /// files have what was written ahead of it, before the last sync of them.
+    fn begin_sync(&self, is_journal: bool) -> [usize; WRITERS] {
+        let now = self.promises.map(|promise| promise.acknowledged);
+        if !is_journal || !self.writes_ahead {
+            return now;
+        }
+        self.disk.unsynced_segments().fold(now, |least, segment| {
+            let before = self.before_homes.get(&segment).copied().unwrap_or_default();
+            std::array::from_fn(|writer| least[writer].min(before[writer]))
+        })
+    }
+
     /// Called before each change.
     fn step(&mut self, action: &str, path: &Path) {
         if self.one_in > 0 && self.chance.one_in(self.one_in) {
@@ -127,6 +145,8 @@ impl PlainFiles {
             promises: Default::default(),
             lie,
             left_out: None,
+            writes_ahead: false,
+            before_homes: BTreeMap::new(),
             syncs_left: None,
             has_failed: false,
             has_created: false,
@@ -146,6 +166,11 @@ impl PlainFiles {
     /// Lets a sync fail, of a file or a directory, after so many that succeed. Those behind it succeed again.
     pub(super) fn fail_after(&self, syncs: u64) {
         self.state().syncs_left = Some(syncs);
+    }
+
+    /// Whether stores on the files write to their place ahead of the journal.
+    pub(super) fn write_ahead(&self, writes_ahead: bool) {
+        self.state().writes_ahead = writes_ahead;
     }
 
     /// Stores that are opened on the files from now on leave out a check.
@@ -352,7 +377,7 @@ impl File for PlainFile {
         let (begun, acknowledged, fails) = {
             let mut state = self.change("sync")?;
             let fails = state.fails_now();
-            let acknowledged = state.promises.map(|promise| promise.acknowledged);
+            let acknowledged = state.begin_sync(self.is_journal());
             (state.disk.files[self.number].begin_sync(), acknowledged, fails)
         };
         let is_journal = self.is_journal();
@@ -372,6 +397,8 @@ impl File for PlainFile {
             for (promise, acknowledged) in state.promises.iter_mut().zip(acknowledged) {
                 promise.synced = promise.synced.max(acknowledged);
             }
+        } else if is_segment(&self.path) {
+            state.before_homes.insert(self.number, acknowledged);
         }
         Ok(())
     }

@@ -103,6 +103,7 @@ fn live(
     let one_in = 1 + chance.below(8);
     let files = Arc::new(PlainFiles::new(disk.clone(), plan.lie, one_in, chance.word()));
     files.leave_out(plan.left_out);
+    files.write_ahead(plan.writes_ahead());
     let mut history = vec![state];
     if let Err(violation) = operate(plan, &files, &mut history, chance) {
         findings.violations.push(format!("seed {}: {violation}", plan.seed));

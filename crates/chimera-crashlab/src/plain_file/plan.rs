@@ -101,6 +101,11 @@ impl Plan {
         if has_any_size { self.value_bytes_max.max(VALUE_BYTES) } else { VALUE_BYTES }
     }
 
+    /// Whether records are written to their place ahead of the journal.
+    pub(super) fn writes_ahead(&self) -> bool {
+        self.engine == EngineKind::Chameleon
+    }
+
     /// A value made of `key`, of a length that follows from `number`.
     pub(super) fn value(&self, key: [u8; 8], number: usize) -> Vec<u8> {
         let parts = 1 + number % (self.value_bytes_max() / VALUE_BYTES);

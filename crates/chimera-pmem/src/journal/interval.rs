@@ -54,6 +54,12 @@ impl Journal {
         self.interval.length_ns.store(length_ns, Ordering::Relaxed);
     }
 
+    /// Everything that is fenced now is written back in the background soon, whatever the interval.
+    pub fn write_back_soon(&self) {
+        self.interval.due_ns.store(1, Ordering::SeqCst);
+        self.wake_checkpointer();
+    }
+
     /// Called when a sync has succeeded.
     pub(super) fn begin_interval(&self) {
         // Either what was appended is seen where an interval ends, or the end of that is seen here.

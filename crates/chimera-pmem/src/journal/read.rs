@@ -183,8 +183,8 @@ impl Contents {
         &self.lines
     }
 
-    /// What lies in its place in the data files, and may not be durable there. Before the journal is emptied this is to be
-    /// written again and synced: after a sync that failed even pages that the kernel takes for clean may not be durable.
+    /// What lies in its place in the data files, and may not be durable there. Before the journal is [made
+    /// durable](Self::make_durable) this is to be written again and synced: after a sync that failed even pages that the kernel takes for clean may not be durable.
     pub fn new_lines(&self) -> &[NewLines] {
         &self.new_lines
     }
@@ -195,7 +195,7 @@ impl Contents {
     }
 
     /// Makes what was read durable, before anything of it may reach the data files: they must not be
-    /// ahead of the journal. After the end of a process it may be in the kernel's memory only; and after a sync that
+    /// ahead of the journal. What [lies there](Self::new_lines) is durable, so that nobody has to look at it again. After the end of a process it may be in the kernel's memory only; and after a sync that
     /// failed even pages that the kernel takes for clean may be, so they are written again. Not those before the last sync that
     /// succeeded: an entry behind it says where that was, and none is appended after one that failed.
     ///
@@ -215,7 +215,11 @@ impl Contents {
             file.write_at(DATA_AT + at, &chunk)?;
             position += count;
         }
-        file.sync()
+        file.sync()?;
+        if self.new_lines.is_empty() {
+            return Ok(());
+        }
+        Header { placed: self.end, ..self.header }.write(file)
     }
 
     /// Empties the journal, once what it holds is durable in the data files, for use at this start of the machine. No

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chimera_pmem::environment::TaskStep;
-use chimera_pmem::{Medium, Pmem};
+use chimera_pmem::{Fenced, Medium, Pmem};
 
 use super::files::{cannot_map, full_or_io};
 use super::segment::{self, Section};
@@ -18,6 +18,8 @@ pub(super) struct AllocationLimits {
     /// Most blocks the pool may have.
     pub(super) blocks_max: u64,
     pub(super) reserve: Reserve,
+    /// When nothing was left in the blocks behind the used ones, and their segment was there.
+    pub(super) fresh_emptied: Fenced,
 }
 
 /// What growing needs to know.
@@ -95,7 +97,7 @@ impl<P: Pmem> Pool<P> {
     /// # Cost
     /// 2 lines, and what `clear` costs.
     pub(crate) fn give_back(&self, block: u64, clear: impl FnOnce() -> Result<()>) -> bool {
-        let _handing_out = self.lock_hand_out();
+        let mut handing_out = self.lock_hand_out();
         if self.used.load(Ordering::Acquire) != block + 1 {
             return false;
         }
@@ -105,6 +107,7 @@ impl<P: Pmem> Pool<P> {
             store_used(&self.pmem, block + 1, block_sites::USED_BLOCKS);
             return false;
         }
+        handing_out.fresh_emptied = self.pmem.fenced();
         self.used.store(block, Ordering::Release);
         true
     }
@@ -368,6 +371,11 @@ impl<P: Pmem> Pool<P> {
             self.change_superblock(|superblock| superblock.segments = index + 1);
         }
         growth.segments.push(section);
+        // A crash may take the segment and leave its file, in which nothing may be found then.
+        self.lock_hand_out().fresh_emptied = self.pmem.fenced();
+        if let Some(journal) = self.pmem.journal() {
+            journal.write_back_soon();
+        }
         Ok(())
     }
 }

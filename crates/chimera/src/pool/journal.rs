@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use chimera_pmem::environment::{File, OpenMode};
 use chimera_pmem::journal::{
-    Contents, Damage, Journal, Mark, MarkState, NewLines, OtherVersion, SyncPolicy, first_capacity,
+    Contents, Damage, Journal, Lines, Mark, MarkState, NewLines, OtherVersion, SyncPolicy,
+    first_capacity,
 };
 use chimera_pmem::{Medium, Pmem};
 use zerocopy::IntoBytes;
@@ -155,8 +156,11 @@ impl JournalFile {
             let lines = contents.map(Contents::into_lines).unwrap_or_default();
             return pmem.overlay(lines).map_err(Error::io("read", &path));
         }
+        // In this order: nothing is written over what the journal has before that is durable, and nothing that it names ahead of
+        // an entry that a power loss could still take.
+        targets.write_new(contents).map_err(Error::io("write back", &path))?;
         contents.make_durable(&**file).map_err(Error::io("sync", &path))?;
-        targets.write(contents).map_err(Error::io("write back", &path))?;
+        targets.write(contents.lines()).map_err(Error::io("write back", &path))?;
         let emptied = contents.empty(&**file, files.environment.boot_id(), contents.capacity());
         emptied.map_err(Error::io("empty", &path))
     }
@@ -470,11 +474,14 @@ impl Targets {
         Ok(Self { superblock: file, segments, segment_bytes: map.segment_bytes })
     }
 
-    /// Writes what a journal holds where it belongs; what lies there already, once more.
+    /// Writes lines once more that lie where they belong.
     ///
     /// # Durability
     /// Durable on return.
-    fn write(&self, contents: &Contents) -> io::Result<()> {
+    fn write_new(&self, contents: &Contents) -> io::Result<()> {
+        if contents.new_lines().is_empty() {
+            return Ok(());
+        }
         let mut content = Vec::new();
         for NewLines { file, offset, length } in contents.new_lines() {
             let segment = file.checked_sub(1).map(|index| &self.segments[usize::from(index)]);
@@ -483,7 +490,15 @@ impl Targets {
             file.read_at(*offset, &mut content)?;
             file.write_at(*offset, &content)?;
         }
-        contents.lines().for_each_run(|at, bytes| {
+        self.sync()
+    }
+
+    /// Writes lines where they belong.
+    ///
+    /// # Durability
+    /// Durable on return.
+    fn write(&self, lines: &Lines) -> io::Result<()> {
+        lines.for_each_run(|at, bytes| {
             let mut at = at;
             let mut bytes = bytes;
             while !bytes.is_empty() {
@@ -495,6 +510,10 @@ impl Targets {
             }
             Ok(())
         })?;
+        self.sync()
+    }
+
+    fn sync(&self) -> io::Result<()> {
         self.superblock.sync()?;
         self.segments.iter().try_for_each(|file| file.sync())
     }

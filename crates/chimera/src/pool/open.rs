@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use chimera_pmem::environment::{AnonymousFile, File, OpenMode};
 use chimera_pmem::journal::Damage;
-use chimera_pmem::{Environment, Medium, Pmem};
+use chimera_pmem::{Environment, Fenced, Medium, Pmem};
 
 use super::ahead::Ahead;
 use super::copies::{find_superblock, is_blank, magic_at, read_words};
@@ -146,7 +146,11 @@ impl<P: Pmem> Pool<P> {
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
             growth: Mutex::new(Growth { segments, blocks_max }),
-            hand_out: Mutex::new(AllocationLimits { blocks_max, reserve: Reserve::default() }),
+            hand_out: Mutex::new(AllocationLimits {
+                blocks_max,
+                reserve: Reserve::default(),
+                fresh_emptied: Fenced::default(),
+            }),
             free_runs: Mutex::default(),
             ahead: Ahead::new(options, map.block_bytes),
             keeps_storage: options.populate_at_open,

@@ -232,6 +232,27 @@ fn lines_that_change_later_are_not_compared_any_more() {
     assert_eq!(headers(watched.take_log()), 1);
 }
 
+/// Recovery writes what is left over such lines, and may be interrupted.
+#[test]
+fn what_recovery_has_made_durable_is_not_compared_when_it_begins_again() {
+    let watched = watched();
+    let pool = &watched.pool;
+    put_new(&pool.memory, 4096, &[7; 1024], Fenced::default());
+    pool.put(4096 + 512, 1);
+    let (journal, mut data) = (watched.journal.now(), watched.data.now());
+    let first = found(&journal, &data, BOOT);
+    assert_eq!(first.new_lines().len(), 1);
+    let file = file_of(&journal);
+    first.make_durable(&*file).unwrap();
+    first.lines().put_over(0..8192, &mut data[..8192]);
+    let mut journal = vec![0; journal.len()];
+    file.read_at(0, &mut journal).unwrap();
+    for boot_id in [BOOT, NEXT_BOOT] {
+        let again = found(&journal, &data, boot_id);
+        assert_eq!((again.end(), again.damage(), again.new_lines()), (first.end(), None, &[][..]));
+    }
+}
+
 #[test]
 fn nothing_is_acknowledged_behind_a_sync_of_new_lines_that_failed() {
     let watched = watched();

@@ -16,8 +16,6 @@ pub(crate) struct FreeList {
     by_blocks: BTreeSet<(u32, u64)>,
     /// When the runs were emptied that were in use since the pool was opened, by first block.
     emptied: BTreeMap<u64, Fenced>,
-    /// When blocks behind the used ones were given back last.
-    pub(super) given_back: Fenced,
     /// Blocks of them that have no storage.
     pub(super) holes: Holes,
 }

@@ -376,10 +376,10 @@ impl<P: Pmem> Pool<P> {
             free.remove(before);
             first = before.0;
         }
-        let _handing_out = self.lock_hand_out();
+        let mut handing_out = self.lock_hand_out();
         store_used(&self.pmem, first, sites::RUN_USED);
         self.pmem.fence(sites::RUN_USED);
-        free.given_back = self.pmem.fenced();
+        handing_out.fresh_emptied = self.pmem.fenced();
         self.used.store(first, Ordering::Release);
     }
 
@@ -425,6 +425,7 @@ impl<P: Pmem> Pool<P> {
         free: &FreeList,
         limits: (Reserve, u64),
         wanted: &Wanted<'_>,
+        emptied: Fenced,
     ) -> Option<(Run, Vec<FreeRun>)> {
         let (mut first, mut gaps) = (self.used.load(Ordering::Acquire), Vec::new());
         // The runs of a reserve need no more segments.
@@ -438,7 +439,7 @@ impl<P: Pmem> Pool<P> {
             if left >= u64::from(wanted.blocks)
                 && self.leaves_reserve(free, limits, wanted.purpose, would_be)
             {
-                return Some((wanted.run_at(first, free.given_back), gaps));
+                return Some((wanted.run_at(first, emptied), gaps));
             }
             // A longer one is no run.
             let Some(gap) = u32::try_from(left).ok().filter(|left| *left <= RUN_BLOCKS_MAX) else {
@@ -454,7 +455,8 @@ impl<P: Pmem> Pool<P> {
     fn take_fresh(&self, free: &mut FreeList, wanted: &Wanted<'_>) -> Result<Fresh> {
         let mut limits = self.lock_hand_out();
         let (all, reserve) = (limits.blocks_max, wanted.lengthened(limits.reserve));
-        let Some((run, gaps)) = self.find_fresh(free, (reserve, all), wanted) else {
+        let emptied = limits.fresh_emptied;
+        let Some((run, gaps)) = self.find_fresh(free, (reserve, all), wanted, emptied) else {
             let blocks = wanted.blocks;
             let reason = format!("no {blocks} blocks in a row are free, of {all} that it may have");
             return Err(Error::PoolFull { reason });
@@ -482,7 +484,7 @@ impl<P: Pmem> Pool<P> {
         self.used.store(end, Ordering::Release);
         limits.reserve = reserve;
         for gap in gaps {
-            free.insert_emptied(gap, free.given_back);
+            free.insert_emptied(gap, emptied);
         }
         drop(limits);
         self.note_handed_out(end, ready);
