@@ -103,7 +103,7 @@ impl Plan {
 
     /// Whether records are written to their place ahead of the journal.
     pub(super) fn writes_ahead(&self) -> bool {
-        self.engine == EngineKind::Chameleon
+        matches!(self.engine, EngineKind::Hikv | EngineKind::Chameleon)
     }
 
     /// A value made of `key`, of a length that follows from `number`.

@@ -33,8 +33,9 @@ use crate::environment::File;
 use crate::pages::steps;
 use crate::{CACHE_LINE, Extent};
 
-/// Least bytes that are written to their place. Fewer pass the journal: a system call takes longer than to copy them.
-const GROUP_BYTES_MIN: u64 = 512;
+/// Least bytes that are written to their place. Fewer pass the journal: on a fast device a system call takes longer than to
+/// copy them, and the checkpoint's copy is made in the background.
+const GROUP_BYTES_MIN: u64 = 4096;
 /// The same where an operation waits for a sync.
 const IMMEDIATE_BYTES_MIN: u64 = 256 << 10;
 

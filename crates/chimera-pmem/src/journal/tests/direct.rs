@@ -30,6 +30,7 @@ fn found(journal: &[u8], data: &[u8], boot_id: u64) -> Contents {
 /// A pool of one file with room for its journal.
 fn watched() -> WatchedPool {
     let watched = WatchedPool::create(CAPACITY, 256 << 10);
+    watched.pool.journal().write_new_from(512);
     watched.take_log();
     watched
 }
@@ -95,6 +96,15 @@ fn what_was_emptied_lately_and_what_is_short_pass_the_journal() {
     journal.checkpoint().unwrap();
     assert!(is_direct(4096, &[5; 512], emptied));
     assert!(!is_direct(4096, &[6; 512], pool.memory.fenced()));
+}
+
+#[test]
+fn usually_4_kib_are_written_ahead() {
+    let Stage { pool, .. } = stage(GROUP);
+    put_new(&pool.memory, 0, &[1; 4096 - 64], Fenced::default());
+    assert_eq!(pool.journal().figures().direct_bytes, 0);
+    put_new(&pool.memory, 8192, &[1; 4096], Fenced::default());
+    assert_eq!(pool.journal().figures().direct_bytes, 4096);
 }
 
 #[test]
@@ -271,6 +281,7 @@ fn nothing_is_acknowledged_behind_a_sync_of_new_lines_that_failed() {
 #[test]
 fn new_lines_that_cannot_be_written_end_the_use_of_the_journal() {
     let Stage { data_file, pool, .. } = stage(GROUP);
+    pool.journal().write_new_from(512);
     data_file.refuses_writes.store(true, Ordering::Relaxed);
     put_new(&pool.memory, 4096, &[7; 1024], Fenced::default());
     data_file.refuses_writes.store(false, Ordering::Relaxed);
@@ -282,6 +293,7 @@ fn new_lines_that_cannot_be_written_end_the_use_of_the_journal() {
 #[test]
 fn nobody_syncs_data_files_beside_a_sync_that_fails() {
     let Stage { data_file, pool, .. } = stage(GROUP);
+    pool.journal().write_new_from(512);
     let journal = pool.journal();
     pool.put(0, 1);
     let (told, writer) = std::sync::mpsc::channel();
@@ -310,6 +322,7 @@ fn nobody_syncs_data_files_beside_a_sync_that_fails() {
 #[test]
 fn lines_written_during_a_sync_are_synced_by_the_next_one() {
     let Stage { data_file, pool, .. } = stage(GROUP);
+    pool.journal().write_new_from(512);
     put_new(&pool.memory, 0, &[1; 1024], Fenced::default());
     let other = pool.clone();
     data_file.in_next_sync(move || {
@@ -341,6 +354,7 @@ fn pages_of_new_lines_are_given_back_when_their_entries_are_written_back() {
 #[test]
 fn many_runs_make_several_entries() {
     let Stage { pool, .. } = stage(GROUP);
+    pool.journal().write_new_from(512);
     // An entry has 2048 bytes here: 84 runs.
     for number in 0..60 {
         let at = number * 1024;

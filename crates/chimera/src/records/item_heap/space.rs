@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use chimera_pmem::Fenced;
+
 use super::layout::UNIT_BYTES;
 use super::units::Units;
 use crate::pool::runs::Run;
@@ -36,6 +38,8 @@ struct HeapRun {
     is_found: bool,
     /// Damaged items lie in it: nothing in it is used again.
     is_condemned: bool,
+    /// When what is free in it was freed, at the latest.
+    emptied: Fenced,
 }
 
 impl HeapRun {
@@ -58,7 +62,8 @@ impl Space {
     pub(super) fn add(&mut self, start: u64, bytes: u64, run: Run) {
         let units = Units::new((bytes / UNIT_BYTES) as u32);
         self.fresh_blocks = self.fresh_blocks.saturating_add(run.blocks());
-        let run = HeapRun { run, units, is_found: false, is_condemned: false };
+        let emptied = run.emptied();
+        let run = HeapRun { run, units, is_found: false, is_condemned: false, emptied };
         self.by_class[run.class()].insert(start);
         self.runs.insert(start, run);
     }
@@ -66,7 +71,9 @@ impl Space {
     /// Adds a run that was found. Nothing is taken in it until it is [opened](Self::open).
     pub(super) fn add_found(&mut self, start: u64, bytes: u64, run: Run) {
         let units = Units::new((bytes / UNIT_BYTES) as u32);
-        self.runs.insert(start, HeapRun { run, units, is_found: true, is_condemned: false });
+        let emptied = run.emptied();
+        let run = HeapRun { run, units, is_found: true, is_condemned: false, emptied };
+        self.runs.insert(start, run);
     }
 
     /// The first run from `from` on that was found and is not opened: where it begins, and what is free in it, as offsets
@@ -109,11 +116,18 @@ impl Space {
         starts.into_iter().find_map(|start| self.take_in(start, need))
     }
 
-    /// Frees so many bytes at `at`, unless no item begins there. Returns the run when nothing is left in it, unless room
-    /// is taken in it.
-    pub(super) fn free(&mut self, at: u64, bytes: u64) -> Option<Run> {
+    /// When what is free in the run around `at` was freed, at the latest.
+    pub(super) fn emptied(&self, at: u64) -> Option<Fenced> {
+        let start = self.start_of(at)?;
+        self.runs.get(&start).map(|run| run.emptied)
+    }
+
+    /// Frees so many bytes at `at`, unless no item begins there. Nothing led to them when `emptied` was fenced. Returns the run
+    /// when nothing is left in it, unless room is taken in it.
+    pub(super) fn free(&mut self, at: u64, bytes: u64, emptied: Fenced) -> Option<Run> {
         let start = self.start_of(at)?;
         let is_empty = self.change(start, |run| {
+            run.emptied = emptied;
             if !run.is_condemned {
                 let first = ((at - start) / UNIT_BYTES) as u32;
                 run.units

@@ -108,7 +108,8 @@ impl<P: Pmem> ItemHeap<P> {
     #[inline]
     pub(crate) fn free(&self, room: Extent) -> Option<Run> {
         self.pool.pmem.withdrawn(room);
-        lock(&self.space).free(room.offset(), room.length())
+        let emptied = self.pool.pmem.fenced();
+        lock(&self.space).free(room.offset(), room.length(), emptied)
     }
 
     /// Writes an item of `key`, which has this hash, into its room.
@@ -134,8 +135,21 @@ impl<P: Pmem> ItemHeap<P> {
         } else {
             pmem.copy(value_to, value, sites::ITEM);
         }
-        pmem.flush(room, sites::ITEM);
+        self.flush_item(room);
         pmem.fence(sites::ITEM);
+    }
+
+    /// Flushes an item that nothing leads to.
+    #[inline(always)]
+    fn flush_item(&self, room: Extent) {
+        let pmem = &self.pool.pmem;
+        if !self.pool.is_journaled {
+            return pmem.flush(room, sites::ITEM);
+        }
+        match lock(&self.space).emptied(room.offset()) {
+            Some(emptied) => pmem.flush_new(room, emptied, sites::ITEM),
+            None => pmem.flush(room, sites::ITEM),
+        }
     }
 }
 
