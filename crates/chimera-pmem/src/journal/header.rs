@@ -88,7 +88,8 @@ impl Header {
             return Err(OtherVersion { found: 1 }.into());
         }
         let is_version_2 = is_version(2, CHECKSUM_AT_OF_VERSION_2);
-        if !is_version_2 && !(words[1] >= VERSION && is_whole(words, WORDS - 1)) {
+        let is_since_3 = words[1] >= VERSION && is_whole(words, WORDS - 1);
+        if !is_version_2 && !is_since_3 {
             return Ok(None);
         }
         if words[1] > VERSION {
@@ -231,7 +232,7 @@ fn read_copy(file: &dyn File, at: u64) -> io::Result<[u64; WORDS]> {
 
 /// Why neither copy is valid.
 fn what_is_wrong(copies: &[[u64; WORDS]; 2]) -> String {
-    let is_header = |words: &&[u64; WORDS]| words[0] == MAGIC && is_whole(*words, WORDS - 1);
+    let is_header = |words: &&[u64; WORDS]| words[0] == MAGIC && is_whole(words, WORDS - 1);
     match copies.iter().find(is_header) {
         Some(words) if !is_capacity(words[4]) => {
             format!("its header says {} bytes for entries, which no journal has", words[4])

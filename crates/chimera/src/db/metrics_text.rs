@@ -293,6 +293,8 @@ fn write_order(text: &mut Exposition, order: &OrderStats) {
 fn write_journal(text: &mut Exposition, journal: &JournalFigures) {
     let help = "Bytes of entries appended to the journal.";
     text.single("chimera_journal_appended_bytes", Counter, help, journal.appended_bytes);
+    let help = "Bytes of records that were written to their place alone.";
+    text.single("chimera_journal_direct_bytes", Counter, help, journal.direct_bytes);
     let help = "Syncs that made entries of the journal durable.";
     text.single("chimera_journal_syncs", Counter, help, journal.syncs);
     let gauges = [

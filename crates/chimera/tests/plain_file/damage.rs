@@ -18,10 +18,10 @@ const BOOT: u64 = 1;
 const NEXT_BOOT: u64 = 2;
 
 /// The files of a store, by name.
-type Left = BTreeMap<String, Vec<u8>>;
+pub(super) type Left = BTreeMap<String, Vec<u8>>;
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn left_of(files: &MemoryFiles) -> Left {
+pub(super) fn left_of(files: &MemoryFiles) -> Left {
     let names = files.list(Path::new(STORE)).expect("a store");
     let read = |name: &Path| {
         let file = files.open(&Path::new(STORE).join(name), OpenMode::Read).expect("listed");
@@ -32,7 +32,7 @@ fn left_of(files: &MemoryFiles) -> Left {
     names.iter().map(|name| read(name)).collect()
 }
 
-fn files_of(left: &Left) -> Arc<MemoryFiles> {
+pub(super) fn files_of(left: &Left) -> Arc<MemoryFiles> {
     let files = MemoryFiles::new().on(Medium::File);
     files.create_directory(Path::new(STORE)).expect("made");
     for (name, bytes) in left {
@@ -120,8 +120,8 @@ fn a_journal_whose_header_says_a_length_that_no_journal_has_is_refused() {
         let mut journal = left["journal"].clone();
         for copy in [0, PAGE] {
             journal[copy + 32..copy + 40].copy_from_slice(&u64::to_le_bytes(capacity));
-            let checksum = xxhash_rust::xxh3::xxh3_64(&journal[copy..copy + 64]);
-            journal[copy + 64..copy + 72].copy_from_slice(&checksum.to_le_bytes());
+            let checksum = xxhash_rust::xxh3::xxh3_64(&journal[copy..copy + 72]);
+            journal[copy + 72..copy + 80].copy_from_slice(&checksum.to_le_bytes());
         }
         for boot in [BOOT, NEXT_BOOT] {
             let what = format!("{capacity} bytes, boot {boot}");

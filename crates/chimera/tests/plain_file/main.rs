@@ -10,6 +10,7 @@ mod damage;
 mod failing;
 mod modes;
 mod storage;
+mod written_once;
 
 use std::path::Path;
 use std::sync::Arc;

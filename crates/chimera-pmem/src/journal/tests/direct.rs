@@ -110,7 +110,7 @@ fn usually_4_kib_are_written_ahead() {
 #[test]
 fn an_operation_that_waits_for_a_sync_writes_only_much_ahead() {
     let Stage { pool, .. } = stage(SyncPolicy::Immediate);
-    put_new(&pool.memory, 0, &[1; 32 << 10], Fenced::default());
+    put_new(&pool.memory, 0, &vec![1; 32 << 10], Fenced::default());
     assert_eq!(pool.journal().figures().direct_bytes, 0);
     let directory = tempfile::tempdir().unwrap();
     let files = crate::environment::RealFiles;
@@ -218,14 +218,14 @@ fn lines_that_change_later_are_not_compared_any_more() {
     put_new(&pool.memory, 4096, &[7; 1024], Fenced::default());
     pool.put(4096 + 512, 1);
     let end = journal.tail_at();
-    let left: Arc<Mutex<Option<(Vec<u8>, Vec<u8>)>>> = Arc::default();
+    let left: Arc<Mutex<Option<[Vec<u8>; 2]>>> = Arc::default();
     let (kept, files) = (left.clone(), [watched.journal.clone(), watched.data.clone()]);
     journal.sync().unwrap();
     watched.data.during_sync(move || {
-        *lock(&kept) = Some((files[0].survives(), files[1].now()));
+        *lock(&kept) = Some([files[0].survives(), files[1].now()]);
     });
     journal.checkpoint().unwrap();
-    let (in_journal, in_data) = lock(&left).take().expect("a sync");
+    let [in_journal, in_data] = lock(&left).take().expect("a sync");
     assert_eq!(in_data[4096 + 512..][..8], 1_u64.to_le_bytes(), "it is written over the line");
     for boot_id in [BOOT, NEXT_BOOT] {
         let found = found(&in_journal, &in_data, boot_id);

@@ -1,0 +1,131 @@
+//! Large values go to their place alone, and are there after the end of the process; where they are not, nothing says that
+//! they are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chimera::{Db, EngineKind, Error, Options};
+use chimera_pmem::environment::MemoryFiles;
+use chimera_pmem::{Medium, SteppedEnvironment};
+
+use super::damage::{Left, files_of, left_of};
+use super::{GROUP, open_at};
+
+const STORE: &str = "store";
+const SEGMENT: &str = "segment-000000";
+const ENGINES: [EngineKind; 2] = [EngineKind::Hikv, EngineKind::Chameleon];
+const BYTES: usize = 20_000;
+const PUTS: u64 = 40;
+const BOOT: u64 = 1;
+const NEXT_BOOT: u64 = 2;
+
+fn value(number: u64) -> Vec<u8> {
+    (0..BYTES as u64 / 8).flat_map(|word| (number << 32 | word).to_le_bytes()).collect()
+}
+
+fn options(engine: EngineKind) -> Options {
+    Options::new().engine(engine).segment_bytes(8 << 20).durability(GROUP)
+}
+
+/// A store that has taken its first runs, with nothing pending.
+fn begun(files: &Arc<MemoryFiles>, engine: EngineKind) -> (Db, Arc<SteppedEnvironment>) {
+    let opened = open_at(BOOT, files.clone(), Path::new(STORE), &options(engine));
+    let (db, environment) = opened.expect("a store");
+    put(&db, 1000..1010);
+    db.sync().expect("synced");
+    environment.advance(10_000_000_000);
+    while environment.step_tasks() {}
+    assert_eq!(db.stats().journal.expect("a journal").pending_bytes, 0, "{engine:?}");
+    (db, environment)
+}
+
+fn put(db: &Db, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        db.put(&number.to_le_bytes(), &value(number)).expect("put");
+    }
+}
+
+/// The values that a store has, which are right, of the first ones in the order in which they were put.
+fn first_values(db: &Db) -> u64 {
+    let found = |number: u64| db.get(&number.to_le_bytes()).expect("read");
+    let count = (0..PUTS).take_while(|number| found(*number).is_some()).count() as u64;
+    for number in 0..PUTS {
+        let expected = (number < count).then(|| value(number));
+        assert!(found(number) == expected, "value {number} of {count}");
+    }
+    assert!(db.check(None).is_sound());
+    count
+}
+
+#[test]
+fn a_large_value_passes_no_journal_and_is_not_lost() {
+    for engine in ENGINES {
+        let files = Arc::new(MemoryFiles::new().on(Medium::File));
+        let (db, _environment) = begun(&files, engine);
+        let before = db.stats().journal.unwrap();
+        put(&db, 0..PUTS);
+        let after = db.stats().journal.unwrap();
+        let all = PUTS * BYTES as u64;
+        let direct = after.direct_bytes - before.direct_bytes;
+        let appended = after.appended_bytes - before.appended_bytes;
+        assert!(direct * 100 >= all * 90, "{engine:?}: {direct} of {all} bytes");
+        assert!(appended * 100 <= all * 25, "{engine:?}: {appended} bytes for {all}");
+        let left = left_of(&files);
+        let opened = open_at(BOOT, files_of(&left), Path::new(STORE), &options(engine));
+        assert_eq!(first_values(&opened.unwrap().0), PUTS, "{engine:?}");
+    }
+}
+
+/// Changes a byte of a value where it lies.
+fn damage(left: &mut Left, number: u64) {
+    let segment = left.get_mut(SEGMENT).expect("a segment");
+    let piece = &value(number)[1000..1100];
+    let at = segment.windows(piece.len()).position(|bytes| bytes == piece).expect("its place");
+    segment[at] ^= 1;
+}
+
+/// What no sync has covered may be missing after a power loss, from the first value on that is not whole; and without one
+/// that is damage.
+#[test]
+fn a_value_that_is_not_in_its_place_ends_what_is_there() {
+    for engine in ENGINES {
+        let files = Arc::new(MemoryFiles::new().on(Medium::File));
+        let (db, _environment) = begun(&files, engine);
+        put(&db, 0..PUTS);
+        let mut left = left_of(&files);
+        damage(&mut left, PUTS - 1);
+        let open = |boot, salvage| {
+            let options = options(engine).salvage(salvage);
+            open_at(boot, files_of(&left), Path::new(STORE), &options)
+        };
+        let error = open(BOOT, false).map(|_| ()).expect_err("no power was lost").to_string();
+        assert!(error.contains("says of the other files is not there"), "{engine:?}: {error}");
+        assert_eq!(first_values(&open(BOOT, true).unwrap().0), PUTS - 1, "{engine:?}, salvage");
+        assert_eq!(first_values(&open(NEXT_BOOT, false).unwrap().0), PUTS - 1, "{engine:?}");
+    }
+}
+
+/// What is known to be durable is no end of what is there: its damage is told, by whoever reads it.
+#[test]
+fn a_value_that_was_synced_and_is_damaged_is_an_error() {
+    for engine in ENGINES {
+        let files = Arc::new(MemoryFiles::new().on(Medium::File));
+        let (db, _environment) = begun(&files, engine);
+        put(&db, 0..30);
+        db.sync().unwrap();
+        put(&db, 30..PUTS);
+        let mut left = left_of(&files);
+        damage(&mut left, 20);
+        let opened = open_at(NEXT_BOOT, files_of(&left), Path::new(STORE), &options(engine));
+        let (db, _environment) = match opened {
+            Ok(opened) => opened,
+            // A log that is replayed is read.
+            Err(error) => {
+                assert!(matches!(error, Error::Corrupted { .. }), "{engine:?}: {error}");
+                continue;
+            }
+        };
+        assert!(db.get(&20_u64.to_le_bytes()).is_err(), "{engine:?}");
+        assert!(db.get(&39_u64.to_le_bytes()).unwrap() == Some(value(39)), "{engine:?}");
+    }
+}
