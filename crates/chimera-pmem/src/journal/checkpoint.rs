@@ -87,7 +87,7 @@ impl Journal {
         let mut scratch = lock(&self.checkpoint);
         let (pages_first, is_filling) = (self.wants_pages_back(), self.needs_checkpoint());
         let left = self.interval_left();
-        let is_due = left.is_some_and(|left| left.is_zero());
+        let is_due = self.is_due_now() || left.is_some_and(|left| left.is_zero());
         if !pages_first && !is_filling && !is_due {
             let soonest = [asks_every, left].into_iter().flatten().min();
             return soonest.map_or(TaskStep::Wait, TaskStep::WaitAtMost);

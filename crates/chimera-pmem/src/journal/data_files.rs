@@ -10,6 +10,9 @@ use super::{Journal, Lines, damaged, lock};
 use crate::environment::File;
 use crate::pages::{Backing, Pages};
 
+/// Most data files that an entry can name.
+const FILES_MAX: usize = u16::MAX as usize + 1;
+
 /// A part of a file, and where it lies in the pool.
 #[derive(Clone, Debug)]
 pub(super) struct DataFile {
@@ -37,7 +40,12 @@ impl Journal {
         length: u64,
     ) {
         let (file, unsynced) = (Arc::clone(file), Arc::default());
-        lock(&self.data_files).push(DataFile { at, length, file, file_offset, unsynced });
+        let mut files = lock(&self.data_files);
+        files.push(DataFile { at, length, file, file_offset, unsynced });
+        if files.len() > FILES_MAX {
+            // Entries cannot name it: everything passes the journal from now on.
+            self.write_new_from(u64::MAX);
+        }
     }
 
     /// Where lines of the pool from `at` on lie: `length` bytes, or fewer where the file ends.
@@ -113,7 +121,8 @@ impl Journal {
         for file in files[first..].iter().take_while(|file| file.at < end) {
             let (from, to) = (start.max(file.at), end.min(file.at + file.length));
             content.resize((to - from) as usize, 0);
-            // Before the pages are held: a read may take long, and only a checkpoint writes to the file.
+            // Before the pages are held: a read may take long. A thread that writes new lines meanwhile has stored them to memory
+            // before, so their page differs from what is read here, and afterwards an entry that is pending names it.
             file.file.read_at(file.file_offset + (from - file.at), content)?;
             pages.give_back(from / page, content, reached, file.backing());
         }

@@ -11,7 +11,8 @@
 //!    too. Recovery compares the checksums of all others. The first one that differs ends the journal, as an entry does that is
 //!    not whole.
 //! 3. **No older content goes over it.** Whoever emptied a line stores nothing to it until it has another use, and that begins
-//!    behind a `start` in force: so no pending entry before the direct one names it.
+//!    behind a `start` in force. Nobody has flushed it then and not fenced: so no pending entry before the direct one names it,
+//!    and no later one has what was there.
 //! 4. **A newer one does not hide it.** What is stored to the line later passes the journal. Before a checkpoint writes that over
 //!    the line, the headers say that the lines of all entries so far were durable: nobody compares them any more.
 //! 5. Lines that no recovered entry names may be there nevertheless, like lines that a processor evicted early. The engine must not
@@ -28,6 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::entry::{DIRECT_LINES_MAX, Direct};
 use super::marks::Run;
+use super::sync::cannot_sync;
 use super::{Journal, SyncPolicy, lock, marks};
 use crate::environment::File;
 use crate::pages::steps;
@@ -155,7 +157,7 @@ impl Journal {
             return Ok(());
         }
         for file in self.take_unsynced() {
-            self.sync_data(|| file.sync())?;
+            self.sync_data(|| file.sync().map_err(|error| cannot_sync(&error)))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Giving back pages of the private mapping: those that a checkpoint has written back, and in turn all others.
 //!
-//! Called with the lock of checkpoints held, so nobody else writes to the data files.
+//! Called with the lock of checkpoints held, so nobody else writes to the data files but lines that are new in their place.
 
 use std::io;
 

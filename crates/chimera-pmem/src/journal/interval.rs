@@ -5,7 +5,7 @@
 //! another one. So an entry is written back an interval after the sync that made it durable at the latest, and after
 //! the time of two checkpoints: of the one that was under way, and of its own. A store that nobody writes to does nothing.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::Journal;
@@ -17,11 +17,17 @@ pub(super) struct Interval {
     length_ns: AtomicU64,
     /// When everything is to be written back, in nanoseconds; 0 while nothing is pending that a sync has covered.
     due_ns: AtomicU64,
+    /// Everything is to be written back at once, whatever the clock says.
+    is_now: AtomicBool,
 }
 
 impl Default for Interval {
     fn default() -> Self {
-        Self { length_ns: AtomicU64::new(u64::MAX), due_ns: AtomicU64::new(0) }
+        Self {
+            length_ns: AtomicU64::new(u64::MAX),
+            due_ns: AtomicU64::new(0),
+            is_now: AtomicBool::new(false),
+        }
     }
 }
 
@@ -56,8 +62,13 @@ impl Journal {
 
     /// Everything that is fenced now is written back in the background soon, whatever the interval.
     pub fn write_back_soon(&self) {
-        self.interval.due_ns.store(1, Ordering::SeqCst);
+        self.interval.is_now.store(true, Ordering::SeqCst);
         self.wake_checkpointer();
+    }
+
+    /// Whether somebody has asked for that. A checkpoint that begins now answers it.
+    pub(super) fn is_due_now(&self) -> bool {
+        self.interval.is_now.swap(false, Ordering::SeqCst)
     }
 
     /// Called when a sync has succeeded.

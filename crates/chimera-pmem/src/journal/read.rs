@@ -1,5 +1,6 @@
 //! Reading entries back: at open, when nothing in them is to be trusted, and for a checkpoint.
 
+use std::collections::VecDeque;
 use std::io;
 
 use super::damage::Damage;
@@ -85,11 +86,14 @@ impl Contents {
             return Ok(Some(Self { header, lines, new_lines, end, synced, damage, is_all_there }));
         }
         let (mut end, mut synced) = (header.start, header.start);
-        let mut found = Vec::new();
+        let mut found = VecDeque::new();
         let mut walk = Walk::new(file, header, header.start, header.start + header.capacity);
         while let Some(entry) = walk.next()? {
             // No entry is synced before it is written.
             synced = synced.max(entry.synced().min(end));
+            while found.front().is_some_and(|found: &FoundDirect| found.position < synced) {
+                found.pop_front();
+            }
             let (position, lines_before) = (end, lines.count());
             let direct = entry.direct();
             found.extend(direct.map(|direct| FoundDirect { direct, position, lines_before }));
@@ -254,7 +258,7 @@ impl Direct {
 /// # Errors
 /// What a file says, but that it is not there or ends before.
 fn first_that_differs(
-    found: &[FoundDirect],
+    found: &VecDeque<FoundDirect>,
     journal_id: u64,
     data: ReadData<'_>,
 ) -> io::Result<Option<usize>> {

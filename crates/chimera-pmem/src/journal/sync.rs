@@ -106,7 +106,7 @@ impl Journal {
             let target = self.tail_at();
             self.covered.store(target, Ordering::SeqCst);
             // What entries name that lies in its place already goes first.
-            let done = self.sync_new().map_err(|error| cannot_sync(&error)).and_then(|()| {
+            let done = self.sync_new().and_then(|()| {
                 self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)))
             });
             if done.is_ok() {
@@ -251,6 +251,6 @@ impl Journal {
     }
 }
 
-fn cannot_sync(error: &io::Error) -> io::Error {
+pub(super) fn cannot_sync(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot sync: {error}"))
 }

@@ -15,8 +15,9 @@
 //!    is not seen there reads its lines later, and what it reads is what the clean page has, or what a later store has put
 //!    into a page that is private again.
 //! 4. **Nothing is lost.** Entries that name the page are before `start`, so everything flushed that it held lies in a data file
-//!    that was synced since. What was stored and not flushed has no promise, and stays: then the page differs. After a sync
-//!    that failed `start` does not move, and no page of that checkpoint is given back.
+//!    that was synced since. What was stored and not flushed has no promise, and stays: then the page differs. Lines that are
+//!    new in their place lie in their file before their entry names the page: a sync covers them before it covers that. After a
+//!    sync that failed `start` does not move, and no page of that checkpoint is given back.
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread, [`Pages::give_back`] by one at a time. Nobody waits for

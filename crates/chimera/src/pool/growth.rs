@@ -372,7 +372,10 @@ impl<P: Pmem> Pool<P> {
         }
         growth.segments.push(section);
         // A crash may take the segment and leave its file, in which nothing may be found then.
-        self.lock_hand_out().fresh_emptied = self.pmem.fenced();
+        let mut handing_out = self.lock_hand_out();
+        // Under the lock: whoever gives blocks back meanwhile has a later one.
+        handing_out.fresh_emptied = self.pmem.fenced();
+        drop(handing_out);
         if let Some(journal) = self.pmem.journal() {
             journal.write_back_soon();
         }

@@ -52,6 +52,8 @@ pub(super) struct JournalFile {
     loss: Option<Damage>,
     /// The pool says that changes were lost.
     is_kept_as_lost: bool,
+    /// What is lost is to be ignored.
+    salvages: bool,
 }
 
 impl JournalFile {
@@ -60,7 +62,7 @@ impl JournalFile {
     /// # Errors
     /// `Corrupted` when it is damaged, unless the options say to salvage; `OlderFormat`, `NewerFormat`.
     pub(super) fn find(files: &PoolFiles, options: &PoolOptions) -> Result<Self> {
-        let mut found = Self::default();
+        let mut found = Self { salvages: options.salvage, ..Self::default() };
         if options.anonymous_bytes.is_some() || files.device.is_some() {
             return Ok(found);
         }
@@ -85,7 +87,7 @@ impl JournalFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
             other => other.map_err(Error::io("open", &path))?,
         };
-        match read_contents(&*file, files) {
+        match read_contents(&*file, files, found.salvages) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 found.lose(options, damage_of_all("the file `journal`", &error), 0)?;
             }
@@ -152,7 +154,8 @@ impl JournalFile {
         let path = files.journal_path();
         if read_only {
             // Read again, because what is shown is given away.
-            let contents = read_contents(&**file, files).map_err(Error::io("read", &path))?;
+            let contents = read_contents(&**file, files, self.salvages);
+            let contents = contents.map_err(Error::io("read", &path))?;
             let lines = contents.map(Contents::into_lines).unwrap_or_default();
             return pmem.overlay(lines).map_err(Error::io("read", &path));
         }
@@ -321,8 +324,12 @@ impl JournalFile {
     }
 }
 
-/// Reads a journal, with what it names in the pool's files.
-fn read_contents(journal: &dyn File, files: &PoolFiles) -> io::Result<Option<Contents>> {
+/// Reads a journal, with what it names in the pool's files. With `salvage` what cannot be read there is not there.
+fn read_contents(
+    journal: &dyn File,
+    files: &PoolFiles,
+    salvage: bool,
+) -> io::Result<Option<Contents>> {
     let opened: RefCell<Option<(u16, Arc<dyn File>)>> = RefCell::default();
     let read_data = |number: u16, offset: u64, into: &mut [u8]| {
         let mut opened = opened.borrow_mut();
@@ -331,7 +338,8 @@ fn read_contents(journal: &dyn File, files: &PoolFiles) -> io::Result<Option<Con
             _ => files.open(&data_path(files, number), OpenMode::Read)?,
         };
         *opened = Some((number, file.clone()));
-        file.read_at(offset, into)
+        let read = file.read_at(offset, into);
+        read.map_err(|error| if salvage { io::ErrorKind::NotFound.into() } else { error })
     };
     Contents::read(journal, files.environment.boot_id(), &read_data)
 }

@@ -13,7 +13,7 @@ const PAGES: [(&str, usize); 16] = [
     ("README.md", 8 << 10),
     ("ARCHITECTURE.md", 12 << 10),
     ("CONTRIBUTING.md", 6 << 10),
-    ("CHANGELOG.md", 18 << 10),
+    ("CHANGELOG.md", 19 << 10),
     ("docs/BENCHMARKS.md", 20 << 10),
     ("docs/DEVICE-MODEL.md", 9 << 10),
     ("docs/DURABILITY.md", 35 << 10),

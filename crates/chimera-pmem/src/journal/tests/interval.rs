@@ -130,3 +130,24 @@ fn a_full_ring_is_written_back_before_its_interval_ends() {
     pass(&pool, INTERVAL_NS + WINDOW_NS);
     assert_eq!(journal.pending_bytes(), 0);
 }
+
+/// Also where it is asked for in the middle of a checkpoint, which does not have all of it.
+#[test]
+fn what_is_to_be_written_back_soon_is_whatever_the_interval() {
+    let watched = Arc::new(WatchedPool::create(CAPACITY, DATA_BYTES));
+    let (pool, journal) = (watched.pool.clone(), watched.pool.journal().clone());
+    journal.checkpoint_every(Duration::MAX);
+    journal.start().unwrap();
+    pool.put(0, 1);
+    journal.write_back_soon();
+    let other = pool.clone();
+    watched.data.during_sync(move || {
+        other.put(64, 2);
+        other.journal().write_back_soon();
+    });
+    run(&pool.environment);
+    assert_eq!(journal.pending_bytes(), 0);
+    pool.put(0, 3);
+    run(&pool.environment);
+    assert!(journal.pending_bytes() > 0, "asked for once");
+}

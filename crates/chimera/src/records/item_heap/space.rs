@@ -127,7 +127,8 @@ impl Space {
     pub(super) fn free(&mut self, at: u64, bytes: u64, emptied: Fenced) -> Option<Run> {
         let start = self.start_of(at)?;
         let is_empty = self.change(start, |run| {
-            run.emptied = emptied;
+            // Two threads may come in the other order.
+            run.emptied = run.emptied.max(emptied);
             if !run.is_condemned {
                 let first = ((at - start) / UNIT_BYTES) as u32;
                 run.units

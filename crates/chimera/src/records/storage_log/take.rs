@@ -175,6 +175,10 @@ impl<P: Pmem> StorageLog<P> {
         let entry = table.entry(slot);
         entry.tail = tail;
         entry.header.seal(&self.pool, tail - entry.header.0, sites::SEAL);
+        if self.pool.is_journaled {
+            // From now on the run can be freed: what is fenced later would be written over its next use.
+            self.pool.pmem.fence(sites::SEAL);
+        }
         self.runs.set_use(table, slot, Use::Sealed);
         let counts = self.runs.get(slot);
         if counts.is_unreferred() {
