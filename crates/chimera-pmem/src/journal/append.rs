@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use super::entry::{END_MARK_BYTES, Left, Place, Plan, bytes_max};
+use super::entry::{END_MARK_BYTES, Left, Place, Plan, Run, bytes_max};
 use super::header::DATA_AT;
 use super::{Journal, lock, marks, read};
 use crate::environment::File;
@@ -84,7 +84,7 @@ impl Journal {
         if lines.is_empty() {
             return;
         }
-        let run = marks::Run { first: lines.start, count: lines.end - lines.start };
+        let run = Run { first: lines.start, count: lines.end - lines.start };
         marks::with(&self.me, |marks| marks.runs.push(run));
     }
 

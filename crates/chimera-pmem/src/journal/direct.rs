@@ -27,8 +27,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::entry::{DIRECT_LINES_MAX, Direct};
-use super::marks::Run;
+use super::entry::{DIRECT_LINES_MAX, Direct, Run};
+use super::marks::NewRuns;
 use super::sync::cannot_sync;
 use super::{Journal, SyncPolicy, lock, marks};
 use crate::environment::File;
@@ -53,30 +53,6 @@ pub(super) fn bytes_min(policy: SyncPolicy) -> u64 {
 /// before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fenced(pub(super) u64);
-
-/// Lines that a thread has flushed and that are new in their place.
-#[derive(Debug, Default)]
-pub(super) struct NewRuns {
-    flushed: Vec<Run>,
-    /// Those that lie in their file since the thread fenced.
-    written: Vec<Direct>,
-    content: Vec<u8>,
-}
-
-impl NewRuns {
-    pub(super) fn is_empty(&self) -> bool {
-        self.flushed.is_empty()
-    }
-
-    pub(super) fn written(&self) -> &[Direct] {
-        &self.written
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.flushed.clear();
-        self.written.clear();
-    }
-}
 
 /// A part of a data file for lines.
 pub(super) struct Target {

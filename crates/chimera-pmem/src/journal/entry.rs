@@ -18,7 +18,6 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::marks::Run;
 use crate::CACHE_LINE;
 
 /// Bytes of an entry before its runs.
@@ -50,6 +49,15 @@ pub(super) fn end_mark(position: u64, journal_id: u64) -> u64 {
 /// Most bytes of an entry in a journal of this capacity. Larger fences make several entries.
 pub(super) fn bytes_max(capacity: u64) -> usize {
     (capacity / 8).min(256 << 10) as usize
+}
+
+/// Consecutive lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Run {
+    /// Number of the first line.
+    pub(crate) first: u64,
+    /// How many.
+    pub(crate) count: u64,
 }
 
 /// Lines that were written to their data file.

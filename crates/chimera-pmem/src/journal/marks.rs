@@ -4,15 +4,30 @@ use std::cell::RefCell;
 use std::sync::Weak;
 
 use super::Journal;
-use super::direct::NewRuns;
+use super::entry::{Direct, Run};
 
-/// Consecutive lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Run {
-    /// Number of the first line.
-    pub(crate) first: u64,
-    /// How many.
-    pub(crate) count: u64,
+/// Lines that a thread has flushed and that are new in their place.
+#[derive(Debug, Default)]
+pub(super) struct NewRuns {
+    pub(super) flushed: Vec<Run>,
+    /// Those that lie in their file since the thread fenced.
+    pub(super) written: Vec<Direct>,
+    pub(super) content: Vec<u8>,
+}
+
+impl NewRuns {
+    pub(super) fn is_empty(&self) -> bool {
+        self.flushed.is_empty()
+    }
+
+    pub(super) fn written(&self) -> &[Direct] {
+        &self.written
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.flushed.clear();
+        self.written.clear();
+    }
 }
 
 /// What one thread has to say to one journal.

@@ -1,6 +1,7 @@
 //! What a thread has flushed, until its fence; and what its operation waits for.
 
-use super::marks::{Run, join};
+use super::entry::Run;
+use super::marks::join;
 use super::*;
 
 /// Does `work` on a thread of its own, to its end.
