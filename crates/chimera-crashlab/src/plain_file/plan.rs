@@ -101,9 +101,10 @@ impl Plan {
         if has_any_size { self.value_bytes_max.max(VALUE_BYTES) } else { VALUE_BYTES }
     }
 
-    /// Whether records are written to their place ahead of the journal.
+    /// Whether records are written to their place ahead of the journal: what the durability says is more than any has here.
     pub(super) fn writes_ahead(&self) -> bool {
-        matches!(self.engine, EngineKind::Hikv | EngineKind::Chameleon)
+        let can = matches!(self.engine, EngineKind::Hikv | EngineKind::Chameleon);
+        can && self.direct_bytes_min.is_some()
     }
 
     /// A value made of `key`, of a length that follows from `number`.

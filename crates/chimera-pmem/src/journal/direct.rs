@@ -70,6 +70,12 @@ impl Journal {
         self.direct_bytes_min.store(bytes.max(CACHE_LINE), Ordering::Relaxed);
     }
 
+    /// Whether so many bytes may be written to their place: fewer pass the journal wherever they lie.
+    #[inline]
+    pub fn writes_new(&self, bytes: u64) -> bool {
+        bytes >= self.direct_bytes_min.load(Ordering::Relaxed)
+    }
+
     /// How much was fenced so far.
     pub(crate) fn fenced(&self) -> Fenced {
         Fenced(self.tail_at())
@@ -78,9 +84,8 @@ impl Journal {
     /// As [`mark`](Self::mark), of lines that mean nothing before something else leads to them, and whose place was empty when
     /// `emptied` was fenced.
     pub(crate) fn mark_new(&self, range: Extent, emptied: Fenced) {
-        let bytes_min = self.direct_bytes_min.load(Ordering::Relaxed);
         let (first, end) = (range.offset().div_ceil(CACHE_LINE), range.end() / CACHE_LINE);
-        let is_long = end.saturating_sub(first) * CACHE_LINE >= bytes_min;
+        let is_long = self.writes_new(end.saturating_sub(first) * CACHE_LINE);
         let is_empty = self.start_at() >= emptied.0 || self.skips(steps::EMPTIED);
         if !is_long || !is_empty {
             return self.mark(range);

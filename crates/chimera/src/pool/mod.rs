@@ -142,7 +142,7 @@ pub(crate) struct Pool<P: Pmem> {
     pub(crate) read_only: bool,
     files: PoolFiles,
     /// Whether a journal makes the pool power-safe.
-    pub(crate) is_journaled: bool,
+    is_journaled: bool,
     /// The pool is being made as a copy and lacks records.
     is_incomplete: AtomicBool,
     superblock: Mutex<Superblock>,

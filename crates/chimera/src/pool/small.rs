@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chimera_pmem::SteppedEnvironment;
-use chimera_pmem::environment::OpenMode;
-use chimera_pmem::{Environment, Hardware, HardwareOptions};
+use chimera_pmem::environment::{MemoryFiles, OpenMode};
+use chimera_pmem::{Environment, Hardware, HardwareOptions, Medium};
 
 use super::superblock::FILE_BYTES;
 use super::tests::media::Media;
@@ -28,6 +29,25 @@ pub(crate) fn small_pool(
     let new = || Ok(new_pool(segment_bytes, 256));
     let opened = Pool::open(pmem, environment, Path::new("pool"), &options, new);
     Arc::new(opened.expect("a new pool").0)
+}
+
+/// A pool with a journal, on files in memory that say they lie on a disk, in segments of this length with blocks of 256 bytes.
+/// From a line on what is new goes to its place.
+pub(crate) fn journaled_pool(segment_bytes: u64) -> (Arc<Pool<Hardware>>, Arc<SteppedEnvironment>) {
+    let files = Arc::new(MemoryFiles::new().on(Medium::File));
+    let environment = Arc::new(SteppedEnvironment::with_files(1, files));
+    let options = PoolOptions {
+        durability: Durability::Group { max_delay: Duration::from_millis(50) },
+        populate_ahead_bytes: Some(0),
+        direct_bytes_min: Some(64),
+        ..PoolOptions::default()
+    };
+    let pmem = Hardware::new(HardwareOptions::default()).expect("address space");
+    let new = || Ok(new_pool(segment_bytes, 256));
+    let opened = Pool::open(pmem, environment.clone(), Path::new("pool"), &options, new);
+    let pool = opened.expect("a new pool").0;
+    pool.mark_open().expect("nothing to sync");
+    (Arc::new(pool), environment)
 }
 
 /// A pool on `media`, whose files hold `image`, of up to so many bytes; a new one where that is empty.

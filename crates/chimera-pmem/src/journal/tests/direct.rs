@@ -1,6 +1,6 @@
 //! Lines that go to their place ahead of their entry.
 
-use super::staged::{Did, Stage, spawn, stage};
+use super::staged::{Did, Stage, beside_failing_sync, stage};
 use super::watched::{Step, WatchedPool, file_of};
 use super::*;
 
@@ -296,26 +296,13 @@ fn nobody_syncs_data_files_beside_a_sync_that_fails() {
     pool.journal().write_new_from(512);
     let journal = pool.journal();
     pool.put(0, 1);
-    let (told, writer) = std::sync::mpsc::channel();
-    let other = pool.clone();
     // The checkpoint's.
-    data_file.in_next_sync(move || {
-        let writer = spawn(&other, |pool| {
-            put_new(&pool.memory, 4096, &[7; 1024], Fenced::default());
-            pool.journal().sync()
-        });
-        // Long enough for a sync that does not wait.
-        for _ in 0..200 {
-            if !writer.is_finished() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        told.send(writer).unwrap();
-        Err(io::ErrorKind::BrokenPipe.into())
+    let synced = beside_failing_sync(&data_file, &pool, |pool| {
+        put_new(&pool.memory, 4096, &[7; 1024], Fenced::default());
+        pool.journal().sync()
     });
     journal.checkpoint().unwrap_err();
-    let synced = writer.recv().unwrap().join().unwrap();
-    assert!(synced.is_err(), "acknowledged, and perhaps not on the device");
+    assert!(synced().is_err(), "acknowledged, and perhaps not on the device");
 }
 
 /// What is written during a sync is covered by the next one.
@@ -370,4 +357,21 @@ fn many_runs_make_several_entries() {
     let first = 32 + 60 * 24 + 8 * 72;
     assert_eq!(figures.appended_bytes, first + lines(28) + lines(24));
     assert_eq!(pool.replayed().len() as u64, DATA_BYTES / 8);
+}
+
+/// An entry names a data file by 16 bits.
+#[test]
+fn with_more_files_than_entries_can_name_everything_passes_the_journal() {
+    let Stage { data_file, pool, .. } = stage(GROUP);
+    let journal = pool.journal();
+    let file: Arc<dyn File> = data_file;
+    let add = |number| journal.add_data_file(DATA_BYTES + number, &file, 0, 1);
+    // With that of the pool 65,536.
+    (0..65_535).for_each(add);
+    put_new(&pool.memory, 0, &[1; 4096], Fenced::default());
+    assert_eq!(journal.figures().direct_bytes, 4096);
+    add(65_535);
+    put_new(&pool.memory, 8192, &[1; 4096], Fenced::default());
+    assert_eq!(journal.figures().direct_bytes, 4096);
+    journal.settle().unwrap();
 }

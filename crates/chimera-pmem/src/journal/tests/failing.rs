@@ -1,6 +1,6 @@
 //! What every later call says when an entry could not be written, or a sync has failed.
 
-use super::staged::{Stage, spawn, stage};
+use super::staged::{Stage, beside_failing_sync, stage};
 use super::*;
 
 /// What is said of an entry that could not be written.
@@ -87,25 +87,13 @@ fn nobody_syncs_beside_a_sync_that_fails() {
     let journal = pool.journal();
     pool.put(0, 1);
     journal.sync().unwrap();
-    let (told, writer) = std::sync::mpsc::channel();
-    let other = pool.clone();
     // The header's.
-    journal_file.in_next_sync(move || {
-        let writer = spawn(&other, |pool| {
-            pool.put(64, 2);
-            pool.journal().settle()
-        });
-        // Long enough for a sync that does not wait.
-        for _ in 0..200 {
-            if !writer.is_finished() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        told.send(writer).unwrap();
-        Err(io::ErrorKind::BrokenPipe.into())
+    let settled = beside_failing_sync(&journal_file, &pool, |pool| {
+        pool.put(64, 2);
+        pool.journal().settle()
     });
     journal.checkpoint().unwrap_err();
-    let settled = writer.recv().unwrap().join().unwrap();
+    let settled = settled();
     assert!(settled.is_err(), "acknowledged, and perhaps not on the device");
     assert!(journal.durable() < journal.tail_at());
 }

@@ -111,6 +111,28 @@ pub(super) fn spawn<T: Send + 'static>(
     std::thread::spawn(move || work(&pool))
 }
 
+/// Lets the next sync of a file fail, in the middle of which a thread of its own begins `work`. What that thread said.
+pub(super) fn beside_failing_sync(
+    file: &Staged,
+    pool: &Arc<Pool>,
+    work: impl FnOnce(&Pool) -> io::Result<()> + Send + 'static,
+) -> Box<dyn FnOnce() -> io::Result<()>> {
+    let (told, thread) = std::sync::mpsc::channel();
+    let pool = pool.clone();
+    file.in_next_sync(move || {
+        let thread = spawn(&pool, work);
+        // Long enough for a sync that does not wait.
+        for _ in 0..200 {
+            if !thread.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        told.send(thread).unwrap();
+        Err(io::ErrorKind::BrokenPipe.into())
+    });
+    Box::new(move || thread.recv().unwrap().join().unwrap())
+}
+
 /// Whether a thread comes to its end while a sync goes on: it waits for that sync otherwise.
 pub(super) fn ends<T>(pool: &Pool, thread: &JoinHandle<T>) -> bool {
     loop {

@@ -230,3 +230,28 @@ fn growing_within_a_segment_stores_nothing_but_on_a_device_that_is_not_zero() {
         assert_eq!(photos.len(), if is_zero { 1 } else { 4 * 256 / 8 + 1 });
     }
 }
+
+/// Blocks are given back while a segment is added: what was emptied later counts.
+#[test]
+fn fresh_blocks_are_as_empty_as_those_that_were_given_back_last() {
+    let (pool, environment) = small::journaled_pool(SEGMENT_BYTES);
+    let (waits, waiting) = std::sync::mpsc::channel();
+    environment.set_relax_hook(move |_| {
+        let _ = waits.send(());
+        std::thread::yield_now();
+    });
+    let mut limits = pool.lock_hand_out();
+    let growing = pool.clone();
+    let thread = std::thread::spawn(move || growing.grow_beyond(0));
+    waiting.recv().unwrap();
+    assert_eq!(pool.superblock().segments, 1, "it waits for the lock alone");
+    let before = pool.pmem.fenced();
+    pool.pmem.flush(pool.extent(0, 64), sites::SEGMENT_HEADER);
+    pool.pmem.fence(sites::SEGMENT_HEADER);
+    limits.fresh_emptied = pool.pmem.fenced();
+    assert!(before < limits.fresh_emptied);
+    let given_back = limits.fresh_emptied;
+    drop(limits);
+    thread.join().unwrap().unwrap();
+    assert!(pool.lock_hand_out().fresh_emptied >= given_back);
+}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chimera_pmem::journal::{Journal, Mark, MarkState};
-use chimera_pmem::{Medium, Pmem, Site, SteppedEnvironment};
+use chimera_pmem::{Fenced, Medium, Pmem, Site, SteppedEnvironment};
 
 use super::media::Media;
 use super::watched::{Deed, Watched};
@@ -364,6 +364,39 @@ fn a_journal_that_cannot_be_read_is_no_loss_and_one_of_another_version_is_named(
         };
         assert!(is_right, "{error}");
     }
+}
+
+/// What an entry says lies in a segment has to be read, and with salvage what cannot be read is not there.
+#[test]
+fn a_segment_that_cannot_be_read_is_an_error_that_salvage_leaves_aside() {
+    let place = Place::killed(1);
+    let options = PoolOptions { direct_bytes_min: Some(64), ..journaled() };
+    let (pool, _) = place.open(&options).unwrap();
+    pool.mark_open().unwrap();
+    let at = pool.extent(pool.map.block_at(0), 128);
+    pool.pmem.copy(at, &[7; 128], SITE);
+    pool.pmem.flush_new(at, pool.pmem.fenced(), SITE);
+    pool.pmem.fence(SITE);
+    assert_eq!(pool.pmem.journal().unwrap().figures().direct_bytes, 0, "it is not written back");
+    pool.pmem.journal().unwrap().checkpoint().unwrap();
+    pool.pmem.copy(at, &[8; 128], SITE);
+    pool.pmem.flush_new(at, Fenced::default(), SITE);
+    pool.pmem.fence(SITE);
+    assert_eq!(pool.pmem.journal().unwrap().figures().direct_bytes, 128);
+    drop(pool);
+    let refuse_once = || {
+        let is_first = AtomicBool::new(true);
+        place.files.refuse(move |deed| {
+            let is_refused = *deed == Deed::Read("segment-000000".to_owned());
+            (is_refused && is_first.swap(false, Ordering::Relaxed))
+                .then_some(io::ErrorKind::InvalidInput)
+        });
+    };
+    refuse_once();
+    let error = place.open(&journaled()).err().unwrap();
+    assert!(matches!(error, Error::Io { action: "read", .. }), "{error}");
+    refuse_once();
+    place.open(&salvaging()).unwrap();
 }
 
 /// Makes the header at `at` one of another version, with a right checksum: in word 7 of version 1, in word 9 now.

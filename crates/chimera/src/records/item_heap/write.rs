@@ -143,10 +143,9 @@ impl<P: Pmem> ItemHeap<P> {
     #[inline(always)]
     fn flush_item(&self, room: Extent) {
         let pmem = &self.pool.pmem;
-        if !self.pool.is_journaled {
-            return pmem.flush(room, sites::ITEM);
-        }
-        match lock(&self.space).emptied(room.offset()) {
+        let is_large = pmem.journal().is_some_and(|journal| journal.writes_new(room.length()));
+        let emptied = is_large.then(|| lock(&self.space).emptied(room.offset())).flatten();
+        match emptied {
             Some(emptied) => pmem.flush_new(room, emptied, sites::ITEM),
             None => pmem.flush(room, sites::ITEM),
         }

@@ -207,10 +207,10 @@ impl<P: Pmem> StorageLog<P> {
     fn flush_record(&self, appended: &Appended, emptied: Fenced, site: Site) {
         let Appended { at, bytes } = *appended;
         let (pool, pmem) = (&self.pool, &self.pool.pmem);
-        let head_end = (at + KEY_AT).next_multiple_of(CACHE_LINE);
-        if !pool.is_journaled || at + bytes <= head_end {
+        if !pmem.journal().is_some_and(|journal| journal.writes_new(bytes)) {
             return pmem.flush(pool.extent(at, bytes), site);
         }
+        let head_end = (at + KEY_AT).next_multiple_of(CACHE_LINE).min(at + bytes);
         pmem.flush(pool.extent(at, head_end - at), site);
         pmem.flush_new(pool.extent(head_end, at + bytes - head_end), emptied, site);
     }

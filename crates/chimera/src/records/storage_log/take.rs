@@ -175,7 +175,7 @@ impl<P: Pmem> StorageLog<P> {
         let entry = table.entry(slot);
         entry.tail = tail;
         entry.header.seal(&self.pool, tail - entry.header.0, sites::SEAL);
-        if self.pool.is_journaled {
+        if self.pool.pmem.journal().is_some() {
             // From now on the run can be freed: what is fenced later would be written over its next use.
             self.pool.pmem.fence(sites::SEAL);
         }

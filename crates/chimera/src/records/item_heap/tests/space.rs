@@ -1,7 +1,9 @@
 //! Space that is used again, and space that is not.
 
 use super::*;
+use crate::pool::small::journaled_pool;
 use crate::records::item_heap::units::Units;
+use crate::sync::lock;
 
 /// An item of one unit, and one of a whole run of four blocks, which has 30.
 const SMALL: usize = 0;
@@ -107,4 +109,23 @@ fn bytes_of_dram_are_two_bits_for_each_unit() {
     assert_eq!(heap.bytes(), own + 2 * 8, "30 units");
     take(&heap, 5000);
     assert_eq!(heap.bytes(), 2 * own + 2 * 8 + 2 * 3 * 8, "and 164");
+}
+
+/// Of two threads that free items of a run, the one that was first may come to the lock last.
+#[test]
+fn a_run_is_as_empty_as_its_item_that_was_freed_last() {
+    let (pool, _environment) = journaled_pool(16 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..3).map(|number| write(&heap, &[number], &[1; 40]).unwrap()).collect();
+    let first = pool.pmem.fenced();
+    pool.pmem.flush(rooms[2], SITE);
+    pool.pmem.fence(SITE);
+    let last = pool.pmem.fenced();
+    assert!(first < last);
+    let free = |room: Extent, emptied| {
+        assert!(lock(&heap.space).free(room.offset(), room.length(), emptied).is_none());
+    };
+    free(rooms[1], last);
+    free(rooms[0], first);
+    assert_eq!(lock(&heap.space).emptied(rooms[0].offset()), Some(last));
 }

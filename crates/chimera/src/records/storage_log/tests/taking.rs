@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::pool::Reserve;
+use crate::pool::small::journaled_pool;
 
 /// Bytes of a run for records, and of a record with a key of 8 bytes and this value.
 const ROOM: u64 = 16 * 256 - 128;
@@ -211,4 +212,19 @@ fn limits_are_those_of_the_longest_run() {
     assert_eq!((limits.key_bytes, limits.value_bytes), (3040, 12_160 - 24 - 3040));
     let long = small_pool(Arc::new(SteppedEnvironment::in_memory(1)), 1 << 20, 2 << 20);
     assert_eq!(new_log(&long, 0).limits().key_bytes, 4096);
+}
+
+/// A run that is sealed can be freed, and its blocks be written to by others: the line of its header must not be fenced after
+/// that.
+#[test]
+fn with_a_journal_nothing_of_a_sealed_run_is_left_to_be_fenced() {
+    let (pool, _environment) = journaled_pool(16 << 10);
+    let log = new_log(&pool, 0);
+    let mut session = log.begin();
+    fill_to(&log, &mut session, 32);
+    log.hold(&mut session, 992).unwrap();
+    let appended = || pool.pmem.journal().unwrap().figures().appended_bytes;
+    let before = appended();
+    pool.pmem.fence(SITE);
+    assert_eq!(appended(), before);
 }
