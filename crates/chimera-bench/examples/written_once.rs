@@ -1,0 +1,122 @@
+//! How many bytes a store on a plain file writes for each byte that is put, and how fast it puts: as it does, and with
+//! everything through the journal. The two take turns, on a new store each time.
+//!
+//! `cargo run --release -p chimera-bench --example written_once -- DIRECTORY [MEGABYTES] [REPETITIONS] [ENGINE]`
+//!
+//! Each store is filled, and then every record is overwritten twice, with a sync every 50 ms. *Fill* and *overwrite* are
+//! thousands of puts a second: the median, the least and the most. The other columns are bytes for each byte of a value, of all
+//! three passes: to their place alone, to the journal, and from the journal to the data files until the end. DIRECTORY must
+//! be on a file system on a device.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use chimera::{Db, Durability, EngineKind, Options, Session};
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const VALUES: [usize; 5] = [1000, 4000, 8000, 20_000, 100_000];
+const OVERWRITES: u64 = 2;
+/// An odd number: each record is overwritten once in each pass, in another order than it was put.
+const STRIDE: u64 = 2_654_435_761;
+
+/// What came of one store.
+struct Pass {
+    /// Thousands of puts a second: of the fill, of the overwrites.
+    rates: [f64; 2],
+    /// For each byte of a value: to its place, to the journal, written back.
+    bytes: [f64; 3],
+}
+
+fn main() -> Outcome {
+    let mut arguments = std::env::args().skip(1);
+    let directory = PathBuf::from(arguments.next().ok_or("give a directory")?);
+    let megabytes: usize = arguments.next().map_or(Ok(100), |text| text.parse())?;
+    let repetitions: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let only = arguments.next();
+    println!(
+        "engine     values  through        fill (least, most)    overwrite (least, most)   place journal back"
+    );
+    for engine in [EngineKind::Viper, EngineKind::Hikv, EngineKind::Chameleon] {
+        if only.as_ref().is_some_and(|only| *only != engine.to_string()) {
+            continue;
+        }
+        for bytes in VALUES {
+            let sides = [("as usual", None), ("journal", Some(u64::MAX))];
+            let mut passes = [Vec::new(), Vec::new()];
+            for _ in 0..repetitions {
+                for ((_, direct_bytes_min), passes) in sides.iter().zip(&mut passes) {
+                    let path = directory.join(format!("written-once-{engine}"));
+                    let pass = pass(&path, engine, *direct_bytes_min, bytes, megabytes);
+                    // What is not there need not be removed.
+                    let _ = std::fs::remove_dir_all(&path);
+                    passes.push(pass?);
+                }
+            }
+            for ((name, _), passes) in sides.iter().zip(&passes) {
+                let [fill, overwrite] = [0, 1].map(|of| spread(passes, |pass| pass.rates[of]));
+                let [place, journal, back] = passes[0].bytes;
+                println!(
+                    "{engine:10} {bytes:6}  {name:8} {fill:>24} {overwrite:>26}   {place:5.2} {journal:7.2} {back:4.2}",
+                    engine = engine.to_string()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The median, the least and the most of some passes.
+fn spread(passes: &[Pass], of: impl Fn(&Pass) -> f64) -> String {
+    let mut all: Vec<_> = passes.iter().map(of).collect();
+    all.sort_by(f64::total_cmp);
+    format!("{:.1} ({:.1}, {:.1})", all[all.len() / 2], all[0], all[all.len() - 1])
+}
+
+fn pass(
+    path: &Path,
+    engine: EngineKind,
+    direct_bytes_min: Option<u64>,
+    bytes: usize,
+    megabytes: usize,
+) -> Outcome<Pass> {
+    let durability = Durability::Group { max_delay: Duration::from_millis(50) };
+    let options = Options::new().engine(engine).durability(durability);
+    let db = Db::open(path, &options.direct_bytes_min(direct_bytes_min))?;
+    let mut session = db.session();
+    let records = (megabytes * 1_000_000 / bytes).max(1) as u64;
+    let fill = put(&db, &mut session, records, bytes, 0..1)?;
+    let overwrite = put(&db, &mut session, records, bytes, 1..1 + OVERWRITES)?;
+    let stats = db.stats();
+    let journal = stats.journal.ok_or("it has no journal: the directory is not on a device")?;
+    let pages = stats.pages.ok_or("it has no journal")?;
+    drop(session);
+    db.close()?;
+    let all = (records * (1 + OVERWRITES)) as f64 * bytes as f64;
+    let bytes = [journal.direct_bytes, journal.appended_bytes, pages.written_back_bytes];
+    Ok(Pass { rates: [fill, overwrite], bytes: bytes.map(|bytes| bytes as f64 / all) })
+}
+
+/// Puts each record once in each pass, and syncs; thousands of puts a second.
+fn put(
+    db: &Db,
+    session: &mut Session,
+    records: u64,
+    bytes: usize,
+    passes: std::ops::Range<u64>,
+) -> Outcome<f64> {
+    let count = records * (passes.end - passes.start);
+    let mut value = vec![0x5a; bytes];
+    let begun = Instant::now();
+    for pass in passes {
+        for number in 0..records {
+            let record = if pass == 0 { number } else { number * STRIDE % records };
+            value[..8].copy_from_slice(&(record ^ pass << 48).to_le_bytes());
+            session.put(&record.to_le_bytes(), &value)?;
+        }
+    }
+    db.sync()?;
+    Ok(count as f64 / begun.elapsed().as_secs_f64() / 1e3)
+}
