@@ -200,8 +200,9 @@ pub trait Pmem: Send + Sync + Sized + 'static {
 
     /// As [`flush`](Self::flush), of bytes that are new in their place: nothing there means anything, neither now nor in a
     /// state that a crash can bring back, before something else that is flushed as usual leads to it. That was so when
-    /// `emptied` was [fenced](Self::fenced), nobody had flushed any of the lines then without a fence, and nobody but the caller has stored to them since, for this. On an ordinary file
-    /// with a journal the bytes may go to their place at once, and survive a crash although what was fenced before does not.
+    /// `emptied` was [fenced](Self::fenced). Then no thread had flushed any of the lines and not fenced. Since then nobody but
+    /// the caller has stored to them, for this. On an ordinary file with a journal the bytes may go to their place at once, and
+    /// survive a crash although what was fenced before does not.
     #[inline(always)]
     fn flush_new(&self, range: Extent, emptied: Fenced, site: Site) {
         let _ = emptied;

@@ -46,8 +46,9 @@
 //!
 //! # Thread safety
 //! Everything takes `&self` and may be called from any thread. `data_files` is held while no other lock is taken, and so is
-//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, that before `data_sync` and `file_sync`, and these before
-//! `syncing`, which no thread holds during a sync. The ring is stored to under the lock of the tail only: so it may be mapped anew under that.
+//! `tail`, except for a change of the capacity. `checkpoint` is taken before `tail`, that
+//! before `data_sync` and `file_sync`, and these before `syncing`, which no thread holds during a sync. The ring is stored to
+//! under the lock of the tail only: so it may be mapped anew under that.
 
 mod append;
 mod budget;

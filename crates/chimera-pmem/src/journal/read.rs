@@ -188,7 +188,8 @@ impl Contents {
     }
 
     /// What lies in its place in the data files, and may not be durable there. Before the journal is [made
-    /// durable](Self::make_durable) this is to be written again and synced: after a sync that failed even pages that the kernel takes for clean may not be durable.
+    /// durable](Self::make_durable) this is to be written again and synced: after a sync that failed even pages that the kernel
+    /// takes for clean may not be durable.
     pub fn new_lines(&self) -> &[NewLines] {
         &self.new_lines
     }
@@ -199,9 +200,11 @@ impl Contents {
     }
 
     /// Makes what was read durable, before anything of it may reach the data files: they must not be
-    /// ahead of the journal. What [lies there](Self::new_lines) is durable, so that nobody has to look at it again. After the end of a process it may be in the kernel's memory only; and after a sync that
-    /// failed even pages that the kernel takes for clean may be, so they are written again. Not those before the last sync that
-    /// succeeded: an entry behind it says where that was, and none is appended after one that failed.
+    /// ahead of the journal. What [lies there](Self::new_lines) is durable, so that nobody has to look at it again.
+    ///
+    /// After the end of a process it may be in the kernel's memory only; and after a sync that failed even pages that the
+    /// kernel takes for clean may be, so they are written again. Not those before the last sync that succeeded: an entry
+    /// behind it says where that was, and none is appended after one that failed.
     ///
     /// # Errors
     /// What the file says.

@@ -10,10 +10,10 @@
 //! 2. **Readers see no change when a page is given back.** Under GIVING nobody stores to the page, and it has the bytes that
 //!    its file has. Comparing all of them needs no knowledge of what was stored, flushed or written back.
 //! 3. **No write to the file changes a clean page.** Only lines of journal entries are written to the file, oldest first, lines
-//!    as a thread has just stored them in their place, and the mark of the journal, which nobody reads through memory. A page is given back only when no entry that names it is
-//!    pending: `appended` is set before the lines of an entry are read, and looked at under GIVING. So an entry whose position
-//!    is not seen there reads its lines later, and what it reads is what the clean page has, or what a later store has put
-//!    into a page that is private again.
+//!    as a thread has just stored them in their place, and the mark of the journal, which nobody reads through memory. A page
+//!    is given back only when no entry that names it is pending: `appended` is set before the lines of an entry are read, and
+//!    looked at under GIVING. So an entry whose position is not seen there reads its lines later, and what it reads is what
+//!    the clean page has, or what a later store has put into a page that is private again.
 //! 4. **Nothing is lost.** Entries that name the page are before `start`, so everything flushed that it held lies in a data file
 //!    that was synced since. What was stored and not flushed has no promise, and stays: then the page differs. Lines that are
 //!    new in their place lie in their file before their entry names the page: a sync covers them before it covers that. After a
