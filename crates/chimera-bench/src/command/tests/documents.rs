@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::options::decided;
 
-const DOCUMENTS: [(&str, usize); 2] = [("README.md", 1), ("docs/BENCHMARKS.md", 25)];
+const DOCUMENTS: [(&str, usize); 2] = [("README.md", 1), ("docs/BENCHMARKS.md", 24)];
 /// What documents write where a user writes something else.
 const PLACEHOLDERS: [(&str, &str); 7] = [
     ("P", "/nowhere"),
