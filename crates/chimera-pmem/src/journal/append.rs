@@ -1,8 +1,8 @@
 //! From a fence to an entry.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Weak};
 
 use super::entry::{END_MARK_BYTES, Left, Place, Plan, Run, bytes_max};
 use super::header::DATA_AT;
@@ -32,7 +32,7 @@ pub(super) struct Ring {
     file: Arc<dyn File>,
     capacity: u64,
     /// The ring, mapped; entries are written by `File::write_at` where there is nothing to map.
-    window: Option<Window>,
+    window: Option<Arc<Window>>,
 }
 
 impl Ring {
@@ -46,13 +46,18 @@ impl Ring {
         let has_storage = file.allocate(0, DATA_AT + capacity).is_ok();
         let descriptor = file.descriptor().filter(|_| has_storage);
         let map = |descriptor| Window::map(descriptor, DATA_AT, capacity, false);
-        let window = descriptor.map(map).transpose()?;
+        let window = descriptor.map(map).transpose()?.map(Arc::new);
         Ok(Self { file: file.clone(), capacity, window })
     }
 
     /// The ring of a file that nobody stores to any more: through no mapping.
     pub(super) fn unmapped(file: &Arc<dyn File>, capacity: u64) -> Self {
         Self { file: file.clone(), capacity, window: None }
+    }
+
+    /// What it is mapped by.
+    pub(super) fn window(&self) -> Weak<Window> {
+        self.window.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 
     /// Writes bytes at a position, around the end of the ring where they meet it.

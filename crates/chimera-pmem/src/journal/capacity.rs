@@ -144,6 +144,7 @@ impl Journal {
         header.mark_end(&*self.file).inspect_err(|error| self.fail(error))?;
         self.sync_file(|file| file.sync())?;
         self.write_header(header)?;
+        *lock(&self.mapped) = ring.window();
         tail.ring = ring;
         self.capacity.store(capacity, Ordering::Release);
         Ok(())

@@ -79,6 +79,7 @@ use std::time::Duration;
 use zerocopy::IntoBytes;
 
 use crate::environment::{Environment, File, Task, TaskStep};
+use crate::mapping::Window;
 use crate::pages::Pages;
 pub use crate::pages::steps;
 use append::{Ring, Tail};
@@ -142,6 +143,8 @@ pub struct Journal {
     /// Bytes for entries that it has when it is closed, at most.
     capacity_closed: u64,
     tail: Mutex<Tail>,
+    /// What the ring is mapped by. Changes under the lock of the tail. No other lock is taken while this one is held.
+    mapped: Mutex<Weak<Window>>,
     /// Where the next entry goes. Changes under the lock of the same name.
     tail_at: AtomicU64,
     syncing: Mutex<Syncing>,
@@ -237,6 +240,7 @@ impl Journal {
             capacity: AtomicU64::new(header.capacity),
             capacity_max: AtomicU64::new(capacity_max),
             capacity_closed: first_capacity(capacity_max).min(header.capacity),
+            mapped: Mutex::new(ring.window()),
             tail: Mutex::new(Tail::new(ring)),
             tail_at: start(),
             syncing: Mutex::default(),

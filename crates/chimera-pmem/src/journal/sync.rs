@@ -1,6 +1,7 @@
 //! Making entries durable: operations that wait share a sync, the others have a clock.
 
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,10 @@ use super::{Journal, SyncPolicy, lock, marks};
 use crate::environment::{File, TaskStep};
 
 /// How often to let others run before a sync that others may share: by yielding, never by sleeping.
-const GATHER_ATTEMPTS: std::ops::Range<u32> = 6..18;
+const GATHER_ATTEMPTS: Range<u32> = 6..18;
+
+/// Of fewer bytes of entries it takes longer to let go of their pages than it saves.
+const LET_GO_BYTES_MIN: u64 = 64 << 10;
 
 /// Whether a sync is running, and what went wrong.
 #[derive(Debug, Default)]
@@ -105,6 +109,7 @@ impl Journal {
             fence(Ordering::SeqCst);
             let target = self.tail_at();
             self.covered.store(target, Ordering::SeqCst);
+            self.let_go_of_entries(self.durable()..target);
             // What entries name that lies in its place already goes first.
             let done = self.sync_new().and_then(|()| {
                 self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)))
@@ -119,6 +124,23 @@ impl Journal {
             syncing.batch = 1 + syncing.waiting;
             self.synced.notify_all();
         }
+    }
+
+    /// Takes the pages of entries that are about to be synced out of the page tables, all at once. Else the kernel does so page
+    /// by page when it writes them, and interrupts the other processors for each. That took a fifth of a writer's time.
+    fn let_go_of_entries(&self, entries: Range<u64>) {
+        let length = entries.end - entries.start;
+        if length < LET_GO_BYTES_MIN {
+            return;
+        }
+        let Some(window) = lock(&self.mapped).upgrade() else { return };
+        let ring_bytes = window.length() as u64;
+        let at = entries.start % ring_bytes;
+        let head = length.min(ring_bytes - at);
+        let done = window.let_go(at as usize, head as usize);
+        let done = done.and_then(|()| window.let_go(0, (length - head).min(at) as usize));
+        // Nothing is lost: the sync takes longer.
+        done.unwrap_or_else(|error| log::debug!("pages of the journal stay mapped: {error}"));
     }
 
     /// Syncs the journal's file as `sync` does, one thread at a time. The kernel tells one of two who sync a file at once that

@@ -148,7 +148,8 @@ impl Reservation {
         }
     }
 
-    /// Gives back the pages of a range of private memory. It reads as its file afterwards, and as zeros where it has none.
+    /// Gives back the pages of a range. It reads as its file afterwards, and as zeros where it has none: of private memory,
+    /// what was stored is lost.
     pub(crate) fn discard(&self, at: usize, length: usize) -> io::Result<()> {
         Ok(self.advise(at, length, Advice::LinuxDontNeed)?)
     }

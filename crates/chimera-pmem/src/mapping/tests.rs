@@ -32,6 +32,38 @@ fn a_window_reads_and_writes_at_any_byte() {
 }
 
 #[test]
+fn a_window_lets_go_of_whole_pages_and_the_file_keeps_them() {
+    let page = rustix::param::page_size();
+    let file: File = tempfile::tempfile().unwrap();
+    file.set_len(4 * page as u64).unwrap();
+    let window = Window::map(file.as_fd(), 0, 4 * page as u64, false).unwrap();
+    let mapped = || [0, 1, 2, 3].map(|number| window.is_mapped(number * page));
+    let fill = || [0, 1, 2, 3].map(|number| window.store(number * page, &[7; 8]));
+    for (start, length, left) in [
+        (page, 2 * page, [true, false, false, true]),
+        (page + 8, 8, [true, false, true, true]),
+        (2 * page - 8, 16, [true, false, false, true]),
+        (3 * page, page, [true, true, true, false]),
+        (3 * page, usize::MAX, [true, true, true, false]),
+        (0, 0, [true; 4]),
+        (4 * page, 0, [true; 4]),
+    ] {
+        fill();
+        assert_eq!(mapped(), [true; 4]);
+        window.let_go(start, length).unwrap();
+        assert_eq!(mapped(), left, "{length} bytes from {start} on");
+    }
+    let mut bytes = vec![0; 4 * page];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!([0, 1, 2, 3].map(|number| bytes[number * page]), [7; 4]);
+    window.store(page, &[8; 8]);
+    let mut again = [0; 16];
+    window.read(page, &mut again);
+    assert_eq!(again[..8], [8; 8]);
+    assert_eq!(again[8..], [0; 8]);
+}
+
+#[test]
 fn places_are_as_far_apart_as_their_number_allows() {
     for (bits, gib) in [(47, 64), (48, 128), (39, 0)] {
         let top = 1 << bits;

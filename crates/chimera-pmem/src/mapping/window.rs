@@ -31,6 +31,22 @@ impl Window {
         Ok(Self { reservation, length })
     }
 
+    /// Bytes that are mapped.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the page of a byte is in the page tables.
+    #[cfg(test)]
+    pub(crate) fn is_mapped(&self, start: usize) -> bool {
+        use std::os::unix::fs::FileExt;
+        let pages = std::fs::File::open("/proc/self/pagemap").expect("every process has one");
+        let page = (self.reservation.base().addr() + start) / rustix::param::page_size();
+        let mut entry = [0; 8];
+        pages.read_exact_at(&mut entry, page as u64 * 8).expect("a word for each page");
+        u64::from_le_bytes(entry) >> 63 == 1
+    }
+
     /// Reads from `start` on.
     pub(crate) fn read(&self, start: usize, into: &mut [u8]) {
         let (words, skip) = self.words(start, into.len());
@@ -68,6 +84,18 @@ impl Window {
         let (words, skip) = self.words(start, bytes.len());
         assert!(skip == 0 && bytes.len().is_multiple_of(8), "{} bytes at {start}", bytes.len());
         words::copy(words, bytes);
+    }
+
+    /// Takes the pages of some bytes out of the page tables. The file keeps what was stored there, and whoever touches such a
+    /// page gets it again.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing is lost.
+    pub(crate) fn let_go(&self, start: usize, length: usize) -> io::Result<()> {
+        let page = rustix::param::page_size();
+        let end = start.saturating_add(length).min(self.length).next_multiple_of(page);
+        let first = (start / page * page).min(end);
+        self.reservation.discard(first, end - first)
     }
 
     /// The words that hold `length` bytes from `start`, and how many bytes of the first come before.

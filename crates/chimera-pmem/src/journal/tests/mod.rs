@@ -12,6 +12,7 @@ mod interval;
 mod lines;
 mod loss;
 mod making;
+mod mapped;
 mod pace;
 mod recovery;
 mod room;
