@@ -83,8 +83,8 @@ pub(crate) mod steps {
         END = "vpage.step.end";
         /// Flushing it with the record.
         END_FLUSH = "vpage.step.end_flush";
-        /// Making durable that a log ends behind a chunk before that is written.
-        END_AHEAD = "vpage.step.end_ahead";
+        /// Clearing what lies behind a log before a session writes there.
+        CLEAR_REST = "vpage.step.clear_rest";
         /// Making all pages of a block empty whose pages are about to begin at other offsets.
         CLEAR_HEADS = "vpage.step.clear_heads";
         /// Making durable that records are retired before their chunks go, or before nothing leads to them.

@@ -1,24 +1,35 @@
 //! Making pages ready for new records.
 
-use chimera_pmem::{Pmem, Site};
+use chimera_pmem::{CACHE_LINE, Pmem, Site};
 
 use super::part::Part;
 use super::{LogPages, sites, steps};
 use crate::pool::Pool;
 use crate::records::lengths::Entry;
 
+/// What the rest of a page is compared with, piece by piece.
+const ZEROS: [u8; 512] = [0; 512];
+
 impl LogPages {
-    /// Makes the word at an offset zero, durably, where a log is to end behind a chunk: a chunk and a word of its own are not
-    /// ordered by one fence.
-    ///
-    /// # Cost
-    /// 1 line and 1 fence, in a block that was in use before.
-    pub(super) fn end_ahead<P: Pmem>(pool: &Pool<P>, at: u64) {
-        if pool.pmem.load_u64(at) == 0 || pool.pmem.skips(steps::END_AHEAD) {
+    /// Makes the rest of a block that is one page zero, durably: nothing says where a log ends in which a
+    /// chunk is on its way.
+    pub(super) fn clear_rest<P: Pmem>(pool: &Pool<P>, part: Part, from: u64) {
+        let mut starts = (from..part.length).step_by(ZEROS.len());
+        let is_zero = starts.all(|start| {
+            let zeros = &ZEROS[..ZEROS.len().min((part.length - start) as usize)];
+            pool.pmem.compare(pool.extent(part.at + start, zeros.len() as u64), zeros)
+        });
+        if is_zero || pool.pmem.skips(steps::CLEAR_REST) {
             return;
         }
-        pool.pmem.store_u64(at, 0, sites::REUSE);
-        pool.pmem.flush(pool.extent(at, 8), sites::REUSE);
+        pool.pmem.zero(pool.extent(part.at + from, part.length - from), sites::REUSE);
+        // The line in which the log ends, and those behind it.
+        let next_line = (from + 1).next_multiple_of(CACHE_LINE).min(part.length);
+        pool.pmem.flush(pool.extent(part.at + from, next_line - from), sites::REUSE);
+        if next_line < part.length {
+            let rest = pool.extent(part.at + next_line, part.length - next_line);
+            pool.pmem.flush(rest, sites::REUSE);
+        }
         pool.pmem.fence(sites::REUSE);
     }
 

@@ -43,8 +43,8 @@ impl LogPages {
     fn with_end(&self, place: &Place, bytes: u64) -> u64 {
         let page_bytes = self.map.page_bytes;
         let is_in_page = LOG_AT + bytes <= page_bytes;
-        let page_end = if is_in_page { place.page_at + page_bytes } else { self.block_end(place) };
-        bytes + if place.record_at + bytes < page_end { 8 } else { 0 }
+        let is_ended = is_in_page && place.record_at + bytes < place.page_at + page_bytes;
+        bytes + if is_ended { 8 } else { 0 }
     }
 }
 

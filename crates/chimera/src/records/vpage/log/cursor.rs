@@ -65,6 +65,8 @@ impl Cursor for LogPages {
         point.log = LogEnd { tail, end: length, is_open };
         if kind == 0 {
             pool.pmem.prefetch_write(pool.extent(part.at + tail, length - tail));
+        } else {
+            Self::clear_rest(pool, part, tail);
         }
         match &mut point.left {
             Some(left) if walked.tail.is_some() => {

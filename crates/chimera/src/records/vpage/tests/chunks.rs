@@ -168,27 +168,10 @@ fn a_chunk_takes_what_its_block_has_room_for_and_costs_its_lines() {
         let write = || LogPages::write_chunk(&fixture.pool, &mut point, &chunk);
         let ((location, all), asked) = fixture.media.watch(write);
         let span = 40 + bytes.len().next_multiple_of(8) as u64;
-        // First that the log ends behind it; the caller fences the chunk.
-        let end = at + tail + span;
-        let first = [Asked::Flush(line(end)), Asked::Fence];
-        let chunk = [Asked::Flush(lines(at + tail, span))];
-        assert_eq!(asked, [&first[..], &chunk].concat());
-        assert_eq!(fixture.media.load_u64(end), 0);
+        assert_eq!(asked, [Asked::Flush(lines(at + tail, span))], "the caller fences");
         assert_eq!((all.offset(), all.length()), (at + tail, span));
         assert_eq!(fixture.pages.place_of(location).record_at, at + tail);
     }
-    // Where the log ends already, nothing is to be done, nor at the end of the block.
-    for (tail, dirty) in [(8, Some(152)), (624, None)] {
-        point.log.tail = tail;
-        let _: Option<()> = dirty.map(|at_zero| fixture.media.store_u64(at + at_zero, 0, SITE));
-        let bytes = value(1, 104);
-        let record = place.location();
-        let chunk = Chunk { record, name: NAME, next: None, position: 0, bytes: &bytes };
-        let write = || LogPages::write_chunk(&fixture.pool, &mut point, &chunk);
-        let (_, asked) = fixture.media.watch(write);
-        assert_eq!(asked, [Asked::Flush(lines(at + tail, 144))]);
-    }
-    point.log.tail = 728;
     // 40 bytes are left, and then less than a header.
     assert_eq!((point.log.tail, LogPages::room_for_chunk(&point)), (728, 0));
     point.log.tail = 760;

@@ -230,8 +230,16 @@ fn what_does_not_fit_a_page_goes_to_a_block_that_is_one() {
     let block = fixture.block(block_flags::LARGE);
     let at = fixture.page_at(block, 0);
     let mut point = pages.begin(block, false, 1, 2);
-    let ((), asked) = fixture.media.watch(|| fixture.enter(1, &mut point));
-    assert_eq!(asked, [], "what lies behind the log stays");
+    let clear = |point: &mut InsertPoint| fixture.media.watch(|| fixture.enter(1, point)).1;
+    let cleared = |from: u64| {
+        let (now, rest) = (line(at + from), (from + 1).next_multiple_of(64));
+        let rest = (rest < BLOCK).then_some(Asked::Flush(at + rest..at + BLOCK));
+        [Asked::Flush(now)].into_iter().chain(rest).chain([Asked::Fence]).collect::<Vec<_>>()
+    };
+    assert_eq!(clear(&mut point), cleared(8));
+    let rest = &fixture.media.image()[at as usize + 8..(at + BLOCK) as usize];
+    assert!(rest.iter().all(|byte| *byte == 0));
+    assert_eq!(clear(&mut point), [], "it is zero");
     assert!(!pages.advance(&fixture.pool, &mut point), "it has one page");
     let first = fixture.put(&mut point, &key(1), &[7; 300]).unwrap();
     assert_eq!((first.page, first.slot, first.record_at), (0, 1, at + 8));
@@ -244,31 +252,46 @@ fn what_does_not_fit_a_page_goes_to_a_block_that_is_one() {
         assert_eq!(fixture.read(&place).map(|found| found.1), Some(value));
         assert_eq!(pages.place_of(place.location()), place);
     }
+    // What lies behind the log is cleared, wherever in it something is.
+    for dirty in [728, 760] {
+        fixture.media.store_u64(at + dirty, 1, SITE);
+        assert_eq!(clear(&mut point), cleared(720), "{dirty}");
+        assert_eq!(fixture.media.load_u64(at + dirty), 0);
+    }
 }
 
 #[test]
-fn a_record_that_needs_a_block_has_a_zero_behind_it_which_is_flushed_with_it() {
+fn all_of_a_large_block_is_looked_at_before_it_counts_as_zero() {
     let fixture = fixture();
-    let mut point = fixture.entered(fixture.block(block_flags::LARGE), false, 1);
-    // From 8 to 312, and from there to the begin of a line.
-    for bytes in [304, 264] {
-        let at = point.page_at + point.log.tail;
-        let put = || fixture.put(&mut point, &key(1), &vec![1; bytes as usize - 32]).unwrap();
-        let (place, asked) = fixture.media.watch(put);
-        let end = at + bytes;
-        assert_eq!(place.record_at, at);
-        assert_eq!(fixture.media.load_u64(end), 0);
-        assert_eq!(fixture.media.load_u64(end + 8), 0x7777_7777_7777_7777);
-        let next_line = (at + 1).next_multiple_of(64);
-        let flushed = Asked::Flush(lines(next_line, end + 8 - next_line));
-        assert_eq!(asked, [flushed, Asked::Fence, Asked::Flush(line(at)), Asked::Fence]);
+    let block = fixture.block(block_flags::LARGE);
+    let at = fixture.page_at(block, 0);
+    // Behind it another one that has something.
+    let next = fixture.page_at(fixture.block(0), 0);
+    let behind = || fixture.media.image()[next as usize..(next + BLOCK) as usize].to_vec();
+    assert_eq!(next, at + BLOCK);
+    let before = behind();
+    fixture.entered(block, false, 1);
+    let again = || {
+        fixture.entered(block, false, 1);
+    };
+    assert_eq!(fixture.media.watch(again).1, []);
+    for dirty in (16..BLOCK).step_by(8) {
+        fixture.media.store_u64(at + dirty, 1 << 63, SITE);
+        fixture.entered(block, false, 1);
+        assert_eq!(fixture.media.load_u64(at + dirty), 0, "{dirty}");
     }
-    // One to the end of the block has none.
-    let mut point = fixture.entered(fixture.block(block_flags::LARGE), false, 1);
-    let behind = point.page_at + BLOCK;
-    fixture.media.store_u64(behind, 5, SITE);
-    fixture.put(&mut point, &key(1), &[1; BLOCK as usize - 8 - 32]).unwrap();
-    assert_eq!(fixture.media.load_u64(behind), 5);
+    assert!(behind() == before && before.contains(&0x77), "of the other block");
+    // A log that ends where a line does.
+    let mut point = fixture.entered(block, false, 1);
+    fixture.put(&mut point, &key(1), &[1; 20]).unwrap();
+    fixture.media.store_u64(at + 512, 1, SITE);
+    let ((), asked) = fixture.media.watch(again);
+    let cleared = [Asked::Flush(line(at + 64)), Asked::Flush(at + 128..at + BLOCK), Asked::Fence];
+    assert_eq!(asked, cleared);
+    fixture.media.store_u64(at + 512, 1, SITE);
+    fixture.media.leave_out(Some(LeftOut::Step(steps::CLEAR_REST)));
+    fixture.entered(block, false, 1);
+    assert_eq!(fixture.media.load_u64(at + 512), 1, "as a tool wants");
 }
 
 #[test]
@@ -303,16 +326,23 @@ fn a_record_in_a_page_has_a_zero_behind_it_which_is_flushed_with_it() {
     }
     // From 8 to 64, where the end is in the next line; from 64 to 104; to 152; to the end of the page.
     assert_eq!(ends, [false, true, false, false]);
-    let is_next_whole = |block| {
-        let next_at = fixture.page_at(block, 1);
-        fixture.media.load_u64(next_at) == PageWord::open(0).encode(next_at)
-    };
-    assert!(is_next_whole(block));
-    // One record that fills its page.
-    let block = fixture.block(0);
-    let mut point = fixture.entered(block, false, 0);
-    fixture.put(&mut point, &key(1), &[1; PAGE as usize - 8 - 32]).unwrap();
-    assert!(is_next_whole(block));
+    let next = fixture.media.load_u64(fixture.page_at(block, 1));
+    assert_eq!(next, PageWord::open(0).encode(fixture.page_at(block, 1)), "of the next page");
+}
+
+#[test]
+fn a_large_record_is_followed_by_nothing_that_was_written_with_it() {
+    let fixture = fixture();
+    let block = fixture.block(block_flags::LARGE);
+    let mut point = fixture.entered(block, false, 1);
+    let place = fixture.pages.room(&point, 5, 300).unwrap();
+    fixture.media.store_u64(place.record_at + 336, 0x55, SITE);
+    let (_, asked) = fixture.media.watch(|| fixture.put(&mut point, &key(1), &[1; 300]));
+    assert_eq!(fixture.media.load_u64(place.record_at + 336), 0x55);
+    let first = line(place.record_at);
+    let rest = first.end..lines(place.record_at, 336).end;
+    let record = [Asked::Flush(rest), Asked::Fence, Asked::Flush(first), Asked::Fence];
+    assert_eq!(asked, record);
 }
 
 #[test]
