@@ -80,12 +80,12 @@ fn record(plan: &Plan, writer: usize, number: usize) -> ([u8; 8], Vec<u8>) {
 impl Other {
     /// Puts while somebody else is in the middle of something, where there is room.
     fn go_on(self: &Arc<Self>, doing: Doing) {
-        // An operation that has created a file makes the pool larger. With `Group` it syncs for no other reason.
-        let is_at_end = self.plan.durability == Durability::Immediate
-            && doing == Doing::SyncJournal
-            && !self.files.has_created();
+        // Whoever has created a file makes the pool larger, with locks held that a put may need.
+        let grows = self.files.has_created();
+        let is_at_end =
+            self.plan.durability == Durability::Immediate && doing == Doing::SyncJournal;
         let may = self.is_free.load(Ordering::Acquire) || is_at_end;
-        if !may || self.is_busy.swap(true, Ordering::AcqRel) {
+        if grows || !may || self.is_busy.swap(true, Ordering::AcqRel) {
             return;
         }
         let figures = || self.db.stats().journal.expect("a plain file has one");

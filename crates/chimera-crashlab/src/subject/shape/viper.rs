@@ -59,7 +59,7 @@ impl StoreShape for ViperShape {
 
     fn for_files(number: u64) -> Self {
         Self {
-            variable: false,
+            variable: number % 4 == 1,
             published_layout: number % 4 == 3,
             key_bytes: 8,
             keys: 0,
