@@ -140,6 +140,16 @@ impl Header {
         Ok(Some(header))
     }
 
+    /// Writes the header of a journal that nothing else is in: before there is an end mark, without which a file that is being
+    /// made is blank.
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub(super) fn write_first(&self, file: &dyn File) -> io::Result<()> {
+        file.write_at(0, self.encode().as_bytes())?;
+        file.sync()
+    }
+
     /// Puts a journal without entries in force: the end mark at its start, then the header.
     ///
     /// # Durability

@@ -76,8 +76,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use zerocopy::IntoBytes;
-
 use crate::environment::{Environment, File, Task, TaskStep};
 use crate::mapping::Window;
 use crate::pages::Pages;
@@ -208,9 +206,7 @@ impl Journal {
         file.allocate(0, DATA_AT + capacity)?;
         let (start, placed, is_closed) = (0, 0, false);
         let header = Header { pool_id, journal_id, capacity, start, is_closed, boot_id, placed };
-        // There is a header before there is an end mark: else a file that was being made is not blank.
-        file.write_at(0, Header { is_closed: true, ..header }.encode().as_bytes())?;
-        file.sync()?;
+        Header { is_closed: true, ..header }.write_first(file)?;
         header.begin(file)
     }
 

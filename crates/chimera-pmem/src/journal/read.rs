@@ -245,6 +245,10 @@ impl Contents {
         // Of one that is closed no end mark matters until then.
         let is_longer = self.header.is_closed && self.header.capacity > capacity_max;
         let capacity = if is_longer { capacity_max } else { self.header.capacity };
+        if self.header.is_closed && self.header.start == 0 {
+            // The process that made it may have ended before its header was durable.
+            self.header.write_first(file)?;
+        }
         Header { start, is_closed: false, boot_id, capacity, ..self.header }.begin(file)
     }
 }

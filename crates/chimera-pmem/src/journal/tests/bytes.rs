@@ -1,5 +1,7 @@
 //! What is in the file: laps, gaps, damage, hostile bytes.
 
+use zerocopy::IntoBytes;
+
 use super::*;
 
 /// A pool whose journal holds `count` entries of a line each, 104 bytes, the first `synced` synced.

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::IntoBytes;
 
 use super::*;
 

@@ -20,38 +20,96 @@ fn a_capacity_that_no_journal_has_is_refused_before_anything_is_done() {
     }
 }
 
+/// What is durable of a file, and what was written since.
+#[derive(Clone, Default)]
+struct Cached {
+    durable: Vec<u8>,
+    unsynced: Vec<(u64, Vec<u8>)>,
+}
+
+impl Cached {
+    fn goes_on(&mut self, did: Did) {
+        match did {
+            Did::Wrote { at, bytes } => self.unsynced.push((at, bytes)),
+            Did::Synced => {
+                self.unsynced.drain(..).for_each(|(at, bytes)| put(&mut self.durable, at, &bytes))
+            }
+        }
+    }
+
+    /// With any part of what is not durable.
+    fn left_by_power_losses(&self) -> impl Iterator<Item = Vec<u8>> {
+        (0..1_u32 << self.unsynced.len()).map(|part| {
+            let mut content = self.durable.clone();
+            let survivors =
+                self.unsynced.iter().enumerate().filter(|(bit, _)| part >> bit & 1 == 1);
+            survivors.for_each(|(_, (at, bytes))| put(&mut content, *at, bytes));
+            content
+        })
+    }
+
+    fn left_by_a_kill(&self) -> Vec<u8> {
+        self.left_by_power_losses().last().unwrap()
+    }
+}
+
+fn put(into: &mut [u8], at: u64, bytes: &[u8]) {
+    into[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+}
+
+/// What is in a journal of this content. Nothing is.
+fn read(file: &dyn File, content: &[u8], boot: u64) -> Option<Contents> {
+    file.write_at(0, content).unwrap();
+    let contents = Contents::read(file, boot, &no_data);
+    let contents = contents.unwrap_or_else(|error| panic!("{error}"));
+    let is_blank = |contents: &Contents| contents.damage().is_none() && contents.lines().is_empty();
+    assert!(contents.as_ref().is_none_or(is_blank), "{contents:?}");
+    contents
+}
+
+/// Each moment of making a journal: what is durable then, and what is not.
+fn moments_of_making(file: &Staged) -> Vec<Cached> {
+    Journal::format(file, 7, 99, CAPACITY, BOOT).unwrap();
+    let durable = vec![0; file.length().unwrap() as usize];
+    let mut moments = vec![Cached { durable, unsynced: vec![] }];
+    for did in file.take_done() {
+        let mut next = moments[moments.len() - 1].clone();
+        next.goes_on(did);
+        moments.push(next);
+    }
+    assert!(moments.len() > 4 && moments[moments.len() - 1].unsynced.is_empty());
+    moments
+}
+
 /// Of what was written since the last sync a power loss leaves any part.
 #[test]
 fn a_power_loss_while_a_journal_is_made_leaves_one_that_holds_nothing() {
-    let (files, file) = file();
-    Journal::format(&*file, 7, 99, CAPACITY, BOOT).unwrap();
-    let mut durable = vec![0; file.length().unwrap() as usize];
-    let left = open(&files, "left");
-    let put = |into: &mut [u8], (at, bytes): &(u64, Vec<u8>)| {
-        into[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
-    };
-    let mut unsynced: Vec<(u64, Vec<u8>)> = Vec::new();
-    let mut syncs = 0;
-    for did in file.take_done() {
-        if let Did::Wrote { at, bytes } = did {
-            unsynced.push((at, bytes));
-            continue;
+    let (_, file) = file();
+    for moment in moments_of_making(&file) {
+        for left in moment.left_by_power_losses() {
+            read(&*file, &left, NEXT_BOOT);
         }
-        syncs += 1;
-        for part in 0..1_u32 << unsynced.len() {
-            let mut content = durable.clone();
-            let survivors = unsynced.iter().enumerate().filter(|(bit, _)| part >> bit & 1 == 1);
-            survivors.for_each(|(_, write)| put(&mut content, write));
-            left.write_at(0, &content).unwrap();
-            let contents = Contents::read(&*left, NEXT_BOOT, &no_data);
-            let contents = contents.unwrap_or_else(|error| panic!("{syncs}, {part:b}: {error}"));
-            let is_blank =
-                |contents: &Contents| contents.damage().is_none() && contents.lines().is_empty();
-            assert!(contents.as_ref().is_none_or(is_blank), "{syncs}, {part:b}: {contents:?}");
-        }
-        unsynced.drain(..).for_each(|write| put(&mut durable, &write));
     }
-    assert!(unsynced.is_empty() && syncs > 1, "all of it is durable");
+}
+
+/// The end of the process leaves what was written, durable or not, and the next one goes on with that.
+#[test]
+fn so_does_one_after_a_kill_while_the_journal_is_taken_into_use() {
+    let (_, file) = file();
+    let mut taken = 0;
+    for mut moment in moments_of_making(&file) {
+        let Some(contents) = read(&*file, &moment.left_by_a_kill(), BOOT) else { continue };
+        taken += 1;
+        file.take_done();
+        contents.empty(&*file, BOOT, CAPACITY).unwrap();
+        for did in file.take_done() {
+            moment.goes_on(did);
+            for left in moment.left_by_power_losses() {
+                read(&*file, &left, NEXT_BOOT);
+            }
+        }
+    }
+    assert!(taken > 4, "{taken}");
 }
 
 /// A store through a mapping to a hole of the file, on a full device, is a signal, and not an error.
