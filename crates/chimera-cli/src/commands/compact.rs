@@ -86,7 +86,7 @@ impl Compact {
 
 /// Whether records of an engine's stores are moved to make space free.
 fn moves_records(engine: EngineKind) -> bool {
-    engine.capabilities().reclaim || engine == EngineKind::Chameleon
+    engine.capabilities().reclaim || matches!(engine, EngineKind::Hikv | EngineKind::Chameleon)
 }
 
 /// What was gained, whatever the engine.

@@ -449,7 +449,9 @@ impl<P: Pmem> Db<P> {
                 progress(debt_bytes.saturating_sub(engine.reclaim_stats().debt_bytes), debt_bytes);
             }
         }
+        engine.trim()?;
         self.pool().release_free_runs();
+        self.pool().release_ahead();
         self.pool().trim_journal()?;
         let stats = engine.reclaim_stats();
         if let Some(progress) = progress {

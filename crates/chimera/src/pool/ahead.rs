@@ -49,6 +49,11 @@ impl Ahead {
         (used_blocks / PART).clamp(self.blocks_min, self.blocks_max)
     }
 
+    /// Blocks to keep ready at least.
+    pub(super) fn least_blocks(&self) -> u64 {
+        self.blocks_min
+    }
+
     /// Blocks to allocate at a time.
     pub(super) fn step_blocks(&self, used_blocks: u64) -> u64 {
         self.blocks(used_blocks).clamp(1, self.step_blocks_max)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chimera_pmem::environment::TaskStep;
 use chimera_pmem::{Fenced, Medium, Pmem};
 
+use super::ahead::Ahead;
 use super::files::{cannot_map, full_or_io};
 use super::segment::{self, Section};
 use super::storage::SYSTEM_PAGE_BYTES;
@@ -117,6 +118,7 @@ impl<P: Pmem> Pool<P> {
     #[inline]
     pub(super) fn note_handed_out(&self, block: u64, ready: u64) {
         if ready - block < self.ahead.blocks(block) / 2 {
+            self.keeps_least_ready.store(false, Ordering::Relaxed);
             self.wake_background();
         }
     }
@@ -128,7 +130,20 @@ impl<P: Pmem> Pool<P> {
     /// Nothing while there is little to return. Else a system call for each segment, and with a journal a checkpoint: what
     /// it is yet to write back would take the storage again.
     pub(crate) fn release_storage(&self) {
-        if self.keeps_all_storage() || self.blocks_to_release().is_none() {
+        self.release(|ahead, used| (ahead.blocks(used), ahead.step_blocks(used)));
+    }
+
+    /// As [`release_storage`](Self::release_storage), and next to nothing is kept ready: after a compaction, which leaves free
+    /// space before it.
+    pub(crate) fn release_ahead(&self) {
+        self.keeps_least_ready.store(true, Ordering::Relaxed);
+        self.release(|ahead, _| (ahead.least_blocks(), 1));
+    }
+
+    /// Returns what is ready beyond as many blocks as `keep` says for those in use, if it is as many more as that says or
+    /// more.
+    fn release(&self, keep: impl Fn(&Ahead, u64) -> (u64, u64)) {
+        if self.keeps_all_storage() || self.blocks_to_release(&keep).is_none() {
             return;
         }
         // Most of it here, where nobody who needs blocks waits.
@@ -140,7 +155,7 @@ impl<P: Pmem> Pool<P> {
         }
         let growth = lock_relaxing(&self.growth, &*self.environment);
         let handing_out = self.lock_hand_out();
-        let Some(blocks) = self.blocks_to_release() else { return };
+        let Some(blocks) = self.blocks_to_release(&keep) else { return };
         // From here on nobody is handed what is about to have no storage.
         self.ready.store(blocks.start, Ordering::Release);
         drop(handing_out);
@@ -175,13 +190,16 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// The blocks that are ready, and more than are kept so, if there are enough of them.
-    fn blocks_to_release(&self) -> Option<std::ops::Range<u64>> {
+    fn blocks_to_release(
+        &self,
+        keep: impl Fn(&Ahead, u64) -> (u64, u64),
+    ) -> Option<std::ops::Range<u64>> {
         // In this order: in the other one there could be more used than ready ones.
         let used = self.used.load(Ordering::Acquire);
         let ready = self.ready.load(Ordering::Acquire);
-        let step_blocks = self.ahead.step_blocks(used);
-        let keep = used + self.ahead.blocks(used).max(step_blocks);
-        (ready >= keep + step_blocks).then_some(keep..ready)
+        let (blocks, more) = keep(&self.ahead, used);
+        let keep = used + blocks.max(more);
+        (ready >= keep + more).then_some(keep..ready)
     }
 
     /// Allocates storage for the next blocks, adding a segment where needed, and touches it so that
@@ -337,7 +355,8 @@ impl<P: Pmem> Pool<P> {
         // In this order: in the other one there could be more used than ready ones.
         let used = self.used_blocks();
         let ready = self.ready_blocks();
-        if ready.saturating_sub(used) >= self.ahead.blocks(used) {
+        let is_enough = self.keeps_least_ready.load(Ordering::Relaxed);
+        if is_enough || ready.saturating_sub(used) >= self.ahead.blocks(used) {
             return TaskStep::Wait;
         }
         match self.grow_beyond(ready) {

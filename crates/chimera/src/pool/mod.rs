@@ -158,6 +158,8 @@ pub(crate) struct Pool<P: Pmem> {
     keeps_storage: bool,
     /// With a journal: storage was asked for when runs were found.
     has_asked_for_storage: AtomicBool,
+    /// No block was handed out since next to nothing was to be kept ready.
+    keeps_least_ready: AtomicBool,
     /// It had been closed in order.
     was_clean: bool,
     /// The engine may have changed what it found.

@@ -155,6 +155,7 @@ impl<P: Pmem> Pool<P> {
             ahead: Ahead::new(options, map.block_bytes),
             keeps_storage: options.populate_at_open,
             has_asked_for_storage: AtomicBool::new(false),
+            keeps_least_ready: AtomicBool::new(false),
             was_clean,
             has_changes: AtomicBool::new(false),
             closed_words,

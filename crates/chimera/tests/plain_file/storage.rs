@@ -90,3 +90,48 @@ fn storage_comes_back_when_everything_is_deleted_and_compacted() {
         assert_eq!(db.get(&key(RECORDS - 1)).expect("a get"), Some(value));
     }
 }
+
+/// Every record is written twice, in another order, and every second one is deleted.
+#[test]
+fn storage_comes_back_when_half_is_deleted_and_compacted() {
+    const RECORDS: u64 = 48_000;
+    // Of 4 KiB; a record takes 1032 bytes there.
+    const RECORDS_OF_A_VPAGE: u64 = 3;
+    let live = RECORDS / 2;
+    for engine in ENGINES {
+        let directory = scratch_on_disk();
+        let path = directory.path();
+        let options = Options::new().engine(engine).durability(GROUP);
+        let db = Db::open(path, &options).expect("opens");
+        if !is_plain(&db) {
+            return;
+        }
+        let value = vec![7; VALUE_BYTES as usize];
+        let again = (0..RECORDS).map(|number| number * 7 % RECORDS);
+        for number in (0..RECORDS).chain(again) {
+            db.put(&key(number), &value).expect("put");
+        }
+        let full = allocated(path);
+        for number in (0..live).map(|number| 2 * number) {
+            assert!(db.delete(&key(number)).expect("delete"));
+        }
+        db.compact(10, None).expect("compacts");
+        let left = allocated(path);
+        println!(
+            "{engine:?}: {full} bytes on disk when filled, {left} when half is deleted and compacted"
+        );
+        let needed = match engine {
+            EngineKind::Viper => live.div_ceil(RECORDS_OF_A_VPAGE) * 4096,
+            _ => live * (8 + VALUE_BYTES),
+        };
+        assert!(left <= needed * 11 / 10 + (2 << 20), "{engine:?} keeps {left} bytes of {full}");
+        assert_eq!(db.len(), live);
+        assert!(db.check(None).is_sound());
+        db.close().expect("nobody else has it");
+        let again = allocated(path);
+        assert!(again <= left, "{engine:?} takes {again} bytes when it is closed");
+        let db = Db::open(path, &options).expect("opens");
+        assert!(db.check(None).is_sound());
+        assert_eq!(db.get(&key(RECORDS - 1)).expect("a get"), Some(value));
+    }
+}

@@ -95,7 +95,7 @@ impl StoreShape for HikvShape {
     fn abilities(&self) -> Abilities {
         Abilities {
             in_place: false,
-            reclaim: false,
+            reclaim: true,
             finds_damage: !self.published_layout,
             refuses_at_once: !self.logged,
             ..Abilities::ALL

@@ -6,13 +6,14 @@
 //!
 //! - `flush`: a MemTable becomes a table of the first level. `upper`: full levels become a table of one of the next.
 //! - `last`: all of a shard becomes its last table. `dump`: a bypass index becomes a table of its own.
-//! - `budget`: how many run at once.
+//! - `trim`: room of levels without tables is given back. `budget`: how many run at once.
 
 mod budget;
 mod dump;
 mod flush;
 mod last;
 mod plan;
+mod trim;
 mod upper;
 
 use chimera_pmem::Pmem;

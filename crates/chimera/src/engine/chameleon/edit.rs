@@ -10,6 +10,8 @@ use crate::index::persistent::shard_manifest::{DUMPS_MAX, LevelAt, ShardTables, 
 pub(super) enum Edit {
     /// A level, which had none, has room for tables.
     Level { level: usize, at: u64 },
+    /// The levels, which have no tables, have no room for any.
+    NoLevels,
     /// A MemTable became a table of the first level. All of the shard up to this version is in tables now, with so many keys.
     Flush { version: u64, records: u64 },
     /// The tables of these levels became one of the level behind them.
@@ -26,6 +28,7 @@ impl Edit {
         let mut tables = *before;
         match self {
             Self::Level { level, at } => tables.levels[level] = LevelAt { at, tables: 0 },
+            Self::NoLevels => tables.levels = Default::default(),
             Self::Flush { version, records } => {
                 tables.flushed_version = version;
                 tables.records = records;

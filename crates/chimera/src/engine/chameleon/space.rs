@@ -161,6 +161,14 @@ impl<P: Pmem> Space<P> {
         Ok(())
     }
 
+    /// Frees the room of levels of a shard, which no manifest names any more.
+    pub(super) fn free_levels(&self, before: &ShardTables) -> Result<()> {
+        for run in before.levels.iter().filter_map(|level| self.runs.take(level.at)) {
+            self.pool.free_run(run)?;
+        }
+        Ok(())
+    }
+
     // ---- last tables ---------------------------------------------------------------------------
 
     /// Whether the place of the last table of a shard holds what its next two MemTables add.

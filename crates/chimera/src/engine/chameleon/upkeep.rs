@@ -23,6 +23,10 @@ impl<P: Pmem> Upkeep for ChameleonUpkeep<'_, P> {
         self.0.collector.collect_step(free_percent)
     }
 
+    fn trim(&self) -> Result<()> {
+        self.0.flusher().compactor().trim()
+    }
+
     fn end_reclaim(&self) {
         self.0.flusher().leave_runs();
     }

@@ -46,6 +46,14 @@ pub(crate) trait Upkeep {
         Ok(Step::Done)
     }
 
+    /// Ends a compaction: gives back what is kept for later writes: nothing, unless said otherwise.
+    ///
+    /// # Errors
+    /// Those of a write. No record is lost.
+    fn trim(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The store is closed: gives back the blocks that reclamation holds, and says what work in the background has found.
     fn end_reclaim(&self) {}
 

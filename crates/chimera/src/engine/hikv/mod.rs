@@ -14,6 +14,7 @@
 //! - **delete**: make the entry empty, flush, *fence*. Then free the room of the item.
 //! - **growth**: where a window of the index is full, its segment is split; where the heap has no room, it takes a run; a
 //!   run without items is given back. Counters book these apart from the operation that they happen in.
+//! - **compaction**: items of runs that are mostly free are written anew elsewhere, so that the runs become free.
 //! - **recovery**: the headers of the index's segments say which are in force. Each entry is looked at, its item
 //!   verified, and the item's room marked as taken. What is not reached is free. If the options leave out verifying at
 //!   open, items are looked at beside sessions, as [`rebuild`] says. The last change of each area of a log is made again.
@@ -22,7 +23,8 @@
 //! Each calls those before it only. What must go back is a value that is returned.
 //! - `items`: the items, the index, and the item of a key whose lock is held. `read`, `list`: looking at them.
 //! - `rebuild`: what is free, found out beside sessions. `check`: verification.
-//! - `write`: items and entries, written and removed. `log`: what a store with a write-ahead log does before.
+//! - `write`: items and entries, written and removed. `mover`, `reclaim`: items of runs that are mostly free are moved, and
+//!   which, and when. `log`: what a store with a write-ahead log does before.
 //! - `order`: the order of keys, from one life to the next. [`Hikv`]: one open store. `recovery`: opening one.
 //! - `put`: what a put, a replacement and a removal are made of. `upkeep`: the work beside sessions. `engine`: what the rest
 //!   of the store calls.
@@ -46,10 +48,12 @@ mod kinds;
 mod list;
 #[cfg(feature = "baselines")]
 mod log;
+mod mover;
 mod order;
 mod put;
 mod read;
 mod rebuild;
+mod reclaim;
 mod recovery;
 mod report;
 mod steps;

@@ -16,6 +16,7 @@ use super::kinds::{HASH, HEAP, ORDER, kinds};
 use super::log::{ChangeLog, FoundLog};
 use super::order::LastDump;
 use super::rebuild::{FIRST_ENTRIES, Rebuild};
+use super::reclaim::Reclaim;
 use super::steps;
 use super::store::Hikv;
 use super::write::Writer;
@@ -77,6 +78,7 @@ pub(super) fn open<P: Pmem>(
         parameters,
         limits,
         writer: Writer::new(items, rebuild),
+        reclaim: Reclaim::default(),
     };
     engine.begin(found, is_later)?;
     let stats = RecoveryStats {

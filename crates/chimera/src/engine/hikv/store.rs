@@ -8,6 +8,7 @@ use super::items::Items;
 use super::log::ChangeLog;
 use super::order::LastDump;
 use super::rebuild::Rebuild;
+use super::reclaim::Reclaim;
 use super::write::Writer;
 use crate::records::limits::Limits;
 
@@ -16,6 +17,7 @@ pub(crate) struct Hikv<P: Pmem> {
     pub(super) parameters: Parameters,
     pub(super) limits: Limits,
     pub(super) writer: Writer<P>,
+    pub(super) reclaim: Reclaim,
     #[cfg(feature = "baselines")]
     pub(super) log: ChangeLog<P>,
     pub(super) last_dump: LastDump,

@@ -1,4 +1,4 @@
-//! The work of HiKV beside sessions: finding out which space is free, verifying everything, and the dump of the order.
+//! The work of HiKV beside sessions: finding out which space is free, moving items, verifying everything, and the dump of the order.
 
 use chimera_pmem::Pmem;
 
@@ -10,14 +10,15 @@ use crate::ordered::Order;
 use crate::pool::CLOSED_WORDS;
 use crate::types::check::CheckReport;
 use crate::types::error::Result;
+use crate::types::stats::ReclaimStats;
 
 /// The work of a store beside its sessions.
 pub(crate) struct HikvUpkeep<'a, P: Pmem>(pub(super) &'a Hikv<P>);
 
 impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
-    /// Nothing is moved. What space there is, is known afterwards, and runs without items are given back.
-    fn reclaim_step(&self, _free_percent: u32) -> Result<Step> {
-        let step = self.rebuild_step();
+    /// Also what space there is, is known afterwards.
+    fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
+        let step = self.0.reclaim.step(&self.0.writer, free_percent)?;
         let pool = &self.0.items().core().pool;
         // Without a journal whoever reads what was just freed may find no storage, which is a signal on a full `tmpfs`.
         if step == Step::Done && pool.pmem.journal().is_some() {
@@ -27,7 +28,12 @@ impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
     }
 
     fn end_reclaim(&self) {
+        self.0.reclaim.end(self.0.items());
         self.0.rebuild().end(self.0.items());
+    }
+
+    fn reclaim_stats(&self) -> ReclaimStats {
+        self.0.reclaim.stats(&self.0.writer)
     }
 
     fn is_rebuilding(&self) -> bool {

@@ -124,6 +124,10 @@ impl<P: Pmem> AnyEngine<P> {
         step
     }
 
+    pub(crate) fn trim(&self) -> Result<()> {
+        each_engine!(self, engine => engine.upkeep().trim())
+    }
+
     pub(crate) fn end_reclaim(&self) {
         each_engine!(self, engine => engine.upkeep().end_reclaim());
     }

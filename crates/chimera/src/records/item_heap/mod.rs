@@ -29,6 +29,7 @@
 //!
 //! Any number of threads may call anything but recovery. The heap is told nothing of any index.
 
+mod compaction;
 mod layout;
 mod read;
 mod recovery;
@@ -49,6 +50,7 @@ use crate::types::layout::RecordLayout;
 pub(crate) use layout::item_bytes;
 pub(crate) use read::Item;
 pub(crate) use recovery::Places;
+pub(crate) use space::LeftRun;
 use space::Space;
 
 /// Where the heap stores, flushes and fences.

@@ -1,5 +1,7 @@
 //! [`Space`]: the runs of the heap, and which of them have room. In DRAM alone.
 
+mod leaving;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -8,6 +10,7 @@ use chimera_pmem::Fenced;
 use super::layout::UNIT_BYTES;
 use super::units::Units;
 use crate::pool::runs::Run;
+pub(crate) use leaving::LeftRun;
 
 /// Runs are sorted by how many eighths of them are free.
 const CLASSES: usize = 9;
@@ -38,11 +41,23 @@ struct HeapRun {
     is_found: bool,
     /// Damaged items lie in it: nothing in it is used again.
     is_condemned: bool,
+    /// Its items move elsewhere. It is in no class.
+    is_leaving: bool,
     /// When what is free in it was freed, at the latest.
     emptied: Fenced,
 }
 
 impl HeapRun {
+    fn new(run: Run, units: Units, is_found: bool) -> Self {
+        let emptied = run.emptied();
+        Self { run, units, is_found, is_condemned: false, is_leaving: false, emptied }
+    }
+
+    /// Whether room is taken in it.
+    fn is_open(&self) -> bool {
+        !self.is_found && !self.is_leaving
+    }
+
     fn class(&self) -> usize {
         let free = u64::from(self.units.count() - self.units.used());
         (free * (CLASSES as u64 - 1) / u64::from(self.units.count())) as usize
@@ -62,8 +77,7 @@ impl Space {
     pub(super) fn add(&mut self, start: u64, bytes: u64, run: Run) {
         let units = Units::new((bytes / UNIT_BYTES) as u32);
         self.fresh_blocks = self.fresh_blocks.saturating_add(run.blocks());
-        let emptied = run.emptied();
-        let run = HeapRun { run, units, is_found: false, is_condemned: false, emptied };
+        let run = HeapRun::new(run, units, false);
         self.by_class[run.class()].insert(start);
         self.runs.insert(start, run);
     }
@@ -71,8 +85,7 @@ impl Space {
     /// Adds a run that was found. Nothing is taken in it until it is [opened](Self::open).
     pub(super) fn add_found(&mut self, start: u64, bytes: u64, run: Run) {
         let units = Units::new((bytes / UNIT_BYTES) as u32);
-        let emptied = run.emptied();
-        let run = HeapRun { run, units, is_found: true, is_condemned: false, emptied };
+        let run = HeapRun::new(run, units, true);
         self.runs.insert(start, run);
     }
 
@@ -234,7 +247,7 @@ impl Space {
         let before = run.class();
         let changed = change(run);
         let after = run.class();
-        if before != after && !run.is_found {
+        if before != after && run.is_open() {
             self.by_class[before].remove(&start);
             self.by_class[after].insert(start);
         }

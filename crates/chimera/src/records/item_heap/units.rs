@@ -71,6 +71,26 @@ impl Units {
         next_of(&self.words, from, end, flip)
     }
 
+    /// The units that items begin with.
+    pub(super) fn firsts(&self) -> Vec<u32> {
+        let mut firsts = Vec::new();
+        let mut at = next_of(&self.firsts, 0, self.count, 0);
+        while at < self.count {
+            firsts.push(at);
+            at = next_of(&self.firsts, at + 1, self.count, 0);
+        }
+        firsts
+    }
+
+    /// Units of the largest item. Of items without free units between them each ends where the next one begins.
+    pub(super) fn largest(&self) -> u32 {
+        let end_of = |first: u32| {
+            let next = next_of(&self.firsts, first + 1, self.count, 0);
+            self.next_with(first, next, u64::MAX)
+        };
+        self.firsts().into_iter().map(|first| end_of(first) - first).max().unwrap_or(0)
+    }
+
     /// Takes these units. `false`, with nothing changed, when one of them is taken or is not there.
     pub(super) fn take_exactly(&mut self, first: u32, count: u32) -> bool {
         let end = first.checked_add(count).filter(|end| *end <= self.count);
