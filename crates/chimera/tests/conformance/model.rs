@@ -317,9 +317,7 @@ impl<'a> Run<'a> {
     }
 
     fn compact(&mut self) {
-        if self.configuration.capabilities().reclaim {
-            self.db().compact(1, None).expect("compaction");
-        }
+        self.db().compact(1, None).expect("compaction");
     }
 
     fn reopen(&mut self, end: End) {

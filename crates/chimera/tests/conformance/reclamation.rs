@@ -17,8 +17,8 @@ pub(crate) const TESTS: &[Test] = tests![
     a_store_without_records_takes_next_to_nothing: needs reclaim,
     space_comes_back_on_plain_files: needs reclaim,
     the_background_task_does_the_same: needs reclaim,
-    nothing_is_lost_beside_writers_and_readers: needs reclaim,
-    a_compacted_store_that_is_killed_is_whole: needs reclaim,
+    nothing_is_lost_beside_writers_and_readers,
+    a_compacted_store_that_is_killed_is_whole,
 ];
 
 /// Fills a store until it takes as much as a small one may; the number of records.

@@ -1,6 +1,6 @@
 //! A small store on memory that loses what was not written back, compared with a model: [`modes`], [`protect`] with dumps,
 //! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`]. Stores without bypass
-//! indexes for [`comparison`]; [`blind`] puts; [`full`] pools and their [`reserve`]; and [`damage`].
+//! indexes for [`comparison`]; [`blind`] puts; [`full`] pools and their [`reserve`]; [`trim`]; and [`damage`].
 
 mod blind;
 mod comparison;
@@ -12,6 +12,7 @@ mod protect;
 mod replay;
 mod reserve;
 mod threads;
+mod trim;
 mod written;
 
 use std::collections::BTreeMap;

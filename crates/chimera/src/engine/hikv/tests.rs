@@ -1,9 +1,10 @@
 //! A small store on memory that loses what was not written back, compared with a model: what [`writes`] cost, free and tell;
-//! [`crashes`] in each of their steps, with steps left out; the [`walk`] that finds free space beside them; the [`log`];
-//! [`salvage`].
+//! [`crashes`] in each of their steps, with steps left out; the [`walk`] that finds free space beside them; [`reclaim`]; the
+//! [`log`]; [`salvage`].
 
 mod crashes;
 mod log;
+mod reclaim;
 mod salvage;
 mod walk;
 mod writes;

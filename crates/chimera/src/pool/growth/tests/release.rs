@@ -49,6 +49,39 @@ fn storage_goes_back_when_it_is_a_step_or_more() {
     assert_eq!((pool.ready_blocks(), released(&files)), (12, vec![]));
 }
 
+/// After a compaction. What is handed out afterwards brings back what is kept otherwise.
+#[test]
+fn next_to_nothing_is_kept_ahead_until_more_is_handed_out() {
+    let (files, options) =
+        (Watched::default(), PoolOptions { populate_ahead_bytes: None, ..options(0) });
+    let environment = environment(&files);
+    let pool = open_at("/pool", environment.clone(), &Media::default(), &options);
+    pool.start_background().unwrap();
+    let take_all = |used: u64| {
+        while pool.used_blocks() < used {
+            take(&pool);
+        }
+    };
+    let step = || while environment.step_tasks() {};
+    // At least 512 blocks, and a sixteenth of those in use.
+    take_all(16_384);
+    step();
+    let ready = pool.ready_blocks();
+    assert!(ready >= 16_384 + 1024, "{ready}");
+    released(&files);
+    pool.release_ahead();
+    assert_eq!(pool.ready_blocks(), 16_384 + 512);
+    assert!(!released(&files).is_empty());
+    step();
+    assert_eq!(pool.ready_blocks(), 16_384 + 512, "no block was handed out");
+    pool.release_ahead();
+    assert_eq!(released(&files), []);
+    take_all(16_386);
+    step();
+    assert!(pool.ready_blocks() >= 16_386 + 1024, "{}", pool.ready_blocks());
+    pool.stop_background();
+}
+
 #[test]
 fn storage_that_was_asked_for_as_a_whole_stays() {
     let files = Watched::default();
