@@ -293,13 +293,11 @@ fn salvage_shows_in_every_command_that_has_it_and_is_refused_where_nothing_is_op
 }
 
 #[test]
-fn blocks_are_chosen_only_where_records_are_moved() {
+fn stores_of_each_engine_are_compacted() {
     for engine in ["viper", "hikv", "chameleon"] {
         let place = Place::new();
         place.run(["put", "k", "v", "--engine", engine]).ok();
-        let run = place.run(["compact", "--free-percent", "50"]);
-        let is_refused = run.code == 2 && run.err.contains("`hikv` moves no records");
-        assert_eq!(is_refused, engine == "hikv", "{engine}: {run:?}");
-        place.run(["compact"]).ok();
+        let out = place.run(["compact", "--free-percent", "50"]).ok();
+        assert!(out.contains("moved 0 records"), "{engine}: {out}");
     }
 }

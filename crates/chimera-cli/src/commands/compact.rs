@@ -1,6 +1,6 @@
 //! `chimera compact`.
 
-use chimera::{EngineKind, Losses};
+use chimera::Losses;
 use clap::Args;
 use serde::Serialize;
 
@@ -17,8 +17,8 @@ Examples:
   chimera compact
   chimera compact --free-percent 50 --path users
 
-Records are moved as overwrites, so a crash at any time keeps each of them. An open store reclaims
-space in the background; this command is for a store that is not open.";
+Records are moved as overwrites, so a crash at any time keeps each of them. An open store of `viper`
+or `chameleon` reclaims space in the background; this command is for a store that is not open.";
 
 /// Rewrite blocks that are partly free, then shrink the tail of the file
 #[derive(Args, Debug)]
@@ -26,14 +26,11 @@ space in the background; this command is for a store that is not open.";
 pub(crate) struct Compact {
     #[command(flatten)]
     write: WriteArguments,
-    /// Rewrite blocks that are at least this free, in percent [default: 10]. Refused by engines that move no records
-    #[arg(long, value_name = "PERCENT")]
+    /// Rewrite blocks that are at least this free, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
-    free_percent: Option<u32>,
+    free_percent: u32,
 }
-
-/// Blocks that are at least so free are rewritten, unless told otherwise.
-const FREE_PERCENT: u32 = 10;
 
 #[derive(Serialize)]
 struct Report {
@@ -51,17 +48,9 @@ impl Compact {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let db = store::open_to_write(&self.write)?;
         let before = db.stats();
-        if self.free_percent.is_some() && !moves_records(before.engine) {
-            let engine = before.engine;
-            let what = format!("--free-percent has no effect here: `{engine}` moves no records");
-            return Err(Failure::Usage(what));
-        }
         let bytes_before = before.pmem_bytes;
         let bar = Bar::new("compacting", "bytes");
-        let done = db.compact(
-            self.free_percent.unwrap_or(FREE_PERCENT),
-            bar.as_ref().map(Bar::callback).as_ref(),
-        )?;
+        let done = db.compact(self.free_percent, bar.as_ref().map(Bar::callback).as_ref())?;
         let after = db.stats();
         let losses = db.losses();
         db.close()?;
@@ -78,28 +67,19 @@ impl Compact {
         if context.json {
             context.output.json(&report)?;
         } else {
-            context.output.line(format!("{}; {}", common_line(&report), viper_line(&report)))?;
+            context.output.line(line(&report))?;
         }
         losses::end(report.losses)
     }
 }
 
-/// Whether records of an engine's stores are moved to make space free.
-fn moves_records(engine: EngineKind) -> bool {
-    engine.capabilities().reclaim || matches!(engine, EngineKind::Hikv | EngineKind::Chameleon)
-}
-
-/// What was gained, whatever the engine.
-fn common_line(report: &Report) -> String {
+/// What was gained.
+fn line(report: &Report) -> String {
     format!(
-        "{} in use instead of {}, {} of it free",
+        "{} in use instead of {}, {} of it free; moved {} records",
         size(report.bytes_after),
         size(report.bytes_before),
         size(report.free_bytes_after),
+        count(report.moved_records),
     )
-}
-
-/// What Viper did for it.
-fn viper_line(report: &Report) -> String {
-    format!("moved {} records", count(report.moved_records))
 }
