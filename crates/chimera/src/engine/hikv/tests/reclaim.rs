@@ -66,7 +66,7 @@ fn an_item_that_is_moved_costs_two_fences() {
 }
 
 #[test]
-fn a_crash_in_a_pass_leaves_each_item_at_one_of_its_places() {
+fn a_crash_in_a_pass_leaves_each_item_once() {
     let (mut store, model) = sparse(PARAMETERS);
     let media = store.media.clone();
     let (compacted, photos) = media.photograph(|| compact(&store, 30));
