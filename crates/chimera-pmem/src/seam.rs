@@ -95,6 +95,11 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// When memory or space runs out.
     fn populate(&self, at: u64, length: u64) -> io::Result<()>;
 
+    /// What is mapped of plain files is larger than memory: from now on a page that is missing is read without those around
+    /// it, and a long range that is read, stored to or [prefetched](Self::prefetch) is asked for as a whole. Nothing, where no
+    /// plain file is mapped.
+    fn expect_misses(&self) {}
+
     /// Checks that `length` bytes at `offset` are mapped and that `offset` is a multiple of 8.
     #[inline(always)]
     fn check(&self, offset: u64, length: u64) -> Option<Extent> {

@@ -126,6 +126,7 @@ unsafe extern "C" fn begin_store(hardware: *const (), at: u64, length: u64) -> u
         return 0;
     }
     let Some(journal) = hardware.journal.get() else { return 0 };
+    hardware.ask_for(at, length);
     hardware.pages.begin_store(at, length, |attempt| journal.relax(attempt));
     1
 }

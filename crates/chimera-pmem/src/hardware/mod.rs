@@ -18,13 +18,14 @@
 mod access;
 mod options;
 mod platform;
+mod read_ahead;
 mod region;
 
 #[cfg(test)]
 mod tests;
 
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use options::{FlushChoice, HardwareOptions};
@@ -77,6 +78,8 @@ pub struct Hardware {
     pages: Arc<Pages>,
     /// What is shown over the files' content.
     overlay: OnceLock<Lines>,
+    /// Plain files are larger than memory. Set under the lock of the regions.
+    expects_misses: AtomicBool,
     /// Files could not be synced.
     sync_failure: OnceLock<String>,
 }
@@ -120,6 +123,7 @@ impl Hardware {
             regions: Mutex::new(Vec::new()),
             journal: OnceLock::new(),
             overlay: OnceLock::new(),
+            expects_misses: AtomicBool::new(false),
             sync_failure: OnceLock::new(),
         })
     }
@@ -270,6 +274,9 @@ impl Pmem for Hardware {
         if wants_huge_pages && !self.reservation.advise_huge(at as usize, length as usize) {
             log::debug!("huge pages refused for {length} bytes at offset {at}");
         }
+        if region.medium() == Medium::File && self.expects_misses.load(Ordering::Relaxed) {
+            self.advise_random(at, length);
+        }
         let writable = if region.is_read_only() { writable } else { at + length };
         regions.push(region);
         let weakest = region::weakest_medium(&regions);
@@ -294,6 +301,10 @@ impl Pmem for Hardware {
         assert!(end.is_some(), "cannot populate {length} bytes at offset {at}: not mapped");
         let touch = |page| self.touch(page);
         region::populate(&self.regions(), &self.reservation, at..at + length, touch)
+    }
+
+    fn expect_misses(&self) {
+        self.advise_misses();
     }
 
     fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
@@ -373,6 +384,7 @@ impl Pmem for Hardware {
     fn read(&self, from: Extent, into: &mut [u8]) {
         let length = into.len() as u64;
         assert!(length <= from.length(), "read of {length} bytes from {from:?}");
+        self.ask_for(from.offset(), length);
         words::read(self.words(from.offset(), length), into);
     }
 
@@ -380,6 +392,7 @@ impl Pmem for Hardware {
     fn read_sum(&self, from: Extent, into: &mut [u8]) -> u64 {
         let length = into.len() as u64;
         assert!(length <= from.length(), "read of {length} bytes from {from:?}");
+        self.ask_for(from.offset(), length);
         words::read_sum(self.words(from.offset(), length), into, self.has_copy_sum)
     }
 
@@ -392,6 +405,7 @@ impl Pmem for Hardware {
 
     #[inline]
     fn prefetch(&self, range: Extent) {
+        self.ask_for(range.offset(), range.length());
         self.for_lines(range, arch::prefetch_line);
     }
 

@@ -83,6 +83,11 @@ impl Region {
 }
 
 impl Region {
+    /// Where it lies, and its length.
+    pub(super) fn place(&self) -> (u64, u64) {
+        (self.at, self.length)
+    }
+
     /// What it lies on.
     pub(super) fn medium(&self) -> Medium {
         self.medium

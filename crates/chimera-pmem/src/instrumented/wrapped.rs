@@ -84,6 +84,10 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         self.inner.populate(at, length)
     }
 
+    fn expect_misses(&self) {
+        self.inner.expect_misses();
+    }
+
     fn check(&self, offset: u64, length: u64) -> Option<Extent> {
         self.inner.check(offset, length)
     }

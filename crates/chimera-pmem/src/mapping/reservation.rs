@@ -134,6 +134,16 @@ impl Reservation {
         self.advise(at, length, Advice::LinuxHugepage).is_ok()
     }
 
+    /// Pages of a range are read alone from now on, not with those around them.
+    pub(crate) fn advise_random(&self, at: usize, length: usize) -> io::Result<()> {
+        Ok(self.advise(at, length, Advice::Random)?)
+    }
+
+    /// Starts reading the pages of a range that are missing.
+    pub(crate) fn ask_for(&self, at: usize, length: usize) -> io::Result<()> {
+        Ok(self.advise(at, length, Advice::WillNeed)?)
+    }
+
     /// Faults in a mapped range for writing, contents unchanged, or for reading only; `InvalidInput`
     /// on kernels (before 5.14) that do not know how.
     pub(crate) fn populate(&self, at: usize, length: usize, read_only: bool) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chimera_pmem::environment::TaskStep;
-use chimera_pmem::{Fenced, Medium, Pmem};
+use chimera_pmem::{Environment, Fenced, Medium, Pmem};
 
 use super::ahead::Ahead;
 use super::files::{cannot_map, full_or_io};
@@ -21,6 +21,11 @@ pub(super) struct AllocationLimits {
     pub(super) reserve: Reserve,
     /// When nothing was left in the blocks behind the used ones, and their segment was there.
     pub(super) fresh_emptied: Fenced,
+}
+
+/// Blocks that half of the memory has room for that the process may use: the rest is for the index, and for others.
+pub(super) fn blocks_in_memory(environment: &dyn Environment, block_bytes: u64) -> u64 {
+    environment.memory_bytes().map_or(u64::MAX, |bytes| bytes / 2 / block_bytes)
 }
 
 /// What growing needs to know.
@@ -252,7 +257,15 @@ impl<P: Pmem> Pool<P> {
             self.blank(start, length);
         }
         self.ready.store(ready + blocks, Ordering::Release);
+        self.note_size();
         Ok(())
+    }
+
+    /// Tells the seam once there is more than memory has room for.
+    fn note_size(&self) {
+        if self.ready_blocks() > self.blocks_in_memory {
+            self.pmem.expect_misses();
+        }
     }
 
     /// Touches the pages of a range for writing.
@@ -313,6 +326,8 @@ impl<P: Pmem> Pool<P> {
         if let Some(journal) = self.pmem.journal() {
             journal.start().map_err(Error::io("start a thread for", &self.files.path))?;
         }
+        // Not before: who opens a pool reads all of it.
+        self.note_size();
         if self.read_only || self.ahead.is_none() {
             return Ok(());
         }

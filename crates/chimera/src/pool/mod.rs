@@ -160,6 +160,8 @@ pub(crate) struct Pool<P: Pmem> {
     has_asked_for_storage: AtomicBool,
     /// No block was handed out since next to nothing was to be kept ready.
     keeps_least_ready: AtomicBool,
+    /// So many blocks are more than memory has room for.
+    blocks_in_memory: u64,
     /// It had been closed in order.
     was_clean: bool,
     /// The engine may have changed what it found.

@@ -136,6 +136,7 @@ impl<P: Pmem> Pool<P> {
             .map_or(BlockMap::BLOCKS_MAX, |bytes| bytes / map.block_bytes)
             .min(files.blocks_max(&map));
         let is_journaled = pmem.journal().is_some();
+        let blocks_in_memory = super::growth::blocks_in_memory(&*environment, map.block_bytes);
         Self {
             pmem,
             environment,
@@ -156,6 +157,7 @@ impl<P: Pmem> Pool<P> {
             keeps_storage: options.populate_at_open,
             has_asked_for_storage: AtomicBool::new(false),
             keeps_least_ready: AtomicBool::new(false),
+            blocks_in_memory,
             was_clean,
             has_changes: AtomicBool::new(false),
             closed_words,

@@ -1,0 +1,55 @@
+//! Reading what is larger than memory: pages that are missing.
+//!
+//! By default the system reads many pages around one that is missing: up to megabytes for a record of some hundred bytes. That
+//! is right while a store is opened, which reads all of it, and wrong for gets of a store that is larger than memory.
+
+use std::sync::atomic::Ordering;
+
+use super::Hardware;
+use crate::{Medium, Pmem};
+
+/// Least bytes that are asked for as a whole: of fewer most lie on one page.
+const BYTES_MIN: u64 = 8192;
+
+impl Hardware {
+    /// See [`Pmem::expect_misses`].
+    pub(super) fn advise_misses(&self) {
+        // Under the lock: a region that is mapped meanwhile is advised here, or where it is mapped.
+        let regions = self.regions();
+        if self.expects_misses.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        regions.iter().filter(|region| region.medium() == Medium::File).for_each(|region| {
+            let (at, length) = region.place();
+            self.advise_random(at, length);
+        });
+    }
+
+    /// Of a region of a plain file: pages are read alone.
+    pub(super) fn advise_random(&self, at: u64, length: u64) {
+        if let Err(error) = self.reservation.advise_random(at as usize, length as usize) {
+            log::debug!("more is read than is asked for of {length} bytes at offset {at}: {error}");
+        }
+    }
+
+    /// Asks for the pages of a range that is about to be read or stored to, if some of it may be missing and it is long.
+    #[inline(always)]
+    pub(super) fn ask_for(&self, at: u64, length: u64) {
+        if length >= BYTES_MIN {
+            self.ask_for_missing(at, length);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask_for_missing(&self, at: u64, length: u64) {
+        if !self.expects_misses.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(range) = self.check(at, length) else { return };
+        let page = rustix::param::page_size() as u64;
+        let start = range.offset() / page * page;
+        // Where it fails pages come one by one.
+        let _ = self.reservation.ask_for(start as usize, (range.end() - start) as usize);
+    }
+}
