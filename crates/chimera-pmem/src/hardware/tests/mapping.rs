@@ -203,20 +203,57 @@ fn touching_pages_keeps_contents() {
 
 /// Memory behind the space, by the kernel's word.
 fn resident_bytes(memory: &Hardware) -> u64 {
+    let kibibytes = |line: String| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+    said_of(memory, "Rss:").map(kibibytes).sum::<u64>() * 1024
+}
+
+/// What the kernel says of each mapping in the space.
+fn said_of(memory: &Hardware, what: &str) -> impl Iterator<Item = String> {
     let range = memory.base.addr()..memory.base.addr() + memory.mapped() as usize;
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let mut inside = false;
-    let mut bytes = 0;
+    let mut said = Vec::new();
     for line in smaps.lines() {
         let first = line.split_whitespace().next().unwrap_or_default();
         if let Some((start, _)) = first.split_once('-') {
             let start = usize::from_str_radix(start, 16);
             inside = start.is_ok_and(|start| range.contains(&start));
-        } else if inside && first == "Rss:" {
-            bytes += line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024;
+        } else if inside && first == what {
+            said.push(line.to_owned());
         }
     }
-    bytes
+    said.into_iter()
+}
+
+/// What is mapped before and after that is said. The kernel calls it "rr".
+#[test]
+fn pages_of_plain_files_are_read_alone_where_misses_are_expected() {
+    let on_disk = tempfile::tempdir().unwrap();
+    let file = |name: &str| new_file(on_disk.path(), name, 4 * PAGE);
+    if file("medium").medium().unwrap() != Medium::File {
+        return;
+    }
+    let memory = Hardware::new(HardwareOptions::default()).unwrap();
+    let is_read_alone = || -> Vec<bool> {
+        said_of(&memory, "VmFlags:").map(|line| line.split(' ').any(|flag| flag == "rr")).collect()
+    };
+    memory.map(0, &file("first"), 0, 4 * PAGE).unwrap();
+    assert_eq!(is_read_alone(), [false]);
+    memory.expect_misses();
+    memory.expect_misses();
+    memory.map(4 * PAGE, &file("second"), 0, 4 * PAGE).unwrap();
+    assert_eq!(is_read_alone(), [true, true]);
+    // Long ranges are asked for first, and are what they were.
+    memory.copy(extent(&memory, 8, 5 * PAGE), &[7; 5 * PAGE as usize], SITE);
+    let (all, mut bytes) = (extent(&memory, 0, 6 * PAGE), vec![1; 6 * PAGE as usize]);
+    memory.prefetch(all);
+    memory.read(all, &mut bytes);
+    assert!(bytes[..8].iter().chain(&bytes[5 * PAGE as usize + 8..]).all(|byte| *byte == 0));
+    assert!(bytes[8..5 * PAGE as usize + 8].iter().all(|byte| *byte == 7));
+    // Elsewhere nothing changes.
+    let in_memory = anonymous(4);
+    in_memory.expect_misses();
+    assert!(said_of(&in_memory, "VmFlags:").all(|line| !line.contains(" rr")));
 }
 
 #[test]

@@ -209,6 +209,23 @@ fn a_pool_grows_into_a_segment_that_is_there_whatever_became_of_others() {
     assert_eq!(pool.ready_blocks(), 12);
 }
 
+/// Not while it is opened, which reads all of it.
+#[test]
+fn a_pool_that_is_larger_than_memory_says_so() {
+    let media = Media::default();
+    let mut pool = open_at("/pool", environment(&Watched::default()), &media, &options(4));
+    Arc::get_mut(&mut pool).unwrap().blocks_in_memory = 8;
+    let says = |grown: u64| {
+        let ((), asked) = media.watch(|| pool.grow_beyond(grown).unwrap());
+        asked.contains(&Asked::ExpectMisses)
+    };
+    assert_eq!([0, 4, 8].map(says), [false, false, true], "at 4, 8 and 12 blocks");
+    let ((), asked) = media.watch(|| pool.start_background().unwrap());
+    assert!(asked.contains(&Asked::ExpectMisses), "{asked:?}");
+    pool.stop_background();
+    assert_eq!(blocks_in_memory(&*environment(&Watched::default()), 256), u64::MAX);
+}
+
 #[test]
 fn growing_within_a_segment_stores_nothing_but_on_a_device_that_is_not_zero() {
     let media = Media::default();

@@ -38,6 +38,8 @@ pub(crate) enum Asked {
     AheadForWriting(Range<u64>),
     /// To be touched: from here on, so many bytes.
     Populate(u64, u64),
+    /// That pages may be missing from now on.
+    ExpectMisses,
     Sync,
 }
 
@@ -289,6 +291,10 @@ impl Pmem for Media {
         state.note(Asked::Populate(at, length));
         state.populated.iter_mut().for_each(|populated| populated.push((at, length)));
         Ok(())
+    }
+
+    fn expect_misses(&self) {
+        self.state().note(Asked::ExpectMisses);
     }
 
     fn medium(&self) -> Medium {

@@ -1,6 +1,8 @@
 //! Which records are referred to and which are in tables, and what follows: runs that are marked, and runs that are
 //! freed.
 
+use std::collections::HashSet;
+
 use chimera_pmem::Pmem;
 
 use super::runs::{Slot, Table, Use};
@@ -150,7 +152,10 @@ impl<P: Pmem> StorageLog<P> {
             .filter(|(_, victim)| victim.dead_bytes() * 100 >= victim.bytes * percent_min)
             .collect();
         found.sort_by_key(|(_, victim)| (std::cmp::Reverse(victim.dead_bytes()), victim.start));
-        table.with_room.retain(|(_, slot)| found.iter().all(|(victim, _)| victim != slot));
+        if !table.with_room.is_empty() {
+            let slots: HashSet<_> = found.iter().map(|(slot, _)| *slot).collect();
+            table.with_room.retain(|(_, slot)| !slots.contains(slot));
+        }
         found.into_iter().map(|(_, victim)| victim).collect()
     }
 

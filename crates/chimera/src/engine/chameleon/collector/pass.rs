@@ -1,5 +1,7 @@
 //! [`Pass`]: how far a pass is.
 
+use std::collections::HashSet;
+
 /// What a pass is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
@@ -18,7 +20,7 @@ pub(super) enum Part {
 pub(super) struct Pass {
     pub(super) part: Part,
     /// Where the first records lie of the runs that were collected.
-    pub(super) collected: Vec<u64>,
+    pub(super) collected: HashSet<u64>,
     /// Runs that had been freed when collecting began.
     pub(super) freed: u64,
     /// Writes of the store when the last pass for a full pool was over.

@@ -96,7 +96,7 @@ impl<P: Pmem> Collector<P> {
         let Some(victim) = victims.iter().filter(is_left).find(may_collect) else {
             return Ok(false);
         };
-        pass.collected.push(victim.start);
+        pass.collected.insert(victim.start);
         match self.collect_run(victim) {
             // Another session freed runs meanwhile, perhaps this one: if it is there and damaged, the next pass finds that.
             Err(Error::Corrupted { .. }) if !log.is_unchanged(freed) => {}
