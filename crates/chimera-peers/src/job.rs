@@ -138,3 +138,13 @@ pub struct Job {
     /// The process limits itself to so much private memory, where no control group does.
     pub data_limit_bytes: Option<u64>,
 }
+
+/// Of the memory that a process may use, the part that caches get.
+pub const CACHE_PART: u64 = 4;
+
+impl Job {
+    /// Whether the records are larger than the memory that the process may use.
+    pub fn exceeds_memory(&self) -> bool {
+        self.records * self.value_bytes as u64 > self.cache_bytes * CACHE_PART
+    }
+}

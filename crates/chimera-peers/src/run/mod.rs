@@ -13,7 +13,7 @@ use std::path::Path;
 use chimera_bench::measure::Progress;
 use chimera_bench::report::Machine;
 
-use crate::job::{Job, KEY_BYTES, StoreKind};
+use crate::job::{CACHE_PART, Job, KEY_BYTES, StoreKind};
 use crate::options::{Place, Plan};
 use crate::probe::{Probed, probe};
 use crate::protocol::{Ran, Work};
@@ -23,8 +23,6 @@ use crate::results::{
 use crate::{BenchError, Result};
 use contestant::Contestant;
 
-/// A part of the memory, for the caches of stores that have one.
-const CACHE_PART: u64 = 4;
 /// Steps of a repetition beside the kinds of work: compacting, opening after a close and after a kill.
 const OTHER_STEPS: usize = 2;
 

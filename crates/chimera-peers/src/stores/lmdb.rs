@@ -45,11 +45,18 @@ fn environment(job: &Job) -> Result<Env> {
     fs::create_dir_all(&job.path).map_err(failed)?;
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES);
+    let mut flags = EnvFlags::empty();
     if job.durability != Durability::Operation {
         // No writable map: by LMDB's documentation a file system that writes in order then keeps the database whole.
-        // SAFETY: without syncs a power loss may damage the file, and nothing reads it after one: each run makes its own.
-        unsafe { options.flags(EnvFlags::NO_SYNC) };
+        flags |= EnvFlags::NO_SYNC;
     }
+    if job.exceeds_memory() {
+        // As its documentation says of databases that are larger than memory.
+        flags |= EnvFlags::NO_READ_AHEAD;
+    }
+    // SAFETY: without syncs a power loss may damage the file, and nothing reads it after one: each run makes its own. The other
+    // flag changes what is read ahead alone.
+    unsafe { options.flags(flags) };
     // SAFETY: the directory belongs to this run, and no other process maps the file or changes it.
     unsafe { options.open(&job.path) }.map_err(failed)
 }
@@ -102,10 +109,8 @@ impl Peer for Lmdb {
             Durability::Window => "a transaction for each put, MDB_NOSYNC, mdb_env_sync each 50 ms",
             Durability::Process => "a transaction for each put, MDB_NOSYNC",
         };
-        vec![
-            sync.to_owned(),
-            format!("map of {} GiB, no MDB_WRITEMAP, read-ahead of the system", MAP_BYTES >> 30),
-        ]
+        let ahead = if job.exceeds_memory() { "MDB_NORDAHEAD" } else { "read-ahead of the system" };
+        vec![sync.to_owned(), format!("map of {} GiB, no MDB_WRITEMAP, {ahead}", MAP_BYTES >> 30)]
     }
 
     fn guarantee(durability: Durability) -> Guarantee {

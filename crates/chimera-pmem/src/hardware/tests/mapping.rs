@@ -244,7 +244,7 @@ fn pages_of_plain_files_are_read_alone_where_misses_are_expected() {
     memory.map(4 * PAGE, &file("second"), 0, 4 * PAGE).unwrap();
     assert_eq!(is_read_alone(), [true, true]);
     // Long ranges are asked for first, and are what they were.
-    memory.copy(extent(&memory, 8, 5 * PAGE), &[7; 5 * PAGE as usize], SITE);
+    memory.copy(extent(&memory, 8, 5 * PAGE), &vec![7; 5 * PAGE as usize], SITE);
     let (all, mut bytes) = (extent(&memory, 0, 6 * PAGE), vec![1; 6 * PAGE as usize]);
     memory.prefetch(all);
     memory.read(all, &mut bytes);

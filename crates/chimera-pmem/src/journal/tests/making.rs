@@ -32,7 +32,9 @@ impl Cached {
         match did {
             Did::Wrote { at, bytes } => self.unsynced.push((at, bytes)),
             Did::Synced => {
-                self.unsynced.drain(..).for_each(|(at, bytes)| put(&mut self.durable, at, &bytes))
+                for (at, bytes) in self.unsynced.drain(..) {
+                    put(&mut self.durable, at, &bytes);
+                }
             }
         }
     }

@@ -156,7 +156,9 @@ fn sparse_runs_are_left_the_fullest_first_and_no_room_is_taken_there() {
     let sparse = heap.leave_sparse(60);
     assert_eq!(starts(&sparse), [first(0), first(1), first(2), first(3)]);
     assert!(sparse.iter().all(|run| run.blocks == 4 && heap.is_leaving(*run)));
-    sparse.iter().for_each(|run| heap.stay(*run));
+    for run in sparse {
+        heap.stay(run);
+    }
     let left = heap.leave_sparse(50);
     assert_eq!(starts(&left), [4, 5, 0, 1, 2, 3].map(first), "the emptiest one is the last");
     assert_eq!(
