@@ -21,7 +21,7 @@ const PAGES: [(&str, usize); 16] = [
     ("docs/FORMAT.md", 38 << 10),
     ("docs/GLOSSARY.md", 10 << 10),
     ("docs/METRICS.md", 10 << 10),
-    ("docs/PEERS.md", 11 << 10),
+    ("docs/PEERS.md", 12 << 10),
     ("docs/PLACEMENT.md", 14 << 10),
     ("docs/PRIMITIVES.md", 15 << 10),
     ("docs/STREAM.md", 5 << 10),
