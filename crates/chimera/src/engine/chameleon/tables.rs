@@ -87,19 +87,6 @@ impl<P: Pmem> Tables<P> {
         Ok(())
     }
 
-    /// Frees the room of levels, if none of them has a table.
-    ///
-    /// # Errors
-    /// When it cannot be freed: then opening frees it.
-    pub(super) fn give_back_levels(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
-        let before = work.current.tables;
-        if before.levels.iter().any(|level| level.tables > 0) {
-            return Ok(());
-        }
-        self.install(shard, work, Edit::NoLevels.apply(&before), None);
-        self.space.free_levels(&before)
-    }
-
     /// Writes a table behind those that a level has. The caller fences.
     pub(super) fn write_upper(
         &self,

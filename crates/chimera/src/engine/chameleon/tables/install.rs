@@ -3,9 +3,11 @@
 use chimera_pmem::Pmem;
 
 use super::Tables;
+use crate::engine::chameleon::edit::Edit;
 use crate::engine::chameleon::shard::{Locked, Shard, Work, Writing};
 use crate::index::persistent::shard_manifest::ShardTables;
 use crate::index::probing_table::Slot;
+use crate::types::error::Result;
 
 impl<P: Pmem> Tables<P> {
     /// Installs tables that have what those before had. `locked` where the caller has locked the MemTable.
@@ -24,6 +26,19 @@ impl<P: Pmem> Tables<P> {
             let writing = self.index.lock_to_look(shard);
             place.change(work, &writing, |place| place.set_tables(&tables));
         }
+    }
+
+    /// Frees the room of levels, if none of them has a table.
+    ///
+    /// # Errors
+    /// When it cannot be freed: then opening frees it.
+    pub(crate) fn give_back_levels(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
+        let before = work.current.tables;
+        if before.levels.iter().any(|level| level.tables > 0) {
+            return Ok(());
+        }
+        self.install(shard, work, Edit::NoLevels.apply(&before), None);
+        self.space.free_levels(&before)
     }
 
     /// Installs tables that have what the MemTable had as well, which the caller has locked. It is emptied.
