@@ -68,8 +68,10 @@ impl<'r, P: Pmem, V: Pages> Check<'r, P, V> {
     }
 
     fn check_block(&self, block: u64, buffers: &mut PageBuffers, report: &mut CheckReport) {
+        let pool = self.records.pool();
+        pool.pmem.prefetch(pool.extent(pool.map.block_at(block), pool.map.block_bytes));
         let shape = || {
-            let flags = block_flags::read(self.records.pool(), block).ok();
+            let flags = block_flags::read(pool, block).ok();
             flags.map(|flags| flags & (block_flags::LARGE | block_flags::FREE))
         };
         let shape_before = shape();
