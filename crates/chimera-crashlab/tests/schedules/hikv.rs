@@ -1,5 +1,5 @@
-//! HiKV: segments of the index that split, runs of items that come and go, and free space that is rebuilt, beside puts, gets and
-//! deletes of the same keys.
+//! HiKV: segments of the index that split, runs of items that come and go, items that move, and free space that is rebuilt,
+//! beside puts, gets and deletes of the same keys.
 
 use chimera::EngineKind;
 use chimera::baselines::Consistency;
@@ -59,6 +59,18 @@ fn one_hot_key_whose_readers_stop_halfway() {
     for keys in [1, 3] {
         let hot = Workload { writers: 1, operations_per_thread: 150, ..sessions(3, keys, 33) };
         all_lives_are_linearizable(1, hot, Scheduling::Stalls(40), &options, one);
+    }
+}
+
+/// Items move out of sparse runs while their keys are written, read and deleted.
+#[test]
+fn items_move_beside_sessions() {
+    let moved = |db: &Db<Yielding>| vec![("moved", db.stats().reclaim.moved_records)];
+    for scheduling in SCHEDULINGS {
+        let workload = sessions(4, 16, 37);
+        let abilities = Abilities { reclaim: true, ..workload.abilities };
+        let workload = Workload { abilities, ..workload };
+        all_lives_are_linearizable(2, workload, scheduling, &tiny(), moved);
     }
 }
 

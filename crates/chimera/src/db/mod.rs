@@ -410,7 +410,8 @@ impl<P: Pmem> Db<P> {
     /// Rewrites blocks that are at least `free_percent` % free, then shrinks the tail of the file: records move
     /// from the end of the pool to free space before it, and the end is given back. Whole files go when the
     /// store is closed. In stores of any size the space of retired records is free in this sense. On a plain file with
-    /// a journal, free space between records has no storage afterwards, and the journal that of a new one.
+    /// a journal, free space between records has no storage afterwards, and the journal that of a new one. What is kept ready
+    /// for later writes is given back as well.
     ///
     /// Sessions may go on. A block that a session fills stays where it is, with all blocks before it. The
     /// background task rests meanwhile. A second caller waits, so `progress` must not compact.

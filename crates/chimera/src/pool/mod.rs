@@ -160,7 +160,7 @@ pub(crate) struct Pool<P: Pmem> {
     has_asked_for_storage: AtomicBool,
     /// No block was handed out since next to nothing was to be kept ready.
     keeps_least_ready: AtomicBool,
-    /// So many blocks are more than memory has room for.
+    /// Memory has room for so many blocks.
     blocks_in_memory: u64,
     /// It had been closed in order.
     was_clean: bool,

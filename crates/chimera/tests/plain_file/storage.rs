@@ -25,12 +25,16 @@ fn allocated(path: &Path) -> u64 {
     files.map(blocks).sum::<u64>() * 512
 }
 
+/// A directory for a store of an engine, and what it is opened with.
+fn on_disk(engine: EngineKind) -> (tempfile::TempDir, Options) {
+    (scratch_on_disk(), Options::new().engine(engine).durability(GROUP))
+}
+
 #[test]
 fn a_store_takes_little_for_one_record_and_what_it_needs_for_more() {
     for engine in ENGINES {
-        let directory = scratch_on_disk();
+        let (directory, options) = on_disk(engine);
         let path = directory.path();
-        let options = Options::new().engine(engine).durability(GROUP);
         let db = Db::open(path, &options).expect("opens");
         if !is_plain(&db) {
             return;
@@ -57,9 +61,8 @@ fn a_store_takes_little_for_one_record_and_what_it_needs_for_more() {
 #[test]
 fn storage_comes_back_when_everything_is_deleted_and_compacted() {
     for engine in ENGINES {
-        let directory = scratch_on_disk();
+        let (directory, options) = on_disk(engine);
         let path = directory.path();
-        let options = Options::new().engine(engine).durability(GROUP);
         let db = Db::open(path, &options).expect("opens");
         if !is_plain(&db) {
             return;
@@ -99,9 +102,8 @@ fn storage_comes_back_when_half_is_deleted_and_compacted() {
     const RECORDS_OF_A_VPAGE: u64 = 3;
     let live = RECORDS / 2;
     for engine in ENGINES {
-        let directory = scratch_on_disk();
+        let (directory, options) = on_disk(engine);
         let path = directory.path();
-        let options = Options::new().engine(engine).durability(GROUP);
         let db = Db::open(path, &options).expect("opens");
         if !is_plain(&db) {
             return;

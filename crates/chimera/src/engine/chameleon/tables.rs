@@ -69,7 +69,7 @@ impl<P: Pmem> Tables<P> {
         self.space.has_growth_room(self.index.shards(), shard)
     }
 
-    /// Takes room for the tables of a level, where it never had any.
+    /// Takes room for the tables of a level, where it has none.
     pub(super) fn reserve_level(
         &self,
         shard: u32,

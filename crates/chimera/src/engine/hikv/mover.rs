@@ -11,7 +11,7 @@ use chimera_pmem::Pmem;
 use super::items::Items;
 use super::steps;
 use super::write::Writer;
-use crate::records::item_heap::LeftRun;
+use crate::records::item_heap::SparseRun;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::error::Result;
 
@@ -48,17 +48,21 @@ impl<'w, P: Pmem> Mover<'w, P> {
         self.writer.items()
     }
 
-    /// Moves the items of a run that was [left](crate::records::item_heap::ItemHeap::leave_sparse). With the last one the run
-    /// is free. Where one stays, what is free in the run is room again.
+    /// Moves the items of a run that is [evacuated](crate::records::item_heap::ItemHeap::evacuate_sparse). With the last one the
+    /// run is free. Where one stays, the run is kept.
     ///
     /// # Errors
     /// Those of a write. What has not been moved stays, and no item is lost.
-    pub(super) fn empty_run(&self, run: LeftRun, buffers: &mut Buffers) -> Result<()> {
+    pub(super) fn empty_run(&self, run: SparseRun, buffers: &mut Buffers) -> Result<()> {
         let heap = self.items().heap();
+        if !heap.is_evacuating(run) {
+            // A session has freed its last item, and another run may begin there by now.
+            return Ok(());
+        }
         let items = heap.items_in(run);
         let moved = items.into_iter().try_for_each(|at| self.move_item(at, buffers));
-        if heap.is_leaving(run) {
-            heap.stay(run);
+        if heap.is_evacuating(run) {
+            heap.keep(run);
         } else {
             self.moved.blocks_freed.fetch_add(run.blocks.into(), Ordering::Relaxed);
         }

@@ -13,7 +13,7 @@ use super::items::Items;
 use super::mover::{Buffers, Moved, Mover};
 use super::write::Writer;
 use crate::engine::contract::upkeep::Step;
-use crate::records::item_heap::LeftRun;
+use crate::records::item_heap::SparseRun;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock_relaxing};
 use crate::types::error::{Error, Result};
@@ -23,7 +23,7 @@ use crate::types::stats::ReclaimStats;
 #[derive(Debug, Default)]
 struct Pass {
     /// Runs to be emptied; the last one comes first. None between two passes.
-    left: Vec<LeftRun>,
+    sparse: Vec<SparseRun>,
     buffers: Buffers,
 }
 
@@ -49,13 +49,13 @@ impl Reclaim {
         let mut pass = self.pass(items);
         let _booked = items.core().book(Operation::Reclaim, 0);
         let before = self.moved.bytes.load(Ordering::Relaxed);
-        if pass.left.is_empty() {
-            pass.left = items.heap().leave_sparse(free_percent);
+        if pass.sparse.is_empty() {
+            pass.sparse = items.heap().evacuate_sparse(free_percent);
         }
-        let Pass { left, buffers } = &mut *pass;
-        let emptied = left.pop().map(|run| mover.empty_run(run, buffers));
+        let Pass { sparse, buffers } = &mut *pass;
+        let emptied = sparse.pop().map(|run| mover.empty_run(run, buffers));
         match emptied {
-            Some(Ok(())) if !left.is_empty() => {
+            Some(Ok(())) if !sparse.is_empty() => {
                 let moved_bytes = self.moved.bytes.load(Ordering::Relaxed) - before;
                 return Ok(Step::More { moved_bytes });
             }
@@ -70,14 +70,14 @@ impl Reclaim {
     }
 
     fn end_pass<P: Pmem>(&self, pass: &mut Pass, items: &Items<P>) {
-        pass.left.drain(..).for_each(|run| items.heap().stay(run));
+        pass.sparse.drain(..).for_each(|run| items.heap().keep(run));
         self.passes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The store is closed: nothing is left any more.
+    /// The store is closed: no run is evacuated any more.
     pub(super) fn end<P: Pmem>(&self, items: &Items<P>) {
         let mut pass = self.pass(items);
-        pass.left.drain(..).for_each(|run| items.heap().stay(run));
+        pass.sparse.drain(..).for_each(|run| items.heap().keep(run));
     }
 
     /// The pass, for the mover: nobody else takes this lock.

@@ -1,4 +1,5 @@
-//! The work of HiKV beside sessions: finding out which space is free, moving items, verifying everything, and the dump of the order.
+//! The work of HiKV beside sessions: finding out which space is free, moving items, verifying everything, and the dump of the
+//! order.
 
 use chimera_pmem::Pmem;
 

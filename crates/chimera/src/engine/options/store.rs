@@ -298,7 +298,8 @@ impl Options {
 
     /// Rewrites, in the background, blocks that are at least so many percent free, so that they are used again
     /// or given back. Default 50; 0 switches it off, and leaves it to [`Db::compact`](crate::Db::compact).
-    /// With records of any size the space of retired records is free in this sense. (Viper, section 4.6.)
+    /// With records of any size the space of retired records is free in this sense. (Viper, section 4.6.) `hikv` uses free space
+    /// where it is, and moves nothing in the background.
     pub fn reclaim_percent(mut self, percent: u32) -> Self {
         self.reclaim_percent = percent.min(100);
         self

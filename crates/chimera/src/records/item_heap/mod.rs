@@ -50,8 +50,8 @@ use crate::types::layout::RecordLayout;
 pub(crate) use layout::item_bytes;
 pub(crate) use read::Item;
 pub(crate) use recovery::Places;
-pub(crate) use space::LeftRun;
 use space::Space;
+pub(crate) use space::SparseRun;
 
 /// Where the heap stores, flushes and fences.
 pub(crate) mod sites {

@@ -1,6 +1,6 @@
 //! [`Space`]: the runs of the heap, and which of them have room. In DRAM alone.
 
-mod leaving;
+mod evacuation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use chimera_pmem::Fenced;
 use super::layout::UNIT_BYTES;
 use super::units::Units;
 use crate::pool::runs::Run;
-pub(crate) use leaving::LeftRun;
+pub(crate) use evacuation::SparseRun;
 
 /// Runs are sorted by how many eighths of them are free.
 const CLASSES: usize = 9;
@@ -41,8 +41,8 @@ struct HeapRun {
     is_found: bool,
     /// Damaged items lie in it: nothing in it is used again.
     is_condemned: bool,
-    /// Its items move elsewhere. It is in no class.
-    is_leaving: bool,
+    /// It is evacuated: its items move elsewhere. It is in no class.
+    is_evacuating: bool,
     /// When what is free in it was freed, at the latest.
     emptied: Fenced,
 }
@@ -50,12 +50,12 @@ struct HeapRun {
 impl HeapRun {
     fn new(run: Run, units: Units, is_found: bool) -> Self {
         let emptied = run.emptied();
-        Self { run, units, is_found, is_condemned: false, is_leaving: false, emptied }
+        Self { run, units, is_found, is_condemned: false, is_evacuating: false, emptied }
     }
 
     /// Whether room is taken in it.
     fn is_open(&self) -> bool {
-        !self.is_found && !self.is_leaving
+        !self.is_found && !self.is_evacuating
     }
 
     fn class(&self) -> usize {

@@ -67,7 +67,13 @@ fn an_item_that_is_moved_costs_two_fences() {
 
 #[test]
 fn a_crash_in_a_pass_leaves_each_item_once() {
-    let (mut store, model) = sparse(PARAMETERS);
+    for parameters in [PARAMETERS, LOGGED] {
+        crash_in_a_pass(parameters);
+    }
+}
+
+fn crash_in_a_pass(parameters: Parameters) {
+    let (mut store, model) = sparse(parameters);
     let media = store.media.clone();
     let (compacted, photos) = media.photograph(|| compact(&store, 30));
     compacted.expect("room");
@@ -75,7 +81,7 @@ fn a_crash_in_a_pass_leaves_each_item_once() {
     for (number, photo) in photos.iter().enumerate() {
         for state in photo.some_states(2, number as u64).iter().rev().take(2) {
             let options = if number % 2 == 0 { looking() } else { looking_later() };
-            let opened = Store::open(&bytes_of(state), PARAMETERS, &options);
+            let opened = Store::open(&bytes_of(state), parameters, &options);
             let mut found = opened.expect("it opens");
             assert_eq!(found.contents().expect("sound"), model, "moment {number}");
             found.check_space(&model);

@@ -80,7 +80,7 @@ pub(crate) struct TableAt {
 /// A level above the last one: tables of one size, side by side, the oldest one first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LevelAt {
-    /// Offset of its first table; zero where the level has never had any.
+    /// Offset of its first table; zero where the level has no room for any.
     pub(crate) at: u64,
     pub(crate) tables: u32,
 }

@@ -142,24 +142,24 @@ fn thin(heap: &ItemHeap<Hardware>, rooms: &[Extent], step: usize) {
 }
 
 #[test]
-fn sparse_runs_are_left_the_fullest_first_and_no_room_is_taken_there() {
+fn sparse_runs_are_evacuated_and_no_room_is_taken_there() {
     let pool = new_pool(256 << 10);
     let heap = new_heap(&pool, RecordLayout::Checked);
     // Eight runs of 30 units: of the first four a third stays, of the next two a half, and the last two stay full.
     let rooms: Vec<_> = (0..240).map(|_| take(&heap, SMALL)).collect();
-    assert_eq!(heap.leave_sparse(1), [], "nothing is free");
+    assert_eq!(heap.evacuate_sparse(1), [], "nothing is free");
     thin(&heap, &rooms[..120], 3);
     thin(&heap, &rooms[120..180], 2);
-    let starts = |left: &[LeftRun]| left.iter().map(|run| run.start).collect::<Vec<_>>();
+    let starts = |left: &[SparseRun]| left.iter().map(|run| run.start).collect::<Vec<_>>();
     let first = |run: usize| rooms[30 * run].offset();
-    assert_eq!(heap.leave_sparse(70), [], "a third is more than 30 %");
-    let sparse = heap.leave_sparse(60);
+    assert_eq!(heap.evacuate_sparse(70), [], "a third is more than 30 %");
+    let sparse = heap.evacuate_sparse(60);
     assert_eq!(starts(&sparse), [first(0), first(1), first(2), first(3)]);
-    assert!(sparse.iter().all(|run| run.blocks == 4 && heap.is_leaving(*run)));
+    assert!(sparse.iter().all(|run| run.blocks == 4 && heap.is_evacuating(*run)));
     for run in sparse {
-        heap.stay(run);
+        heap.keep(run);
     }
-    let left = heap.leave_sparse(50);
+    let left = heap.evacuate_sparse(50);
     assert_eq!(starts(&left), [4, 5, 0, 1, 2, 3].map(first), "the emptiest one is the last");
     assert_eq!(
         heap.items_in(left[2]),
@@ -167,53 +167,76 @@ fn sparse_runs_are_left_the_fullest_first_and_no_room_is_taken_there() {
     );
     let fresh: Vec<_> = (0..60).map(|_| take(&heap, SMALL)).collect();
     let is_old = |room: &Extent| (first(0)..rooms[180].offset()).contains(&room.offset());
-    assert!(!fresh.iter().any(is_old), "room was taken in a run that is left");
+    assert!(!fresh.iter().any(is_old), "room was taken in a run that is evacuated");
     // What stays is used again, and what is empty goes.
-    heap.stay(left[2]);
-    assert!(!heap.is_leaving(left[2]));
+    heap.keep(left[2]);
+    assert!(!heap.is_evacuating(left[2]));
     assert_eq!(take(&heap, SMALL).offset(), rooms[1].offset());
     let last = left[5];
     let mut freed: Vec<_> =
         heap.items_in(last).into_iter().map(|at| heap.free(pool.extent(at, 32))).collect();
     assert!(freed.pop().flatten().is_some() && freed.iter().all(Option::is_none));
-    assert!(!heap.is_leaving(last) && heap.items_in(last).is_empty());
+    assert!(!heap.is_evacuating(last) && heap.items_in(last).is_empty());
 }
 
 #[test]
-fn nothing_is_left_where_as_many_runs_would_be_needed() {
+fn nothing_is_evacuated_where_as_many_runs_would_be_needed() {
     let pool = new_pool(256 << 10);
     let heap = new_heap(&pool, RecordLayout::Checked);
     let rooms: Vec<_> = (0..60).map(|_| take(&heap, SMALL)).collect();
     thin(&heap, &rooms, 2);
-    assert_eq!(heap.leave_sparse(1), [], "two halves are one run, which has room for no more");
+    assert_eq!(heap.evacuate_sparse(1), [], "two halves are one run, which has room for no more");
     // Each of these has room for one alone.
     let heap = new_heap(&pool, RecordLayout::Checked);
     for _ in 0..5 {
         take(&heap, 600);
     }
-    assert_eq!(heap.leave_sparse(1), []);
+    assert_eq!(heap.evacuate_sparse(1), []);
     // In the last run of a large item that is gone one small item is left.
     let heap = new_heap(&pool, RecordLayout::Checked);
     let large = heap.grow(3, 8000, false).unwrap();
     let small = take(&heap, SMALL);
     assert_eq!(small.offset(), large.offset() + large.length().next_multiple_of(32));
     assert_eq!(heap.free(large), None);
-    assert_eq!(heap.leave_sparse(50).len(), 1);
+    assert_eq!(heap.evacuate_sparse(50).len(), 1);
+}
+
+/// Of items that are longer than half of the usual run each gets one for itself. Others move all the same.
+#[test]
+fn large_items_are_in_nobodys_way() {
+    let pool = new_pool(256 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..240).map(|_| take(&heap, SMALL)).collect();
+    thin(&heap, &rooms, 3);
+    let gone = heap.grow(3, 8000, false).unwrap();
+    // 8000 bytes are 251 units; each of these takes 20.
+    assert_eq!(heap.free(gone), None, "room is taken in its run");
+    let large: Vec<_> = (0..7).map(|_| take(&heap, 600)).collect();
+    assert!(large.iter().all(|room| room.offset() >= gone.offset() && room.end() <= gone.end()));
+    let sparse = heap.evacuate_sparse(40);
+    assert_eq!(sparse.len(), 8, "seven may need 280 units");
+    for run in sparse {
+        heap.keep(run);
+    }
+    for room in &large[5..] {
+        assert_eq!(heap.free(*room), None);
+    }
+    assert_eq!(heap.evacuate_sparse(40).len(), 9, "five need 200 at most");
 }
 
 #[test]
-fn damaged_runs_and_runs_that_were_found_are_not_left() {
+fn damaged_runs_and_runs_that_were_found_are_not_evacuated() {
     let pool = new_pool(256 << 10);
     let heap = new_heap(&pool, RecordLayout::Checked);
     let rooms: Vec<_> = (0..240).map(|_| take(&heap, SMALL)).collect();
     thin(&heap, &rooms, 3);
     heap.condemn(rooms[0].offset());
-    let left = heap.leave_sparse(30);
+    let left = heap.evacuate_sparse(30);
     assert_eq!(left.len(), 7);
     assert!(left.iter().all(|run| run.start != rooms[0].offset()));
     let again = found(&pool);
     rooms.iter().step_by(3).for_each(|room| again.mark(*room).unwrap());
-    assert_eq!(again.leave_sparse(30), [], "more may be marked");
+    assert_eq!(again.evacuate_sparse(30), [], "more may be marked");
     assert_eq!(again.end_recovery(), []);
-    assert_eq!(again.leave_sparse(30).len(), 8);
+    assert_eq!(again.evacuate_sparse(30).len(), 8);
 }
