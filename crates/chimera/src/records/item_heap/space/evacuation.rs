@@ -68,7 +68,9 @@ impl Space {
             return Vec::new();
         }
         sparse.sort_unstable_by_key(|(taken, run)| (Reverse(*taken), run.start));
-        sparse.iter().for_each(|(_, run)| self.set_evacuating(run.start, true));
+        for (_, run) in &sparse {
+            self.set_evacuating(run.start, true);
+        }
         sparse.into_iter().map(|(_, run)| run).collect()
     }
 
