@@ -36,6 +36,8 @@ pub struct MemoryLimits {
     pub needed_max: u64,
     /// Bytes of pages that were stored to.
     pub pages: u64,
+    /// Bytes of tables in memory that could as well be smaller: then something else is done more often.
+    pub tables: u64,
 }
 
 /// Says now and then what a store may take.
@@ -71,6 +73,8 @@ pub(super) struct Budget {
     needed: AtomicU64,
     /// Bytes that it must not need more than.
     needed_max: AtomicU64,
+    /// Bytes of tables that could as well be smaller.
+    tables: AtomicU64,
     /// It needs more.
     is_exceeded: AtomicBool,
     /// Bytes of pages that were stored to.
@@ -98,6 +102,7 @@ impl Default for Budget {
             whole: none(),
             needed: zero(),
             needed_max: none(),
+            tables: none(),
             is_exceeded: AtomicBool::new(false),
             limit: none(),
             wake_at: none(),
@@ -179,10 +184,11 @@ impl Journal {
 
     /// From now on a store may take so much. Where it needs more it says so, once until it needs less again.
     pub fn limit_memory(&self, limits: MemoryLimits) {
-        let MemoryLimits { budget, needed, needed_max, pages } = limits;
+        let MemoryLimits { budget, needed, needed_max, pages, tables } = limits;
         let budget_before = self.budget.whole.swap(budget, Ordering::Relaxed);
         let needed_before = self.budget.needed.swap(needed, Ordering::Relaxed);
         self.budget.needed_max.store(needed_max, Ordering::Relaxed);
+        self.budget.tables.store(tables, Ordering::Relaxed);
         self.budget.is_exceeded.store(needed > needed_max, Ordering::Relaxed);
         if needed > budget && needed_before <= budget_before {
             log::warn!(
@@ -191,6 +197,11 @@ impl Journal {
             );
         }
         self.limit_pages(pages);
+    }
+
+    /// Bytes that tables in memory may take which could as well be smaller; `u64::MAX` where there is no limit.
+    pub fn table_bytes_max(&self) -> u64 {
+        self.budget.tables.load(Ordering::Relaxed)
     }
 
     /// Whether the store needs more memory than it must, as of the last look.

@@ -27,6 +27,11 @@ fn for_pages(budget: u64, dram_bytes: u64) -> u64 {
     (budget.saturating_sub(dram_bytes) / 4 * 3).max(PAGES_MIN)
 }
 
+/// What tables may take that could as well be smaller: half of what the least of pages leaves.
+fn for_tables(budget: u64) -> u64 {
+    budget.saturating_sub(PAGES_MIN) / 2
+}
+
 /// What a store cannot do without.
 fn needed(dram_bytes: u64) -> u64 {
     dram_bytes.saturating_add(PAGES_MIN)
@@ -40,6 +45,7 @@ fn limits(budget: u64, is_asked_for: bool, dram_bytes: u64) -> MemoryLimits {
         needed: needed(dram_bytes),
         needed_max: budget.saturating_mul(budgets_max),
         pages: for_pages(budget, dram_bytes),
+        tables: for_tables(budget),
     }
 }
 
@@ -96,5 +102,14 @@ mod tests {
     fn pages_get_three_quarters_of_what_the_index_leaves_and_a_little_at_least() {
         let pages = |dram_bytes| limits(100 * MIB, true, dram_bytes).pages;
         assert_eq!([0, 60, 95, 200].map(|mib| pages(mib * MIB) / MIB), [75, 30, 8, 8]);
+    }
+
+    #[test]
+    fn tables_that_grow_as_far_as_they_may_leave_room_for_pages() {
+        for budget in [0, 1, 8, 9, 100] {
+            let tables = limits(budget * MIB, true, 0).tables;
+            assert!(tables == 0 || needed(tables) < budget * MIB);
+        }
+        assert_eq!(limits(108 * MIB, true, 0).tables, 50 * MIB);
     }
 }

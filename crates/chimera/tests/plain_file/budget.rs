@@ -1,6 +1,6 @@
 //! The memory budget of a store whose index grows.
 
-use chimera::Session;
+use chimera::{EngineKind, Session};
 use chimera_pmem::environment::MemoryFiles;
 
 use super::*;
@@ -56,4 +56,47 @@ fn new_keys_are_refused_once_the_index_has_outgrown_the_budget() {
     let (db, _) = open(1 << 30).expect("opens with a larger budget");
     assert_eq!(contents(&db).len() as u64, records - 1);
     assert!(put(&mut db.session(), records).expect("there is memory again"));
+}
+
+/// Of eight shards with MemTables of 512 slots: 8 x 4,096 slots of small bypass indexes, 8 x 32,768 of large ones.
+fn chameleon(budget: u64) -> Options {
+    let options =
+        Options::new().engine(EngineKind::Chameleon).durability(GROUP).memory_budget(budget);
+    options.chameleon(|chameleon| chameleon.shards(8))
+}
+
+/// Bytes of DRAM of a store that was filled, and of what it would take with a larger budget.
+fn filled(budget: u64, records: u64) -> u64 {
+    let files = Arc::new(MemoryFiles::new().on(Medium::File));
+    let path = Path::new("store");
+    let (db, environment) = open_at(1, files.clone(), path, &chameleon(budget)).expect("opens");
+    let mut session = db.session();
+    for first in (0..records).step_by(STEP as usize) {
+        fill(&mut session, first..first + STEP, 1);
+        look(&environment);
+    }
+    for number in (0..records).step_by(97) {
+        assert_eq!(session.get(&key(number)).expect("a get"), Some(value(number, 1)));
+    }
+    drop(session);
+    assert_eq!(db.len(), records);
+    let bytes = db.stats().dram_index_bytes;
+    db.close().expect("nobody else has it");
+    let (db, _) = open_at(1, files, path, &chameleon(1 << 30)).expect("opens again");
+    assert_eq!(contents(&db).len() as u64, records);
+    bytes
+}
+
+#[test]
+fn bypass_indexes_grow_as_far_as_the_budget_goes_and_are_emptied_sooner() {
+    const RECORDS: u64 = 60_000;
+    let (small, large) = (8 * 4096 * 16, 8 * 32_768 * 16);
+    assert!(filled(1 << 30, RECORDS) > large);
+    // Half of what 8 MiB of pages leave.
+    let bytes = filled(24 << 20, RECORDS);
+    assert!((large..=8 << 20).contains(&bytes), "there is room for all of them: {bytes}");
+    let bytes = filled(12 << 20, RECORDS);
+    assert!(bytes > small && bytes <= 2 << 20, "some are large: {bytes}");
+    let bytes = filled(10 << 20, RECORDS);
+    assert!((small..=1 << 20).contains(&bytes), "few are: {bytes}");
 }

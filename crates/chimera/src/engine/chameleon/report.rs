@@ -93,7 +93,7 @@ pub(super) fn report<P: Pmem>(engine: &Chameleon<P>) -> ChameleonStats {
     let level_tables = |level| shards.all().map(|shard| u64::from(shard.level(level).1)).sum();
     let (lasts, dumps, shards_ahead) = lower_tables(index);
     let bypass_entries = numbers().map(|shard| u64::from(shards.bypass(shard).len())).sum();
-    let bypass_slots = u64::from(shape.shards()) * u64::from(shape.bypass_slots());
+    let bypass_slots: u64 = numbers().map(|shard| u64::from(shards.bypass(shard).slots())).sum();
     let (protect_switches, protect_switched) = flusher.modes().switches();
     let log = index.log().counts();
     let has_run = |shard: &Shard, level: usize| u64::from(shard.level(level).0 > 0);

@@ -119,9 +119,14 @@ impl Shape {
         self.memtable_slots * self.ratio.pow(level as u32)
     }
 
-    /// Slots of a bypass index: as many as a full last but one level has.
+    /// Slots of a bypass index that is as large as they get: as many as a full last but one level has.
     pub(super) fn bypass_slots(&self) -> u32 {
         self.table_slots(self.upper_levels())
+    }
+
+    /// Slots of a bypass index that is small, at least: it takes a full MemTable with a quarter of its slots free.
+    pub(super) fn bypass_slots_min(&self) -> u32 {
+        self.memtable_slots * 2
     }
 
     /// Entries that a bypass index ever has: as many as the fullest MemTables of its levels.

@@ -2,12 +2,14 @@
 
 #[cfg(feature = "baselines")]
 mod baselines;
+mod bypasses;
 mod probe;
 
 use std::sync::Arc;
 
 use chimera_pmem::{Extent, Pmem};
 
+use self::bypasses::Bypasses;
 use super::baselines::TableHelpers;
 use super::shape::{Shape, Upper};
 use super::shard::Shard;
@@ -28,8 +30,9 @@ pub(super) struct Shards<P: Pmem> {
     pool: Arc<Pool<P>>,
     /// That of a shard has the shard's number.
     memtables: Tables,
-    /// Where there is no bypass index, one table that stays empty.
-    bypasses: Tables,
+    bypasses: Bypasses,
+    /// Where there is no bypass index, a table that stays empty.
+    no_bypass: u32,
     helpers: TableHelpers,
     parts: Box<[Shard]>,
     /// Buffers for tables that are made.
@@ -57,20 +60,19 @@ impl<P: Pmem> Shards<P> {
     ) -> Result<Self> {
         let slots = if pool.read_only { shape.read_only_slots() } else { shape.memtable_slots };
         let memtables = Tables::new(slots, huge_pages && !pool.read_only);
-        let bypass_slots = if helpers.is_bypass() { shape.bypass_slots() } else { SLOTS_UNIT };
-        let bypasses = Tables::new(bypass_slots, huge_pages);
+        let (least, most) = (shape.bypass_slots_min(), shape.bypass_slots());
+        let (least, most) =
+            if helpers.is_bypass() { (least, most) } else { (SLOTS_UNIT, SLOTS_UNIT) };
+        let bypasses = Bypasses::new(least, most, huge_pages);
+        let no_bypass = if helpers.is_bypass() { None } else { Some(bypasses.take_smallest()?) };
         let out_of_memory = |_| Error::no_memory("MemTables");
         // Made at once: a list that grows leaves holes in the heap, as large as itself.
         let mut parts = Vec::with_capacity(shape.shards() as usize);
         for number in 0..shape.shards() {
             let memtable = memtables.take().map_err(out_of_memory)?;
             assert_eq!(memtable, number, "they are handed out in order");
-            let has_bypass = helpers.is_bypass();
-            let helper = if has_bypass { bypasses.take().map_err(out_of_memory)? } else { 0 };
+            let helper = if helpers.is_bypass() { bypasses.take_smallest()? } else { 0 };
             parts.push(Shard::new(helper, entries_max()));
-        }
-        if !helpers.is_bypass() {
-            bypasses.take().map_err(out_of_memory)?;
         }
         Ok(Self {
             shape,
@@ -78,6 +80,7 @@ impl<P: Pmem> Shards<P> {
             pool,
             memtables,
             bypasses,
+            no_bypass: no_bypass.unwrap_or_default(),
             helpers,
             parts: parts.into(),
             images: Mutex::default(),
@@ -172,7 +175,11 @@ impl<P: Pmem> Shards<P> {
     /// The bypass index of a shard; an empty table where there is none.
     #[inline(always)]
     pub(super) fn bypass(&self, number: u32) -> VolatileTable<'_> {
-        self.bypasses.table(if self.has_bypass() { self.shard(number).helper() } else { 0 })
+        self.bypasses.table(if self.has_bypass() {
+            self.shard(number).helper()
+        } else {
+            self.no_bypass
+        })
     }
 
     #[inline(always)]
@@ -180,15 +187,42 @@ impl<P: Pmem> Shards<P> {
         self.helpers.is_bypass()
     }
 
-    /// An empty bypass index, to take the place of another one; 0 where there are none.
+    /// An empty bypass index, to take the place of that of a shard, and as large; 0 where there are none.
     ///
     /// # Errors
     /// When there is no memory for one more.
-    pub(super) fn take_bypass(&self) -> Result<u32> {
-        if !self.has_bypass() {
-            return Ok(0);
+    pub(super) fn take_bypass(&self, number: u32) -> Result<u32> {
+        if self.has_bypass() {
+            self.bypasses.take_alike(self.shard(number).helper())
+        } else {
+            Ok(0)
         }
-        self.bypasses.take().map_err(|_| Error::no_memory("a bypass index"))
+    }
+
+    /// An empty bypass index, to take the place of that of a shard, which is too small for so many entries more. None where it has
+    /// room for them, or is as large as they get.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(super) fn take_larger_bypass(&self, number: u32, more: u32) -> Result<Option<u32>> {
+        if !self.has_bypass() {
+            return Ok(None);
+        }
+        let entries = self.bypass(number).len().saturating_add(more);
+        self.bypasses.take_larger(self.shard(number).helper(), entries)
+    }
+
+    /// A bypass index that was taken.
+    pub(super) fn taken_bypass(&self, helper: u32) -> VolatileTable<'_> {
+        self.bypasses.table(helper)
+    }
+
+    /// Entries that the bypass index of a shard may have, if it must not grow: on plain files all of them together take half of what
+    /// the memory budget leaves beside the least of pages.
+    pub(super) fn bypass_entries_in_budget(&self, number: u32) -> Option<u32> {
+        let journal = self.pool.pmem.journal().filter(|_| self.has_bypass())?;
+        let helper = self.shard(number).helper();
+        self.bypasses.entries_without_growth(helper, journal.table_bytes_max())
     }
 
     /// Takes a bypass index back, or the helper of a last table.

@@ -1,12 +1,14 @@
 //! A small store on memory that loses what was not written back, compared with a model: [`modes`], [`protect`] with dumps,
 //! the bound of [`replay`], and [`crashes`] in each of their steps; [`written`] bytes, and [`threads`]. Stores without bypass
-//! indexes for [`comparison`]; [`blind`] puts; [`full`] pools and their [`reserve`]; [`trim`]; and [`damage`].
+//! indexes for [`comparison`]; [`growth`] of bypass indexes; [`blind`] puts; [`full`] pools and their [`reserve`]; [`trim`]; and
+//! [`damage`].
 
 mod blind;
 mod comparison;
 mod crashes;
 mod damage;
 mod full;
+mod growth;
 mod modes;
 mod protect;
 mod replay;

@@ -206,6 +206,10 @@ impl<'t> VolatileTable<'t> {
         prefetch_read(self.slot(home(hash, self.slots)));
     }
 
+    pub(crate) fn slots(self) -> u32 {
+        self.slots
+    }
+
     /// Entries.
     #[inline(always)]
     pub(crate) fn len(self) -> u32 {

@@ -22,7 +22,7 @@ impl<P: Pmem> Compactor<P> {
     /// The lines of the table, 2 fences. From then on a get of a key that is not found before looks in one more place.
     pub(crate) fn dump(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         let shards = self.index().shards();
-        let empty = shards.take_bypass()?;
+        let empty = shards.take_bypass(shard)?;
         let mut images = shards.take_images();
         let written = self.write_dump(shard, &mut images[0]);
         shards.put_images(images);

@@ -29,28 +29,36 @@ impl<P: Pmem> Compactor<P> {
         }
         self.tables.reserve_level(shard, work, 0)?;
         let mut images = index.shards().take_images();
-        self.flush_locked(shard, work, &mut images[0]);
+        let flushed = self.flush_locked(shard, work, &mut images[0]);
         index.shards().put_images(images);
-        Ok(())
+        flushed
     }
 
     /// Whether a bypass index has room for all that is above the last table, and for a full MemTable: also where there is none,
-    /// because the next process may have one. Not where a table is damaged.
+    /// because the next process may have one; and memory to grow, if it must. Not where a table is damaged.
     fn upper_has_room(&self, shard: u32) -> bool {
         let (index, shards) = (self.index(), self.index().shards());
         let memtable = index.lock_to_look(shard).entries_max;
         let entries_max = shards.shape().bypass_entries_max();
+        let entries_max =
+            entries_max.min(shards.bypass_entries_in_budget(shard).unwrap_or(entries_max));
         shards.upper_entries(shard).is_some_and(|above| above + memtable <= entries_max)
     }
 
     /// As [`flush`](Self::flush), where the first level has room for a table. Puts to the shard wait.
-    fn flush_locked(&self, shard: u32, work: &mut Locked<'_, Work>, image: &mut Image) {
+    fn flush_locked(
+        &self,
+        shard: u32,
+        work: &mut Locked<'_, Work>,
+        image: &mut Image,
+    ) -> Result<()> {
         let (index, shards) = (self.index(), self.index().shards());
         let writing = index.lock_to_look(shard);
         let memtable = shards.memtable(shard);
         if memtable.is_empty() {
-            return;
+            return Ok(());
         }
+        index.enlarge_bypass(shard, memtable.len(), work, &writing)?;
         // No table refers to what is not durable.
         index.log().sync_all();
         let fits = image.fill(shards.shape().table_slots(0), memtable.iter());
@@ -63,5 +71,6 @@ impl<P: Pmem> Compactor<P> {
         }
         let edit = Edit::Flush { version: writing.version, records: writing.records };
         self.tables.install_flushed(shard, work, edit.apply(&before), &writing);
+        Ok(())
     }
 }

@@ -25,7 +25,7 @@ impl<P: Pmem> Compactor<P> {
         need: Need,
     ) -> Result<()> {
         let (index, before) = (self.index(), work.current.tables);
-        let empty = index.shards().take_bypass()?;
+        let empty = index.shards().take_bypass(shard)?;
         let mut images = index.shards().take_images();
         let mut dropped = Dropped { index, slots: Vec::new() };
         let has_memtable = flushed.is_some();

@@ -68,8 +68,7 @@ impl<P: Pmem> Flusher<P> {
             let _permit = self.compactor.wait();
             self.empty_bypass(shard, work)?;
         }
-        self.enter_bypass(shard, work);
-        Ok(())
+        self.enter_bypass(shard, work)
     }
 
     /// As [`absorb_memtable`](Self::absorb_memtable), while the store is opened and there is no space for tables: the bypass
@@ -86,18 +85,19 @@ impl<P: Pmem> Flusher<P> {
             let reason = "there is no space for what the log has that is in no table".to_owned();
             return Err(Error::PoolFull { reason });
         }
-        self.enter_bypass(shard, &mut work);
-        Ok(())
+        self.enter_bypass(shard, &mut work)
     }
 
-    fn enter_bypass(&self, shard: u32, work: &mut Locked<'_, Work>) {
+    fn enter_bypass(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         let (index, shards) = (self.index(), self.index().shards());
         let writing = index.lock_to_look(shard);
+        index.enlarge_bypass(shard, shards.memtable(shard).len(), work, &writing)?;
         work.ahead = Some(Ahead { version: writing.version, records: writing.records });
         // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
         index.absorb(shard, work);
         shards.shard(shard).change(work, &writing, |_| shards.memtable(shard).clear());
         self.tables().note_absorbed();
+        Ok(())
     }
 
     /// Empties the bypass index of a shard, and the levels above the last one.
@@ -113,11 +113,13 @@ impl<P: Pmem> Flusher<P> {
         }
     }
 
-    /// Entries of a bypass index that is full: of each shard by chance, as those of its MemTable.
+    /// Entries of a bypass index that is full: of each shard by chance, as those of its MemTable; fewer where there is no memory
+    /// for more.
     fn entries_until_full(&self, shard: u32) -> u32 {
-        let shape = self.index().shards().shape();
+        let (shape, shards) = (self.index().shards().shape(), self.index().shards());
         let memtable = self.index().lock_to_look(shard).entries_max;
-        memtable * (shape.bypass_slots() / shape.memtable_slots)
+        let entries = memtable * (shape.bypass_slots() / shape.memtable_slots);
+        entries.min(shards.bypass_entries_in_budget(shard).unwrap_or(entries))
     }
 
     /// Whether the bypass index of a shard has so many entries at most, with those of a full MemTable.

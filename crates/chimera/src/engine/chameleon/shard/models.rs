@@ -112,3 +112,17 @@ fn loom_a_key_is_found_while_its_bypass_index_becomes_a_last_table() {
         assert_eq!(model.read(), Some(Place::Last));
     });
 }
+
+#[test]
+fn loom_a_key_is_found_while_its_bypass_index_grows() {
+    model::check(2, || {
+        let model = Model::new(None, Some(1));
+        let answers = beside(&model, |model| {
+            model.tables.table(SPARE).insert(slot(1), 4).unwrap();
+            model.change(|shard| shard.set_helper(SPARE));
+            model.tables.give_back(BYPASS);
+        });
+        assert!(answers.iter().all(|it| *it == Place::Dram(1)), "{answers:?}");
+        assert_eq!(model.read(), Some(Place::Dram(1)));
+    });
+}

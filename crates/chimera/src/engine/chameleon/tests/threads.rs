@@ -52,6 +52,15 @@ fn sessions_beside_each_other_keep_all_writes_in_every_mode() {
 }
 
 #[test]
+fn sessions_beside_each_other_keep_all_writes_while_bypass_indexes_grow() {
+    for (options, protects) in
+        [(normal(), false), (write_intensive(), false), (protecting(2), true)]
+    {
+        write_beside_each_other(&growth::growing(&options), protects);
+    }
+}
+
+#[test]
 fn sessions_beside_each_other_keep_all_writes_with_every_index() {
     for options in &comparison::all()[1..] {
         write_beside_each_other(options, false);
