@@ -124,6 +124,12 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Whether what is flushed passes a journal: then each line is written twice, and a fence is no more than an entry.
+    #[inline(always)]
+    fn is_journaled(&self) -> bool {
+        self.journal().is_some()
+    }
+
     /// Shows `lines` over what the files hold, which stay as they are: for reading a store whose
     /// journal is not empty. Called before anything is mapped.
     ///

@@ -72,6 +72,7 @@ struct State {
     published: Vec<Published>,
     decided: u64,
     is_on_file: bool,
+    is_journaled: bool,
     /// On tmpfs: offset and length of what was populated.
     populated: Option<Vec<(u64, u64)>>,
 }
@@ -152,6 +153,11 @@ impl Media {
         let media = Self::default();
         media.state().is_on_file = true;
         media
+    }
+
+    /// From now on it says that what is flushed passes a journal, and is ordered as it was.
+    pub(crate) fn set_journaled(&self) {
+        self.state().is_journaled = true;
     }
 
     /// Offset and length of what was populated on tmpfs since the last call.
@@ -304,6 +310,10 @@ impl Pmem for Media {
             Some(_) => Medium::Tmpfs,
             None => Medium::Simulated,
         }
+    }
+
+    fn is_journaled(&self) -> bool {
+        self.state().is_journaled
     }
 
     fn load_u64(&self, at: u64) -> u64 {

@@ -85,6 +85,8 @@ pub(crate) mod steps {
         END_FLUSH = "vpage.step.end_flush";
         /// Clearing what lies behind a log before a session writes there.
         CLEAR_REST = "vpage.step.clear_rest";
+        /// Making durable that a log ends behind a chunk before that is written: under a journal.
+        END_AHEAD = "vpage.step.end_ahead";
         /// Making all pages of a block empty whose pages are about to begin at other offsets.
         CLEAR_HEADS = "vpage.step.clear_heads";
         /// Making durable that records are retired before their chunks go, or before nothing leads to them.

@@ -40,10 +40,14 @@ impl LogPages {
 
     /// Bytes of a record of `bytes`, and of the zero that ends the log behind it, if one is written there.
     #[inline(always)]
-    fn with_end(&self, place: &Place, bytes: u64) -> u64 {
+    fn with_end<P: Pmem>(&self, pool: &Pool<P>, place: &Place, bytes: u64) -> u64 {
         let page_bytes = self.map.page_bytes;
-        let is_in_page = LOG_AT + bytes <= page_bytes;
-        let is_ended = is_in_page && place.record_at + bytes < place.page_at + page_bytes;
+        let end = place.record_at + bytes;
+        let is_ended = if LOG_AT + bytes <= page_bytes {
+            end < place.page_at + page_bytes
+        } else {
+            pool.pmem.is_journaled() && end < self.block_end(place)
+        };
         bytes + if is_ended { 8 } else { 0 }
     }
 }
@@ -191,7 +195,7 @@ impl Codec for LogPages {
         let beside = pool.extent(beside_at, stored.beside.len() as u64);
         let sum = pool.pmem.copy_sum(beside, stored.beside, sites::RECORD);
         let bytes = span(key.len(), stored.beside.len());
-        if self.with_end(place, bytes) > bytes && !pool.pmem.skips(steps::END) {
+        if self.with_end(pool, place, bytes) > bytes && !pool.pmem.skips(steps::END) {
             pool.pmem.store_u64(place.record_at + bytes, 0, sites::RECORD);
         }
         let value = match stored.chunks {
@@ -220,7 +224,7 @@ impl Codec for LogPages {
     ) -> bool {
         let bytes = span(key.len(), stored.beside.len());
         let is_end_flushed = !pool.pmem.skips(steps::END_FLUSH);
-        let bytes = if is_end_flushed { self.with_end(place, bytes) } else { bytes };
+        let bytes = if is_end_flushed { self.with_end(pool, place, bytes) } else { bytes };
         Self::flush_behind_first_line(pool, place, bytes)
     }
 }

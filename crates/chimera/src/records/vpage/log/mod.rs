@@ -13,7 +13,8 @@
 //!    changes: so the log can be walked.
 //! 2. The word that follows the log in a page that a session writes to is zero, durably: so the log ends
 //!    there, whatever a crash leaves of a record that was on its way. A record in a page is written with
-//!    a zero behind it; in a block that is one page all is zero behind the log.
+//!    a zero behind it. In a block that is one page all is zero behind the log; under a journal a record has a zero behind it
+//!    there, too, and behind a chunk, which has no fence before its first word, the zero is durable first.
 //! 3. Places are not used again before no record of the page is live.
 //! 4. The log of a page that is sealed ends where its first word says, whatever a crash leaves.
 //!

@@ -183,6 +183,38 @@ fn a_chunk_takes_what_its_block_has_room_for_and_costs_its_lines() {
 }
 
 #[test]
+fn under_a_journal_the_log_ends_behind_a_chunk_before_it_is_written() {
+    let fixture = fixture();
+    fixture.media.set_journaled();
+    let mut point = chunk_point(&fixture);
+    let at = fixture.page_at(point.block.unwrap(), 0);
+    let place = Place { block: 0, page: 0, slot: 1, page_at: 0, record_at: 8 };
+    let mut write = |tail: u64, bytes: usize| {
+        point.log.tail = tail;
+        let (record, bytes) = (place.location(), value(1, bytes));
+        let chunk = Chunk { record, name: NAME, next: None, position: 0, bytes: &bytes };
+        fixture.media.watch(|| LogPages::write_chunk(&fixture.pool, &mut point, &chunk)).1
+    };
+    for (tail, bytes) in [(8, 100), (152, 8), (200, 440)] {
+        let end = at + tail + 40 + u64::next_multiple_of(bytes, 8);
+        assert_eq!(fixture.media.load_u64(end), 0x7777_7777_7777_7777, "it was in use before");
+        let asked = write(tail, bytes as usize);
+        // The caller fences the chunk.
+        let chunk = Asked::Flush(lines(at + tail, end - at - tail));
+        assert_eq!(asked, [Asked::Flush(line(end)), Asked::Fence, chunk]);
+        assert_eq!(fixture.media.load_u64(end), 0);
+    }
+    // Where the log ends there already, nothing is to be done, nor at the end of the block.
+    fixture.media.store_u64(at + 152, 0, SITE);
+    assert_eq!(write(8, 104), [Asked::Flush(lines(at + 8, 144))]);
+    assert_eq!(write(624, 104), [Asked::Flush(lines(at + 624, 144))]);
+    fixture.media.leave_out(Some(LeftOut::Step(steps::END_AHEAD)));
+    fixture.media.store_u64(at + 48, 5, SITE);
+    write(8, 0);
+    assert_eq!(fixture.media.load_u64(at + 48), 5, "as a tool wants");
+}
+
+#[test]
 fn chunks_are_live_while_their_record_is() {
     let spilled = spilled();
     let fixture = &spilled.fixture;

@@ -261,6 +261,56 @@ fn what_does_not_fit_a_page_goes_to_a_block_that_is_one() {
 }
 
 #[test]
+fn under_a_journal_a_record_that_needs_a_block_has_a_zero_behind_it_and_the_rest_stays() {
+    let fixture = fixture();
+    fixture.media.set_journaled();
+    let block = fixture.block(block_flags::LARGE);
+    let mut point = fixture.pages.begin(block, false, 1, 2);
+    let ((), asked) = fixture.media.watch(|| fixture.enter(1, &mut point));
+    assert_eq!(asked, [], "what lies behind the log stays");
+    // From 8 to 312, and from there to the begin of a line.
+    for bytes in [304, 264] {
+        let at = point.page_at + point.log.tail;
+        let put = || fixture.put(&mut point, &key(1), &vec![1; bytes as usize - 32]).unwrap();
+        let (place, asked) = fixture.media.watch(put);
+        let end = at + bytes;
+        assert_eq!(place.record_at, at);
+        assert_eq!(fixture.media.load_u64(end), 0);
+        assert_eq!(fixture.media.load_u64(end + 8), 0x7777_7777_7777_7777);
+        let next_line = (at + 1).next_multiple_of(64);
+        let flushed = Asked::Flush(lines(next_line, end + 8 - next_line));
+        assert_eq!(asked, [flushed, Asked::Fence, Asked::Flush(line(at)), Asked::Fence]);
+    }
+    // One to the end of the block has none.
+    let mut point = fixture.entered(fixture.block(block_flags::LARGE), false, 1);
+    let behind = point.page_at + BLOCK;
+    fixture.media.store_u64(behind, 5, SITE);
+    fixture.put(&mut point, &key(1), &[1; BLOCK as usize - 8 - 32]).unwrap();
+    assert_eq!(fixture.media.load_u64(behind), 5);
+}
+
+#[test]
+fn a_block_that_was_written_under_a_journal_is_cleared_where_there_is_none() {
+    let fixture = fixture();
+    fixture.media.set_journaled();
+    let block = fixture.block(block_flags::LARGE);
+    let mut point = fixture.entered(block, false, 1);
+    let at = point.page_at;
+    let put = fixture.put(&mut point, &key(1), &[1; 300]).unwrap();
+    assert_eq!(fixture.media.load_u64(at + 760), 0x7777_7777_7777_7777);
+    let elsewhere = self::fixture();
+    assert_eq!(elsewhere.block(block_flags::LARGE), block);
+    let image = fixture.media.image();
+    let all = elsewhere.pool.extent(at, BLOCK);
+    elsewhere.media.copy(all, &image[at as usize..(at + BLOCK) as usize], SITE);
+    let again = elsewhere.entered(block, true, 1);
+    assert_eq!((again.log.tail, put.record_at), (point.log.tail, at + 8));
+    for word in (again.log.tail..BLOCK).step_by(8) {
+        assert_eq!(elsewhere.media.load_u64(at + word), 0, "{word}");
+    }
+}
+
+#[test]
 fn all_of_a_large_block_is_looked_at_before_it_counts_as_zero() {
     let fixture = fixture();
     let block = fixture.block(block_flags::LARGE);
