@@ -89,7 +89,7 @@ fn open(directory: &Path, records: u64, set: usize) -> Result<Vec<Side>, Box<dyn
         let db = Db::open(directory.join(number.to_string()), &options)?;
         let mut session = db.session();
         for record in 0..records {
-            session.put(&key(record), &[1; 200])?;
+            session.put(key(record), [1; 200])?;
         }
         let random = Xoshiro256PlusPlus::seed_from_u64(set as u64);
         sides.push((number, Side { session, db, random, times_ns: Default::default() }));
@@ -104,9 +104,9 @@ fn measure(side: &mut Side, operation: usize, records: u64) -> Result<(), chimer
     for number in 0..TURN {
         let key = key(side.random.next_u64() % records);
         if operation == 0 {
-            black_box(side.session.get_with(&key, |value| u64::from(value[0]))?);
+            black_box(side.session.get_with(key, |value| u64::from(value[0]))?);
         } else {
-            black_box(side.session.put(&key, &[number as u8; 200])?);
+            black_box(side.session.put(key, [number as u8; 200])?);
         }
     }
     side.times_ns[operation].push((processor_ns() - begun_ns) as f64 / TURN as f64);

@@ -111,12 +111,12 @@ fn write(path: &Path, options: &Options, records: u64) -> Outcome {
     let db = Db::open(path, options)?;
     let mut session = db.session();
     for record in 0..records {
-        session.put(&key(record), &VALUE)?;
+        session.put(key(record), VALUE)?;
     }
     println!("filled");
     let mut random = Xoshiro256PlusPlus::seed_from_u64(42);
     loop {
-        session.put(&key(random.next_u64() % records), &VALUE)?;
+        session.put(key(random.next_u64() % records), VALUE)?;
     }
 }
 

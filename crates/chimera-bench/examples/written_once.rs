@@ -114,7 +114,7 @@ fn put(
         for number in 0..records {
             let record = if pass == 0 { number } else { number * STRIDE % records };
             value[..8].copy_from_slice(&(record ^ pass << 48).to_le_bytes());
-            session.put(&record.to_le_bytes(), &value)?;
+            session.put(record.to_le_bytes(), &value)?;
         }
     }
     db.sync()?;

@@ -57,7 +57,7 @@ fn it_disturbs_neither_a_store_nor_its_user() {
     let before = names();
     place.run(["doctor"]).ok();
     assert_eq!(before, names());
-    db.put(b"0123456789abcdef", &[1; 200]).expect("still writable");
+    db.put(b"0123456789abcdef", [1; 200]).expect("still writable");
     close(db);
     place.run(["check"]).ok();
 }

@@ -12,7 +12,7 @@ use common::{Place, close};
 fn open(place: &Place, options: Options) -> Db {
     let options = options.fixed_size(16, 200).segment_bytes(4 << 20).populate_ahead_bytes(0);
     let db = Db::open(place.store(), &options).expect("a new store");
-    db.put(&[1; 16], &[1; 200]).expect("room");
+    db.put([1; 16], [1; 200]).expect("room");
     db
 }
 
@@ -102,7 +102,7 @@ fn a_watch_shows_rates_and_latencies_of_each_interval() {
     let watched = std::thread::scope(|scope| {
         let watch = scope.spawn(|| place.run(arguments).ok());
         while !watch.is_finished() {
-            assert!(db.get(&[1; 16]).expect("sound").is_some());
+            assert!(db.get([1; 16]).expect("sound").is_some());
         }
         watch.join().expect("no panic")
     });

@@ -15,7 +15,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let mut session = db.session();
     for number in 0..1000_u32 {
         let value = format!("the value of {number}");
-        session.put(&number.to_be_bytes(), value.as_bytes())?;
+        session.put(number.to_be_bytes(), value.as_bytes())?;
     }
 
     // A stream: for another machine, another engine, or an archive. Sessions may write meanwhile.
@@ -38,6 +38,6 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let report = db.backup(path("backup"), &BackupOptions::new())?;
     println!("backed up {} records", report.records);
     let backup = Db::open(path("backup"), &Options::new().read_only(true))?;
-    assert_eq!(backup.get(&7_u32.to_be_bytes())?.as_deref(), Some(&b"the value of 7"[..]));
+    assert_eq!(backup.get(7_u32.to_be_bytes())?.as_deref(), Some(&b"the value of 7"[..]));
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let db = Db::open(directory.path().join("visits"), &Options::new())?;
     for page in PAGES {
-        db.put(page, &[0; 16])?;
+        db.put(page, [0; 16])?;
     }
     thread::scope(|scope| {
         let db = &db;

@@ -13,7 +13,7 @@ const JOBS: u8 = 20;
 /// Takes job number `job`, if nobody has: of all that try it one is told `Swapped`.
 fn take(session: &mut Session, job: u8, worker: u8) -> chimera::Result<bool> {
     let mine = format!("taken by {worker}");
-    Ok(session.compare_and_swap(&[job], b"open", mine.as_bytes())? == Swap::Swapped)
+    Ok(session.compare_and_swap([job], b"open", mine.as_bytes())? == Swap::Swapped)
 }
 
 fn work(db: &Db, worker: u8) -> chimera::Result<u32> {
@@ -35,7 +35,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let db = Db::open(directory.path().join("jobs"), &Options::new())?;
     for job in 0..JOBS {
-        db.put(&[job], b"open")?;
+        db.put([job], b"open")?;
     }
     db.put(b"journal", b"")?;
 

@@ -55,7 +55,8 @@ pub mod transfer;
 mod types;
 
 pub use db::{
-    CloseError, Db, Iter, KeyRange, Keys, Scan, Session, TypedDb, TypedSession, prefix_range,
+    CloseError, Db, Iter, KeyRange, Keys, Record, Scan, Session, TypedDb, TypedSession,
+    prefix_range,
 };
 #[doc(hidden)]
 pub use engine::sites;
@@ -85,7 +86,7 @@ pub use types::runs::{RunCounts, RunsOfKind};
 pub use types::scrub::{ScrubPass, ScrubStats};
 pub use types::stats::{ReclaimStats, RecoveryStats};
 pub use types::stream::{BackupReport, ExportReport, ImportReport, StreamKind};
-pub use types::swap::Swap;
+pub use types::swap::{Absent, Content, Swap};
 pub use types::verify_reads::VerifyReads;
 
 #[doc(inline)]

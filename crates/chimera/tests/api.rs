@@ -74,7 +74,7 @@ fn nothing_leaks(options: &Options, ways: &[&dyn Fn(&Db)]) {
     let db = open(directory.path(), options);
     fill(&mut db.session(), 0..RECORDS, 1);
     // The sessions that `Db` borrows are there from its first calls on.
-    db.put(&key(0), &value(0, 1)).expect("put");
+    db.put(key(0), value(0, 1)).expect("put");
     for way in ways {
         let before = held(&db);
         for _ in 0..100 {
@@ -89,8 +89,8 @@ fn nothing_leaks(options: &Options, ways: &[&dyn Fn(&Db)]) {
         // A lock that is still held would hang one of these.
         fill(&mut db.session(), 0..RECORDS, 2);
         fill(&mut db.session(), 0..RECORDS, 1);
-        assert!(db.delete(&key(1)).expect("delete"));
-        db.put(&key(1), &value(1, 1)).expect("put");
+        assert!(db.delete(key(1)).expect("delete"));
+        db.put(key(1), value(1, 1)).expect("put");
         assert_eq!(db.len(), RECORDS);
         assert_sound(&db);
     }
@@ -104,7 +104,7 @@ fn closures_that_panic_in_the_store_leak_nothing() {
         nothing_leaks(
             &options,
             &[
-                &|db| panics(|| db.update(&key(3), |_| panic!("by the user"))),
+                &|db| panics(|| db.update(key(3), |_| panic!("by the user"))),
                 &|db| panics(|| db.for_each(|_, _| panic!("by the user"))),
                 &|db| {
                     let mut left = 5;
@@ -144,24 +144,24 @@ fn closures_that_panic_in_a_session_leak_nothing() {
             &[
                 &|db| {
                     let mut session = db.session();
-                    session.put(&key(2), &value(2, 1)).expect("it owns a block");
-                    panics(|| session.update(&key(3), |_| panic!("by the user")));
-                    panics(|| session.get_with(&key(3), |_| -> u8 { panic!("by the user") }));
+                    session.put(key(2), value(2, 1)).expect("it owns a block");
+                    panics(|| session.update(key(3), |_| panic!("by the user")));
+                    panics(|| session.get_with(key(3), |_| -> u8 { panic!("by the user") }));
                     let keys = [key(3), key(4)];
                     panics(|| session.multi_get_with(&keys, |_, _| panic!("by the user")));
                     // It goes on.
-                    assert_eq!(session.get(&key(3)).expect("get"), Some(value(3, 1)));
-                    assert!(!session.put(&key(3), &value(3, 1)).expect("put"));
+                    assert_eq!(session.get(key(3)).expect("get"), Some(value(3, 1)));
+                    assert!(!session.put(key(3), value(3, 1)).expect("put"));
                 },
                 &|db| {
                     let mut session = db.session();
-                    session.put(&key(2), &value(2, 1)).expect("it owns a block");
-                    panics(move || session.update(&key(3), |_| panic!("by the user")));
+                    session.put(key(2), value(2, 1)).expect("it owns a block");
+                    panics(move || session.update(key(3), |_| panic!("by the user")));
                 },
                 &|db| {
                     let mut session = db.session();
-                    session.put(&key(2), &value(2, 1)).expect("it owns a block");
-                    panics(move || session.get_with(&key(3), |_| -> u8 { panic!("by the user") }));
+                    session.put(key(2), value(2, 1)).expect("it owns a block");
+                    panics(move || session.get_with(key(3), |_| -> u8 { panic!("by the user") }));
                 },
             ],
         );
@@ -204,8 +204,8 @@ fn the_store_takes_writes_beside_an_iterator_in_another_thread_or_the_same() {
         let mut records = db.iter();
         let mut seen = BTreeSet::new();
         for number in 500..1000 {
-            db.put(&key(number), &value(number, 1)).expect("put");
-            db.put(&key(number - 500), &value(number - 500, 2)).expect("put");
+            db.put(key(number), value(number, 1)).expect("put");
+            db.put(key(number - 500), value(number - 500, 2)).expect("put");
             if let Some(record) = records.next() {
                 assert!(seen.insert(record.expect("no damage").0), "a key comes twice");
             }
@@ -227,18 +227,18 @@ fn contains_key_len_and_is_empty_say_what_get_says() {
         let directory = scratch();
         let db = open(directory.path(), &options);
         let mut session = db.session();
-        assert!(db.is_empty() && !db.contains_key(&key(0)).expect("no error"));
+        assert!(db.is_empty() && !db.contains_key(key(0)).expect("no error"));
         for number in 0..RECORDS {
-            assert!(session.put(&key(number), &value(number, 1)).expect("put"));
-            assert!(!session.put(&key(number), &value(number, 2)).expect("put"));
-            assert!(session.contains_key(&key(number)).expect("no error"));
-            assert!(db.contains_key(&key(number)).expect("no error"));
-            assert!(!session.contains_key(&key(number + 1)).expect("no error"));
+            assert!(session.put(key(number), value(number, 1)).expect("put"));
+            assert!(!session.put(key(number), value(number, 2)).expect("put"));
+            assert!(session.contains_key(key(number)).expect("no error"));
+            assert!(db.contains_key(key(number)).expect("no error"));
+            assert!(!session.contains_key(key(number + 1)).expect("no error"));
             assert_eq!((db.len(), db.is_empty()), (number + 1, false));
         }
         for number in 0..RECORDS {
-            assert!(session.delete(&key(number)).expect("delete"));
-            assert!(!session.contains_key(&key(number)).expect("no error"));
+            assert!(session.delete(key(number)).expect("delete"));
+            assert!(!session.contains_key(key(number)).expect("no error"));
             assert_eq!(db.len(), RECORDS - number - 1);
         }
         assert!(db.is_empty());
@@ -256,11 +256,8 @@ fn close_gives_the_handle_back_and_becomes_an_error() {
     assert!(std::error::Error::source(&failed).is_none());
     // The handle is as good as before.
     let db = failed.into_db().expect("the store is open");
-    db.put(&key(1), &value(1, 1)).expect("put");
-    assert_eq!(
-        db.compare_and_swap(&key(1), &value(1, 1), &value(1, 2)).expect("swap"),
-        Swap::Swapped
-    );
+    db.put(key(1), value(1, 1)).expect("put");
+    assert_eq!(db.compare_and_swap(key(1), value(1, 1), value(1, 2)).expect("swap"), Swap::Swapped);
     // By `?` it is an error like any other.
     let by_question_mark = |db: Db| -> Result<()> { Ok(db.close()?) };
     let error = by_question_mark(db.clone()).expect_err("two others");
@@ -288,8 +285,8 @@ fn errors_are_told_apart_by_their_kind() {
     let db = open(&path, &small());
     expect(ErrorKind::InUse, open_with(Options::new()));
     expect(ErrorKind::AlreadyExists, db.backup(&path, &BackupOptions::new()).map(drop));
-    expect(ErrorKind::InvalidArgument, db.put(&key(1), b"short").map(drop));
-    expect(ErrorKind::InvalidArgument, db.fetch_add_u64(&key(1), 20, 1).map(drop));
+    expect(ErrorKind::InvalidArgument, db.put(key(1), b"short").map(drop));
+    expect(ErrorKind::InvalidArgument, db.fetch_add_u64(key(1), 20, 1).map(drop));
     drop(db);
     expect(ErrorKind::Mismatch, open_with(Options::new().fixed_size(9, 9)));
     let invalid = Options::new().fixed_size(0, 1);
@@ -297,10 +294,10 @@ fn errors_are_told_apart_by_their_kind() {
     expect(ErrorKind::InvalidArgument, Db::open(&other, &invalid).map(drop));
 
     let full = open(&other, &small().capacity_bytes(512));
-    let fill_up = (0..).try_for_each(|it| full.put(&key(it), &value(it, 1)).map(drop));
+    let fill_up = (0..).try_for_each(|it| full.put(key(it), value(it, 1)).map(drop));
     expect(ErrorKind::Full, fill_up);
     let reader = open(&path, &small().read_only(true));
-    expect(ErrorKind::WritesRefused, reader.delete(&key(1)).map(drop));
+    expect(ErrorKind::WritesRefused, reader.delete(key(1)).map(drop));
     drop(reader);
 
     std::fs::write(directory.path().join("file"), "dear").expect("a file");

@@ -42,7 +42,7 @@ fn records_of_every_size_fit() {
             let db = store(options, &demand);
             let mut session = db.session();
             for number in 0..records {
-                let put = session.put(&key(number, key_bytes), &vec![7; value_bytes as usize]);
+                let put = session.put(key(number, key_bytes), vec![7; value_bytes as usize]);
                 put.unwrap_or_else(|error| panic!("{key_bytes} + {value_bytes}: {error}"));
             }
             let user_bytes = records * u64::from(key_bytes + value_bytes);
@@ -79,7 +79,7 @@ fn small_records_of_every_engine_fit() {
             let db = store(options.clone().segment_bytes(4 << 20), &demand);
             let mut session = db.session();
             for number in 0..records {
-                let put = session.put(&key(number, key_bytes), &vec![7; value_bytes as usize]);
+                let put = session.put(key(number, key_bytes), vec![7; value_bytes as usize]);
                 put.unwrap_or_else(|error| {
                     panic!("{options:?}, {number} of {key_bytes} + {value_bytes}: {error}")
                 });
@@ -104,12 +104,12 @@ fn random_overwrites_fit() {
         let db = store(options, &demand);
         let mut session = db.session();
         for number in 0..RECORDS {
-            session.put(&key(number, 16), &[0; 200]).expect("room");
+            session.put(key(number, 16), [0; 200]).expect("room");
         }
         let mut random = 1_u64;
         for _ in 0..rounds * RECORDS {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            session.put(&key((random >> 33) % RECORDS, 16), &[1; 200]).expect("room");
+            session.put(key((random >> 33) % RECORDS, 16), [1; 200]).expect("room");
         }
     }
 }
@@ -163,7 +163,7 @@ fn longest_value(segment_bytes: Option<u64>) -> usize {
     };
     let db = Db::open(directory.path().join("store"), &options).expect("opens");
     // Never touched, so it takes no memory.
-    match db.put(b"key", &vec![0; (1 << 30) + 1]) {
+    match db.put(b"key", vec![0; (1 << 30) + 1]) {
         Err(Error::ValueLength { most, .. }) => most,
         other => panic!("{other:?}"),
     }

@@ -55,7 +55,7 @@ impl UpdateU64 {
         if created {
             // Where it may have any, the value has what the number needs.
             let value_bytes = sizes.value.map_or(self.at.saturating_add(8), |size| size as usize);
-            db.put(&key, &vec![0; value_bytes.min(VALUE_BYTES_MAX)])?;
+            db.put(&key, vec![0; value_bytes.min(VALUE_BYTES_MAX)])?;
             old = db.fetch_add_u64(&key, self.at, self.delta)?;
         }
         let losses = db.losses();

@@ -85,7 +85,7 @@ impl Model {
         for (session, uncertain) in (0..).zip(uncertain) {
             let keys = session * KEYS..(session + 1) * KEYS;
             let found = keys.map(|number| {
-                let found = with.get(&key(number));
+                let found = with.get(key(number));
                 let found = found.map_err(|error| format!("key {number} cannot be read: {error}"));
                 Ok((number, found?))
             });
@@ -225,11 +225,11 @@ mod tests {
             verify(&db, &work, &received).unwrap();
             change();
             verify(&db, &work, &received).unwrap_err();
-            db.put(&key(there), &bytes).unwrap();
-            db.delete(&key(absent)).unwrap();
+            db.put(key(there), bytes).unwrap();
+            db.delete(key(absent)).unwrap();
         };
-        is_noticed(&|| assert!(db.delete(&key(there)).unwrap()));
-        is_noticed(&|| assert!(db.put(&key(absent), &bytes).unwrap()));
-        is_noticed(&|| assert!(db.fetch_add_u64(&key(there), 8, 1).unwrap().is_some()));
+        is_noticed(&|| assert!(db.delete(key(there)).unwrap()));
+        is_noticed(&|| assert!(db.put(key(absent), bytes).unwrap()));
+        is_noticed(&|| assert!(db.fetch_add_u64(key(there), 8, 1).unwrap().is_some()));
     }
 }

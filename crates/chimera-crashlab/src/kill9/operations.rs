@@ -110,14 +110,14 @@ impl Operation {
         let key = key(self.number);
         let value = |version| Stored { version, added: 0 }.bytes(self.number);
         match self.action {
-            Action::Put { version } => session.put(&key, &value(version)).map(drop),
-            Action::Delete => session.delete(&key).map(drop),
-            Action::Add { delta } => session.fetch_add_u64(&key, 8, delta).map(drop),
+            Action::Put { version } => session.put(key, value(version)).map(drop),
+            Action::Delete => session.delete(key).map(drop),
+            Action::Add { delta } => session.fetch_add_u64(key, 8, delta).map(drop),
             Action::Replace { version } => {
-                session.update(&key, |old| old.copy_from_slice(&value(version))).map(drop)
+                session.update(key, |old| old.copy_from_slice(&value(version))).map(drop)
             }
-            Action::Swap { version } => match session.get(&key)? {
-                Some(old) => session.compare_and_swap(&key, &old, &value(version)).map(drop),
+            Action::Swap { version } => match session.get(key)? {
+                Some(old) => session.compare_and_swap(key, &old, value(version)).map(drop),
                 None => Ok(()),
             },
         }

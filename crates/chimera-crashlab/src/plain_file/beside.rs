@@ -126,7 +126,7 @@ impl Other {
         let number = self.next.fetch_add(1, Ordering::AcqRel) as usize;
         self.files.promise_of(1, |promise| promise.begun = number + 1);
         let (key, value) = record(&self.plan, 1, number);
-        match self.db.put(&key, &value) {
+        match self.db.put(key, &value) {
             Ok(_) => self.files.promise_of(1, |promise| {
                 promise.acknowledged = number + 1;
                 if self.plan.durability == Durability::Immediate {
@@ -263,7 +263,7 @@ fn run(
     for number in 0..plan.operations {
         files.promise(|promise| promise.begun = number + 1);
         let (key, value) = record(plan, 0, number);
-        session.put(&key, &value).map_err(text)?;
+        session.put(key, &value).map_err(text)?;
         files.promise(|promise| {
             promise.acknowledged = number + 1;
             if plan.durability == Durability::Immediate {

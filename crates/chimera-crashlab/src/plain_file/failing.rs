@@ -107,7 +107,7 @@ impl Victim<'_> {
             let Some(Store { db, environment }) = &store else { return Ok(()) };
             let number = self.said.len();
             let (key, value) = record(self.plan, number);
-            self.said.push(match db.put(&key, &value) {
+            self.said.push(match db.put(key, &value) {
                 Ok(_) if self.plan.durability == Durability::Immediate => Said::Durable,
                 Ok(_) => Said::Acknowledged,
                 Err(_) => {

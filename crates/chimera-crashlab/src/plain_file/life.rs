@@ -208,16 +208,16 @@ fn apply(
                 if is_small { 1 } else { 1 + chance.below((bytes_max / VALUE_BYTES) as u64) };
             let mut value = chance.word().to_le_bytes().repeat(parts as usize * VALUE_BYTES / 8);
             value[8] = key[0];
-            session.put(&key, &value)?;
+            session.put(key, &value)?;
             state.insert(key.to_vec(), value);
         }
         5 | 6 => {
-            session.delete(&key)?;
+            session.delete(key)?;
             state.remove(&key[..]);
         }
         _ => {
             let delta = chance.word();
-            session.fetch_add_u64(&key, 16, delta)?;
+            session.fetch_add_u64(key, 16, delta)?;
             if let Some(value) = state.get_mut(&key[..]) {
                 let mut word = [0; 8];
                 word.copy_from_slice(&value[16..24]);

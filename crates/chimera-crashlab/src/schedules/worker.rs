@@ -78,7 +78,7 @@ pub fn read_all<P: Pmem>(db: &Db<P>, keys: u64, recorder: &Recorder) {
     let sizes = db.stats();
     for key in 0..keys {
         recorder.invoke(0, key, Operation::Get);
-        match db.get(&key_of(key, sizes.key_bytes as usize)) {
+        match db.get(key_of(key, sizes.key_bytes as usize)) {
             Ok(found) => {
                 let found = found.map(|found| number_of(key, &found));
                 recorder.returns(0, Outcome::Found(found));
@@ -248,7 +248,7 @@ impl<P: Pmem> Worker<P> {
         let bytes = key_of(key, shared.key_bytes);
         let value = |number| value_of(key, number, shared.value_bytes_of(number));
         Ok(match operation {
-            Operation::Put(new) => match session.put(&bytes, &value(new))? {
+            Operation::Put(new) => match session.put(&bytes, value(new))? {
                 true if !self.workload.abilities.knows_new => Outcome::Written,
                 was_new => Outcome::WasNew(was_new),
             },
@@ -268,7 +268,7 @@ impl<P: Pmem> Worker<P> {
                 Outcome::Previous(found.then_some(previous))
             }
             Operation::CompareAndSwap { expected, new } => Outcome::Swap(
-                match session.compare_and_swap(&bytes, &value(expected), &value(new))? {
+                match session.compare_and_swap(&bytes, value(expected), value(new))? {
                     Swap::Swapped => SwapOutcome::Swapped,
                     Swap::Different => SwapOutcome::Different,
                     Swap::Missing => SwapOutcome::Missing,

@@ -138,7 +138,7 @@ fn growth_on_a_device_is_atomic() {
     fill(&mut db.session(), 0..slots, 1);
     assert_eq!(db.stats().segments, 1);
     rig.skip();
-    db.put(&key(slots), &value(slots, 1)).expect("a second segment");
+    db.put(key(slots), value(slots, 1)).expect("a second segment");
     assert_eq!(db.stats().segments, 2);
     rig.crashes(|crash| {
         let db = recovered(crash, &small());

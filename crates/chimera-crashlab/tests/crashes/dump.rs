@@ -64,7 +64,7 @@ fn a_crash_while_a_store_is_closed_or_opened_again_loses_no_key() {
     let loaded = crashes(&rig, &options, &records);
     assert!(loaded > 0);
     // Of the life that goes on nothing is lost for a dump of the one before.
-    assert!(db.delete(&key(3)).expect("delete"));
+    assert!(db.delete(key(3)).expect("delete"));
     fill(&mut db.session(), 30..32, 1);
     let records = contents(&db);
     rig.skip();

@@ -24,7 +24,7 @@ fn crash_in(work: Work<'_>) {
     let (rig, db) = rig(&options);
     let mut session = db.session();
     for number in 0..6_u8 {
-        assert!(session.put(&[number; 9], &[number; 30]).expect("put"));
+        assert!(session.put([number; 9], [number; 30]).expect("put"));
     }
     let before = contents(&db);
     rig.skip();
@@ -42,19 +42,19 @@ fn crash_in(work: Work<'_>) {
             assert!(found == before || found == after, "before {}", crash.before());
         }
         // What is written next takes the place of the record.
-        assert_eq!(db.put(&[3; 9], b"later").expect("put"), !found.contains_key(&[3; 9][..]));
-        assert_eq!(db.get(&[3; 9]).expect("get").as_deref(), Some(&b"later"[..]));
+        assert_eq!(db.put([3; 9], b"later").expect("put"), !found.contains_key(&[3; 9][..]));
+        assert_eq!(db.get([3; 9]).expect("get").as_deref(), Some(&b"later"[..]));
     });
     assert!(redone > 3, "{redone} crashes between the record and its change");
 }
 
 #[test]
 fn a_logged_change_is_made_again() {
-    crash_in(&|session| assert!(session.put(&[7; 9], &[8; 60]).expect("put")));
-    crash_in(&|session| assert!(!session.put(&[3; 9], &[9; 30]).expect("put")));
-    crash_in(&|session| assert!(!session.put(&[3; 9], &[]).expect("put")));
-    crash_in(&|session| assert!(session.update(&[2; 9], |value| value[0] = 77).expect("update")));
-    crash_in(&|session| assert!(session.delete(&[3; 9]).expect("delete")));
+    crash_in(&|session| assert!(session.put([7; 9], [8; 60]).expect("put")));
+    crash_in(&|session| assert!(!session.put([3; 9], [9; 30]).expect("put")));
+    crash_in(&|session| assert!(!session.put([3; 9], []).expect("put")));
+    crash_in(&|session| assert!(session.update([2; 9], |value| value[0] = 77).expect("update")));
+    crash_in(&|session| assert!(session.delete([3; 9]).expect("delete")));
 }
 
 /// The index cannot grow, while the heap has room: the record is there, and the put fails.
@@ -66,7 +66,7 @@ fn a_change_that_failed_is_not_made_again() {
     let mut number = 0_u64;
     let failed = loop {
         rig.skip();
-        match session.put(&number.to_le_bytes(), b"v") {
+        match session.put(number.to_le_bytes(), b"v") {
             Ok(is_new) => assert!(is_new),
             Err(error) => break error,
         }

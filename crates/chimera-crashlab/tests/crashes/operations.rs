@@ -40,7 +40,7 @@ fn hole_01_a_crash_during_an_update_leaves_one_copy() {
     for options in stores() {
         let update: Work<'_> = &|session| {
             let new = value(3, 2);
-            assert!(session.update(&key(3), |old| old.copy_from_slice(&new)).expect("update"));
+            assert!(session.update(key(3), |old| old.copy_from_slice(&new)).expect("update"));
         };
         assert!(crash_everywhere(&options, &|_| (), update) > 0);
     }
@@ -80,7 +80,7 @@ fn newer_wins(rig: &Rig, options: &Options) -> u64 {
     rig.crashes(|crash| {
         let db = recovered(crash, options);
         assert_sound(&db);
-        let found = db.get(&key(3)).expect("get");
+        let found = db.get(key(3)).expect("get");
         let is_durable = crash.before() == "vpage.retire" || crash.is_at_the_end();
         assert!(found == Some(value(3, 2)) || found == Some(value(3, 1)) && !is_durable);
         if is_durable {
@@ -108,9 +108,9 @@ fn hole_11_a_crash_during_a_put_leaves_no_lock() {
 fn deletes_and_updates_in_place_are_atomic() {
     for options in stores() {
         let delete: Work<'_> =
-            &|session| assert!(session.delete(&key(3)).expect("delete"), "it is there");
+            &|session| assert!(session.delete(key(3)).expect("delete"), "it is there");
         let add: Work<'_> = &|session| {
-            session.fetch_add_u64(&key(3), 8, 77).expect("in place").expect("it is there");
+            session.fetch_add_u64(key(3), 8, 77).expect("in place").expect("it is there");
         };
         crash_everywhere(&options, &|_| (), delete);
         crash_everywhere(&options, &|_| (), add);
@@ -126,10 +126,10 @@ fn blocks_are_taken_again_atomically() {
     let prepare: Work<'_> = &|session| {
         fill(session, 12..20, 1);
         for number in 0..10 {
-            session.fetch_add_u64(&key(number), 8, 1).expect("in place");
+            session.fetch_add_u64(key(number), 8, 1).expect("in place");
         }
         for number in 0..10 {
-            session.delete(&key(number)).expect("delete");
+            session.delete(key(number)).expect("delete");
         }
     };
     for options in stores() {
@@ -167,7 +167,7 @@ fn a_crash_during_creation_leaves_an_empty_store_or_none() {
         let count = rig.crashes(|crash| {
             let db = recovered(crash, &options);
             assert!(contents(&db).is_empty());
-            db.put(&key(1), &value(1, 1)).expect("it is a store");
+            db.put(key(1), value(1, 1)).expect("it is a store");
         });
         assert!(count > 60, "only {count} crashes");
         drop(db);

@@ -22,7 +22,7 @@ fn stores() -> [(Options, &'static [&'static str]); 3] {
 /// Moves keys, removes some, makes new ones, and uses again the places that became free.
 fn change(writer: &mut Session<Simulated>) {
     let delete = |writer: &mut Session<Simulated>, number| {
-        assert!(writer.delete(&key(number)).expect("delete"), "{number}");
+        assert!(writer.delete(key(number)).expect("delete"), "{number}");
     };
     fill(writer, 0..20, 2);
     (20..25).for_each(|number| delete(writer, number));

@@ -21,7 +21,7 @@ fn hole_04_what_changes_while_a_block_is_emptied_is_not_lost() {
             fill(&mut db.session(), 0..KEYS, 1);
             let survivors: Vec<u64> = (0..KEYS).filter(|number| number % 5 < 2).collect();
             for number in (0..KEYS).filter(|number| number % 5 >= 2) {
-                assert!(db.delete(&key(number)).expect("delete"));
+                assert!(db.delete(key(number)).expect("delete"));
             }
             let model: Arc<Mutex<Option<Model>>> = Arc::default();
             let (seen, stage) = (model.clone(), Mutex::new(Some((db.session(), survivors, nth))));
@@ -56,14 +56,14 @@ fn change(session: &mut Session<Simulated>, survivors: &[u64]) -> Model {
         match number % 4 {
             0 => {
                 now = value(*number, 2);
-                assert!(!session.put(&key(*number), &now).expect("put"));
+                assert!(!session.put(key(*number), &now).expect("put"));
             }
             1 => {
-                assert!(session.delete(&key(*number)).expect("delete"));
+                assert!(session.delete(key(*number)).expect("delete"));
                 continue;
             }
             2 => {
-                let was = session.fetch_add_u64(&key(*number), 8, 5).expect("in place");
+                let was = session.fetch_add_u64(key(*number), 8, 5).expect("in place");
                 let sum = was.expect("it is there").wrapping_add(5);
                 now[8..16].copy_from_slice(&sum.to_le_bytes());
             }
@@ -81,9 +81,9 @@ fn hole_04_a_crash_during_compaction_loses_nothing() {
         let (rig, db) = rig(&options);
         fill(&mut db.session(), 0..44, 1);
         for number in (0..44).filter(|number| number % 3 > 0) {
-            db.delete(&key(number)).expect("delete");
+            db.delete(key(number)).expect("delete");
         }
-        db.fetch_add_u64(&key(3), 8, 1).expect("in place");
+        db.fetch_add_u64(key(3), 8, 1).expect("in place");
         let model = contents(&db);
         rig.skip();
         let stats = db.compact(1, None).expect("compaction");
@@ -100,14 +100,14 @@ fn hole_12_chunks_of_a_record_whose_page_is_used_again_come_free() {
     let (rig, db) = rig(&options);
     // Has a block of its own.
     let mut session = db.session();
-    session.put(&key(3), &[3; 16]).expect("room");
+    session.put(key(3), [3; 16]).expect("room");
     let mut first = db.session();
     // The record lies lines behind the start of its page.
     fill(&mut first, 4..11, 1);
-    first.put(&key(2), &[2; 6000]).expect("room");
+    first.put(key(2), [2; 6000]).expect("room");
     drop(first);
     for number in 4..11 {
-        assert!(session.delete(&key(number)).expect("a delete"));
+        assert!(session.delete(key(number)).expect("a delete"));
     }
     let (steps, beside) = (AtomicU64::new(0), db.clone());
     rig.skip();
@@ -120,7 +120,7 @@ fn hole_12_chunks_of_a_record_whose_page_is_used_again_come_free() {
             }
         }
     });
-    assert!(!session.put(&key(2), &[4; 16]).expect("room"));
+    assert!(!session.put(key(2), [4; 16]).expect("room"));
     let mut reverted = 0;
     rig.crashes(|crash| {
         if crash.before() != "vpage.commit" {

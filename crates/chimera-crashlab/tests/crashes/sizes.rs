@@ -15,7 +15,7 @@ const LENGTHS: [usize; 8] = [0, 7, 24, 150, 224, 280, 700, 2000];
 
 fn put_all(session: &mut Session<Simulated>, version: u64) {
     for (number, length) in (0..).zip(LENGTHS) {
-        session.put(&key(number), &value_of(number, version, length)).expect("room");
+        session.put(key(number), value_of(number, version, length)).expect("room");
     }
 }
 
@@ -28,12 +28,12 @@ fn hole_06_records_of_any_size_are_recovered_after_a_crash() {
     for (number, length) in (0..).zip(LENGTHS) {
         let before = contents(&db);
         rig.skip();
-        session.put(&key(number), &value_of(number, 2, length)).expect("room");
+        session.put(key(number), value_of(number, 2, length)).expect("room");
         assert!(assert_atomic(&rig, &before, &db, &options) > 0, "{length}");
     }
     for (number, length) in (0..).zip(LENGTHS) {
         let before = contents(&db);
-        assert!(session.delete(&key(number)).expect("delete"), "{length}");
+        assert!(session.delete(key(number)).expect("delete"), "{length}");
         assert_atomic(&rig, &before, &db, &options);
     }
 }
@@ -65,7 +65,7 @@ fn hole_06_every_word_of_a_value_of_any_size_is_updated_in_place() {
                 let before = contents(&db);
                 rig.skip();
                 let in_place = counted(&rig, "vpage.value_word");
-                let outcome = session.fetch_add_u64(&key(number), at, 1 << 33);
+                let outcome = session.fetch_add_u64(key(number), at, 1 << 33);
                 let Some(field) = expected.get_mut(at..at + 8) else {
                     assert!(outcome.is_err(), "{at} of {length}");
                     continue;
@@ -73,7 +73,7 @@ fn hole_06_every_word_of_a_value_of_any_size_is_updated_in_place() {
                 let was = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
                 assert_eq!(outcome.expect("sound"), Some(was));
                 field.copy_from_slice(&was.wrapping_add(1 << 33).to_le_bytes());
-                assert_eq!(session.get(&key(number)).expect("get").as_ref(), Some(&expected));
+                assert_eq!(session.get(key(number)).expect("get").as_ref(), Some(&expected));
                 assert_eq!(in_place.load(Ordering::Relaxed) > 0, is_in_place, "{at} of {length}");
                 if at % 128 == 0 || at + 16 > length {
                     assert_atomic(&rig, &before, &db, &options);

@@ -37,8 +37,8 @@ fn interrupted_get(
             meanwhile(&mut writer, slots);
         }
     });
-    let found = db.get(&key(0)).expect("nothing is damaged");
-    assert_eq!(db.get(&key(1)).expect("get"), Some(value(1, 1)));
+    let found = db.get(key(0)).expect("nothing is damaged");
+    assert_eq!(db.get(key(1)).expect("get"), Some(value(1, 1)));
     found
 }
 
@@ -65,7 +65,7 @@ fn an_interrupted_reader_reads_nothing_foreign() {
             assert_eq!(found, Some(value(0, 2)), "moved: {about}");
             // It is deleted, and another one takes its slot.
             let found = interrupted_get(&options, step, |writer, slots| {
-                assert!(writer.delete(&key(0)).expect("delete"));
+                assert!(writer.delete(key(0)).expect("delete"));
                 fill(writer, slots..2 * slots, 1);
                 fill(writer, [3 * slots], 9);
             });
@@ -79,7 +79,7 @@ fn an_interrupted_reader_reads_nothing_foreign() {
             assert_eq!(found, Some(value(0, 3)), "moved back: {about}");
             // It is deleted and inserted elsewhere.
             let found = interrupted_get(&options, step, |writer, slots| {
-                assert!(writer.delete(&key(0)).expect("delete"));
+                assert!(writer.delete(key(0)).expect("delete"));
                 fill(writer, slots..2 * slots, 1);
                 fill(writer, [3 * slots], 9);
                 fill(writer, [0], 4);
@@ -134,8 +134,8 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
         let reader = scope.spawn(|| {
             READER.set(std::thread::current().id()).expect("once");
             let mut session = db.session();
-            let first = session.get(&key(0)).expect("get").expect("it is there");
-            let second = session.get(&key(0)).expect("get").expect("it is there");
+            let first = session.get(key(0)).expect("get").expect("it is there");
+            let second = session.get(key(0)).expect("get").expect("it is there");
             // The writer may have stopped waiting.
             let _ = read_sender.send(());
             [first, second]
@@ -152,7 +152,7 @@ fn a_reader_never_sees_a_value_before_it_is_in_force() {
     });
     let seen = seen.map(|found| version_of(0, &found));
     assert!(seen[0] <= seen[1], "back in time: version 3 was not in force yet: {seen:?}");
-    assert_eq!(db.get(&key(0)).expect("get"), Some(value(0, 3)));
+    assert_eq!(db.get(key(0)).expect("get"), Some(value(0, 3)));
 }
 
 /// The key moves each time the reader has found out where it is: it must not be reported missing.
@@ -180,7 +180,7 @@ fn a_key_that_moves_all_the_time_is_found() {
             }
             *stage.lock().expect("alive") = (version + 1, Some(writer));
         });
-        let found = db.get(&key(0)).expect("nothing is damaged");
+        let found = db.get(key(0)).expect("nothing is damaged");
         assert_eq!(found, Some(value(0, moves + 1)), "{layout:?}");
     }
 }
@@ -196,8 +196,8 @@ enum Said {
 #[test]
 fn an_update_in_place_is_seen_once_it_is_durable() {
     let (rig, db) = rig(&one_page_blocks());
-    db.put(&key(0), &[0; VALUE_BYTES]).expect("put");
-    db.fetch_add_u64(&key(0), 8, 1).expect("the first one of the record");
+    db.put(key(0), [0; VALUE_BYTES]).expect("put");
+    db.fetch_add_u64(key(0), 8, 1).expect("the first one of the record");
 
     let (go_sender, go) = channel();
     let (said_sender, said) = channel();
@@ -227,13 +227,13 @@ fn an_update_in_place_is_seen_once_it_is_durable() {
         let db = &db;
         let reader = scope.spawn(move || {
             go.recv().expect("the writer goes on");
-            let found = db.get(&key(0)).expect("get").expect("it is there");
+            let found = db.get(key(0)).expect("get").expect("it is there");
             let counter = u64::from_le_bytes(found[8..16].try_into().expect("8 bytes"));
             // Nobody may listen any more.
             let _ = said_sender.send(Said::ReaderHas(counter));
             counter
         });
-        db.fetch_add_u64(&key(0), 8, 1).expect("in place");
+        db.fetch_add_u64(key(0), 8, 1).expect("in place");
         done_sender.send(()).expect("the reader waits");
         let heard = heard.recv().expect("the writer has stopped in between");
         assert!(heard == Said::ReaderWaits || heard == Said::ReaderHas(1), "{heard:?}");

@@ -9,12 +9,11 @@ use crate::engine::contract::client::{Client, Written};
 use crate::engine::contract::listed::Listed;
 #[cfg(feature = "baselines")]
 use crate::engine::shared::read;
-use crate::engine::shared::{order, scan, settle, update, writes};
+use crate::engine::shared::{conditional, order, scan, settle, update, writes};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
 use crate::types::error::Result;
-use crate::types::losses::Losses;
 use crate::types::operations::{Count, OperationStats, Timed};
 use crate::types::swap::Swap;
 
@@ -37,11 +36,6 @@ impl<P: Pmem> Metered<P> {
 
     pub(super) fn number(&self) -> u32 {
         self.session.client().number
-    }
-
-    /// What damage has kept out of the store.
-    pub(super) fn losses(&self) -> Losses {
-        each_session!(&self.session, engine, _client => engine.core().pool.losses())
     }
 
     pub(super) fn stats(&self) -> OperationStats {
@@ -168,17 +162,19 @@ impl<P: Pmem> Metered<P> {
         outcome
     }
 
+    /// Changes nothing where `change` says `false`.
     pub(super) fn update(
         &mut self,
         key: &[u8],
-        mut change: impl FnMut(&mut Vec<u8>),
+        mut change: impl FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<bool> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let mut bytes = 0;
         let counting = |value: &mut Vec<u8>| {
-            change(value);
+            let changes = change(value);
             bytes = value.len() as u64;
+            changes
         };
         let outcome = each_session!(&mut self.session, engine, client => {
             engine.core().settled(update::update(&**engine, client, key, counting))
@@ -188,6 +184,82 @@ impl<P: Pmem> Metered<P> {
             _ => self.ended(started, &outcome, Count::UpdateMisses, Some(Timed::Update)),
         }
         outcome
+    }
+
+    /// Tells whether the key is new. Changes nothing where `change` says `false`.
+    pub(super) fn update_or_insert(
+        &mut self,
+        key: &[u8],
+        absent: &[u8],
+        mut change: impl FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<bool> {
+        refuse(&self.origin)?;
+        let started = self.meter.begin();
+        let mut bytes = 0;
+        let counting = |value: &mut Vec<u8>| {
+            let changes = change(value);
+            bytes = value.len() as u64;
+            changes
+        };
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(conditional::update_or_insert(&**engine, client, key, absent, counting))
+        });
+        match &outcome {
+            Ok(false) => self.updated(started, bytes),
+            _ => self.inserted(started, &outcome, absent.len()),
+        }
+        outcome
+    }
+
+    pub(super) fn add_or_insert(
+        &mut self,
+        key: &[u8],
+        field: (usize, u64),
+        absent: &[u8],
+    ) -> Result<u64> {
+        refuse(&self.origin)?;
+        let started = self.meter.begin();
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(conditional::add_or_insert(&**engine, client, key, field, absent))
+        });
+        match &outcome {
+            Ok((_, false)) => self.updated(started, self.session.client().changed.len() as u64),
+            _ => self.inserted(started, &outcome, absent.len()),
+        }
+        outcome.map(|(before, _)| before)
+    }
+
+    /// Tells whether the key is new: else nothing was stored.
+    pub(super) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        refuse(&self.origin)?;
+        let started = self.meter.begin();
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(conditional::insert(&**engine, client, key, value))
+        });
+        match &outcome {
+            Ok(false) => self.ended(started, &outcome, Count::SwapsRefused, Some(Timed::Update)),
+            _ => self.inserted(started, &outcome, value.len()),
+        }
+        outcome
+    }
+
+    pub(super) fn delete_if(
+        &mut self,
+        key: &[u8],
+        condition: impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool> {
+        refuse(&self.origin)?;
+        let started = self.meter.begin();
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(conditional::delete_if(&**engine, client, key, condition))
+        });
+        let count = match &outcome {
+            Ok(Swap::Swapped) => Count::Deletes,
+            Ok(Swap::Different) => Count::SwapsRefused,
+            _ => Count::DeleteMisses,
+        };
+        self.ended(started, &outcome, count, Some(Timed::Delete));
+        outcome.map(|swap| swap == Swap::Swapped)
     }
 
     #[inline]
@@ -210,21 +282,29 @@ impl<P: Pmem> Metered<P> {
         outcome
     }
 
+    /// `None` is that there is no such key.
     pub(super) fn compare_and_swap(
         &mut self,
         key: &[u8],
-        expected: &[u8],
-        new: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
     ) -> Result<Swap> {
         refuse(&self.origin)?;
         let started = self.meter.begin();
         let outcome = each_session!(&mut self.session, engine, client => {
-            engine.core().settled(update::compare_and_swap(&**engine, client, key, expected, new))
+            engine.core().settled(conditional::swap(&**engine, client, key, expected, new))
         });
         let timed = Some(Timed::Update);
-        match &outcome {
-            Ok(Swap::Swapped) => self.updated(started, new.len() as u64),
-            Ok(Swap::Different) => self.ended(started, &outcome, Count::SwapsRefused, timed),
+        match (&outcome, expected, new) {
+            (Ok(Swap::Swapped), Some(_), Some(new)) => self.updated(started, new.len() as u64),
+            (Ok(Swap::Swapped), None, Some(new)) => self.inserted(started, &outcome, new.len()),
+            (Ok(Swap::Swapped), Some(_), None) => {
+                self.ended(started, &outcome, Count::Deletes, Some(Timed::Delete));
+            }
+            (Ok(Swap::Swapped), None, None) => {
+                self.ended(started, &outcome, Count::UpdatesUnchanged, timed);
+            }
+            (Ok(Swap::Different), ..) => self.ended(started, &outcome, Count::SwapsRefused, timed),
             _ => self.ended(started, &outcome, Count::UpdateMisses, timed),
         }
         outcome
@@ -323,6 +403,14 @@ impl<P: Pmem> Metered<P> {
         self.meter.count(count);
         self.meter.count_many(Count::ValueBytesWritten, bytes);
         self.meter.end(started, timed);
+    }
+
+    /// A key is new, with `bytes` of value, unless that failed.
+    fn inserted<T>(&self, started: Started, outcome: &Result<T>, bytes: usize) {
+        if outcome.is_ok() {
+            self.meter.count_many(Count::ValueBytesWritten, bytes as u64);
+        }
+        self.ended(started, outcome, Count::Inserts, Some(Timed::Insert));
     }
 
     /// An operation has ended: counted under `count`, unless it failed.

@@ -1,5 +1,6 @@
 //! What a user sees: [`Db`], [`Session`], [`TypedDb`].
 
+mod calls;
 mod close;
 mod destroy;
 mod forked;
@@ -42,10 +43,9 @@ use crate::types::progress::Progress;
 use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
-use crate::types::swap::Swap;
 pub use close::CloseError;
 pub use iter::{Iter, Keys};
-pub use scan::{KeyRange, Scan, prefix_range};
+pub use scan::{KeyRange, Record, Scan, prefix_range};
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
 
@@ -176,7 +176,7 @@ impl<P: Pmem> Db<P> {
     /// [`try_session`](Self::try_session) is an error.
     pub fn session(&self) -> Session<P> {
         self.assert_not_forked();
-        Session::new(self.lease.clone(), self.inner.new_client())
+        Session::new(self.clone(), self.inner.new_client())
     }
 
     /// As [`session`](Self::session), with an error in a process that was [forked](Self#fork).
@@ -208,8 +208,8 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// As [`Session::put`].
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.with_client(|client| client.put(key, value))
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.with_client(|client| client.put(key.as_ref(), value.as_ref()))
     }
 
     /// Stores many records. See [`Session::multi_put`].
@@ -224,24 +224,24 @@ impl<P: Pmem> Db<P> {
     ///
     /// # Errors
     /// As [`Session::get`].
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.with_client(|client| client.get_with(key, <[u8]>::to_vec))
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
     }
 
     /// Removes `key`. See [`Session::delete`].
     ///
     /// # Errors
     /// As [`Session::delete`].
-    pub fn delete(&self, key: &[u8]) -> Result<bool> {
-        self.with_client(|client| client.delete(key))
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.with_client(|client| client.delete(key.as_ref()))
     }
 
     /// Whether `key` is there. See [`Session::contains_key`].
     ///
     /// # Errors
     /// As [`Session::get`].
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
-        self.with_client(|client| client.get_with(key, |_| ())).map(|found| found.is_some())
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.get_with(key, |_| ()).map(|found| found.is_some())
     }
 
     /// The number of live records, roughly while others write.
@@ -275,30 +275,6 @@ impl<P: Pmem> Db<P> {
     /// As [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Replaces the value of `key` by what `change` makes of it. See [`Session::update`].
-    ///
-    /// # Errors
-    /// As [`Session::update`].
-    pub fn update(&self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.with_client(|client| client.update(key, change))
-    }
-
-    /// Adds to a number inside a value. See [`Session::fetch_add_u64`].
-    ///
-    /// # Errors
-    /// As [`Session::fetch_add_u64`].
-    pub fn fetch_add_u64(&self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
-        self.with_client(|client| client.update_u64(key, at, |old| Some(old.wrapping_add(delta))))
-    }
-
-    /// Replaces a value if it is as expected. See [`Session::compare_and_swap`].
-    ///
-    /// # Errors
-    /// As [`Session::compare_and_swap`].
-    pub fn compare_and_swap(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.with_client(|client| client.compare_and_swap(key, expected, new))
     }
 
     /// Hands every record to `take`, in no order that means anything, until it says `false`. A key that

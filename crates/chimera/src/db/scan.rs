@@ -66,6 +66,12 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
+impl<R: KeyRange + ?Sized> KeyRange for &R {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (**self).bounds()
+    }
+}
+
 /// The bounds of the keys that begin with `prefix`.
 pub fn prefix_range(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     // The next prefix of this length or less: behind the last byte that can be one larger.
@@ -77,12 +83,15 @@ pub fn prefix_range(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(prefix.to_vec()), behind.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-type Record = (Vec<u8>, Vec<u8>);
+/// A key and its value.
+pub type Record = (Vec<u8>, Vec<u8>);
 
 /// The records of a range of keys, in the order of the keys: see [`Db::scan`]. Read from either end.
+///
+/// It is a handle of the store, which is not closed before it is dropped.
 #[must_use]
-pub struct Scan<'a, P: Pmem = Hardware> {
-    source: Source<'a, P>,
+pub struct Scan<P: Pmem = Hardware> {
+    db: Db<P>,
     cursor: Cursor,
     /// What was read and not handed out, of the lower end and of the upper end.
     front: VecDeque<Record>,
@@ -95,17 +104,12 @@ pub struct Scan<'a, P: Pmem = Hardware> {
     batch: usize,
 }
 
-enum Source<'a, P: Pmem> {
-    Db(&'a Db<P>),
-    Session(&'a mut Metered<P>),
-}
-
-impl<'a, P: Pmem> Scan<'a, P> {
+impl<P: Pmem> Scan<P> {
     /// Of which so many records are read at first, if there are bytes for them.
-    fn new(source: Source<'a, P>, range: &impl KeyRange, first: usize) -> Result<Self> {
+    pub(super) fn new(db: &Db<P>, range: &impl KeyRange, first: usize) -> Result<Self> {
         let (from, to) = range.bounds();
         let mut scan = Self {
-            source,
+            db: db.clone(),
             cursor: Cursor::new(from, to),
             front: VecDeque::new(),
             back: VecDeque::new(),
@@ -122,10 +126,7 @@ impl<'a, P: Pmem> Scan<'a, P> {
         work: impl FnOnce(&mut Metered<P>, &mut Cursor) -> Result<T>,
     ) -> Result<T> {
         let cursor = &mut self.cursor;
-        match &mut self.source {
-            Source::Db(db) => db.with_client(|client| work(client, cursor)),
-            Source::Session(client) => work(client, cursor),
-        }
+        self.db.with_client(|client| work(client, cursor))
     }
 
     /// Reads the next records from this end of the range.
@@ -173,17 +174,14 @@ impl<'a, P: Pmem> Scan<'a, P> {
     }
 }
 
-impl<P: Pmem> Scan<'_, P> {
+impl<P: Pmem> Scan<P> {
     /// What damage has kept out so far, of this range and of others: see [`Db::losses`].
     pub fn losses(&self) -> Losses {
-        match &self.source {
-            Source::Db(db) => db.losses(),
-            Source::Session(client) => client.losses(),
-        }
+        self.db.losses()
     }
 }
 
-impl<P: Pmem> Iterator for Scan<'_, P> {
+impl<P: Pmem> Iterator for Scan<P> {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -191,15 +189,15 @@ impl<P: Pmem> Iterator for Scan<'_, P> {
     }
 }
 
-impl<P: Pmem> DoubleEndedIterator for Scan<'_, P> {
+impl<P: Pmem> DoubleEndedIterator for Scan<P> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.next_from(Direction::Descending)
     }
 }
 
-impl<P: Pmem> std::iter::FusedIterator for Scan<'_, P> {}
+impl<P: Pmem> std::iter::FusedIterator for Scan<P> {}
 
-impl<P: Pmem> fmt::Debug for Scan<'_, P> {
+impl<P: Pmem> fmt::Debug for Scan<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scan").field("cursor", &self.cursor).finish_non_exhaustive()
     }
@@ -264,52 +262,126 @@ impl<P: Pmem> Db<P> {
     /// the tree, at most what the queues hold. Then a descent of the tree
     /// for each leaf, and a [`get`](Self::get) for each record, of which 16 overlap. Memory for 128 records or 256 KiB of
     /// them, whichever is less, a record, and their keys. Stopping early is free.
-    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
-    pub fn scan(&self, range: impl KeyRange) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Db(self), &range, FIRST_RECORDS)
+    pub fn scan(&self, range: impl KeyRange) -> Result<Scan<P>> {
+        Scan::new(self, &range, FIRST_RECORDS)
     }
 
     /// The records of the first `count` keys from `start` on. As [`scan`](Self::scan), without reading more of them.
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
-    pub fn scan_n(&self, start: impl AsRef<[u8]>, count: usize) -> Result<Take<Scan<'_, P>>> {
-        Ok(Scan::new(Source::Db(self), &(start..), count)?.take(count))
+    pub fn scan_n(&self, start: impl AsRef<[u8]>, count: usize) -> Result<Take<Scan<P>>> {
+        Ok(Scan::new(self, &(start..), count)?.take(count))
     }
 
     /// The records whose keys begin with `prefix`. As [`scan`](Self::scan).
     ///
     /// # Errors
     /// As [`scan`](Self::scan).
-    pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Db(self), &prefix_range(prefix.as_ref()), FIRST_RECORDS)
+    pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan<P>> {
+        Scan::new(self, &prefix_range(prefix.as_ref()), FIRST_RECORDS)
+    }
+
+    /// The record with the lowest key.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn first(&self) -> Result<Option<Record>> {
+        Scan::new(self, &.., 1)?.next().transpose()
+    }
+
+    /// The record with the highest key.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn last(&self) -> Result<Option<Record>> {
+        Scan::new(self, &.., 1)?.next_back().transpose()
+    }
+
+    /// Removes the keys of a range, one after the other, in the order of the keys; how many. A key that comes meanwhile may stay.
+    /// It is not all or nothing: others see some of the keys gone and others not.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan) and [`delete`](Self::delete). Keys before the one that fails are gone.
+    ///
+    /// # Durability
+    /// As [`delete`](Self::delete), for each key. If the machine stops before, some of the keys are gone.
+    ///
+    /// # Cost
+    /// As a [`scan`](Self::scan), and a [`delete`](Self::delete) for each key; on plain files with immediate durability a sync for each.
+    pub fn delete_range(&self, range: impl KeyRange) -> Result<u64> {
+        let mut deleted = 0;
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        self.with_client(|client| {
+            client.begin_scan()?;
+            let (from, to) = range.bounds();
+            let mut cursor = Cursor::new(from, to);
+            loop {
+                let take = |key: &[u8], _: &[u8]| {
+                    keys.push(key.to_vec());
+                    true
+                };
+                let is_more =
+                    client.scan(&mut cursor, Direction::Ascending, BATCH_RECORDS, take)?;
+                for key in keys.drain(..) {
+                    deleted += u64::from(client.delete(&key)?);
+                }
+                if !is_more {
+                    return Ok(deleted);
+                }
+            }
+        })
     }
 }
 
 impl<P: Pmem> Session<P> {
-    /// The records of a range of keys, in the order of the keys. See [`Db::scan`].
+    /// The records of a range of keys, in the order of the keys. See [`Db::scan`]. The session can be used meanwhile. Counted
+    /// under a session that the store keeps for such calls.
     ///
     /// # Errors
     /// As [`Db::scan`].
-    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
-    pub fn scan(&mut self, range: impl KeyRange) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Session(self.metered()), &range, FIRST_RECORDS)
+    pub fn scan(&self, range: impl KeyRange) -> Result<Scan<P>> {
+        Scan::new(self.db(), &range, FIRST_RECORDS)
     }
 
     /// The records of the first `count` keys from `start` on. See [`Db::scan_n`].
     ///
     /// # Errors
     /// As [`Db::scan`].
-    pub fn scan_n(&mut self, start: impl AsRef<[u8]>, count: usize) -> Result<Take<Scan<'_, P>>> {
-        Ok(Scan::new(Source::Session(self.metered()), &(start..), count)?.take(count))
+    pub fn scan_n(&self, start: impl AsRef<[u8]>, count: usize) -> Result<Take<Scan<P>>> {
+        Ok(Scan::new(self.db(), &(start..), count)?.take(count))
     }
 
     /// The records whose keys begin with `prefix`. See [`Db::scan_prefix`].
     ///
     /// # Errors
     /// As [`Db::scan`].
-    pub fn scan_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<Scan<'_, P>> {
-        Scan::new(Source::Session(self.metered()), &prefix_range(prefix.as_ref()), FIRST_RECORDS)
+    pub fn scan_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan<P>> {
+        Scan::new(self.db(), &prefix_range(prefix.as_ref()), FIRST_RECORDS)
+    }
+
+    /// The record with the lowest key. See [`Db::first`].
+    ///
+    /// # Errors
+    /// As [`Db::scan`].
+    pub fn first(&self) -> Result<Option<Record>> {
+        self.db().first()
+    }
+
+    /// The record with the highest key. See [`Db::last`].
+    ///
+    /// # Errors
+    /// As [`Db::scan`].
+    pub fn last(&self) -> Result<Option<Record>> {
+        self.db().last()
+    }
+
+    /// Removes the keys of a range. See [`Db::delete_range`].
+    ///
+    /// # Errors
+    /// As [`Db::delete_range`].
+    pub fn delete_range(&self, range: impl KeyRange) -> Result<u64> {
+        self.db().delete_range(range)
     }
 
     /// Hands the records of the first `count` keys of a range to `take`, in the order of the keys, until it says
@@ -320,7 +392,6 @@ impl<P: Pmem> Session<P> {
     ///
     /// # Cost
     /// As [`Db::scan`], with some allocations for the keys of a page and none for records.
-    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used")]
     pub fn scan_with(
         &mut self,
         range: impl KeyRange,

@@ -1,15 +1,14 @@
 //! [`Session`]: how a thread reads and writes a store.
 
 use std::fmt;
-use std::sync::Arc;
 
 use chimera_pmem::{Hardware, Pmem};
 
-use super::close::Lease;
+use super::Db;
 use super::metered::Metered;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::operations::OperationStats;
-use crate::types::swap::Swap;
+use crate::types::swap::{Content, Swap};
 
 /// How a thread reads and writes a store: Viper's "client" (section 4.1).
 ///
@@ -20,12 +19,17 @@ use crate::types::swap::Swap;
 pub struct Session<P: Pmem = Hardware> {
     client: Metered<P>,
     /// Dropped last.
-    _lease: Arc<Lease<P>>,
+    db: Db<P>,
 }
 
 impl<P: Pmem> Session<P> {
-    pub(super) fn new(lease: Arc<Lease<P>>, client: Metered<P>) -> Self {
-        Self { client, _lease: lease }
+    pub(super) fn new(db: Db<P>, client: Metered<P>) -> Self {
+        Self { client, db }
+    }
+
+    /// The store that it belongs to.
+    pub fn db(&self) -> &Db<P> {
+        &self.db
     }
 
     pub(super) fn metered(&mut self) -> &mut Metered<P> {
@@ -55,8 +59,8 @@ impl<P: Pmem> Session<P> {
     /// holds. One whose records were deleted costs 1 fence more for each of its pages; with records of any
     /// size up to 2, and all lines of the page, which is cleared.
     #[inline]
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.client.put(key, value)
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.client.put(key.as_ref(), value.as_ref())
     }
 
     /// Stores many records, in order; returns how many keys are new. Of a key that comes twice the last value stays.
@@ -105,7 +109,7 @@ impl<P: Pmem> Session<P> {
     /// of 256 bytes at least; an allocation, which [`get_with`](Self::get_with) does without. A key that is
     /// not there costs the index alone.
     #[inline]
-    pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_with(key, <[u8]>::to_vec)
     }
 
@@ -117,7 +121,7 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// As [`get_with`](Self::get_with): the record is read and verified.
     #[inline]
-    pub fn contains_key(&mut self, key: &[u8]) -> Result<bool> {
+    pub fn contains_key(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.get_with(key, |_| ()).map(|found| found.is_some())
     }
 
@@ -130,8 +134,12 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// As [`get`](Self::get), without the allocation.
     #[inline]
-    pub fn get_with<T>(&mut self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        self.client.get_with(key, take)
+    pub fn get_with<T>(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.client.get_with(key.as_ref(), take)
     }
 
     /// Gets without what a session adds to its engine: no metering, no waiting for a journal. Returns how many
@@ -191,8 +199,125 @@ impl<P: Pmem> Session<P> {
     /// A [`get`](Self::get), and what the change costs: within one aligned word of 8 bytes the write of a
     /// [`fetch_add_u64`](Self::fetch_add_u64), otherwise a [`put`](Self::put) (section 4.4), and nothing where
     /// nothing changes.
-    pub fn update(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool> {
-        self.client.update(key, change)
+    pub fn update(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(&mut Vec<u8>),
+    ) -> Result<bool> {
+        self.client.update(key.as_ref(), |value| {
+            change(value);
+            true
+        })
+    }
+
+    /// As [`update`](Self::update), with a `change` that can give up with an error of its own: then nothing is changed, and that
+    /// error is returned.
+    ///
+    /// # Errors
+    /// What `change` says; else as [`put`](Self::put).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`update`](Self::update).
+    ///
+    /// ```
+    /// # use chimera::{Db, Error, Options};
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     TooFew,
+    ///     Store(Error),
+    /// }
+    ///
+    /// impl From<Error> for Refused {
+    ///     fn from(error: Error) -> Self {
+    ///         Self::Store(error)
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Refused> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// session.put("seats", [1])?;
+    /// let mut book = || {
+    ///     session.try_update("seats", |seats| {
+    ///         seats[0] = seats[0].checked_sub(1).ok_or(Refused::TooFew)?;
+    ///         Ok(())
+    ///     })
+    /// };
+    /// assert!(book()?);
+    /// assert!(matches!(book(), Err(Refused::TooFew)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_update<E: From<Error>>(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(&mut Vec<u8>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<bool, E> {
+        let mut stopped = None;
+        let found = self.client.update(key.as_ref(), |value| {
+            stopped = change(value).err();
+            stopped.is_none()
+        })?;
+        stopped.map_or(Ok(found), Err)
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it, or stores `absent` where there is no such key, as one atomic
+    /// step; tells whether the key is new. `change` is not asked about `absent`, and may run more than once.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`update`](Self::update); for a new key a look at the index more, and a [`put`](Self::put).
+    pub fn update_or_insert(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        absent: impl AsRef<[u8]>,
+        mut change: impl FnMut(&mut Vec<u8>),
+    ) -> Result<bool> {
+        self.client.update_or_insert(key.as_ref(), absent.as_ref(), |value| {
+            change(value);
+            true
+        })
+    }
+
+    /// Stores `value` under `key` if there is no such key; tells whether there was none. Of several sessions that try so at
+    /// once, one is told so.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`put`](Self::put). Where the key is there, the record is looked at and nothing is written.
+    ///
+    /// ```
+    /// # use chimera::{Db, Options};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// assert!(session.put_if_absent("order-17", "paid")?);
+    /// assert!(!session.put_if_absent("order-17", "paid twice")?);
+    /// assert_eq!(session.get("order-17")?.as_deref(), Some(&b"paid"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_if_absent(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<bool> {
+        self.client.insert(key.as_ref(), value.as_ref())
     }
 
     /// Adds `delta`, wrapping, to the little-endian number in bytes `at..at + 8` of the value of
@@ -211,9 +336,47 @@ impl<P: Pmem> Session<P> {
     /// the first 65,528 bytes of a value. The rest of the record stays verified. Where `at` is no multiple of 8: as
     /// [`update`](Self::update).
     #[inline]
-    pub fn fetch_add_u64(&mut self, key: &[u8], at: usize, delta: u64) -> Result<Option<u64>> {
+    pub fn fetch_add_u64(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        at: usize,
+        delta: u64,
+    ) -> Result<Option<u64>> {
         let add = |old: u64| Some(old.wrapping_add(delta));
-        self.client.update_u64(key, at, add)
+        self.client.update_u64(key.as_ref(), at, add)
+    }
+
+    /// As [`fetch_add_u64`](Self::fetch_add_u64); where there is no such key, `absent` is stored with `delta` added to its number.
+    /// Returns the number before: that of `absent` for a new key.
+    ///
+    /// # Errors
+    /// As [`fetch_add_u64`](Self::fetch_add_u64).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`fetch_add_u64`](Self::fetch_add_u64); for a new key a look at the index more, and a [`put`](Self::put).
+    ///
+    /// ```
+    /// # use chimera::{Db, Options};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// assert_eq!(session.fetch_add_u64_or_insert("visits", 0, 1, [0; 8])?, 0);
+    /// assert_eq!(session.fetch_add_u64_or_insert("visits", 0, 1, [0; 8])?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fetch_add_u64_or_insert(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        at: usize,
+        delta: u64,
+        absent: impl AsRef<[u8]>,
+    ) -> Result<u64> {
+        self.client.add_or_insert(key.as_ref(), (at, delta), absent.as_ref())
     }
 
     /// Stores `new` in bytes `at..at + 8` of the value of `key`, little-endian, if `expected` is
@@ -230,16 +393,17 @@ impl<P: Pmem> Session<P> {
     #[inline]
     pub fn compare_and_swap_u64(
         &mut self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         at: usize,
         expected: u64,
         new: u64,
     ) -> Result<Option<u64>> {
         let change = |old| (old == expected).then_some(new);
-        self.client.update_u64(key, at, change)
+        self.client.update_u64(key.as_ref(), at, change)
     }
 
-    /// Replaces the value of `key` by `new` if it is `expected`.
+    /// Makes `new` the value of `key` if that is `expected`. Each of both is a value or [`Absent`](crate::Absent): so a key is
+    /// made if there is none, or removed if it has a certain value.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -248,9 +412,30 @@ impl<P: Pmem> Session<P> {
     /// As [`put`](Self::put).
     ///
     /// # Cost
-    /// As [`update`](Self::update), but the value is compared where it lies.
-    pub fn compare_and_swap(&mut self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<Swap> {
-        self.client.compare_and_swap(key, expected, new)
+    /// As [`update`](Self::update), but the value is compared where it lies. From `Absent` as
+    /// [`put_if_absent`](Self::put_if_absent), to `Absent` as [`delete_if`](Self::delete_if).
+    ///
+    /// ```
+    /// # use chimera::{Absent, Db, Options, Swap};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// assert_eq!(session.compare_and_swap("lock", Absent, "mine")?, Swap::Swapped);
+    /// assert_eq!(session.compare_and_swap("lock", Absent, "yours")?, Swap::Different);
+    /// assert_eq!(session.compare_and_swap("lock", "mine", Absent)?, Swap::Swapped);
+    /// assert!(!session.contains_key("lock")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "values are written where they are used")]
+    pub fn compare_and_swap(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        expected: impl Content,
+        new: impl Content,
+    ) -> Result<Swap> {
+        self.client.compare_and_swap(key.as_ref(), expected.value(), new.value())
     }
 
     /// Removes `key`; tells whether it was there.
@@ -265,8 +450,40 @@ impl<P: Pmem> Session<P> {
     /// # Cost
     /// 1 line, 1 fence (section 4.5).
     #[inline]
-    pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
-        self.client.delete(key)
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.client.delete(key.as_ref())
+    }
+
+    /// Removes `key` if `condition` holds of its value, as one atomic step; tells whether it was removed. `condition` is asked
+    /// again when the value has changed meanwhile.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// A [`get`](Self::get), and a [`delete`](Self::delete) that compares the value where it lies.
+    ///
+    /// ```
+    /// # use chimera::{Db, Options};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// session.put("session-1", [20])?;
+    /// let now = 30;
+    /// assert!(session.delete_if("session-1", |expires| expires[0] < now)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn delete_if(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        condition: impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool> {
+        self.client.delete_if(key.as_ref(), condition)
     }
 
     /// What this session has done since it was opened. Other threads ask

@@ -50,7 +50,7 @@ counts! {
     MultiGetMisses multi_get_misses,
     /// Calls that put many records at once. Each record is counted as a put, too.
     MultiPuts multi_puts,
-    /// Puts of a key that was not there.
+    /// Puts of a key that was not there, and other calls that stored such a key.
     Inserts inserts,
     /// Puts of a key that was there.
     Overwrites overwrites,
@@ -62,7 +62,7 @@ counts! {
     UpdatesUnchanged updates_unchanged,
     /// Updates and swaps of a key that was not there.
     UpdateMisses update_misses,
-    /// Swaps that found something else than was expected.
+    /// Swaps, puts and deletes with a condition that did not hold.
     SwapsRefused swaps_refused,
     /// Deletes of a key that was there.
     Deletes deletes,

@@ -57,15 +57,15 @@ fn assert_refuses_writes(db: &Db) {
         assert_fails(outcome, &["open for reading only", "open it without `read_only`"]);
     };
     for number in [1, 1000] {
-        read_only(session.put(&key(number), &value(number, 2)).map(drop));
-        read_only(session.delete(&key(number)).map(drop));
-        read_only(session.update(&key(number), |value| value[0] ^= 1).map(drop));
-        read_only(session.fetch_add_u64(&key(number), 0, 1).map(drop));
-        read_only(session.fetch_add_u64(&key(number), 1, 1).map(drop));
-        read_only(session.compare_and_swap_u64(&key(number), 0, 1, 2).map(drop));
-        let swap = session.compare_and_swap(&key(number), &value(number, 1), &value(number, 2));
+        read_only(session.put(key(number), value(number, 2)).map(drop));
+        read_only(session.delete(key(number)).map(drop));
+        read_only(session.update(key(number), |value| value[0] ^= 1).map(drop));
+        read_only(session.fetch_add_u64(key(number), 0, 1).map(drop));
+        read_only(session.fetch_add_u64(key(number), 1, 1).map(drop));
+        read_only(session.compare_and_swap_u64(key(number), 0, 1, 2).map(drop));
+        let swap = session.compare_and_swap(key(number), value(number, 1), value(number, 2));
         read_only(swap.map(drop));
-        read_only(db.put(&key(number), &value(number, 2)).map(drop));
+        read_only(db.put(key(number), value(number, 2)).map(drop));
     }
 }
 

@@ -91,8 +91,8 @@ fn a_store_whose_records_are_older_than_its_closing_is_refused() {
         assert_noticed(path, &options, &["older than its closing"]);
         restore(path, &old);
         let db = open(path, &options);
-        db.put(&key(100), b"value").expect("room");
-        db.delete(&key(5)).expect("a sound store");
+        db.put(key(100), b"value").expect("room");
+        db.delete(key(5)).expect("a sound store");
         db.close().expect("nobody else has it");
         put_old_segments_back(path, &old);
         assert_noticed(path, &options, &["closed with other keys"]);

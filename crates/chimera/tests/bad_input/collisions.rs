@@ -24,7 +24,7 @@ fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
         let db = open(directory.path(), &options);
         let seed = hash_seed(directory.path());
         let put = |number: u64, value: u64| {
-            db.put(&crafted(seed, number), &value.to_le_bytes()).map(|_| number)
+            db.put(crafted(seed, number), value.to_le_bytes()).map(|_| number)
         };
         let taken: Vec<_> = (0..MANY).map_while(|number| put(number, 1).ok()).collect();
         let count = taken.len() as u64;
@@ -36,9 +36,9 @@ fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
         }
         assert!(db.stats().blocks_used < 30, "refused puts use no space");
         // Everybody else is served, and those who are there as well.
-        db.put(&key_of(1, 32), &[3; 8]).expect("another hash");
+        db.put(key_of(1, 32), [3; 8]).expect("another hash");
         put(0, 2).expect("an overwrite");
-        assert!(db.delete(&crafted(seed, count - 1)).expect("a delete"));
+        assert!(db.delete(crafted(seed, count - 1)).expect("a delete"));
         put(count, 1).expect("a delete makes room");
         put(count - 1, 1).expect_err("no more than before");
         assert_eq!(contents(&db).len() as u64, count + 1);
@@ -46,7 +46,7 @@ fn puts_of_crafted_keys_are_refused_beyond_a_limit() {
         db.close().expect("nobody else has it");
         let db = open(directory.path(), &options);
         assert_eq!(contents(&db).len() as u64, count + 1);
-        assert_eq!(db.get(&crafted(seed, 0)).expect("there"), Some(2_u64.to_le_bytes().to_vec()));
+        assert_eq!(db.get(crafted(seed, 0)).expect("there"), Some(2_u64.to_le_bytes().to_vec()));
         assert_sound(&db);
     }
 }
@@ -58,7 +58,7 @@ fn crafted_keys_are_all_gathered_into_an_order() {
     let db = open(directory.path(), &options());
     let seed = hash_seed(directory.path());
     for number in 0..70 {
-        db.put(&crafted(seed, number), &[1; 8]).expect("fewer than the limit");
+        db.put(crafted(seed, number), [1; 8]).expect("fewer than the limit");
     }
     db.close().expect("nobody else has it");
     for round in 2..12 {
@@ -66,10 +66,10 @@ fn crafted_keys_are_all_gathered_into_an_order() {
         std::thread::scope(|scope| {
             let scanned = scope.spawn(|| db.scan(..).expect("ordered").map(Result::unwrap).count());
             for number in 0..60 {
-                db.put(&crafted(seed, number), &[round; 8]).expect("an overwrite");
+                db.put(crafted(seed, number), [round; 8]).expect("an overwrite");
                 // These come and go.
-                db.delete(&crafted(seed, 60 + number % 10)).expect("a delete");
-                db.put(&crafted(seed, 60 + number % 10), &[round; 8]).expect("room");
+                db.delete(crafted(seed, 60 + number % 10)).expect("a delete");
+                db.put(crafted(seed, 60 + number % 10), [round; 8]).expect("room");
             }
             assert!(scanned.join().expect("no panic") >= 60);
         });
@@ -90,7 +90,7 @@ fn a_crafted_store_is_refused_and_salvaged_in_part() {
     let db = open(path, &options);
     let mut session = db.session();
     for number in 0..MANY {
-        session.put(&crafted(seed, number), &[7; 8]).expect("with this seed they differ");
+        session.put(crafted(seed, number), [7; 8]).expect("with this seed they differ");
     }
     drop(session);
     db.close().expect("nobody else has it");
@@ -105,7 +105,7 @@ fn a_crafted_store_is_refused_and_salvaged_in_part() {
     let records = contents(&db).len() as u64;
     assert!((72..=80).contains(&records), "{records} salvaged");
     assert_eq!(db.stats().records_damaged, MANY - records);
-    let refused = db.put(&key_of(1, 32), &[1; 8]);
+    let refused = db.put(key_of(1, 32), [1; 8]);
     assert_fails(refused, &["refuses writes", "have one 64-bit hash"]);
     let report = db.check(None);
     assert_eq!(report.records, MANY);

@@ -22,18 +22,18 @@ const COUNTER: u64 = 3;
 fn fill_up(db: &Db, model: &mut Model) -> u64 {
     let mut session = db.session();
     for number in 0.. {
-        match session.put(&key(number), &value(number, 1)) {
+        match session.put(key(number), value(number, 1)) {
             Ok(_) => {
                 if number == COUNTER {
                     // Ready for updates in place, for which there is room now.
-                    session.fetch_add_u64(&key(number), 8, 0).expect("there is room");
+                    session.fetch_add_u64(key(number), 8, 0).expect("there is room");
                 }
                 model.insert(key(number), value(number, 1))
             }
             Err(Error::PoolFull { .. }) => {
                 // Again and again, and overwrites as well: a clear error each time.
                 for other in [number, 0, number / 2] {
-                    let outcome = session.put(&key(other), &value(other, 9));
+                    let outcome = session.put(key(other), value(other, 9));
                     assert_fails(outcome, &["the pool is full", "delete records"]);
                 }
                 return number;
@@ -50,17 +50,17 @@ fn assert_works_when_full(db: &Db, model: &mut Model, count: u64) {
     assert_sound(db);
     let mut session = db.session();
     // In place needs no room; anew does.
-    let field = session.fetch_add_u64(&key(COUNTER), 8, 5).expect("in place").expect("it is there");
+    let field = session.fetch_add_u64(key(COUNTER), 8, 5).expect("in place").expect("it is there");
     let changed = model.get_mut(&key(COUNTER)).expect("it is there");
     changed[8..16].copy_from_slice(&field.wrapping_add(5).to_le_bytes());
-    assert_fails(session.fetch_add_u64(&key(COUNTER), 0, 5), &["the pool is full"]);
-    assert_eq!(session.get(&key(COUNTER)).expect("get").as_ref(), model.get(&key(COUNTER)));
+    assert_fails(session.fetch_add_u64(key(COUNTER), 0, 5), &["the pool is full"]);
+    assert_eq!(session.get(key(COUNTER)).expect("get").as_ref(), model.get(&key(COUNTER)));
     for number in count / 2..count {
-        assert!(session.delete(&key(number)).expect("deletes need no room"));
+        assert!(session.delete(key(number)).expect("deletes need no room"));
         model.remove(&key(number));
     }
     for number in count / 2..count {
-        session.put(&key(number), &value(number, 3)).expect("deletes have made room");
+        session.put(key(number), value(number, 3)).expect("deletes have made room");
         model.insert(key(number), value(number, 3));
     }
     drop(session);
@@ -81,12 +81,12 @@ fn a_capacity_reached_is_an_error_that_loses_nothing() {
         db.close().expect("nobody else has it");
         let db = open(directory.path(), &options);
         assert_eq!(contents(&db), model);
-        let full = db.session().put(&key(count), &value(count, 1));
+        let full = db.session().put(key(count), value(count, 1));
         assert_fails(full, &["the pool is full", "capacity"]);
         db.close().expect("nobody else has it");
         // More room.
         let db = open(directory.path(), &small());
-        db.put(&key(count), &value(count, 1)).expect("there is room now");
+        db.put(key(count), value(count, 1)).expect("there is room now");
     }
 }
 
@@ -99,8 +99,8 @@ fn a_single_delete_makes_room_for_a_single_put() {
     let count = fill_up(&db, &mut model);
     let mut session = db.session();
     for number in 0..count {
-        session.delete(&key(number)).expect("deletes need no room");
-        let outcome = session.put(&key(number), &value(number, 2));
+        session.delete(key(number)).expect("deletes need no room");
+        let outcome = session.put(key(number), value(number, 2));
         assert!(outcome.is_ok(), "after a delete of key {number}: {outcome:?}");
     }
 }
@@ -114,7 +114,7 @@ fn full_disk(path: &Path, space: i64) {
     let count = fill_up(&db, &mut model);
     let words = ["the pool is full", "no space left for", "segment-", "give it more room"];
     if count > 0 {
-        assert_fails(db.put(&key(count), &value(count, 1)), &words);
+        assert_fails(db.put(key(count), value(count, 1)), &words);
         if count >= 40 {
             assert_works_when_full(&db, &mut model, count);
         }
@@ -125,7 +125,7 @@ fn full_disk(path: &Path, space: i64) {
     assert_sound(&db);
     faults.space.store(i64::MAX, Ordering::Relaxed);
     for number in count..count + 500 {
-        db.put(&key(number), &value(number, 1)).expect("there is room again");
+        db.put(key(number), value(number, 1)).expect("there is room again");
     }
     db.close().expect("nobody else has it");
     let db = open(path, &small());
@@ -153,7 +153,7 @@ fn a_disk_too_full_for_a_new_store_is_an_error_that_leaves_nothing_behind() {
     assert!(!bytes_of(path).contains_key(Path::new("superblock")));
     faults.space.store(1 << 20, Ordering::Relaxed);
     let db = faults::open(&faults, path, &small()).expect("there is room now");
-    db.put(&key(1), &value(1, 1)).expect("there is room now");
+    db.put(key(1), value(1, 1)).expect("there is room now");
 }
 
 #[test]
@@ -162,23 +162,23 @@ fn a_failed_sync_poisons_the_store_for_writers() {
     let directory = scratch_on_disk();
     let faults = Arc::new(Faults::default());
     let db = faults::open(&faults, directory.path(), &small()).expect("a new store");
-    db.put(&key(1), &value(1, 1)).expect("there is room");
+    db.put(key(1), value(1, 1)).expect("there is room");
     faults.sync_fails.store(true, Ordering::Relaxed);
     assert_fails(db.sync(), &["cannot sync", "the disk is broken"]);
     faults.sync_fails.store(false, Ordering::Relaxed);
     let words = ["refuses writes since an earlier failure", "disk is broken", "open it again"];
-    assert_fails(db.put(&key(2), &value(2, 1)), &words);
-    assert_fails(db.put(&key(1), &value(1, 2)), &words);
-    assert_fails(db.delete(&key(1)), &words);
-    assert_fails(db.update(&key(1), |value| value[0] = 1), &words);
-    assert_fails(db.fetch_add_u64(&key(1), 0, 1), &words);
-    assert_eq!(db.get(&key(1)).expect("reads go on"), Some(value(1, 1)));
+    assert_fails(db.put(key(2), value(2, 1)), &words);
+    assert_fails(db.put(key(1), value(1, 2)), &words);
+    assert_fails(db.delete(key(1)), &words);
+    assert_fails(db.update(key(1), |value| value[0] = 1), &words);
+    assert_fails(db.fetch_add_u64(key(1), 0, 1), &words);
+    assert_eq!(db.get(key(1)).expect("reads go on"), Some(value(1, 1)));
     assert_sound(&db);
     drop(db);
     let db = open(directory.path(), &small());
     assert!(!db.stats().recovery.clean, "a store in doubt is not closed in order");
     assert_eq!(contents(&db).len(), 1);
-    db.put(&key(2), &value(2, 1)).expect("a new beginning");
+    db.put(key(2), value(2, 1)).expect("a new beginning");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_close_that_fails_says_so() {
     let directory = scratch_on_disk();
     let faults = Arc::new(Faults::default());
     let db = faults::open(&faults, directory.path(), &small()).expect("a new store");
-    db.put(&key(1), &value(1, 1)).expect("there is room");
+    db.put(key(1), value(1, 1)).expect("there is room");
     faults.sync_fails.store(true, Ordering::Relaxed);
     assert_fails(db.close().map_err(Error::from), &["cannot sync", "the disk is broken"]);
     let db = open(directory.path(), &small());

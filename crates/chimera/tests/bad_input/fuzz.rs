@@ -21,7 +21,7 @@ fn store(path: &Path) {
     for version in 1..=VERSIONS {
         fill(&mut session, 0..KEYS, version);
         for number in (0..KEYS).filter(|number| number % 3 == version % 3) {
-            session.delete(&key(number)).expect("it is there");
+            session.delete(key(number)).expect("it is there");
         }
     }
     drop(session);
@@ -99,21 +99,21 @@ fn exercise(db: &Db, writes: bool) {
         true
     });
     for number in 0..KEYS {
-        if let Ok(Some(found)) = session.get(&key(number)) {
+        if let Ok(Some(found)) = session.get(key(number)) {
             assert!((1..=VERSIONS).contains(&version_of(number, &found)));
         }
     }
     let _ = db.check(None);
     if writes {
         for number in 0..2 * KEYS {
-            let put = session.put(&key(number), &value(number, 4)).is_ok();
-            match session.get(&key(number)) {
+            let put = session.put(key(number), value(number, 4)).is_ok();
+            match session.get(key(number)) {
                 Ok(Some(found)) if put => assert_eq!(found, value(number, 4)),
                 Ok(None) if put => panic!("an acknowledged put of {number} is gone"),
                 Ok(_) | Err(_) => {}
             }
             if number % 5 == 0 {
-                let _ = session.delete(&key(number));
+                let _ = session.delete(key(number));
             }
         }
         let _ = db.check(None);

@@ -46,12 +46,12 @@ fn left(options: &Options, count: u64, value_bytes: fn(u64) -> usize, is_killed:
     for version in 1..3 {
         for number in (0..count).filter(|number| version == 1 || number % 4 == 1) {
             let value = value_of(number, version, value_bytes(number));
-            session.put(&key_of(number, KEY), &value).expect("there is room");
+            session.put(key_of(number, KEY), &value).expect("there is room");
             records.insert(number, value);
         }
     }
     for number in (0..count).filter(|number| number % 7 == 3) {
-        session.delete(&key_of(number, KEY)).expect("it is there");
+        session.delete(key_of(number, KEY)).expect("it is there");
         records.remove(&number);
     }
     let used = db.stats().blocks_used as usize * BLOCK;
@@ -147,7 +147,7 @@ impl Left {
         }
         let mut missing = BTreeSet::new();
         for (number, value) in &self.records {
-            match db.get(&key_of(*number, KEY)).expect("check found nothing") {
+            match db.get(key_of(*number, KEY)).expect("check found nothing") {
                 Some(found) => assert!(found == *value, "key {number} has another value"),
                 None => drop(missing.insert(*number)),
             }
@@ -261,11 +261,11 @@ fn a_store_that_lost_the_lengths_of_a_record_can_be_salvaged() {
     let refused = Db::open(path, &options);
     assert!(matches!(refused, Err(Error::Corrupted { at: said, .. }) if said == at), "{refused:?}");
     let db = open(path, &options.clone().salvage(true));
-    let is_there = |number: &&u64| db.get(&key_of(**number, KEY)).expect("sound").is_some();
+    let is_there = |number: &&u64| db.get(key_of(**number, KEY)).expect("sound").is_some();
     let found = left.records.keys().filter(is_there).count();
     assert!(of_page.len() > 1 && found + 1 >= left.records.len(), "{found} of {of_page:?}");
-    db.put(&key_of(99, KEY), &[9; 8]).expect("there is room");
-    assert_eq!(db.get(&key_of(99, KEY)).expect("sound"), Some(vec![9; 8]));
+    db.put(key_of(99, KEY), [9; 8]).expect("there is room");
+    assert_eq!(db.get(key_of(99, KEY)).expect("sound"), Some(vec![9; 8]));
     assert_eq!(db.check(None).damages, 1);
 }
 

@@ -75,7 +75,7 @@ fn chameleon() -> Options {
 fn write(db: &Db) -> (Records, Vec<u64>) {
     let (mut session, mut records, mut appended) = (db.session(), Records::new(), Vec::new());
     let mut put = |number, version| {
-        session.put(&key(number), &value(number, version)).expect("there is room");
+        session.put(key(number), value(number, version)).expect("there is room");
         records.insert(number, value(number, version));
         appended.retain(|other| *other != number);
         appended.push(number);
@@ -83,13 +83,13 @@ fn write(db: &Db) -> (Records, Vec<u64>) {
     (0..KEYS).for_each(|number| put(number, 1));
     (0..KEYS).filter(|number| number % 3 == 0).for_each(|number| put(number, 2));
     for number in (0..KEYS).step_by(10) {
-        assert!(session.delete(&key(number)).expect("there is room"));
+        assert!(session.delete(key(number)).expect("there is room"));
         records.remove(&number);
         appended.retain(|other| *other != number);
         appended.push(number);
     }
     let mut put = |number| {
-        session.put(&key(number), &value(number, 3)).expect("there is room");
+        session.put(key(number), value(number, 3)).expect("there is room");
         records.insert(number, value(number, 3));
         appended.retain(|other| *other != number);
         appended.push(number);
@@ -162,7 +162,7 @@ impl Subject {
     fn lost_in(&self, db: &Db, parts: &[&Part]) -> Option<String> {
         let (mut missing, mut session, mut is_noticed) = (Vec::new(), db.session(), false);
         for number in 0..KEYS {
-            match session.get(&key(number)) {
+            match session.get(key(number)) {
                 Ok(found) if found.as_ref() == self.records.get(&number) => {}
                 Ok(_) => missing.push(number),
                 Err(error) => {

@@ -39,7 +39,7 @@ fn salvaged(path: &Path) -> u64 {
     let left = contents(&db);
     let mut session = db.session();
     for number in 0..RECORDS {
-        let found = session.get(&key(number)).expect("damaged records are not served");
+        let found = session.get(key(number)).expect("damaged records are not served");
         assert_eq!(found.as_ref(), left.get(&key(number)), "two answers for key {number}");
         assert!(found.is_none_or(|found| found == value(number, 1)), "key {number} is wrong");
     }
@@ -152,14 +152,14 @@ fn a_salvaged_store_takes_writes_or_refuses_them() {
         let db = open(path, &small().salvage(true));
         let mut session = db.session();
         for number in 0..2 * RECORDS {
-            let put = session.put(&key(number), &value(number, 2)).is_ok();
-            if let Some(found) = session.get(&key(number)).expect("what was entered is sound") {
+            let put = session.put(key(number), value(number, 2)).is_ok();
+            if let Some(found) = session.get(key(number)).expect("what was entered is sound") {
                 let version = if found == value(number, 1) { 1 } else { 2 };
                 assert_eq!(found, value(number, version));
                 assert!(!put || version == 2, "an acknowledged put of {number} is gone");
             }
-            let _ = session.fetch_add_u64(&key(number), 0, 0);
-            let _ = session.delete(&key(number / 2));
+            let _ = session.fetch_add_u64(key(number), 0, 0);
+            let _ = session.delete(key(number / 2));
         }
         drop(session);
         let _ = db.check(None);
@@ -186,7 +186,7 @@ fn a_salvaged_store_opens_again_with_what_was_acknowledged() {
             let mut session = db.session();
             let mut expected = before.clone();
             for number in 0..RECORDS {
-                match session.put(&key(number), &value(number, 2)) {
+                match session.put(key(number), value(number, 2)) {
                     Ok(_) => drop(expected.insert(key(number), value(number, 2))),
                     Err(error) => {
                         assert!(matches!(error, Error::Corrupted { .. }), "{error}");
@@ -215,7 +215,7 @@ fn a_delete_that_would_bring_back_an_old_record_is_refused() {
     filled_store(path, &small(), RECORDS);
     let at = slot_of(path, 0);
     let db = open(path, &small());
-    db.put(&key(0), &value(0, 2)).expect("there is room");
+    db.put(key(0), value(0, 2)).expect("there is room");
     db.close().expect("nobody else has it");
     let page = at / SMALL.page_bytes as usize * SMALL.page_bytes as usize;
     // Behind the flags and a word of bits.
@@ -223,15 +223,15 @@ fn a_delete_that_would_bring_back_an_old_record_is_refused() {
     flip(path, FIRST_SEGMENT, page + 8, 1 << slot);
     for _ in 0..2 {
         let db = open(path, &small().salvage(true));
-        assert_eq!(db.get(&key(0)).expect("it is sound"), Some(value(0, 2)));
-        assert_fails(db.delete(&key(0)), &["would come back after a delete"]);
-        assert_eq!(db.get(&key(0)).expect("it is sound"), Some(value(0, 2)));
+        assert_eq!(db.get(key(0)).expect("it is sound"), Some(value(0, 2)));
+        assert_fails(db.delete(key(0)), &["would come back after a delete"]);
+        assert_eq!(db.get(key(0)).expect("it is sound"), Some(value(0, 2)));
     }
     let db = open(path, &small().salvage(true));
-    db.put(&key(0), &value(0, 3)).expect("an overwrite wins at every open");
+    db.put(key(0), value(0, 3)).expect("an overwrite wins at every open");
     drop(db);
     let db = open(path, &small().salvage(true));
-    assert_eq!(db.get(&key(0)).expect("it is sound"), Some(value(0, 3)));
+    assert_eq!(db.get(key(0)).expect("it is sound"), Some(value(0, 3)));
 }
 
 /// A value whose check is damaged is not acknowledged as what it looks like.
@@ -244,11 +244,11 @@ fn a_swap_of_a_damaged_value_is_refused() {
     flip(path, FIRST_SEGMENT, check_of_the_value, 1);
     let db = open(path, &small().verify_at_open(false));
     for new in [value(3, 1), value(3, 2)] {
-        let swap = db.compare_and_swap(&key(3), &value(3, 1), &new);
+        let swap = db.compare_and_swap(key(3), value(3, 1), &new);
         assert_fails(swap, &["does not match its checksum"]);
     }
-    assert_fails(db.get(&key(3)), &["does not match its checksum"]);
-    assert_eq!(db.get(&key(4)).expect("its neighbour"), Some(value(4, 1)));
+    assert_fails(db.get(key(3)), &["does not match its checksum"]);
+    assert_eq!(db.get(key(4)).expect("its neighbour"), Some(value(4, 1)));
 }
 
 /// Blocks that were never handed out are zeros, unless somebody has changed the file: what is written to
@@ -296,15 +296,15 @@ fn beside_a_damaged_value_others_are_updated() {
     let mut changed = value(3, 1);
     for add in [1, 2] {
         let was = u64::from_le_bytes(changed[8..16].try_into().expect("8 bytes"));
-        assert_eq!(session.fetch_add_u64(&key(3), 8, add).expect("sound"), Some(was));
+        assert_eq!(session.fetch_add_u64(key(3), 8, add).expect("sound"), Some(was));
         changed[8..16].copy_from_slice(&was.wrapping_add(add).to_le_bytes());
-        assert_eq!(session.get(&key(4)).expect("left out"), None);
+        assert_eq!(session.get(key(4)).expect("left out"), None);
     }
     drop(session);
     db.close().expect("nobody else has it");
     let db = open(path, &small().salvage(true));
-    assert_eq!(db.get(&key(4)).expect("left out"), None);
-    assert_eq!(db.get(&key(3)).expect("sound"), Some(changed));
+    assert_eq!(db.get(key(4)).expect("left out"), None);
+    assert_eq!(db.get(key(3)).expect("sound"), Some(changed));
     assert_eq!(db.check(None).damages, 1);
 }
 
@@ -320,17 +320,17 @@ fn a_damaged_value_is_not_written_anew_for_an_update() {
         let mut session = db.session();
         for at in [0, 8, 16] {
             let words = &["damaged at byte", "checksum", "restore a copy"];
-            assert_fails(session.fetch_add_u64(&key(4), at, 1), words);
-            assert_fails(session.compare_and_swap_u64(&key(4), at, 1, 2), words);
+            assert_fails(session.fetch_add_u64(key(4), at, 1), words);
+            assert_fails(session.compare_and_swap_u64(key(4), at, 1, 2), words);
         }
         let words = &["damaged at byte", "checksum"];
-        assert_fails(session.fetch_add_u64(&key(4), 4, 1), words);
-        assert_fails(session.update(&key(4), |value| value[0] ^= 1), words);
-        assert_fails(session.update(&key(4), |value| value.fill(7)), words);
+        assert_fails(session.fetch_add_u64(key(4), 4, 1), words);
+        assert_fails(session.update(key(4), |value| value[0] ^= 1), words);
+        assert_fails(session.update(key(4), |value| value.fill(7)), words);
         let mut damaged = value(4, 1);
         damaged[VALUE_BYTES - 3] ^= 2;
-        assert_fails(session.compare_and_swap(&key(4), &damaged, &damaged), words);
-        assert_fails(session.compare_and_swap(&key(4), &damaged, &value(4, 2)), words);
+        assert_fails(session.compare_and_swap(key(4), &damaged, &damaged), words);
+        assert_fails(session.compare_and_swap(key(4), &damaged, value(4, 2)), words);
         assert_eq!(db.check(None).damages, 1);
     }
 }
@@ -343,14 +343,14 @@ fn a_damaged_value_is_found_when_it_is_read_and_healed_by_a_put() {
     flip(path, FIRST_SEGMENT, slot_of(path, 4) + SLOT_BYTES - 3, 2);
     let db = open(path, &small().verify_at_open(false));
     let mut session = db.session();
-    assert_fails(session.get(&key(4)), &["damaged at byte", "checksum", "restore a copy"]);
+    assert_fails(session.get(key(4)), &["damaged at byte", "checksum", "restore a copy"]);
     assert_fails(session.multi_get(&[key(3), key(4)]), &["damaged at byte"]);
-    assert_fails(session.update(&key(4), |_| ()), &["damaged at byte"]);
+    assert_fails(session.update(key(4), |_| ()), &["damaged at byte"]);
     assert_fails(db.for_each(|_, _| true), &["damaged at byte"]);
-    assert_eq!(session.get(&key(3)).expect("not damaged"), Some(value(3, 1)));
+    assert_eq!(session.get(key(3)).expect("not damaged"), Some(value(3, 1)));
     assert_eq!(db.check(None).damages, 1);
-    session.put(&key(4), &value(4, 2)).expect("a new value replaces it");
-    assert_eq!(session.get(&key(4)).expect("healed"), Some(value(4, 2)));
+    session.put(key(4), value(4, 2)).expect("a new value replaces it");
+    assert_eq!(session.get(key(4)).expect("healed"), Some(value(4, 2)));
     assert_sound(&db);
 }
 
@@ -370,14 +370,14 @@ fn damage_while_a_store_is_open_is_found() {
         let good = byte;
         byte[0] ^= 0x20;
         file.write_all_at(&byte, (slot + at) as u64).expect("written");
-        let found = session.get(&key(6));
+        let found = session.get(key(6));
         let is_key = (HEADER_BYTES..HEADER_BYTES + KEY_BYTES).contains(&at);
         // A key that is not there any more is not found.
         assert!(found.is_err() || is_key && matches!(found, Ok(None)), "byte {at}: {found:?}");
         let report = db.check(None);
         assert_eq!(report.first_damage.map(|damage| damage.at), Some(slot as u64 + 8192));
         file.write_all_at(&good, (slot + at) as u64).expect("written");
-        assert_eq!(session.get(&key(6)).expect("whole again"), Some(value(6, 1)));
+        assert_eq!(session.get(key(6)).expect("whole again"), Some(value(6, 1)));
     }
     assert_sound(&db);
 }

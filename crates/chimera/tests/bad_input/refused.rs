@@ -86,12 +86,12 @@ impl Lives {
         if second == Second::Changes {
             fill(&mut db.session(), 100..400, 2);
             for number in 0..50 {
-                assert!(db.delete(&key(number)).expect("a sound store"));
+                assert!(db.delete(key(number)).expect("a sound store"));
             }
         }
         // Where values have any size, each of these takes a run of items for itself.
         for number in 1000..1005 {
-            let done = db.put(&key(number), &[7; 3000]);
+            let done = db.put(key(number), [7; 3000]);
             assert!(matches!(done, Ok(true) | Err(Error::ValueSize { .. })), "{done:?}");
         }
         let expected = contents(&db);

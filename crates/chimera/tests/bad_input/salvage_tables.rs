@@ -23,7 +23,7 @@ fn fill(path: &Path, options: &Options, most: u64) -> BTreeMap<u64, Vec<u8>> {
     let db = open(path, options);
     let (mut session, mut records) = (db.session(), BTreeMap::new());
     for number in 0..most {
-        match session.put(&key(number), &value(number, 1)) {
+        match session.put(key(number), value(number, 1)) {
             Ok(_) => records.insert(number, value(number, 1)),
             Err(Error::PoolFull { .. }) => break,
             Err(error) => panic!("{error}"),
@@ -44,7 +44,7 @@ fn each_salvage(path: &Path, options: &Options, mut check: impl FnMut(&Db)) {
         assert!(db.stats().records_damaged > 0, "read-only {read_only}");
         check(&db);
         if !read_only {
-            let refused = db.session().put(&key(0), &value(0, 2));
+            let refused = db.session().put(key(0), value(0, 2));
             assert!(refused.is_err(), "a write to a store that has lost a part: {refused:?}");
             assert!(db.compact(1, None).is_err(), "it moves nothing either");
         }
@@ -59,7 +59,7 @@ fn each_salvage(path: &Path, options: &Options, mut check: impl FnMut(&Db)) {
 fn assert_all(db: &Db, records: &BTreeMap<u64, Vec<u8>>) {
     let mut session = db.session();
     for (number, value) in records {
-        let found = session.get(&key(*number)).expect("the record is sound");
+        let found = session.get(key(*number)).expect("the record is sound");
         assert_eq!(found.as_ref(), Some(value), "key {number}");
     }
     let mut listed = 0;
@@ -102,7 +102,7 @@ fn what_other_segments_of_the_pool_have_is_read_where_the_manifest_is_gone() {
     each_salvage(path, &small(), |db| {
         let mut session = db.session();
         let found = records.iter().filter(|(number, value)| {
-            let found = session.get(&key(**number)).expect("the record is sound");
+            let found = session.get(key(**number)).expect("the record is sound");
             assert!(found.is_none() || found.as_ref() == Some(*value), "key {number}");
             found.is_some()
         });

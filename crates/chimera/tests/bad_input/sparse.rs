@@ -148,5 +148,5 @@ fn a_sparse_copy_on_a_really_full_disk_is_an_error_at_open() {
     // What the blocks in use have room for needs no more of the disk.
     fill(&mut db.session(), 8..400, 1);
     assert_eq!(contents(&db).len(), 400);
-    assert_eq!(db.get(&key(399)).expect("there"), Some(value(399, 1)));
+    assert_eq!(db.get(key(399)).expect("there"), Some(value(399, 1)));
 }

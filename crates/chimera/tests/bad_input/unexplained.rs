@@ -224,8 +224,8 @@ fn a_store_that_was_salvaged_is_not_found_to_differ() {
             flip(path, value_at(path, 3));
             let db = open(path, &options.clone().salvage(true));
             match step {
-                "delete" => drop(db.delete(&key(3)).expect("its key is sound")),
-                "put" => drop(db.put(&key(3), &value(3, 2)).expect("room")),
+                "delete" => drop(db.delete(key(3)).expect("its key is sound")),
+                "put" => drop(db.put(key(3), value(3, 2)).expect("room")),
                 _ => {}
             }
             db.close().expect("nobody else has it");

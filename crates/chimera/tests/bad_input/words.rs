@@ -40,7 +40,7 @@ fn make(path: &Path, options: &Options, header_bytes: usize) -> Vec<Range<usize>
     let mut session = db.session();
     fill(&mut session, 0..RECORDS, 1);
     for _ in 0..2 {
-        session.fetch_add_u64(&key(COUNTER), AT, 1).expect("there is room");
+        session.fetch_add_u64(key(COUNTER), AT, 1).expect("there is room");
     }
     assert_eq!((session.stats().updates, session.stats().updates_in_place), (1, 1));
     drop(session);
@@ -76,14 +76,14 @@ fn assert_noticed(path: &Path, options: &Options, number: u64, at: usize) {
     let report = db.check(None);
     assert_eq!((report.damages, report.records), (1, RECORDS - 1), "byte {at}: {report:?}");
     let is_damage = |outcome: Option<Error>| matches!(outcome, Some(Error::Corrupted { .. }));
-    assert!(is_damage(db.get(&key(number)).err()), "byte {at} of {number}: get");
+    assert!(is_damage(db.get(key(number)).err()), "byte {at} of {number}: get");
     let exported = db.export(&mut Vec::new(), &ExportOptions::new());
     assert!(is_damage(exported.err()), "byte {at} of {number}: export");
     let copy = scratch();
     let backup = db.backup(copy.path().join("copy"), &BackupOptions::new());
     assert!(is_damage(backup.err()), "byte {at} of {number}: backup");
     for other in (0..RECORDS).filter(|other| *other != number) {
-        let found = db.get(&key(other)).expect("not damaged");
+        let found = db.get(key(other)).expect("not damaged");
         assert_eq!(found, Some(updated(other, 2)), "byte {at} of {number}, key {other}");
     }
 }
@@ -109,7 +109,7 @@ fn each_flipped_byte_of_a_block_with_a_number_is_noticed_but_for_the_number() {
                 let db = open(path, &options);
                 let report = db.check(None);
                 assert_eq!((report.damages, report.words_unchecked), (0, 1), "{report:?}");
-                let mut found = db.get(&key(COUNTER)).expect("not noticed").expect("there");
+                let mut found = db.get(key(COUNTER)).expect("not noticed").expect("there");
                 found[at - number_at.start + AT] ^= 1 << (at % 8);
                 assert_eq!(found, updated(COUNTER, 2));
             }
@@ -133,14 +133,14 @@ fn each_flipped_byte_of_a_record_with_a_number_is_noticed_while_the_store_is_ope
             let mut good = [0];
             file.read_exact_at(&mut good, at as u64).expect("read");
             file.write_all_at(&[good[0] ^ 0x20], at as u64).expect("written");
-            let found = session.get(&key(COUNTER));
+            let found = session.get(key(COUNTER));
             let key_at = record.start + header_bytes;
             let is_key = (key_at..key_at + KEY_BYTES).contains(&at);
             // A key that is not there any more is not found.
             assert!(found.is_err() || is_key && matches!(found, Ok(None)), "byte {at}: {found:?}");
             assert!(!db.check(None).is_sound(), "byte {at}");
             file.write_all_at(&good, at as u64).expect("written");
-            assert_eq!(session.get(&key(COUNTER)).expect("whole again"), Some(updated(COUNTER, 2)));
+            assert_eq!(session.get(key(COUNTER)).expect("whole again"), Some(updated(COUNTER, 2)));
         }
         assert_sound(&db);
     }
@@ -154,15 +154,15 @@ fn a_reopened_store_updates_the_same_word_in_place_and_a_put_ends_that() {
         make(path, &options, header_bytes);
         let db = open(path, &options);
         let mut session = db.session();
-        session.fetch_add_u64(&key(COUNTER), AT, 1).expect("in place");
+        session.fetch_add_u64(key(COUNTER), AT, 1).expect("in place");
         assert_eq!((session.stats().updates, session.stats().updates_in_place), (0, 1));
-        assert_eq!(db.get(&key(COUNTER)).expect("sound"), Some(updated(COUNTER, 3)));
+        assert_eq!(db.get(key(COUNTER)).expect("sound"), Some(updated(COUNTER, 3)));
         // Another word of the record takes its place, and a put takes it away.
-        session.fetch_add_u64(&key(COUNTER), AT + 8, 0).expect("there is room");
+        session.fetch_add_u64(key(COUNTER), AT + 8, 0).expect("there is room");
         assert_eq!((session.stats().updates, db.check(None).words_unchecked), (1, 1));
-        session.fetch_add_u64(&key(COUNTER + 1), AT, 0).expect("there is room");
+        session.fetch_add_u64(key(COUNTER + 1), AT, 0).expect("there is room");
         assert_eq!(db.check(None).words_unchecked, 2);
-        session.put(&key(COUNTER), &value(COUNTER, 2)).expect("there is room");
+        session.put(key(COUNTER), value(COUNTER, 2)).expect("there is room");
         assert_eq!(db.check(None).words_unchecked, 1);
         assert_eq!(session.stats().updates_in_place, 1);
     }

@@ -21,15 +21,15 @@ fn hot_keys(threads: u64, options: &Options) {
             let number = chance.below(KEYS);
             let version = thread << 32 | step;
             match chance.below(10) {
-                0..5 => drop(session.put(&key(number), &value(number, version)).expect("put")),
-                5 => drop(session.delete(&key(number)).expect("delete")),
+                0..5 => drop(session.put(key(number), value(number, version)).expect("put")),
+                5 => drop(session.delete(key(number)).expect("delete")),
                 6 => {
                     let new = value(number, version);
                     let change = |old: &mut Vec<u8>| {
                         version_of(number, old);
                         old.copy_from_slice(&new);
                     };
-                    session.update(&key(number), change).expect("update");
+                    session.update(key(number), change).expect("update");
                 }
                 7 => {
                     let keys: Vec<_> = (0..KEYS).map(key).collect();
@@ -40,7 +40,7 @@ fn hot_keys(threads: u64, options: &Options) {
                     }
                 }
                 _ => {
-                    let found = session.get(&key(number)).expect("get");
+                    let found = session.get(key(number)).expect("get");
                     found.inspect(|found| assert!(version_of(number, found) >> 32 < threads));
                 }
             }
@@ -77,14 +77,14 @@ fn monotonic(options: &Options) {
     let db = open(directory.path(), options);
     let (writers, readers, versions) = (2, 3, 60_000);
     for number in 0..writers {
-        db.put(&key(number), &value(number, 0)).expect("put");
+        db.put(key(number), value(number, 0)).expect("put");
     }
     let done = AtomicU64::new(0);
     at_once(writers + readers, |thread| {
         let mut session = db.session();
         if thread < writers {
             for version in 1..=versions {
-                session.put(&key(thread), &value(thread, version)).expect("put");
+                session.put(key(thread), value(thread, version)).expect("put");
             }
             done.fetch_add(1, Ordering::Release);
             return;
@@ -92,7 +92,7 @@ fn monotonic(options: &Options) {
         let mut seen = vec![0; writers as usize];
         while done.load(Ordering::Acquire) < writers {
             for number in 0..writers {
-                let found = session.get(&key(number)).expect("get").expect("it is always there");
+                let found = session.get(key(number)).expect("get").expect("it is always there");
                 let version = version_of(number, &found);
                 let before = std::mem::replace(&mut seen[number as usize], version);
                 assert!(before <= version, "key {number} went from {before} back to {version}");
@@ -100,7 +100,7 @@ fn monotonic(options: &Options) {
         }
     });
     for number in 0..writers {
-        assert_eq!(db.get(&key(number)).expect("get"), Some(value(number, versions)));
+        assert_eq!(db.get(key(number)).expect("get"), Some(value(number, versions)));
     }
     assert_sound(&db);
 }
@@ -121,7 +121,7 @@ fn readers_never_go_back_in_time_in_the_published_layout() {
 fn updates_in_place_and_by_copy_mix() {
     let directory = scratch();
     let db = open(directory.path(), &options());
-    db.put(&key(1), &[0; 24]).expect("put");
+    db.put(key(1), [0; 24]).expect("put");
     let done = AtomicBool::new(false);
     let rounds = 20_000;
     let word = |value: &[u8], at: usize| {
@@ -138,25 +138,25 @@ fn updates_in_place_and_by_copy_mix() {
                             value[at..at + 8].copy_from_slice(&new.to_le_bytes());
                         }
                     };
-                    assert!(session.update(&key(1), both).expect("update"));
+                    assert!(session.update(key(1), both).expect("update"));
                 }
                 done.store(true, Ordering::Release);
             }
             1 => {
                 for before in 0..rounds {
-                    let found = session.fetch_add_u64(&key(1), 16, 1).expect("in place");
+                    let found = session.fetch_add_u64(key(1), 16, 1).expect("in place");
                     assert_eq!(found, Some(before), "an update was lost");
                 }
             }
             _ => {
                 while !done.load(Ordering::Acquire) {
-                    let found = session.get(&key(1)).expect("get").expect("it is there");
+                    let found = session.get(key(1)).expect("get").expect("it is there");
                     assert_eq!(word(&found, 0), word(&found, 8), "half of an update");
                 }
             }
         }
     });
-    let found = db.get(&key(1)).expect("get").expect("it is there");
+    let found = db.get(key(1)).expect("get").expect("it is there");
     assert_eq!([0, 8, 16].map(|at| word(&found, at)), [rounds; 3]);
     assert_sound(&db);
 }

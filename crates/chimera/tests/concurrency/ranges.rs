@@ -20,21 +20,21 @@ fn work_in_range(db: &chimera::Db, thread: u64, steps: u64) -> BTreeMap<u64, u64
         let number = thread * RANGE + chance.below(RANGE);
         match chance.below(8) {
             0..4 => {
-                let is_new = session.put(&key(number), &value(number, version)).expect("put");
+                let is_new = session.put(key(number), value(number, version)).expect("put");
                 assert_eq!(is_new, model.insert(number, version).is_none());
             }
             4 | 5 => {
-                let was_there = session.delete(&key(number)).expect("delete");
+                let was_there = session.delete(key(number)).expect("delete");
                 assert_eq!(was_there, model.remove(&number).is_some());
             }
             6 => {
                 let new = value(number, version);
-                let updated = session.update(&key(number), |value| value.copy_from_slice(&new));
+                let updated = session.update(key(number), |value| value.copy_from_slice(&new));
                 assert_eq!(updated.expect("update"), model.contains_key(&number));
                 model.entry(number).and_modify(|old| *old = version);
             }
             _ => {
-                let found = session.get(&key(number)).expect("get");
+                let found = session.get(key(number)).expect("get");
                 let expected = model.get(&number).map(|version| value(number, *version));
                 assert_eq!(found, expected, "key {number}");
             }
@@ -60,7 +60,7 @@ fn growth_under_readers() {
         if thread < writers {
             for count in 0..each {
                 let number = number_of(thread, count);
-                assert!(session.put(&key(number), &value(number, 1)).expect("put"));
+                assert!(session.put(key(number), value(number, 1)).expect("put"));
                 written[thread as usize].store(count + 1, Ordering::Release);
             }
             return;
@@ -72,7 +72,7 @@ fn growth_under_readers() {
             for (writer, count) in (0..).zip(&counts) {
                 for _ in 0..40 {
                     let number = number_of(writer, chance.below((*count).max(1)));
-                    let found = session.get(&key(number)).expect("get");
+                    let found = session.get(key(number)).expect("get");
                     assert!(found.is_some() || *count == 0, "key {number} of {count} is missing");
                     found.inspect(|found| assert_eq!(version_of(number, found), 1));
                 }
@@ -100,9 +100,9 @@ fn slots_are_used_again() {
         for round in 1..=rounds {
             fill(&mut session, thread * RANGE..thread * RANGE + live, round);
             for number in thread * RANGE..thread * RANGE + live {
-                let found = session.get(&key(number)).expect("get").expect("just written");
+                let found = session.get(key(number)).expect("get").expect("just written");
                 assert_eq!(version_of(number, &found), round);
-                assert!(session.delete(&key(number)).expect("delete"));
+                assert!(session.delete(key(number)).expect("delete"));
             }
         }
     });
@@ -125,12 +125,12 @@ fn a_full_pool_shared_by_sessions() {
         let mut model = BTreeMap::new();
         for version in 1..20_000 {
             let number = thread * RANGE + version % 300;
-            match session.put(&key(number), &value(number, version)) {
+            match session.put(key(number), value(number, version)) {
                 Ok(_) => drop(model.insert(number, version)),
                 Err(Error::PoolFull { .. }) => {
                     refusals.fetch_add(1, Ordering::Relaxed);
                     for number in model.keys().copied().collect::<Vec<_>>() {
-                        assert!(session.delete(&key(number)).expect("delete"));
+                        assert!(session.delete(key(number)).expect("delete"));
                     }
                     model.clear();
                 }
@@ -166,7 +166,7 @@ fn verification_and_listing_beside_writers() {
                 for step in 0..3000 {
                     // In place, in blocks that are verified meanwhile.
                     let number = 50_000 + step % 500;
-                    let found = session.fetch_add_u64(&key(number), 8, 0).expect("in place");
+                    let found = session.fetch_add_u64(key(number), 8, 0).expect("in place");
                     assert!(found.is_some());
                 }
                 if writing.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -42,7 +42,7 @@ fn no_value_is_torn(options: &Options, words: Option<usize>) {
         if thread >= writers {
             while over.load(Ordering::Acquire) < writers {
                 let number = chance.below(KEYS);
-                session.get_with(&key(number), assert_whole).expect("nothing is damaged");
+                session.get_with(key(number), assert_whole).expect("nothing is damaged");
                 let keys = [key(number), key(0), key(1)];
                 let check = |_, found: Option<&[u8]>| found.into_iter().for_each(assert_whole);
                 session.multi_get_with(&keys, check).expect("nothing is damaged");

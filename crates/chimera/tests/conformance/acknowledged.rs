@@ -166,7 +166,7 @@ impl Stress<'_> {
             let numbers = [0; 3].map(|_: u64| chance.below(WRITERS * KEYS));
             let first = &self.keys[numbers[0] as usize];
             let least = first.least();
-            let found = session.get(&self.configuration.key(numbers[0])).expect("get");
+            let found = session.get(self.configuration.key(numbers[0])).expect("get");
             first.verify(self.configuration, numbers[0], least, found.as_deref());
             if chance.below(4) == 0 {
                 let least = numbers.map(|number| self.keys[number as usize].least());

@@ -124,7 +124,7 @@ fn absent_keys_are_absent_for_every_call(configuration: &Configuration) {
         if deleted {
             configuration.fill(&mut session, 0..RECORDS, 1);
             (0..RECORDS).for_each(|number| {
-                assert!(session.delete(&configuration.key(number)).expect("it is there"));
+                assert!(session.delete(configuration.key(number)).expect("it is there"));
             });
         }
         assert_eq!(session.get(&absent).expect("no error"), None);

@@ -72,13 +72,13 @@ fn each_change_is_told_before_its_call_returns(configuration: &Configuration) {
     let value = |version| configuration.value(1, version);
     let one = |change| vec![(key.clone(), change)];
 
-    session.put(&key, &value(1)).expect("put");
+    session.put(&key, value(1)).expect("put");
     assert_eq!(told.take(), one(Inserted));
-    session.put(&key, &value(2)).expect("put");
+    session.put(&key, value(2)).expect("put");
     assert_eq!(told.take(), one(Replaced));
     assert!(session.update(&key, |it| it.clone_from(&value(3))).expect("update"));
     assert_eq!(told.take(), one(Replaced));
-    let swap = session.compare_and_swap(&key, &value(3), &value(4)).expect("swap");
+    let swap = session.compare_and_swap(&key, value(3), value(4)).expect("swap");
     assert_eq!((swap, told.take()), (Swap::Swapped, one(Replaced)));
     // In place the index stays as it is; otherwise the key has another record.
     for at in [8, 3] {
@@ -91,20 +91,20 @@ fn each_change_is_told_before_its_call_returns(configuration: &Configuration) {
     session.delete(&absent).expect("delete");
     session.update(&absent, |_| ()).expect("update");
     session.fetch_add_u64(&absent, 0, 1).expect("fetch_add_u64");
-    let swap = session.compare_and_swap(&key, &value(9), &value(1)).expect("swap");
+    let swap = session.compare_and_swap(&key, value(9), value(1)).expect("swap");
     assert_eq!(swap, Swap::Different);
-    session.put(&[], &value(1)).expect_err("no key");
+    session.put([], value(1)).expect_err("no key");
     assert_eq!(told.take(), []);
     session.delete(&key).expect("delete");
     assert_eq!(told.take(), one(Removed));
-    session.put(&key, &value(5)).expect("put");
+    session.put(&key, value(5)).expect("put");
     assert_eq!(told.take(), one(Inserted));
     drop(session);
     drop(db);
     // What is found at open has not changed.
     let db = store(configuration, directory.path(), &told);
     assert_eq!(told.take(), []);
-    db.put(&key, &value(6)).expect("put");
+    db.put(&key, value(6)).expect("put");
     assert_eq!(told.take(), one(Replaced));
 }
 
@@ -128,7 +128,7 @@ fn what_is_replayed_of_concurrent_writers_is_the_final_key_set(configuration: &C
             }
             if step % 100 == 0 {
                 // Nobody else writes this key: what was told of it last is what was just done.
-                let is_new = session.put(&own, &configuration.value(1000 + thread, step));
+                let is_new = session.put(&own, configuration.value(1000 + thread, step));
                 let is_new = is_new.expect("put");
                 let change = if is_new { KeyChange::Inserted } else { KeyChange::Replaced };
                 assert_eq!(told.last_of(&own), Some(change));
@@ -176,7 +176,7 @@ fn a_key_is_told_of_by_one_writer_at_a_time(configuration: &Configuration) {
             let key = configuration.key(number);
             match chance.below(3) {
                 0 => drop(session.delete(&key).expect("delete")),
-                _ => drop(session.put(&key, &configuration.value(number, step)).expect("put")),
+                _ => drop(session.put(&key, configuration.value(number, step)).expect("put")),
             }
         }
     });
@@ -189,7 +189,7 @@ fn moved_records_leave_the_key_set_as_it_is(configuration: &Configuration) {
     let db = store(configuration, directory.path(), &told);
     configuration.fill(&mut db.session(), 0..600, 1);
     for number in (0..600).filter(|number| number % 4 != 0) {
-        assert!(db.delete(&configuration.key(number)).expect("delete"));
+        assert!(db.delete(configuration.key(number)).expect("delete"));
     }
     let mut all = told.take();
     db.compact(1, None).expect("compaction");

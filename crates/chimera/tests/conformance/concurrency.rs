@@ -41,7 +41,7 @@ fn work_in_range(configuration: &Configuration, db: &Db, range: u64, steps: u64)
         let key = configuration.key(number);
         match chance.below(8) {
             0..4 => {
-                let is_new = session.put(&key, &configuration.value(number, version));
+                let is_new = session.put(&key, configuration.value(number, version));
                 assert_eq!(is_new.expect("put"), model.insert(number, version).is_none());
             }
             4 | 5 => {
@@ -144,7 +144,7 @@ fn readers_never_go_back_in_time(configuration: &Configuration) {
         let mut seen = [0; WRITERS as usize];
         while done.load(Ordering::Acquire) < WRITERS {
             for number in 0..WRITERS {
-                let found = session.get(&configuration.key(number)).expect("get");
+                let found = session.get(configuration.key(number)).expect("get");
                 let version = configuration.version(number, &found.expect("it is always there"));
                 let before = std::mem::replace(&mut seen[number as usize], version);
                 assert!(before <= version, "key {number} went from {before} back to {version}");
@@ -160,7 +160,7 @@ fn parts_of_an_update_are_seen_together(configuration: &Configuration) {
     let directory = scratch();
     let db = open(directory.path(), &options(configuration));
     let key = configuration.key(1);
-    db.put(&key, &[0; 24]).expect("put");
+    db.put(&key, [0; 24]).expect("put");
     let done = AtomicBool::new(false);
     at_once(4, |thread| {
         let mut session = db.session();
@@ -205,7 +205,7 @@ fn additions(configuration: &Configuration, at: usize) {
     let db = open(directory.path(), &options(configuration));
     let keys: Vec<_> = (0..KEYS).map(|number| configuration.key(number)).collect();
     for key in &keys {
-        db.put(key, &[0; 24]).expect("put");
+        db.put(key, [0; 24]).expect("put");
     }
     at_once(THREADS + 1, |thread| {
         let (mut session, mut chance) = (db.session(), Chance::new(thread));
@@ -241,7 +241,7 @@ fn of_swaps_of_a_word_one_wins(configuration: &Configuration) {
     let db = open(directory.path(), &options(configuration));
     let key = configuration.key(0);
     for at in [16, 5] {
-        db.put(&key, &[0; 24]).expect("put");
+        db.put(&key, [0; 24]).expect("put");
         let won = AtomicU64::new(0);
         at_once(4, |_| {
             let (mut session, mut seen) = (db.session(), 0);
@@ -264,7 +264,7 @@ fn of_swaps_of_a_value_one_wins(configuration: &Configuration) {
     let directory = scratch();
     let db = open(directory.path(), &options(configuration));
     let key = configuration.key(0);
-    db.put(&key, &[0; 24]).expect("put");
+    db.put(&key, [0; 24]).expect("put");
     let won = AtomicU64::new(0);
     at_once(4, |thread| {
         let mut session = db.session();
@@ -295,7 +295,7 @@ fn inserts_and_deletes_of_one_key_pair_up(configuration: &Configuration) {
         for step in 0..3000 {
             let key = configuration.key(step % 2);
             if (thread + step / 3) % 2 == 0 {
-                let is_new = session.put(&key, &configuration.value(step % 2, step));
+                let is_new = session.put(&key, configuration.value(step % 2, step));
                 inserted.fetch_add(u64::from(is_new.expect("put")), Ordering::Relaxed);
             } else {
                 let was_there = session.delete(&key).expect("delete");
@@ -314,7 +314,7 @@ fn the_store_itself_is_shared_without_sessions(configuration: &Configuration) {
     let directory = scratch();
     let db = open(directory.path(), &options(configuration));
     let counter = configuration.key(THREADS * EACH);
-    db.put(&counter, &[0; 24]).expect("put");
+    db.put(&counter, [0; 24]).expect("put");
     at_once(THREADS, |thread| {
         let db = db.clone();
         for number in thread * EACH..(thread + 1) * EACH {

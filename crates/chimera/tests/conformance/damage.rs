@@ -34,7 +34,7 @@ fn store(configuration: &Configuration, path: &Path) -> Records {
         configuration.fill(&mut session, 0..RECORDS, version);
     }
     for number in (0..RECORDS).step_by(5) {
-        assert!(session.delete(&configuration.key(number)).expect("delete"));
+        assert!(session.delete(configuration.key(number)).expect("delete"));
     }
     drop(session);
     db.close().expect("nobody else has it");
@@ -87,7 +87,7 @@ fn exercise(configuration: &Configuration, db: &Db) {
     for number in 0..2 * RECORDS {
         let key = configuration.key(number);
         let _ = session.get(&key);
-        let _ = session.put(&key, &configuration.value(number, 9));
+        let _ = session.put(&key, configuration.value(number, 9));
         let _ = session.fetch_add_u64(&key, 8, 1);
         let _ = session.delete(&key);
     }
@@ -225,7 +225,7 @@ fn what_salvage_leaves_out_is_said_by_every_report(configuration: &Configuration
     let listed = db.iter();
     assert_eq!(listed.losses(), losses);
     assert_eq!(listed.flatten().count(), records.len() - 1);
-    assert_eq!(db.get(&configuration.key(12)).expect("as if it were absent"), None);
+    assert_eq!(db.get(configuration.key(12)).expect("as if it were absent"), None);
     assert_eq!(db.losses(), losses);
 }
 

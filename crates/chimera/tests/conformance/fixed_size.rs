@@ -76,7 +76,7 @@ fn streams_of_other_sizes_are_refused(configuration: &Configuration) {
     let (key, value) = configuration.sizes().expect("a fixed size");
     let options = configuration.options().fixed_size(key as u32, value as u32 + 8);
     let other = Db::open(directory.path().join("other"), &options).expect("a store");
-    other.put(&configuration.key(1), &vec![7; value + 8]).expect("put");
+    other.put(configuration.key(1), vec![7; value + 8]).expect("put");
     let mut stream = Vec::new();
     other.export(&mut stream, &ExportOptions::new()).expect("an export");
     let db = configuration.open(&directory.path().join("one"));

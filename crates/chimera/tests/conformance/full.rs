@@ -34,10 +34,10 @@ fn a_full_store_refuses_writes_and_loses_nothing(configuration: &Configuration) 
     // What is new finds no room, time and again. Another version of what is there may find room, or not.
     let new = configuration.value(count, 1);
     for _ in 0..10 {
-        let outcome = session.put(&configuration.key(count), &new);
+        let outcome = session.put(configuration.key(count), &new);
         assert_fails(outcome, &["the pool is full", "delete records"]);
     }
-    assert_eq!(session.get(&configuration.key(count)).expect("get"), None);
+    assert_eq!(session.get(configuration.key(count)).expect("get"), None);
     let mut refused = 0;
     let mut done = |outcome: Result<()>| match outcome {
         Ok(()) => true,
@@ -134,7 +134,7 @@ fn deletes_make_room(configuration: &Configuration) {
         let numbers = || (0..count).filter(|number| number % 4 == 1 || number % 4 == 2);
         for number in numbers() {
             let value = configuration.value(number, 1);
-            let outcome = db.put(&configuration.key(number), &value);
+            let outcome = db.put(configuration.key(number), &value);
             outcome.unwrap_or_else(|error| panic!("round {round}, key {number}: {error}"));
         }
         records.extend(configuration.records(numbers(), 1));
@@ -148,7 +148,7 @@ fn several_sessions_fill_a_store_up(configuration: &Configuration) {
     let db = full_store(configuration, directory.path());
     let capacity = configuration.fill_up(&mut db.session(), &mut Records::new());
     for key in db.keys() {
-        assert!(db.delete(&key.expect("no damage")).expect("delete"));
+        assert!(db.delete(key.expect("no damage")).expect("delete"));
     }
     db.compact(1, None).expect("compaction");
     let refused = std::sync::atomic::AtomicU64::new(0);

@@ -74,7 +74,7 @@ fn words_change_in_a_full_store(configuration: &Configuration) {
     // Ready for changes of this word while there is room.
     for number in 0..RECORDS {
         let key = configuration.key(number);
-        session.put(&key, &[0; 24]).or_else(|_| session.put(&key, &[0; 24])).expect("put");
+        session.put(&key, [0; 24]).or_else(|_| session.put(&key, [0; 24])).expect("put");
         session.fetch_add_u64(&key, 8, 5).expect("fetch_add_u64");
         let mut value = vec![0; 24];
         value[8] = 5;
@@ -101,7 +101,7 @@ fn changed_words_survive_the_end_of_the_process(configuration: &Configuration) {
     let db = open(&directory.path().join("store"), &configuration.still());
     let mut session = db.session();
     let key = configuration.key(1);
-    session.put(&key, &[0; 24]).expect("put");
+    session.put(&key, [0; 24]).expect("put");
     for round in 1..=20 {
         session.fetch_add_u64(&key, 0, 1).expect("fetch_add_u64");
         let left = directory.path().join(format!("left-{round}"));
@@ -116,7 +116,7 @@ fn words_of_one_value_change_independently(configuration: &Configuration) {
     let directory = scratch();
     let db = configuration.open(directory.path());
     let key = configuration.key(1);
-    db.put(&key, &[0; 24]).expect("put");
+    db.put(&key, [0; 24]).expect("put");
     at_once(3, |thread| {
         let mut session = db.session();
         for before in 0..EACH {

@@ -63,7 +63,7 @@ fn what_is_listed_may_be_deleted_meanwhile(configuration: &Configuration) {
     configuration.fill(&mut db.session(), 0..700, 1);
     let mut deleted = 0;
     for key in db.keys() {
-        assert!(db.delete(&key.expect("no damage")).expect("delete"), "a key comes twice");
+        assert!(db.delete(key.expect("no damage")).expect("delete"), "a key comes twice");
         deleted += 1;
     }
     assert_eq!((deleted, db.len()), (700, 0));
@@ -120,7 +120,7 @@ fn beside(configuration: &Configuration, db: &Db, other: impl Fn() + Sync) {
                 // The index grows while it is listed.
                 configuration.fill(&mut session, new.by_ref().take(100), 1);
                 for number in COMING {
-                    assert!(session.delete(&configuration.key(number)).expect("delete"));
+                    assert!(session.delete(configuration.key(number)).expect("delete"));
                 }
             }
         }

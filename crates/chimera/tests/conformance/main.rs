@@ -17,6 +17,7 @@ mod arguments;
 mod changes;
 mod clocks;
 mod concurrency;
+mod conditional;
 mod damage;
 mod fixed_size;
 mod full;
@@ -47,6 +48,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "arguments", tests: arguments::TESTS },
     Theme { name: "reopening", tests: reopening::TESTS },
     Theme { name: "concurrency", tests: concurrency::TESTS },
+    Theme { name: "conditional", tests: conditional::TESTS },
     Theme { name: "acknowledged", tests: acknowledged::TESTS },
     Theme { name: "damage", tests: damage::TESTS },
     Theme { name: "full", tests: full::TESTS },

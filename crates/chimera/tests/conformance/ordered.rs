@@ -401,7 +401,7 @@ fn the_order_says_what_it_has(configuration: &Configuration) {
     let db = open(directory.path(), &ordered(configuration));
     configuration.fill(&mut db.session(), 0..200, 1);
     for number in 0..50 {
-        assert!(db.delete(&configuration.key(number)).expect("delete"));
+        assert!(db.delete(configuration.key(number)).expect("delete"));
     }
     let before = db.stats().operations;
     assert_eq!(db.scan(..).expect("ordered").count(), 150);

@@ -60,13 +60,13 @@ fn a_removed_store_refuses_to_grow_and_to_be_closed(configuration: &Configuratio
     configuration.fill(&mut db.session(), 0..20, 1);
     fs::remove_dir_all(&path).expect("removed");
     let mut session = db.session();
-    let put = |number| session.put(&configuration.key(number), &configuration.value(number, 1));
+    let put = |number| session.put(configuration.key(number), configuration.value(number, 1));
     let error = (20..10_000).map(put).find_map(Result::err).expect("it has to grow");
     assert!(matches!(error, Error::Removed { .. }), "{error}");
     assert_fails(Err::<(), _>(error), &[&path.display().to_string(), "was removed or replaced"]);
     drop(session);
     // What it had is still to be read.
-    let found = db.get(&configuration.key(7)).expect("get");
+    let found = db.get(configuration.key(7)).expect("get");
     assert_eq!(found, Some(configuration.value(7, 1)));
     assert_fails(db.close().map_err(Error::from), &["was removed or replaced"]);
     assert!(!path.exists(), "nothing was made in its place");
@@ -79,7 +79,7 @@ fn a_removed_store_cannot_be_synced(configuration: &Configuration) {
     configuration.fill(&mut db.session(), 0..20, 1);
     fs::remove_dir_all(&path).expect("removed");
     assert_fails(db.sync(), &["was removed or replaced"]);
-    let put = db.put(&configuration.key(0), &configuration.value(0, 2));
+    let put = db.put(configuration.key(0), configuration.value(0, 2));
     assert_fails(put, &["refuses writes", "was removed or replaced"]);
     assert_fails(db.close().map_err(Error::from), &["was removed or replaced"]);
 }

@@ -34,7 +34,7 @@ fn filled(configuration: &Configuration, db: &Db) -> u64 {
 /// Deletes all but one in ten; what is left.
 fn thinned(configuration: &Configuration, db: &Db, count: u64) -> Records {
     for number in (0..count).filter(|number| number % 10 != 0) {
-        assert!(db.delete(&configuration.key(number)).expect("delete"));
+        assert!(db.delete(configuration.key(number)).expect("delete"));
     }
     configuration.records((0..count).step_by(10), 1)
 }
@@ -88,7 +88,7 @@ fn a_store_without_records_takes_next_to_nothing(configuration: &Configuration) 
     let db = configuration.open(directory.path());
     let count = filled(configuration, &db);
     let full = db.stats().pmem_bytes;
-    (0..count).for_each(|number| assert!(db.delete(&configuration.key(number)).expect("delete")));
+    (0..count).for_each(|number| assert!(db.delete(configuration.key(number)).expect("delete")));
     db.compact(1, None).expect("compaction");
     assert!(db.stats().pmem_bytes <= full / 8, "{:?}", db.stats());
     assert_holds(&db, &Records::new());
@@ -138,7 +138,7 @@ fn write(configuration: &Configuration, db: &Db, thread: u64) -> (BTreeMap<u64, 
                 assert_eq!(was_there, own.remove(&number).is_some(), "key {number}");
             }
             _ => {
-                let is_new = session.put(&key, &configuration.value(number, version));
+                let is_new = session.put(&key, configuration.value(number, version));
                 assert_eq!(is_new.expect("put"), own.insert(number, version).is_none());
             }
         }
@@ -152,7 +152,7 @@ fn nothing_is_lost_beside_writers_and_readers(configuration: &Configuration) {
     let directory = scratch();
     let db = configuration.open(directory.path());
     for number in 0..KEYS {
-        db.put(&configuration.key(number), &[0; 24]).expect("put");
+        db.put(configuration.key(number), [0; 24]).expect("put");
     }
     let (writing, written) = (Mutex::new(WRITERS), Mutex::new(Vec::new()));
     let is_over = AtomicBool::new(false);
@@ -177,7 +177,7 @@ fn nothing_is_lost_beside_writers_and_readers(configuration: &Configuration) {
             let mut session = db.session();
             while !is_over.load(Ordering::Acquire) {
                 for number in 0..KEYS {
-                    let found = session.get(&configuration.key(number)).expect("get");
+                    let found = session.get(configuration.key(number)).expect("get");
                     assert_eq!(found.expect("it is always there").len(), 24);
                 }
             }

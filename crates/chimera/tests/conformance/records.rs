@@ -62,7 +62,7 @@ impl Configuration {
     ) {
         for number in numbers {
             let value = self.value(number, version);
-            session.put(&self.key(number), &value).expect("there is room");
+            session.put(self.key(number), &value).expect("there is room");
         }
     }
 
@@ -140,7 +140,7 @@ pub(crate) fn come_and_go(
     while !is_over.load(Ordering::Acquire) {
         configuration.fill(&mut session, numbers.clone(), 1);
         for number in numbers.clone() {
-            assert!(session.delete(&configuration.key(number)).expect("delete"));
+            assert!(session.delete(configuration.key(number)).expect("delete"));
         }
     }
 }

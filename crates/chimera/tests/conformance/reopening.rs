@@ -120,7 +120,7 @@ fn a_killed_store_is_killed_again_and_again(configuration: &Configuration) {
         assert_holds(&db, &records);
         work(configuration, &db, &mut records, round, 150);
         // A session that owns something has it no more in the next life.
-        let _owner = db.session().put(&configuration.key(0), &configuration.value(0, round));
+        let _owner = db.session().put(configuration.key(0), configuration.value(0, round));
         records.insert(configuration.key(0), configuration.value(0, round));
         let next = directory.path().join((round + 1).to_string());
         copy_store(&directory.path().join(round.to_string()), &next);

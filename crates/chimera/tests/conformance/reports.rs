@@ -52,7 +52,7 @@ fn all_reports_agree(configuration: &Configuration) {
     configuration.fill(&mut db.session(), 0..500, 1);
     assert_agree(configuration, &db, 500);
     configuration.fill(&mut db.session(), 100..300, 2);
-    (0..200).for_each(|number| assert!(db.delete(&configuration.key(number)).expect("delete")));
+    (0..200).for_each(|number| assert!(db.delete(configuration.key(number)).expect("delete")));
     assert_agree(configuration, &db, 300);
     // A session that owns something.
     let mut session = db.session();
@@ -82,7 +82,7 @@ fn operations_are_counted_under_what_they_did(configuration: &Configuration) {
     session.compare_and_swap(&key, &new, &new).expect("swap");
     session.compare_and_swap(&key, &old, &new).expect("swap");
     session.update(&absent, |_| ()).expect("update");
-    session.put(&[], &old).expect_err("no key");
+    session.put([], &old).expect_err("no key");
     session.delete(&absent).expect("delete");
     session.delete(&key).expect("delete");
     let stats = session.stats();

@@ -259,7 +259,7 @@ fn copies_beside_writers_have_every_key_that_stays(configuration: &Configuration
                 configuration.fill(&mut session, RECORDS..HOT, version);
                 configuration.fill(&mut session, HOT..HOT + 20, version);
                 for number in HOT..HOT + 20 {
-                    assert!(session.delete(&configuration.key(number)).expect("delete"));
+                    assert!(session.delete(configuration.key(number)).expect("delete"));
                 }
             }
             return;

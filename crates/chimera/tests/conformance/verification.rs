@@ -53,7 +53,7 @@ fn value(configuration: &Configuration, number: u64) -> Vec<u8> {
 fn filled(configuration: &Configuration, path: &Path, mode: VerifyReads) -> Db {
     let db = open(path, &options(configuration, mode));
     for number in 0..RECORDS {
-        db.put(&configuration.key(number), &value(configuration, number)).expect("room");
+        db.put(configuration.key(number), value(configuration, number)).expect("room");
     }
     db
 }
@@ -128,7 +128,7 @@ fn a_damaged_value_is_noticed_by_whatever_is_no_get(configuration: &Configuratio
             let change = |value: &mut Vec<u8>| value[0] ^= 1;
             assert_damaged(&about("update"), session.update(&key, change));
             assert_damaged(&about("addition"), session.fetch_add_u64(&key, 0, 1));
-            let swap = session.compare_and_swap(&key, &damaged, &value(configuration, VICTIM));
+            let swap = session.compare_and_swap(&key, &damaged, value(configuration, VICTIM));
             assert_damaged(&about("swap"), swap);
             assert_damaged(&about("listing"), db.for_each(|_, _| true));
             let iterated: Result<Vec<_>, _> = db.iter().collect();
@@ -147,8 +147,8 @@ fn a_damaged_value_is_noticed_by_whatever_is_no_get(configuration: &Configuratio
             assert!(last.first_damage.is_some());
         }
         // The store goes on, and the record can be written.
-        assert!(!session.put(&key, &value(configuration, VICTIM)).expect("a put"));
-        let swap = session.compare_and_swap(&key, &value(configuration, VICTIM), &damaged);
+        assert!(!session.put(&key, value(configuration, VICTIM)).expect("a put"));
+        let swap = session.compare_and_swap(&key, value(configuration, VICTIM), &damaged);
         assert_eq!(swap.expect("a swap"), Swap::Swapped);
         assert!(db.check(None).is_sound());
     }
@@ -289,7 +289,7 @@ fn a_check_beside_blocks_that_are_given_back_finds_no_damage(configuration: &Con
             let mut session = db.session();
             configuration.fill(&mut session, 0..RECORDS, version);
             for number in 0..RECORDS {
-                assert!(session.delete(&configuration.key(number)).expect("a delete"));
+                assert!(session.delete(configuration.key(number)).expect("a delete"));
             }
             drop(session);
             db.compact(1, None).expect("compaction");

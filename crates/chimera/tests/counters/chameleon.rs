@@ -20,7 +20,7 @@ fn open(change: impl FnOnce(ChameleonOptions) -> ChameleonOptions) -> Db<Counted
 
 fn put(session: &mut Session<Counted>, numbers: std::ops::Range<u64>, is_new: bool, byte: u8) {
     for number in numbers {
-        assert_eq!(session.put(&key(number, 16), &[byte; 200]).unwrap(), is_new);
+        assert_eq!(session.put(key(number, 16), [byte; 200]).unwrap(), is_new);
     }
 }
 
@@ -55,7 +55,7 @@ fn each_write_costs_one_fence_and_the_lines_of_its_record() {
 
     let counters = counted(&db, Operation::Other, || {
         for number in 0..COUNT {
-            assert!(session.update(&key(number, 16), |value| value[0] = 3).unwrap());
+            assert!(session.update(key(number, 16), |value| value[0] = 3).unwrap());
         }
     });
     assert_fences(&counters, Operation::Update, COUNT, 1);
@@ -63,7 +63,7 @@ fn each_write_costs_one_fence_and_the_lines_of_its_record() {
     at += COUNT * RECORD;
 
     let counters = counted(&db, Operation::Other, || {
-        (0..COUNT).for_each(|number| assert!(session.delete(&key(number, 16)).unwrap()));
+        (0..COUNT).for_each(|number| assert!(session.delete(key(number, 16)).unwrap()));
     });
     assert_fences(&counters, Operation::Delete, COUNT, 1);
     assert_flushes(&counters.of(Operation::Delete), lines(at, COUNT, TOMBSTONE));
@@ -143,7 +143,7 @@ fn a_put_of_a_new_key_reads_what_a_get_of_it_reads_and_no_record() {
     let numbers = 100_000..100_050;
     let counters = counted(&db, Operation::Other, || {
         for number in numbers.clone() {
-            assert!(session.get(&key(number, 16)).unwrap().is_none());
+            assert!(session.get(key(number, 16)).unwrap().is_none());
         }
     });
     let missed = counters.of(Operation::Get).lines_read_demand;
@@ -162,7 +162,7 @@ fn a_get_looks_in_at_most_three_places() {
         let count = numbers.end - numbers.start;
         let counters = counted(&db, Operation::Other, || {
             for number in numbers {
-                assert!(session.get(&key(number, 16)).unwrap().is_some());
+                assert!(session.get(key(number, 16)).unwrap().is_some());
             }
         });
         assert_untouched(&counters.total());
@@ -213,7 +213,7 @@ fn lines_read(upper_index: UpperIndex, numbers: std::ops::Range<u64>) -> (u64, u
     assert_eq!(numbers.end - numbers.start, 100);
     let counters = counted(&db, Operation::Other, || {
         for number in numbers {
-            assert_eq!(session.get(&key(number, 16)).unwrap().is_some(), is_there);
+            assert_eq!(session.get(key(number, 16)).unwrap().is_some(), is_there);
         }
     });
     assert_untouched(&counters.total());
@@ -255,9 +255,9 @@ fn what_changes_nothing_costs_nothing() {
     let mut session = db.session();
     put(&mut session, 0..10, true, 1);
     let counters = counted(&db, Operation::Other, || {
-        assert!(session.get(&key(3, 16)).unwrap().is_some());
-        assert!(!session.delete(&key(99, 16)).unwrap());
-        assert!(session.update(&key(3, 16), |_| ()).unwrap());
+        assert!(session.get(key(3, 16)).unwrap().is_some());
+        assert!(!session.delete(key(99, 16)).unwrap());
+        assert!(session.update(key(3, 16), |_| ()).unwrap());
     });
     assert_untouched(&counters.total());
 }

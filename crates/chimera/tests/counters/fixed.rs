@@ -22,7 +22,7 @@ fn key(number: u64) -> [u8; 16] {
 
 fn fill<P: Pmem>(session: &mut Session<P>, range: std::ops::Range<u64>) {
     for number in range {
-        assert!(session.put(&key(number), &[number as u8; 200]).unwrap());
+        assert!(session.put(key(number), [number as u8; 200]).unwrap());
     }
 }
 
@@ -62,7 +62,7 @@ fn a_block_of_deleted_records_costs_a_fence_for_each_page() {
     let mut session = db.session();
     fill(&mut session, 0..(BLOCKS + 1) * 102);
     for number in 0..BLOCKS * 102 {
-        assert!(session.delete(&key(number)).unwrap());
+        assert!(session.delete(key(number)).unwrap());
     }
     let range = 5000..5000 + BLOCKS * 102;
     let counters = counted(&db, Operation::Insert, || fill(&mut session, range));
@@ -92,7 +92,7 @@ fn an_overwrite_costs_three_fences() {
         fill(&mut session, 0..RECORDS);
         let counters = counted(&db, Operation::Overwrite, || {
             for number in (0..RECORDS).rev() {
-                assert!(!session.put(&key(number), &[1; 200]).unwrap());
+                assert!(!session.put(key(number), [1; 200]).unwrap());
             }
         });
         let totals = counters.of(Operation::Overwrite);
@@ -113,7 +113,7 @@ fn a_session_behind_another_pays_one_fence_more_and_catches_up() {
         let count = range.end - range.start;
         let counters = counted(&db, Operation::Overwrite, || {
             for number in range {
-                assert!(!behind.put(&key(number), &[1; 200]).unwrap());
+                assert!(!behind.put(key(number), [1; 200]).unwrap());
             }
         });
         (count, counters.of(Operation::Overwrite).fences)
@@ -171,7 +171,7 @@ fn the_first_update_of_a_record_costs_an_overwrite() {
     let layout = RecordLayout::Checked;
     let [first, steady] = done_twice(layout, |session, key| add(session, key, 8));
     let [overwrite, _] = done_twice(layout, |session, key| {
-        assert!(!session.put(key, &[1; 200]).unwrap());
+        assert!(!session.put(key, [1; 200]).unwrap());
     });
     assert_fences(&first, Operation::Update, RECORDS, 3);
     assert_eq!(flushes(&first.of(Operation::Update)), flushes(&overwrite.of(Operation::Overwrite)));
@@ -198,13 +198,13 @@ fn an_update_of_another_word_or_after_a_put_costs_an_overwrite() {
     assert_eq!(cost(&|session| add(session, &key(7), 0)), anew);
     assert_eq!(cost(&|session| add(session, &key(7), 0)), in_place);
     let put = |session: &mut Session<Counted>| {
-        session.put(&key(7), &[9; 200]).unwrap();
+        session.put(key(7), [9; 200]).unwrap();
     };
     assert_eq!(cost(&put), ((0, 0), (0, 0)));
     assert_eq!(cost(&|session| add(session, &key(7), 0)), anew);
     // A number that is not changed is read, and nothing is written.
     let refused = |session: &mut Session<Counted>| {
-        let found = session.compare_and_swap_u64(&key(7), 16, 1, 2).unwrap();
+        let found = session.compare_and_swap_u64(key(7), 16, 1, 2).unwrap();
         assert_eq!(found, Some(0x0909_0909_0909_0909));
     };
     assert_eq!(cost(&refused), ((1, 0), (0, 0)));
@@ -218,19 +218,19 @@ fn an_update_within_a_word_is_in_place_and_any_other_is_an_overwrite() {
     fill(&mut session, 0..102);
     add(&mut session, &key(1), 16);
     let counters = counted(&db, Operation::Other, || {
-        session.update(&key(1), |value| value[17] = 9).unwrap();
-        session.update(&key(2), |value| value[7..9].fill(9)).unwrap();
-        session.update(&key(3), |_| {}).unwrap();
-        session.update(&key(4), |value| value[17] = 9).unwrap();
+        session.update(key(1), |value| value[17] = 9).unwrap();
+        session.update(key(2), |value| value[7..9].fill(9)).unwrap();
+        session.update(key(3), |_| {}).unwrap();
+        session.update(key(4), |value| value[17] = 9).unwrap();
     });
     let in_place = counters.of(Operation::UpdateInPlace);
     assert_eq!((in_place.operations, in_place.fences, in_place.lines_flushed), (1, 1, 1));
     let copied = counters.of(Operation::Update);
     assert_eq!((copied.operations, copied.fences), (3, 6), "one of them changed nothing");
-    assert_eq!(session.get(&key(1)).unwrap().unwrap()[17], 9);
-    assert_eq!(session.get(&key(2)).unwrap().unwrap()[7..9], [9, 9]);
+    assert_eq!(session.get(key(1)).unwrap().unwrap()[17], 9);
+    assert_eq!(session.get(key(2)).unwrap().unwrap()[7..9], [9, 9]);
     let counters = counted(&db, Operation::Other, || {
-        session.update(&key(4), |value| value[20] = 7).unwrap();
+        session.update(key(4), |value| value[20] = 7).unwrap();
     });
     assert_in_place(&counters, 1);
 }
@@ -243,7 +243,7 @@ fn a_delete_costs_one_line_and_one_fence() {
         fill(&mut session, 0..RECORDS);
         let counters = counted(&db, Operation::Delete, || {
             for number in 0..RECORDS {
-                assert!(session.delete(&key(number)).unwrap());
+                assert!(session.delete(key(number)).unwrap());
             }
         });
         assert_fences(&counters, Operation::Delete, RECORDS, 1);
@@ -260,7 +260,7 @@ fn a_get_writes_nothing_and_reads_the_lines_of_its_record() {
     db.pmem().empty_cache();
     let counters = counted(&db, Operation::Get, || {
         for number in 0..RECORDS {
-            assert!(session.get(&key(number)).unwrap().is_some());
+            assert!(session.get(key(number)).unwrap().is_some());
         }
     });
     let get = counters.of(Operation::Get);
@@ -276,11 +276,11 @@ fn a_refused_or_missing_operation_costs_nothing() {
     let mut session = db.session();
     fill(&mut session, 0..10);
     let counters = counted(&db, Operation::Other, || {
-        assert!(!session.delete(&key(77)).unwrap());
-        assert!(!session.update(&key(77), |value| value.fill(0)).unwrap());
-        assert_eq!(session.fetch_add_u64(&key(77), 0, 1).unwrap(), None);
-        assert!(session.put(&key(1)[..3], &[0; 200]).is_err());
-        assert!(session.put(&key(1), &[0; 3]).is_err());
+        assert!(!session.delete(key(77)).unwrap());
+        assert!(!session.update(key(77), |value| value.fill(0)).unwrap());
+        assert_eq!(session.fetch_add_u64(key(77), 0, 1).unwrap(), None);
+        assert!(session.put(&key(1)[..3], [0; 200]).is_err());
+        assert!(session.put(key(1), [0; 3]).is_err());
     });
     let total = counters.total();
     assert_eq!((total.stores, total.fences, total.lines_flushed), (0, 0, 0));
@@ -322,8 +322,8 @@ fn one_seed_gives_one_count() {
         let mut session = db.session();
         fill(&mut session, 0..3_000);
         for number in 0..1_000 {
-            session.put(&key(number), &[0; 200]).unwrap();
-            session.delete(&key(number + 1_000)).unwrap();
+            session.put(key(number), [0; 200]).unwrap();
+            session.delete(key(number + 1_000)).unwrap();
         }
         db.pmem().snapshot()
     };

@@ -22,7 +22,7 @@ fn open_with(layout: RecordLayout, consistency: Consistency) -> Db<Counted> {
 
 fn put(session: &mut Session<Counted>, numbers: std::ops::Range<u64>, is_new: bool, byte: u8) {
     for number in numbers {
-        assert_eq!(session.put(&key(number, 16), &[byte; 200]).unwrap(), is_new);
+        assert_eq!(session.put(key(number, 16), [byte; 200]).unwrap(), is_new);
     }
 }
 
@@ -53,13 +53,13 @@ fn a_put_costs_two_fences_and_a_delete_one() {
 
         let counters = counted(&db, Operation::Other, || {
             for number in 0..RECORDS {
-                assert!(session.update(&key(number, 16), |value| value[0] = 3).unwrap());
+                assert!(session.update(key(number, 16), |value| value[0] = 3).unwrap());
             }
         });
         assert_fences(&counters, Operation::Update, RECORDS, 2);
 
         let counters = counted(&db, Operation::Other, || {
-            (0..RECORDS).for_each(|number| assert!(session.delete(&key(number, 16)).unwrap()));
+            (0..RECORDS).for_each(|number| assert!(session.delete(key(number, 16)).unwrap()));
         });
         assert_fences(&counters, Operation::Delete, RECORDS, 1);
         let delete = counters.of(Operation::Delete);
@@ -86,12 +86,12 @@ fn with_a_write_ahead_log_a_put_costs_three_fences_and_a_delete_two() {
         assert_fences(&counters, Operation::Overwrite, RECORDS, 3);
         let counters = counted(&db, Operation::Other, || {
             for number in 0..RECORDS {
-                assert!(session.update(&key(number, 16), |value| value[0] = 3).unwrap());
+                assert!(session.update(key(number, 16), |value| value[0] = 3).unwrap());
             }
         });
         assert_fences(&counters, Operation::Update, RECORDS, 3);
         let counters = counted(&db, Operation::Other, || {
-            (0..RECORDS).for_each(|number| assert!(session.delete(&key(number, 16)).unwrap()));
+            (0..RECORDS).for_each(|number| assert!(session.delete(key(number, 16)).unwrap()));
         });
         assert_fences(&counters, Operation::Delete, RECORDS, 2);
         let delete = counters.of(Operation::Delete);
@@ -108,10 +108,10 @@ fn what_changes_nothing_costs_nothing() {
         let mut session = db.session();
         put(&mut session, 0..10, true, 1);
         let counters = counted(&db, Operation::Other, || {
-            assert!(session.get(&key(3, 16)).unwrap().is_some());
-            assert!(session.get(&key(99, 16)).unwrap().is_none());
-            assert!(!session.delete(&key(99, 16)).unwrap());
-            assert!(session.update(&key(3, 16), |_| ()).unwrap());
+            assert!(session.get(key(3, 16)).unwrap().is_some());
+            assert!(session.get(key(99, 16)).unwrap().is_none());
+            assert!(!session.delete(key(99, 16)).unwrap());
+            assert!(session.update(key(3, 16), |_| ()).unwrap());
         });
         assert_untouched(&counters.total());
     }

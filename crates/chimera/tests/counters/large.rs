@@ -11,19 +11,19 @@ const KEYS: u64 = 5;
 
 fn put(session: &mut chimera::Session<Counted>, bytes: usize, is_new: bool) {
     for number in 0..KEYS {
-        assert_eq!(session.put(&key(number, 16), &vec![number as u8; bytes]).unwrap(), is_new);
+        assert_eq!(session.put(key(number, 16), vec![number as u8; bytes]).unwrap(), is_new);
     }
 }
 
 fn delete(session: &mut chimera::Session<Counted>) {
     for number in 0..KEYS {
-        assert!(session.delete(&key(number, 16)).unwrap());
+        assert!(session.delete(key(number, 16)).unwrap());
     }
 }
 
 fn get(session: &mut chimera::Session<Counted>, bytes: usize) {
     for number in 0..KEYS {
-        let found = session.get(&key(number, 16)).unwrap().unwrap();
+        let found = session.get(key(number, 16)).unwrap().unwrap();
         assert!(found == vec![number as u8; bytes]);
     }
 }
@@ -133,7 +133,7 @@ fn a_value_in_chunks_costs_two_fences_however_many_they_are() {
         let db = open();
         let mut session = db.session();
         // The first segment is made.
-        session.put(&key(99, 16), &[]).unwrap();
+        session.put(key(99, 16), []).unwrap();
         let mut logs = Logs::new();
         logs.records.take(span(16, 0));
         let first: Vec<Placed> = (0..KEYS).map(|_| logs.place(bytes)).collect();
@@ -185,7 +185,7 @@ fn a_word_in_a_chunk_is_updated_in_place_where_the_header_can_say_which_it_is() 
         for is_first in [true, false] {
             let counters = counted(&db, Operation::Other, || {
                 for number in 0..KEYS {
-                    assert!(session.fetch_add_u64(&key(number, 16), at, 1).unwrap().is_some());
+                    assert!(session.fetch_add_u64(key(number, 16), at, 1).unwrap().is_some());
                 }
             });
             if is_said && !is_first {
@@ -211,7 +211,7 @@ fn a_swap_of_a_value_in_chunks_costs_an_overwrite() {
     let counters = counted(&db, Operation::Update, || {
         for number in 0..KEYS {
             let (old, new) = (vec![number as u8; 60_000], vec![7; 50_000]);
-            let swap = session.compare_and_swap(&key(number, 16), &old, &new).unwrap();
+            let swap = session.compare_and_swap(key(number, 16), &old, &new).unwrap();
             assert_eq!(swap, chimera::Swap::Swapped);
         }
     });

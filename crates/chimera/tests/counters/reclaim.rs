@@ -12,10 +12,10 @@ const RECORDS: u64 = 4080;
 fn fill(db: &Db<Counted>, value: &[u8], records: u64) {
     let mut session = db.session();
     for number in 0..records {
-        session.put(&key(number, 16), value).unwrap();
+        session.put(key(number, 16), value).unwrap();
     }
     for number in (0..records).filter(|number| number % 3 > 0) {
-        session.delete(&key(number, 16)).unwrap();
+        session.delete(key(number, 16)).unwrap();
     }
 }
 

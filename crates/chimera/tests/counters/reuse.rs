@@ -16,13 +16,13 @@ const LINES: u64 = 64;
 
 fn fill(session: &mut Session<Counted>, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        assert!(session.put(&key(number, 16), &[1; 200]).unwrap());
+        assert!(session.put(key(number, 16), [1; 200]).unwrap());
     }
 }
 
 fn empty(session: &mut Session<Counted>, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        assert!(session.delete(&key(number, 16)).unwrap());
+        assert!(session.delete(key(number, 16)).unwrap());
     }
 }
 
@@ -84,11 +84,11 @@ fn a_block_of_another_kind_costs_one_fence_more() {
         // Two to a block.
         let records = 9000..9000 + 2 * (BLOCKS + 1);
         for number in records.clone() {
-            session.put(&key(number, 16), &[1; 12_000]).unwrap();
+            session.put(key(number, 16), [1; 12_000]).unwrap();
         }
         empty(session, records);
         // The session leaves its own, and takes one of them.
-        session.put(&key(9999, 16), &[1; 12_000]).unwrap();
+        session.put(key(9999, 16), [1; 12_000]).unwrap();
     });
     assert_eq!(hand_out.fences, BLOCKS * (2 + 1 + 1));
     assert_eq!(flushed(&hand_out), BLOCKS * (PAGES + 1 + 1 + PAGES));
@@ -101,11 +101,11 @@ fn a_block_of_chunks_costs_one_line_for_each_and_one_fence_more() {
         // One to a block, which it fills.
         let records = 9000..=9000 + BLOCKS;
         for number in records.clone() {
-            session.put(&key(number, 16), &vec![1; 24_528]).unwrap();
+            session.put(key(number, 16), vec![1; 24_528]).unwrap();
         }
         records.for_each(|number| empty(session, number..number + 1));
         // The session leaves its own, and takes one of them.
-        session.put(&key(9999, 16), &[1; 12_000]).unwrap();
+        session.put(key(9999, 16), [1; 12_000]).unwrap();
         // Behind eleven descriptors their block has room for three records less.
         fill(session, 0..FULL - 3);
     });

@@ -19,11 +19,11 @@ fn on_updated(at: Option<usize>, work: impl FnOnce(&mut Session<Counted>)) -> Co
     let db = open();
     let mut session = db.session();
     for number in 0..RECORDS {
-        assert!(session.put(&key(number, 16), &[1; 200]).unwrap());
+        assert!(session.put(key(number, 16), [1; 200]).unwrap());
     }
     if let Some(at) = at {
         for number in 0..RECORDS {
-            session.fetch_add_u64(&key(number, 16), at, 0).unwrap();
+            session.fetch_add_u64(key(number, 16), at, 0).unwrap();
         }
     }
     counted(&db, Operation::Other, || work(&mut session))
@@ -55,7 +55,7 @@ fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
         let counters = on_updated(Some(at), |session| {
             for round in 0..2_u64 {
                 for number in 0..RECORDS {
-                    let before = session.fetch_add_u64(&key(number, 16), at, 3).unwrap();
+                    let before = session.fetch_add_u64(key(number, 16), at, 3).unwrap();
                     assert_eq!(before, Some(0x0101_0101_0101_0101 + 3 * round));
                 }
             }
@@ -72,7 +72,7 @@ fn the_first_update_of_a_record_costs_an_overwrite() {
     for at in [0, 96, 192] {
         let counters = on_filled(|session| {
             for number in 0..RECORDS {
-                session.fetch_add_u64(&key(number, 16), at, 3).unwrap();
+                session.fetch_add_u64(key(number, 16), at, 3).unwrap();
             }
         });
         assert_all_fences(&counters, Operation::Update, RECORDS, fences);
@@ -86,9 +86,9 @@ fn swaps_of_8_bytes_are_made_in_place_or_not_at_all() {
     let counters = on_updated(Some(8), |session| {
         for number in 0..RECORDS {
             let was = 0x0101_0101_0101_0101;
-            let swapped = session.compare_and_swap_u64(&key(number, 16), 8, was, 7);
+            let swapped = session.compare_and_swap_u64(key(number, 16), 8, was, 7);
             assert_eq!(swapped.unwrap(), Some(was));
-            let refused = session.compare_and_swap_u64(&key(number, 16), 8, was, 8);
+            let refused = session.compare_and_swap_u64(key(number, 16), 8, was, 8);
             assert_eq!(refused.unwrap(), Some(7));
         }
     });
@@ -104,7 +104,7 @@ fn any_other_update_costs_a_get_and_an_overwrite() {
     for length in [300, 100, 0, 200, 203] {
         let counters = on_filled(|session| {
             for number in 0..RECORDS {
-                let changed = session.update(&key(number, 16), |value| {
+                let changed = session.update(key(number, 16), |value| {
                     value.clear();
                     value.resize(length, 2);
                 });
@@ -129,24 +129,18 @@ fn swaps_of_values_cost_an_overwrite_unless_a_word_differs_or_none() {
     let counters = on_filled(|session| {
         for number in 0..RECORDS {
             let key = key(number, 16);
+            assert_eq!(session.compare_and_swap(&key, [1; 200], [1; 200]).unwrap(), Swap::Swapped);
             assert_eq!(
-                session.compare_and_swap(&key, &[1; 200], &[1; 200]).unwrap(),
-                Swap::Swapped
-            );
-            assert_eq!(
-                session.compare_and_swap(&key, &[2; 200], &[3; 200]).unwrap(),
+                session.compare_and_swap(&key, [2; 200], [3; 200]).unwrap(),
                 Swap::Different
             );
-            assert_eq!(
-                session.compare_and_swap(&key, &[1; 9], &[3; 200]).unwrap(),
-                Swap::Different
-            );
+            assert_eq!(session.compare_and_swap(&key, [1; 9], [3; 200]).unwrap(), Swap::Different);
         }
     });
     assert_untouched(&counters.total());
     let swap_a_word = |session: &mut Session<Counted>| {
         for number in 0..RECORDS {
-            let swap = session.compare_and_swap(&key(number, 16), &[1; 200], &other(17)).unwrap();
+            let swap = session.compare_and_swap(key(number, 16), [1; 200], other(17)).unwrap();
             assert_eq!(swap, Swap::Swapped);
         }
     };
@@ -158,7 +152,7 @@ fn swaps_of_values_cost_an_overwrite_unless_a_word_differs_or_none() {
     assert_eq!(counters.of(Operation::UpdateInPlace).operations, 0);
     let counters = on_filled(|session| {
         for number in 0..RECORDS {
-            let swap = session.compare_and_swap(&key(number, 16), &[1; 200], &[2; 50]).unwrap();
+            let swap = session.compare_and_swap(key(number, 16), [1; 200], [2; 50]).unwrap();
             assert_eq!(swap, Swap::Swapped);
         }
     });

@@ -41,7 +41,7 @@ fn put(session: &mut Session<Counted>, sizes: Sizes, numbers: &[u64], is_new: bo
     for number in numbers {
         let (key_bytes, value_bytes) = sizes(*number);
         let value = vec![byte; value_bytes];
-        assert_eq!(session.put(&key(*number, key_bytes), &value).unwrap(), is_new);
+        assert_eq!(session.put(key(*number, key_bytes), &value).unwrap(), is_new);
     }
 }
 
@@ -154,7 +154,7 @@ fn a_get_writes_nothing_and_reads_the_lines_of_its_record_256_bytes_at_least() {
         let counters = counted(&db, Operation::Get, || {
             for number in 0..RECORDS {
                 let (key_bytes, value_bytes) = sizes(number);
-                let found = session.get(&key(number, key_bytes)).unwrap().unwrap();
+                let found = session.get(key(number, key_bytes)).unwrap().unwrap();
                 assert_eq!(found.len(), value_bytes);
             }
         });
@@ -181,10 +181,10 @@ fn what_is_not_there_costs_nothing() {
         assert!(!session.update(&absent, Vec::clear).unwrap());
         assert_eq!(session.fetch_add_u64(&absent, 0, 1).unwrap(), None);
         assert_eq!(session.compare_and_swap_u64(&absent, 0, 0, 1).unwrap(), None);
-        let swap = session.compare_and_swap(&absent, &[], &[1]).unwrap();
+        let swap = session.compare_and_swap(&absent, [], [1]).unwrap();
         assert_eq!(swap, chimera::Swap::Missing);
-        assert!(session.put(&[], &[1]).is_err());
-        assert!(session.put(&[1; 5000], &[1]).is_err());
+        assert!(session.put([], [1]).is_err());
+        assert!(session.put([1; 5000], [1]).is_err());
     });
     assert_untouched(&counters.total());
     assert_eq!(counters.total().lines_read(), 0, "the index knows");
@@ -198,7 +198,7 @@ fn a_delete_costs_one_line_and_one_fence() {
         put(&mut session, sizes, &all(), true, 1);
         let counters = counted(&db, Operation::Delete, || {
             for number in 0..RECORDS {
-                assert!(session.delete(&key(number, sizes(number).0)).unwrap());
+                assert!(session.delete(key(number, sizes(number).0)).unwrap());
             }
         });
         assert_fences(&counters, Operation::Delete, RECORDS, 1);

@@ -36,7 +36,7 @@ fn a_device_is_free_again() {
     device.assert_alone();
     let db = device.open(&small()).expect("a blank device");
     assert!(contents(&db).is_empty());
-    db.put(&key(1), &value(1, 1)).expect("room");
+    db.put(key(1), value(1, 1)).expect("room");
 }
 
 #[test]

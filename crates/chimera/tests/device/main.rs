@@ -35,7 +35,7 @@ fn a_store_on_a_device_is_a_store() {
     let mut session = db.session();
     fill(&mut session, 0..500, 1);
     fill(&mut session, 100..200, 2);
-    session.delete(&key(7)).expect("it is there");
+    session.delete(key(7)).expect("it is there");
     drop(session);
     let before = contents(&db);
     assert_eq!(before.len(), 499);
@@ -63,7 +63,7 @@ fn a_store_fills_a_device_and_no_more() {
     let mut session = db.session();
     let mut count = 0;
     let error = loop {
-        match session.put(&key(count), &value(count, 1)) {
+        match session.put(key(count), value(count, 1)) {
             Ok(_) => count += 1,
             Err(error) => break error,
         }
@@ -71,7 +71,7 @@ fn a_store_fills_a_device_and_no_more() {
     assert!(matches!(error, Error::PoolFull { .. }), "{error}");
     let slots = u64::from(db.stats().viper().expect("Viper").records_per_block);
     assert_eq!(count, 3 * 24 * slots);
-    assert!(matches!(session.put(&key(count), &value(0, 0)), Err(Error::PoolFull { .. })));
+    assert!(matches!(session.put(key(count), value(0, 0)), Err(Error::PoolFull { .. })));
     drop(session);
     drop(db);
     let db = device.open(&small()).expect("the same store");
@@ -84,7 +84,7 @@ fn segments_are_fitted_to_the_device() {
     // 62 MiB of segments below the default of 1 GiB: one.
     let device = Device::filled(64 * MIB, 2 * MIB, 0);
     let db = device.open(&by_default()).expect("a blank device");
-    db.put(&key(1), &value(1, 1)).expect("room");
+    db.put(key(1), value(1, 1)).expect("room");
     assert_eq!(db.stats().segments, 1);
     assert_eq!(db.stats().segment_bytes, 62 * MIB, "all that is there");
     drop(db);
@@ -164,7 +164,7 @@ fn a_read_only_region_is_for_reading() {
     assert_fails(device.open(&small()), &["dax0.0", "region is read-only"]);
     let db = device.open(&small().read_only(true)).expect("readable");
     assert_eq!(contents(&db).len(), 50);
-    assert!(matches!(db.put(&key(1), &value(1, 2)), Err(Error::ReadOnly)));
+    assert!(matches!(db.put(key(1), value(1, 2)), Err(Error::ReadOnly)));
     drop(db);
     assert!(bytes == device.bytes());
 }

@@ -63,7 +63,7 @@ fn a_store_that_is_opened_again_has_its_order_at_once() {
             assert_ordered(&db);
             assert_eq!(runs(&db), 0, "it is used once");
             fill(&mut db.session(), round * 100..round * 100 + 150, 1);
-            (0..20).for_each(|number| assert!(db.delete(&key(number)).is_ok()));
+            (0..20).for_each(|number| assert!(db.delete(key(number)).is_ok()));
             db.close().expect("nobody else has it");
         }
     }
@@ -83,7 +83,7 @@ fn an_empty_store_has_its_order_at_once() {
         let db = open(directory.path(), &options());
         assert_eq!(is_loaded(&db), round > 0);
         assert_ordered(&db);
-        assert!(db.put(&key(1), &value(1, 1)).expect("put") && db.delete(&key(1)).expect("delete"));
+        assert!(db.put(key(1), value(1, 1)).expect("put") && db.delete(key(1)).expect("delete"));
     }
 }
 
@@ -106,7 +106,7 @@ fn a_life_without_order_takes_it_away() {
     let directory = scratch();
     closed(directory.path(), 0..200);
     let db = open(directory.path(), &options().ordered(false));
-    assert!(runs(&db) == 0 && db.delete(&key(7)).expect("delete"));
+    assert!(runs(&db) == 0 && db.delete(key(7)).expect("delete"));
     fill(&mut db.session(), 300..301, 1);
     db.close().expect("nobody else has it");
     let db = open(directory.path(), &options());
@@ -120,7 +120,7 @@ fn a_full_store_closes_without_it() {
     let options = options().capacity_bytes(64 << 10);
     let db = open(directory.path(), &options);
     let mut session = db.session();
-    let full = (0..).find_map(|number| session.put(&key(number), &value(number, 1)).err());
+    let full = (0..).find_map(|number| session.put(key(number), value(number, 1)).err());
     assert_eq!(full.expect("it gets full").kind(), ErrorKind::Full);
     drop(session);
     db.close().expect("a dump is no condition");
@@ -128,7 +128,7 @@ fn a_full_store_closes_without_it() {
     assert!(!is_loaded(&db));
     assert_ordered(&db);
     let count = db.len();
-    (0..count / 2).for_each(|number| assert!(db.delete(&key(number)).expect("delete")));
+    (0..count / 2).for_each(|number| assert!(db.delete(key(number)).expect("delete")));
     // Or it is not known yet what is free.
     db.compact(1, None).expect("compaction");
     db.close().expect("nobody else has it");

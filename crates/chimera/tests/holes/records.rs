@@ -37,7 +37,7 @@ fn hole_14_an_empty_value_is_neither_the_end_of_a_page_nor_a_chunk() {
     // Two empty ones in a row, and something behind them.
     for number in 0..30 {
         let length = if number % 3 < 2 { 0 } else { 24 };
-        session.put(&long_key(number), &value_of(number, 1, length)).expect("room");
+        session.put(long_key(number), value_of(number, 1, length)).expect("room");
     }
     drop(session);
     let all = contents(&db);
@@ -46,14 +46,14 @@ fn hole_14_an_empty_value_is_neither_the_end_of_a_page_nor_a_chunk() {
     assert_eq!(lengths_of(path, 3), word_of(path, 3, SET | KEY_OF_16));
     let db = open(path, &small_any());
     assert_eq!(contents(&db), all);
-    assert!(db.delete(&long_key(3)).expect("delete"));
-    assert_eq!(db.get(&long_key(3)).expect("get"), None);
+    assert!(db.delete(long_key(3)).expect("delete"));
+    assert_eq!(db.get(long_key(3)).expect("get"), None);
     db.close().expect("nobody else has it");
     assert_eq!(lengths_of(path, 3), word_of(path, 3, KEY_OF_16));
     let db = open(path, &small_any());
     // The log goes on behind it.
     assert_eq!(contents(&db).len(), 29);
-    assert_eq!(db.get(&long_key(4)).expect("get"), Some(vec![]));
+    assert_eq!(db.get(long_key(4)).expect("get"), Some(vec![]));
     assert_sound(&db);
 }
 
@@ -66,7 +66,7 @@ fn hole_14_a_page_may_end_with_its_last_record() {
         let db = open(directory.path(), &small_any());
         for number in 0..9 {
             let value = value_of(number, 1, value_bytes);
-            db.put(&key_of(number, key_bytes), &value).expect("room");
+            db.put(key_of(number, key_bytes), &value).expect("room");
         }
         assert_eq!(
             db.inspect(None).viper().expect("Viper").bytes.live,
@@ -77,8 +77,8 @@ fn hole_14_a_page_may_end_with_its_last_record() {
         let db = open(directory.path(), &small_any());
         assert_eq!(contents(&db), all);
         for number in 0..9 {
-            assert!(db.delete(&key_of(number, key_bytes)).expect("delete"));
-            db.put(&key(100 + number), b"short").expect("room");
+            assert!(db.delete(key_of(number, key_bytes)).expect("delete"));
+            db.put(key(100 + number), b"short").expect("room");
         }
         assert_eq!(contents(&db).len(), 9);
         assert_sound(&db);
@@ -103,12 +103,12 @@ fn hole_14_values_around_64_kib_are_told_apart() {
     for version in 1..3 {
         let db = open(path, &options);
         for (number, length) in (0..).zip(lengths) {
-            db.put(&long_key(number), &value_of(number, version, length)).expect("room");
+            db.put(long_key(number), value_of(number, version, length)).expect("room");
         }
         drop(db);
         let db = open(path, &options);
         for (number, length) in (0..).zip(lengths) {
-            let found = db.get(&long_key(number)).expect("get").expect("it is there");
+            let found = db.get(long_key(number)).expect("get").expect("it is there");
             assert!(found == value_of(number, version, length), "{length}");
         }
         assert_sound(&db);

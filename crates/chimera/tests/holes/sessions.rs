@@ -27,25 +27,22 @@ fn none_of_the_deleted_is_found(options: &Options) {
     let mut session = db.session();
     let key = |number: u64| number.to_le_bytes();
     for number in 0..KEYS {
-        assert!(session.put(&key(number), &key(!number)).expect("put"), "{number} is new");
+        assert!(session.put(key(number), key(!number)).expect("put"), "{number} is new");
     }
     for number in (0..KEYS).step_by(7) {
-        assert!(!session.put(&key(number), &key(number)).expect("put"), "{number} is not new");
+        assert!(!session.put(key(number), key(number)).expect("put"), "{number} is not new");
     }
     assert_eq!(db.stats().records, KEYS);
     for number in 0..KEYS {
-        assert!(session.delete(&key(number)).expect("delete"), "{number} is there");
+        assert!(session.delete(key(number)).expect("delete"), "{number} is there");
     }
     for number in 0..KEYS {
-        assert!(
-            session.get_with(&key(number), |_| ()).expect("get").is_none(),
-            "{number} is found"
-        );
+        assert!(session.get_with(key(number), |_| ()).expect("get").is_none(), "{number} is found");
     }
     assert_eq!(db.stats().records, 0);
     assert!(contents(&db).is_empty());
-    assert!(!session.delete(&key(1)).expect("delete"));
-    assert!(session.put(&key(1), &key(1)).expect("put"), "a deleted key is new");
+    assert!(!session.delete(key(1)).expect("delete"));
+    assert!(session.put(key(1), key(1)).expect("put"), "a deleted key is new");
 }
 
 /// What an update has read may be gone or changed when it writes: both happen here inside of it.
@@ -62,41 +59,41 @@ fn look_again_under_the_lock(options: &Options) {
     fill(&mut session, 0..20, 1);
 
     let mut runs = 0;
-    let found = session.update(&key(1), |old| {
+    let found = session.update(key(1), |old| {
         runs += 1;
         if runs == 1 {
-            assert!(other.delete(&key(1)).expect("delete"));
+            assert!(other.delete(key(1)).expect("delete"));
         }
         old[0] = 99;
     });
     assert!(!found.expect("update"), "a deleted key was updated");
-    assert_eq!((runs, db.get(&key(1)).expect("get")), (1, None), "a deleted key has come back");
+    assert_eq!((runs, db.get(key(1)).expect("get")), (1, None), "a deleted key has come back");
 
     let mut runs = 0;
-    let found = session.update(&key(2), |old| {
+    let found = session.update(key(2), |old| {
         runs += 1;
         if runs == 1 {
-            other.put(&key(2), &value(2, 7)).expect("put");
+            other.put(key(2), value(2, 7)).expect("put");
         }
         assert_eq!(version_of(2, old), if runs == 1 { 1 } else { 7 });
         old.copy_from_slice(&value(2, 8));
     });
     assert!(found.expect("update"));
-    assert_eq!((runs, db.get(&key(2)).expect("get")), (2, Some(value(2, 8))));
+    assert_eq!((runs, db.get(key(2)).expect("get")), (2, Some(value(2, 8))));
 
     // Deleted and inserted again, with the same value or another.
     for version in [1, 9] {
         let mut runs = 0;
-        let found = session.update(&key(3), |old| {
+        let found = session.update(key(3), |old| {
             runs += 1;
             if runs == 1 {
-                assert!(other.delete(&key(3)).expect("delete"));
-                other.put(&key(3), &value(3, version)).expect("put");
+                assert!(other.delete(key(3)).expect("delete"));
+                other.put(key(3), value(3, version)).expect("put");
             }
             old.copy_from_slice(&value(3, 1));
         });
         assert!(found.expect("update"));
-        assert_eq!(db.get(&key(3)).expect("get"), Some(value(3, 1)));
+        assert_eq!(db.get(key(3)).expect("get"), Some(value(3, 1)));
     }
     assert_eq!(contents(&db).len(), 19);
     assert_sound(&db);
@@ -116,10 +113,10 @@ fn many_writes_leave_nothing_behind(options: &Options) {
     let db = open(path, options);
     let mut session = db.session();
     for version in 1..=100_000 {
-        session.put(&key(1), &value(1, version)).expect("put");
+        session.put(key(1), value(1, version)).expect("put");
     }
     for _ in 0..1000 {
-        session.fetch_add_u64(&key(1), 8, 1).expect("in place");
+        session.fetch_add_u64(key(1), 8, 1).expect("in place");
     }
     drop(session);
     assert!(db.stats().blocks_used <= 3);
@@ -132,8 +129,8 @@ fn many_writes_leave_nothing_behind(options: &Options) {
     let version_word = word(path, FIRST_SEGMENT, slot + 8);
     assert_eq!((version_word >> 51, version_word << 13 >> 13), (2, 100_001));
     let db = open(path, options);
-    assert_eq!(db.get(&key(1)).expect("get"), Some(expected));
-    db.put(&key(1), &value(1, 100_001)).expect("put");
+    assert_eq!(db.get(key(1)).expect("get"), Some(expected));
+    db.put(key(1), value(1, 100_001)).expect("put");
     assert_eq!(contents(&db).len(), 1);
     assert_sound(&db);
 }
@@ -196,9 +193,9 @@ fn hole_10_overwrites_across_pages_do_not_deadlock() {
                     let mut session = db.session();
                     for step in 0..15_000_u64 {
                         let number = (step * 7 + thread) % 11;
-                        session.put(&key(number), &value(number, step)).expect("put");
+                        session.put(key(number), value(number, step)).expect("put");
                         if step % 3 == 0 {
-                            session.fetch_add_u64(&key(10 - number), 8, 0).expect("in place");
+                            session.fetch_add_u64(key(10 - number), 8, 0).expect("in place");
                         }
                     }
                 });
@@ -220,7 +217,7 @@ fn never_had_a_session(options: &Options) {
     let directory = scratch();
     for round in 0..4 {
         let db = open(directory.path(), options);
-        assert_eq!(db.get(&key(1)).expect("get"), None);
+        assert_eq!(db.get(key(1)).expect("get"), None);
         assert!(contents(&db).is_empty());
         assert_sound(&db);
         if round % 2 == 0 {
@@ -246,7 +243,7 @@ fn hole_12_values_larger_than_a_page_come_back_right() {
             let mut session = db.session();
             for number in 0..20 {
                 let value = value_of(number, version, value_bytes);
-                session.put(&key(number), &value).expect("put");
+                session.put(key(number), &value).expect("put");
             }
         };
         put(&db, 1);
@@ -254,7 +251,7 @@ fn hole_12_values_larger_than_a_page_come_back_right() {
         db.close().expect("nobody else has it");
         let db = open(directory.path(), &options);
         for number in 0..20 {
-            let found = db.get(&key(number)).expect("get").expect("it is there");
+            let found = db.get(key(number)).expect("get").expect("it is there");
             assert!(found == value_of(number, 2, value_bytes), "{value_bytes} bytes: {number}");
         }
         assert_sound(&db);

@@ -67,12 +67,12 @@ fn open_many(directory: &Path, kind: EngineKind, count: u64) {
     let key = |number: u64| number.to_le_bytes();
     let open = |number: u64| {
         let db = tools::open(&directory.join(number.to_string()), &options);
-        db.put(&key(number), b"value").unwrap_or_else(|error| panic!("store {number}: {error}"));
+        db.put(key(number), b"value").unwrap_or_else(|error| panic!("store {number}: {error}"));
         db
     };
     let stores: Vec<Db> = (0..count).map(open).collect();
     for (number, db) in stores.iter().enumerate() {
-        let found = db.get(&key(number as u64)).expect("it can be read");
+        let found = db.get(key(number as u64)).expect("it can be read");
         assert_eq!(found.as_deref(), Some(&b"value"[..]), "store {number}");
     }
     let each = status("RssAnon").saturating_sub(memory) / count;

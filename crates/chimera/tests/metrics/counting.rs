@@ -7,41 +7,41 @@ use super::tools::{VALUE_BYTES, key, small, value};
 
 /// Does one of everything; what is then counted.
 fn script(session: &mut chimera::Session) -> OperationStats {
-    assert!(session.put(&key(1), &value(1, 1)).unwrap());
-    assert!(session.put(&key(2), &value(2, 1)).unwrap());
-    assert!(!session.put(&key(1), &value(1, 2)).unwrap());
-    assert!(session.get(&key(1)).unwrap().is_some());
-    assert!(session.get(&key(9)).unwrap().is_none());
+    assert!(session.put(key(1), value(1, 1)).unwrap());
+    assert!(session.put(key(2), value(2, 1)).unwrap());
+    assert!(!session.put(key(1), value(1, 2)).unwrap());
+    assert!(session.get(key(1)).unwrap().is_some());
+    assert!(session.get(key(9)).unwrap().is_none());
     assert_eq!(session.multi_get(&[key(1), key(9), key(2)]).unwrap().len(), 3);
     // Anew the first time; then in place, by a word, and by a call for words.
-    assert!(session.fetch_add_u64(&key(1), 0, 5).unwrap().is_some());
-    assert!(session.update(&key(1), |value| value[3] ^= 1).unwrap());
-    assert!(session.fetch_add_u64(&key(1), 0, 5).unwrap().is_some());
-    assert!(session.update(&key(1), |_| {}).unwrap());
-    assert!(session.update(&key(1), |value| value.fill(7)).unwrap());
-    assert!(session.fetch_add_u64(&key(1), 7, 0x0505).unwrap().is_some());
-    assert!(!session.update(&key(9), |_| {}).unwrap());
-    assert!(session.fetch_add_u64(&key(9), 0, 1).unwrap().is_none());
-    let swap = session.compare_and_swap(&key(1), &value(1, 1), &value(1, 3)).unwrap();
+    assert!(session.fetch_add_u64(key(1), 0, 5).unwrap().is_some());
+    assert!(session.update(key(1), |value| value[3] ^= 1).unwrap());
+    assert!(session.fetch_add_u64(key(1), 0, 5).unwrap().is_some());
+    assert!(session.update(key(1), |_| {}).unwrap());
+    assert!(session.update(key(1), |value| value.fill(7)).unwrap());
+    assert!(session.fetch_add_u64(key(1), 7, 0x0505).unwrap().is_some());
+    assert!(!session.update(key(9), |_| {}).unwrap());
+    assert!(session.fetch_add_u64(key(9), 0, 1).unwrap().is_none());
+    let swap = session.compare_and_swap(key(1), value(1, 1), value(1, 3)).unwrap();
     assert_eq!(swap, Swap::Different);
-    let now = session.get(&key(1)).unwrap().unwrap();
-    let swap = session.compare_and_swap(&key(1), &now, &value(1, 4)).unwrap();
+    let now = session.get(key(1)).unwrap().unwrap();
+    let swap = session.compare_and_swap(key(1), &now, value(1, 4)).unwrap();
     assert_eq!(swap, Swap::Swapped);
-    let missing = session.compare_and_swap(&key(9), &now, &now).unwrap();
+    let missing = session.compare_and_swap(key(9), &now, &now).unwrap();
     assert_eq!(missing, Swap::Missing);
     let found = u64::from_le_bytes(value(1, 4)[..8].try_into().unwrap());
-    assert_eq!(session.compare_and_swap_u64(&key(1), 0, found + 1, 0).unwrap(), Some(found));
-    assert!(session.delete(&key(2)).unwrap());
-    assert!(!session.delete(&key(2)).unwrap());
-    assert!(matches!(session.put(b"short", &value(1, 1)), Err(Error::KeySize { .. })));
+    assert_eq!(session.compare_and_swap_u64(key(1), 0, found + 1, 0).unwrap(), Some(found));
+    assert!(session.delete(key(2)).unwrap());
+    assert!(!session.delete(key(2)).unwrap());
+    assert!(matches!(session.put(b"short", value(1, 1)), Err(Error::KeySize { .. })));
     assert!(matches!(session.get(b"short"), Err(Error::KeySize { .. })));
-    let far = session.fetch_add_u64(&key(1), VALUE_BYTES, 1);
+    let far = session.fetch_add_u64(key(1), VALUE_BYTES, 1);
     assert!(matches!(far, Err(Error::FieldOutOfRange { .. })));
     // One key is there, and one comes twice.
     let records = [(key(1), value(1, 5)), (key(2), value(2, 5)), (key(2), value(2, 6))];
     assert_eq!(session.multi_put(&records).unwrap(), 1);
-    assert!(session.delete(&key(2)).unwrap());
-    assert!(session.delete(&key(1)).unwrap());
+    assert!(session.delete(key(2)).unwrap());
+    assert!(session.delete(key(1)).unwrap());
     session.stats()
 }
 
@@ -113,7 +113,7 @@ fn counts_are_exact_over_sessions_that_are_open_and_that_have_ended() {
 fn operations_of_the_store_itself_and_errors_are_counted() {
     let (db, _) = stepped(&small());
     for number in 0..5 {
-        db.put(&key(number), &value(number, 1)).unwrap();
+        db.put(key(number), value(number, 1)).unwrap();
     }
     let mut listed = 0;
     db.for_each(|_, _| {
@@ -124,7 +124,7 @@ fn operations_of_the_store_itself_and_errors_are_counted() {
     let stats = db.stats().operations;
     assert_eq!((stats.inserts, stats.listings, stats.records_listed), (5, 1, listed));
     assert_eq!(stats.value_bytes_read, 5 * VALUE_BYTES as u64);
-    let full = (5..100_000).find_map(|number| db.put(&key(number), &value(number, 1)).err());
+    let full = (5..100_000).find_map(|number| db.put(key(number), value(number, 1)).err());
     assert!(matches!(full, Some(Error::PoolFull { .. })), "{full:?}");
     assert_eq!(db.stats().operations.errors_pool_full, 1);
 }
@@ -133,14 +133,14 @@ fn operations_of_the_store_itself_and_errors_are_counted() {
 fn what_threads_do_is_counted_while_others_look() {
     const EACH: u64 = 5000;
     let (db, _) = stepped(&small().latency_sampling(2));
-    db.put(&key(1), &value(1, 1)).unwrap();
+    db.put(key(1), value(1, 1)).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut session = db.session();
                 for number in 0..EACH {
-                    assert!(session.get(&key(1)).unwrap().is_some());
-                    assert!(session.get(&key(2 + number)).unwrap().is_none());
+                    assert!(session.get(key(1)).unwrap().is_some());
+                    assert!(session.get(key(2 + number)).unwrap().is_none());
                 }
                 assert_eq!(session.stats().get_hits, EACH);
             });

@@ -48,7 +48,7 @@ fn a_file_appears_is_replaced_and_withdrawn() {
     let first = read(&*files, &path).expect("published as soon as it is open");
     assert_eq!(inserted(&first), 0);
     assert_eq!(first.value("chimera_publish_interval_seconds", &[]), Some(0.5));
-    db.put(&key(1), &value(1, 1)).unwrap();
+    db.put(key(1), value(1, 1)).unwrap();
     while environment.step_tasks() {}
     assert_eq!(read(&*files, &path).map(|metrics| inserted(&metrics)), Some(0), "not yet");
     environment.advance(EVERY.as_nanos() as u64);
@@ -97,7 +97,7 @@ fn a_place_that_cannot_be_published_in_does_no_harm() {
     let path = directory.path().join("store");
     std::fs::create_dir_all(path.join(FILE)).unwrap();
     let db = Db::open(&path, &options).unwrap();
-    db.put(&key(1), &value(1, 1)).unwrap();
+    db.put(key(1), value(1, 1)).unwrap();
     assert!(db.check(None).first_damage.is_none());
     db.close().unwrap();
     assert!(path.join(FILE).is_dir());
@@ -112,7 +112,7 @@ fn readers_always_find_a_whole_text() {
     let mut session = db.session();
     let (mut looks, mut last) = (0, 0);
     for number in 0.. {
-        session.put(&key(number % 40), &value(number % 40, number)).unwrap();
+        session.put(key(number % 40), value(number % 40, number)).unwrap();
         let Some(metrics) = read(&chimera_pmem::environment::RealFiles, &path) else { continue };
         let labels = [("operation", "put"), ("outcome", "overwritten")];
         let now = metrics.value("chimera_operations_total", &labels).unwrap() as u64;

@@ -11,8 +11,8 @@ fn run(every: u32) -> (LatencyStats, u64, Vec<Vec<u8>>) {
     let (db, environment) = stepped(&small().latency_sampling(every));
     let mut session = db.session();
     for number in 0..2000 {
-        session.put(&key(number % 50), &value(number % 50, number)).unwrap();
-        session.get_with(&key(number % 50), |_| environment.advance(number + 1)).unwrap();
+        session.put(key(number % 50), value(number % 50, number)).unwrap();
+        session.get_with(key(number % 50), |_| environment.advance(number + 1)).unwrap();
     }
     let mut records = Vec::new();
     db.for_each(|_, value| {

@@ -22,10 +22,10 @@ fn the_text_agrees_with_the_stats() {
     assert_eq!(empty.value("chimera_records", &[]), Some(0.0));
     let mut session = db.session();
     for number in 0..40 {
-        session.put(&key(number), &value(number, 1)).unwrap();
-        session.get_with(&key(number), |_| environment.advance(1000)).unwrap();
+        session.put(key(number), value(number, 1)).unwrap();
+        session.get_with(key(number), |_| environment.advance(1000)).unwrap();
     }
-    assert!(session.get(&key(99)).unwrap().is_none());
+    assert!(session.get(key(99)).unwrap().is_none());
     assert!(session.get(b"?").is_err());
     let text = db.metrics_text();
     let metrics = parse(&text);
@@ -67,8 +67,8 @@ fn flushes_and_fences_are_there_where_they_are_counted() {
     let db = Db::open_on(pmem, &environment, Path::new(""), &options).unwrap();
     let fences = || parse(&db.metrics_text()).value("chimera_fences_total", &[]).unwrap() as u64;
     let before = fences();
-    assert!(db.put(&key(1), &value(1, 1)).unwrap());
-    assert!(!db.put(&key(1), &value(1, 2)).unwrap());
+    assert!(db.put(key(1), value(1, 1)).unwrap());
+    assert!(!db.put(key(1), value(1, 2)).unwrap());
     assert!(fences() >= before + 5, "two fences and three, and some for a block");
 }
 
@@ -88,7 +88,7 @@ fn a_journal_has_figures() {
     assert!(value_of("chimera_memory_budget_bytes") > value_of("chimera_memory_needed_bytes"));
     assert!(value_of("chimera_pages_limit_bytes") > 0.0);
     for number in 0..20 {
-        db.put(&key(number), &value(number, 1)).unwrap();
+        db.put(key(number), value(number, 1)).unwrap();
     }
     db.sync().unwrap();
     let metrics = parse(&db.metrics_text());

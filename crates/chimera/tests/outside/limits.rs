@@ -112,7 +112,7 @@ fn a_write_beyond_the_limit_of_files_is_an_error_also_where_the_file_is_long_eno
     // What was acknowledged is in the journal.
     let db = tools::open(&store, &options);
     for number in 0..3000 {
-        let found = db.get(&tools::key(number)).expect("get").expect("it is there");
+        let found = db.get(tools::key(number)).expect("get").expect("it is there");
         assert_eq!(tools::version_of(number, &found), if number < 10 { 2 } else { 1 });
     }
 }
@@ -122,7 +122,7 @@ fn fill_the_addresses(store: &Path, options: &Options) -> u64 {
     let db = tools::open(store, options);
     let (mut session, value) = (db.session(), vec![7; 20_000]);
     let refused = (0..1_000_000_u64).find_map(|number| {
-        session.put(&tools::key(number), &value).err().map(|error| (number, error))
+        session.put(tools::key(number), &value).err().map(|error| (number, error))
     });
     let (count, error) = refused.expect("the limit is in the way");
     assert_eq!(error.kind(), ErrorKind::Full, "{error}");
@@ -157,6 +157,6 @@ fn addresses_that_run_out_are_named_and_nothing_is_lost() {
         assert_eq!(contents(&db).len().to_string(), count);
         assert!(count.parse::<u64>().is_ok_and(|count| count > 100), "{count}");
         tools::assert_sound(&db);
-        db.put(&tools::key(1 << 40), b"more").expect("room");
+        db.put(tools::key(1 << 40), b"more").expect("room");
     }
 }

@@ -57,7 +57,7 @@ fn assert_passed(output: &Output) {
 fn put_until_refused(db: &Db, first: u64) -> (u64, chimera::Error) {
     let mut session = db.session();
     for number in first..first + 100_000 {
-        let outcome: Result<bool> = session.put(&key(number), &value(number, 1));
+        let outcome: Result<bool> = session.put(key(number), value(number, 1));
         if let Err(error) = outcome {
             return (number, error);
         }

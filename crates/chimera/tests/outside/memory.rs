@@ -57,17 +57,17 @@ fn use_store(db: &Db) -> u64 {
         for number in 0..RECORDS {
             // Not in their order.
             let (key, value) = record(number * 7919 % RECORDS, round);
-            session.put(&key, &value).expect("a put");
+            session.put(key, &value).expect("a put");
             look(number);
         }
     }
     for number in 0..RECORDS {
         let (key, value) = record(number, 1);
-        assert_eq!(session.get(&key).expect("a get"), Some(value), "record {number}");
+        assert_eq!(session.get(key).expect("a get"), Some(value), "record {number}");
         look(number);
     }
     for number in (0..RECORDS).filter(|number| number % 4 != 0) {
-        assert!(session.delete(&record(number, 0).0).expect("a delete"), "record {number}");
+        assert!(session.delete(record(number, 0).0).expect("a delete"), "record {number}");
         look(number);
     }
     most
@@ -96,7 +96,7 @@ fn in_limited_memory(engine: EngineKind, store: &Path) {
     let db = Db::open(store, &options(engine)).expect("a store");
     assert_eq!(db.len(), RECORDS.div_ceil(4));
     let (key, value) = record(RECORDS / 4 * 4 - 4, 1);
-    assert_eq!(db.get(&key).expect("a get"), Some(value));
+    assert_eq!(db.get(key).expect("a get"), Some(value));
 }
 
 /// Runs a test in a process of its own: memory is counted by process.

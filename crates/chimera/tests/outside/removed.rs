@@ -46,7 +46,7 @@ fn assert_noticed(path: &Path, options: &Options, file: &str) {
         let path = |case: &str| path.join(format!("{file}-{number}-{case}"));
         let db = store_without(&path("sync"), options, file, *deed);
         assert_removed(db.sync().expect_err("it is gone"), file);
-        assert_fails(db.put(b"12345678", &[0; 24]), &["refuses writes", file]);
+        assert_fails(db.put(b"12345678", [0; 24]), &["refuses writes", file]);
         assert_removed(db.close().expect_err("it is gone").into(), file);
         let db = store_without(&path("growth"), options, file, *deed);
         assert_removed(put_until_refused(&db, 400).1, file);

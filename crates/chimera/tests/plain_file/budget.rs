@@ -38,16 +38,16 @@ fn new_keys_are_refused_once_the_index_has_outgrown_the_budget() {
     assert_eq!(pages(&db).budget_bytes, budget);
 
     let why = format!("and may take {budget}: open it with");
-    let put = |session: &mut Session, number| session.put(&key(number), &value(number, 2));
+    let put = |session: &mut Session, number| session.put(key(number), value(number, 2));
     assert_fails(put(&mut session, records), &[&why]);
     let both = [(key(0), value(0, 2)), (key(records), value(records, 2))];
     assert_fails(session.multi_put(&both), &[&why]);
-    assert_eq!(session.get(&key(records)).expect("a get"), None, "nothing was changed");
+    assert_eq!(session.get(key(records)).expect("a get"), None, "nothing was changed");
     // What takes no more memory goes on.
     assert!(!put(&mut session, 1).expect("an overwrite"));
-    assert_eq!(session.get(&key(0)).expect("a get"), Some(value(0, 2)), "it came first");
-    assert!(session.delete(&key(2)).expect("a delete"));
-    assert!(session.update(&key(3), |value| value.reverse()).expect("an update"));
+    assert_eq!(session.get(key(0)).expect("a get"), Some(value(0, 2)), "it came first");
+    assert!(session.delete(key(2)).expect("a delete"));
+    assert!(session.update(key(3), |value| value.reverse()).expect("an update"));
     drop(session);
     assert_eq!(db.len(), records - 1);
     db.close().expect("nobody else has it");
@@ -76,7 +76,7 @@ fn filled(budget: u64, records: u64) -> u64 {
         look(&environment);
     }
     for number in (0..records).step_by(97) {
-        assert_eq!(session.get(&key(number)).expect("a get"), Some(value(number, 1)));
+        assert_eq!(session.get(key(number)).expect("a get"), Some(value(number, 1)));
     }
     drop(session);
     assert_eq!(db.len(), records);

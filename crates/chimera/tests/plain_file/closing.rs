@@ -24,7 +24,7 @@ fn shrunken(
     let db = faults::open(faults, path, options).expect("opens");
     fill(&mut db.session(), 0..RECORDS, 1);
     for number in LEFT..RECORDS {
-        assert!(db.delete(&key(number)).expect("a sound store"));
+        assert!(db.delete(key(number)).expect("a sound store"));
     }
     db.compact(1, None).expect("a sound store");
     assert!(path.join("segment-000002").exists());

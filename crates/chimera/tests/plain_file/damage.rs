@@ -59,7 +59,7 @@ fn killed() -> (Vec<Left>, Contents) {
     let mut session = db.session();
     for round in 1..4 {
         fill(&mut session, 0..60, round);
-        session.delete(&key(round)).expect("deleted");
+        session.delete(key(round)).expect("deleted");
         moments.push(left_of(&files));
     }
     fill(&mut session, 200..205, 1);

@@ -143,19 +143,19 @@ fn a_failed_sync_ends_writing_and_not_reading() {
         db.sync().expect("a device that works");
 
         fails.store(true, Ordering::Relaxed);
-        let first = db.put(&key(20), &value(20, 1));
+        let first = db.put(key(20), value(20, 1));
         if durability == Durability::Immediate {
             assert_fails(first, &["make a write durable", "the device is gone"]);
         } else {
             first.expect("not synced yet");
             environment.advance(60_000_000);
             while environment.step_tasks() {}
-            assert_fails(db.put(&key(21), &value(21, 1)), &["the device is gone"]);
+            assert_fails(db.put(key(21), value(21, 1)), &["the device is gone"]);
         }
         fails.store(false, Ordering::Relaxed);
-        let refused = db.put(&key(22), &value(22, 1));
+        let refused = db.put(key(22), value(22, 1));
         assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
-        assert_eq!(db.get(&key(3)).expect("reads go on"), Some(value(3, 1)));
+        assert_eq!(db.get(key(3)).expect("reads go on"), Some(value(3, 1)));
         // Writes that were acknowledged were never made durable.
         assert_fails(db.close().map_err(Error::from), &["the device is gone"]);
 
@@ -182,8 +182,8 @@ fn a_failed_sync_without_a_journal_is_not_forgotten() {
     assert_fails(db.sync(), &["sync", "the disk is broken"]);
     faults.sync_fails.store(false, Ordering::Relaxed);
     assert_fails(db.sync(), &["sync", "the disk is broken"]);
-    assert!(matches!(db.put(&key(30), &value(30, 1)), Err(Error::Poisoned { .. })));
-    assert_eq!(db.get(&key(25)).expect("reads go on"), Some(value(25, 1)));
+    assert!(matches!(db.put(key(30), value(30, 1)), Err(Error::Poisoned { .. })));
+    assert_eq!(db.get(key(25)).expect("reads go on"), Some(value(25, 1)));
     assert_fails(db.close().map_err(Error::from), &["the disk is broken"]);
     let db = faults::open(&faults, directory.path(), &options).expect("the machine went on");
     assert_eq!(contents(&db).len(), 30);

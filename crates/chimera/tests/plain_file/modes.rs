@@ -59,7 +59,7 @@ fn a_reader_sees_what_the_journal_holds_and_changes_nothing() {
     let before = bytes_of(copy.path());
     let reader = Db::open(copy.path(), &options(GROUP).read_only(true)).expect("opens");
     assert_eq!(contents(&reader), contents(&db));
-    assert!(matches!(reader.put(&[0; 8], &[0; 24]), Err(Error::ReadOnly)));
+    assert!(matches!(reader.put([0; 8], [0; 24]), Err(Error::ReadOnly)));
     drop(reader);
     assert!(bytes_of(copy.path()) == before, "a reader changed something");
 }
@@ -173,7 +173,7 @@ fn records_that_are_put_together_wait_for_one_sync() {
     let mut session = db.session();
     let record = |number| (key(number), value(number, 1));
     // The first put takes a block.
-    assert!(session.put(&key(0), &value(0, 1)).expect("put"));
+    assert!(session.put(key(0), value(0, 1)).expect("put"));
     let before = syncs();
     let records: Vec<_> = (1..11).map(record).collect();
     for (key, value) in &records {

@@ -48,7 +48,7 @@ fn a_store_takes_little_for_one_record_and_what_it_needs_for_more() {
         assert!(again <= ONE_RECORD_MAX, "{engine:?} takes {again} bytes when it is opened again");
         let value = vec![7; VALUE_BYTES as usize];
         for number in 0..RECORDS {
-            db.put(&key(number), &value).expect("put");
+            db.put(key(number), &value).expect("put");
         }
         db.close().expect("nobody else has it");
         // Engines have up to half of it for their structure, and up to 4 MiB for what is not full.
@@ -69,11 +69,11 @@ fn storage_comes_back_when_everything_is_deleted_and_compacted() {
         }
         let value = vec![7; VALUE_BYTES as usize];
         for number in 0..RECORDS {
-            db.put(&key(number), &value).expect("put");
+            db.put(key(number), &value).expect("put");
         }
         let full = allocated(path);
         for number in 0..RECORDS {
-            assert!(db.delete(&key(number)).expect("delete"));
+            assert!(db.delete(key(number)).expect("delete"));
         }
         db.compact(1, None).expect("compacts");
         let left = allocated(path);
@@ -85,12 +85,12 @@ fn storage_comes_back_when_everything_is_deleted_and_compacted() {
         assert!(again <= left + (1 << 20), "{engine:?} takes {again} bytes once it is opened");
         // Blocks without storage get some when they are used again.
         for number in 0..RECORDS {
-            db.put(&key(number), &value).expect("put");
+            db.put(key(number), &value).expect("put");
         }
         db.close().expect("nobody else has it");
         let db = Db::open(path, &options).expect("opens");
         assert_eq!(db.len(), RECORDS);
-        assert_eq!(db.get(&key(RECORDS - 1)).expect("a get"), Some(value));
+        assert_eq!(db.get(key(RECORDS - 1)).expect("a get"), Some(value));
     }
 }
 
@@ -111,11 +111,11 @@ fn storage_comes_back_when_half_is_deleted_and_compacted() {
         let value = vec![7; VALUE_BYTES as usize];
         let again = (0..RECORDS).map(|number| number * 7 % RECORDS);
         for number in (0..RECORDS).chain(again) {
-            db.put(&key(number), &value).expect("put");
+            db.put(key(number), &value).expect("put");
         }
         let full = allocated(path);
         for number in (0..live).map(|number| 2 * number) {
-            assert!(db.delete(&key(number)).expect("delete"));
+            assert!(db.delete(key(number)).expect("delete"));
         }
         db.compact(10, None).expect("compacts");
         let left = allocated(path);
@@ -134,6 +134,6 @@ fn storage_comes_back_when_half_is_deleted_and_compacted() {
         assert!(again <= left, "{engine:?} takes {again} bytes when it is closed");
         let db = Db::open(path, &options).expect("opens");
         assert!(db.check(None).is_sound());
-        assert_eq!(db.get(&key(RECORDS - 1)).expect("a get"), Some(value));
+        assert_eq!(db.get(key(RECORDS - 1)).expect("a get"), Some(value));
     }
 }

@@ -41,13 +41,13 @@ fn begun(files: &Arc<MemoryFiles>, engine: EngineKind) -> (Db, Arc<SteppedEnviro
 
 fn put(db: &Db, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        db.put(&number.to_le_bytes(), &value(number)).expect("put");
+        db.put(number.to_le_bytes(), value(number)).expect("put");
     }
 }
 
 /// The values that a store has, which are right, of the first ones in the order in which they were put.
 fn first_values(db: &Db) -> u64 {
-    let found = |number: u64| db.get(&number.to_le_bytes()).expect("read");
+    let found = |number: u64| db.get(number.to_le_bytes()).expect("read");
     let count = (0..PUTS).take_while(|number| found(*number).is_some()).count() as u64;
     for number in 0..PUTS {
         let expected = (number < count).then(|| value(number));
@@ -125,7 +125,7 @@ fn a_value_that_was_synced_and_is_damaged_is_an_error() {
                 continue;
             }
         };
-        assert!(db.get(&20_u64.to_le_bytes()).is_err(), "{engine:?}");
-        assert!(db.get(&39_u64.to_le_bytes()).unwrap() == Some(value(39)), "{engine:?}");
+        assert!(db.get(20_u64.to_le_bytes()).is_err(), "{engine:?}");
+        assert!(db.get(39_u64.to_le_bytes()).unwrap() == Some(value(39)), "{engine:?}");
     }
 }

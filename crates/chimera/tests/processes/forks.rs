@@ -139,7 +139,7 @@ fn a_parent() {
             while !is_over.load(Ordering::Relaxed) {
                 let number = written.load(Ordering::Relaxed);
                 fill(&mut session, [number], 1);
-                handle.put(&key(number % 300), &value(number % 300, 2)).expect("room");
+                handle.put(key(number % 300), value(number % 300, 2)).expect("room");
                 drop(handle.stats());
                 written.store(number + 1, Ordering::Relaxed);
             }
@@ -156,7 +156,7 @@ fn a_parent() {
     let written = written.into_inner();
     let session_of_parent = session.as_mut().expect("the parent's own");
     fill(session_of_parent, written..written + 2000, 1);
-    assert_eq!(session_of_parent.get(&key(5)).expect("read").map(|value| value.len()), Some(24));
+    assert_eq!(session_of_parent.get(key(5)).expect("read").map(|value| value.len()), Some(24));
     assert!(matches!(Db::open(&path, &options), Err(Error::Locked { .. })));
     drop(session);
     db.take().expect("open").close().expect("nobody else has it");

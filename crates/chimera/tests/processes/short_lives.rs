@@ -21,7 +21,7 @@ fn one_record() {
     let Ok(store) = std::env::var(STORE) else { return };
     let number = std::env::var(NUMBER).expect("the parent says").parse().expect("a number");
     let db = open(std::path::Path::new(&store), &options());
-    db.put(&key(number), &value(number, 1)).expect("put");
+    db.put(key(number), value(number, 1)).expect("put");
     if number % 2 == 0 {
         db.close().expect("nobody else has it");
     } else {
@@ -35,7 +35,7 @@ fn a_thousand_lives_of_one_record_use_at_most_twelve_blocks() {
     let directory = scratch();
     for number in 0..1000 {
         let db = open(directory.path(), &options());
-        db.session().put(&key(number), &value(number, 1)).expect("put");
+        db.session().put(key(number), value(number, 1)).expect("put");
         db.close().expect("nobody else has it");
     }
     // Some that are processes indeed, half of which end without closing.
@@ -59,21 +59,21 @@ fn a_thousand_sessions_use_few_blocks() {
     let db = open(directory.path(), &options());
     for number in 0..1000 {
         let mut session = db.session();
-        session.put(&key(number), &value(number, 1)).expect("put");
+        session.put(key(number), value(number, 1)).expect("put");
     }
     let blocks = db.stats().blocks_used;
     assert!(blocks <= 12, "{blocks} blocks for 1,000 records");
     // All at once: each has a block of its own, and gives it back.
     let mut sessions: Vec<_> = (0..200).map(|_| db.session()).collect();
     for (number, session) in (1000..).zip(&mut sessions) {
-        session.put(&key(number), &value(number, 1)).expect("put");
+        session.put(key(number), value(number, 1)).expect("put");
     }
     drop(sessions);
     let blocks = db.stats().blocks_used;
     assert!(blocks <= 12 + 200, "{blocks} blocks for 200 sessions");
     for number in 2000..6000 {
         let mut session = db.session();
-        session.put(&key(number), &value(number, 1)).expect("put");
+        session.put(key(number), value(number, 1)).expect("put");
     }
     assert_eq!(db.stats().blocks_used, blocks, "blocks given back are not used again");
     assert_eq!(contents(&db).len(), 5200);

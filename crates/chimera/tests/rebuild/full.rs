@@ -32,7 +32,7 @@ fn thinned(path: &Path, keep: u64, value_bytes: usize) -> Model {
     let mut model = Model::new();
     let count = put_all(&db, &mut model, 0, value_bytes);
     for number in (0..count).filter(|number| number % keep > 0) {
-        assert!(db.delete(&key_of(number, 16)).expect("a delete"));
+        assert!(db.delete(key_of(number, 16)).expect("a delete"));
         model.remove(&key_of(number, 16));
     }
     db.close().expect("nobody else has it");
@@ -109,14 +109,14 @@ fn what_fits_where_it_is_known_what_is_free_is_not_refused_before() {
         };
         let db = Stepped::open(directory.path(), &tiny(false)).db;
         put_all(&db, &mut Model::new(), 0, 40);
-        assert!(db.delete(&key_of(0, 16)).expect("a delete"));
+        assert!(db.delete(key_of(0, 16)).expect("a delete"));
         db.close().expect("nobody else has it");
         for number in 1000..1008 {
             let fits = [true, false].map(|verifies| {
                 let copy = scratch();
                 copy_store(directory.path(), copy.path());
                 let db = Stepped::open(copy.path(), &tiny(verifies)).db;
-                db.put(&key_of(number, 16), &value_of(number, 1, 40)).is_ok()
+                db.put(key_of(number, 16), value_of(number, 1, 40)).is_ok()
             });
             assert!(!fits[0] || fits[1], "{blocks} blocks, key {number}");
             fitting += u32::from(fits[0]);

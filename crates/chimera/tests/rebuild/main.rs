@@ -112,12 +112,12 @@ fn fill(path: &Path, options: &Options, records: u64) -> Model {
 
 fn put(session: &mut Session, model: &mut Model, number: u64, version: u64) {
     let value = value_of(number, version, 8 + (number * 13 + version * 7) as usize % 120);
-    let is_new = session.put(&key_of(number, 16), &value).expect("room");
+    let is_new = session.put(key_of(number, 16), &value).expect("room");
     assert_eq!(is_new, model.insert(key_of(number, 16), value).is_none());
 }
 
 fn delete(session: &mut Session, model: &mut Model, number: u64) {
-    let was_there = session.delete(&key_of(number, 16)).expect("a delete");
+    let was_there = session.delete(key_of(number, 16)).expect("a delete");
     assert_eq!(was_there, model.remove(&key_of(number, 16)).is_some());
 }
 
@@ -413,7 +413,7 @@ impl TellChange for EndsTheWalk {
             scope.spawn(|| {
                 let mut session = db.session();
                 for number in 10_000..10_200 {
-                    session.put(&key_of(number, 16), &value_of(number, 1, 24)).expect("room");
+                    session.put(key_of(number, 16), value_of(number, 1, 24)).expect("room");
                 }
             });
         });
@@ -430,7 +430,7 @@ fn the_room_of_an_old_item_is_freed_before_somebody_else_can_have_it() {
     let mut session = store.db.session();
     for number in 0..400 {
         let value = value_of(number, 1, 24);
-        session.put(&key_of(number, 16), &value).expect("room");
+        session.put(key_of(number, 16), &value).expect("room");
         model.insert(key_of(number, 16), value);
     }
     drop(session);

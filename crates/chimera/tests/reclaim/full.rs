@@ -8,7 +8,7 @@ const BLOCK_BYTES: u64 = 2048;
 fn fill(db: &Db, first: u64) -> u64 {
     let mut session = db.session();
     let mut number = first;
-    while !matches!(session.put(&key(number), &value(number, 1)), Err(Error::PoolFull { .. })) {
+    while !matches!(session.put(key(number), value(number, 1)), Err(Error::PoolFull { .. })) {
         number += 1;
     }
     number
@@ -49,7 +49,7 @@ fn blocks_that_reclamation_has_emptied_take_the_place_of_those_it_has_filled() {
         assert_eq!(free_blocks(&db, BLOCKS), 2, "round {round}");
         // A third of eight blocks: what is moved needs a block of the reserve, and there is no room to give the last one back.
         for number in (128 * round..128 * (round + 1)).step_by(3) {
-            assert!(db.delete(&key(number)).expect("a delete"));
+            assert!(db.delete(key(number)).expect("a delete"));
         }
         let (moved, model) = (db.stats().reclaim.moved_records, contents(&db));
         db.compact(10, None).expect("compaction");
@@ -63,7 +63,7 @@ fn blocks_that_reclamation_has_emptied_take_the_place_of_those_it_has_filled() {
     for first in [640, 641] {
         (first..800)
             .step_by(2)
-            .for_each(|number| assert!(db.delete(&key(number)).expect("a delete")));
+            .for_each(|number| assert!(db.delete(key(number)).expect("a delete")));
     }
     fill(&db, 2 * next);
     assert_eq!(free_blocks(&db, BLOCKS), 2);

@@ -61,10 +61,10 @@ fn a_third_deleted_is_given_back() {
         let db = Db::open(directory.path(), &options).expect("a store");
         let mut session = db.session();
         for number in 0..9000 {
-            session.put(&key(number), &value(number, 1)).expect("room");
+            session.put(key(number), value(number, 1)).expect("room");
         }
         for number in (0..9000).step_by(3) {
-            assert!(session.delete(&key(number)).expect("a delete"));
+            assert!(session.delete(key(number)).expect("a delete"));
         }
         drop(session);
         let (before, model) = (db.stats(), contents(&db));
@@ -87,7 +87,7 @@ fn a_third_deleted_is_given_back() {
         let db = Db::open(directory.path(), &options).expect("a store");
         assert_eq!(contents(&db), model, "{name}");
         for number in 0..9000 {
-            db.put(&key(number), &value(number, 2)).expect("what was given back is there again");
+            db.put(key(number), value(number, 2)).expect("what was given back is there again");
         }
         assert_eq!(contents(&db).len(), 9000);
         assert_sound(&db);
@@ -102,13 +102,13 @@ fn a_moved_record_keeps_the_word_that_is_updated_in_place() {
         let db = Db::open(directory.path(), &options).expect("a store");
         let mut session = db.session();
         for number in 0..900 {
-            session.put(&key(number), &value(number, 1)).expect("room");
+            session.put(key(number), value(number, 1)).expect("room");
         }
         for number in (0..900).step_by(2) {
-            session.fetch_add_u64(&key(number), 8, 1).expect("room");
+            session.fetch_add_u64(key(number), 8, 1).expect("room");
         }
         for number in (0..900).filter(|number| number % 3 > 0) {
-            session.delete(&key(number)).expect("a delete");
+            session.delete(key(number)).expect("a delete");
         }
         let words = db.check(None).words_unchecked;
         assert_eq!(words, 150, "{name}");
@@ -117,7 +117,7 @@ fn a_moved_record_keeps_the_word_that_is_updated_in_place() {
         assert_eq!((report.damages, report.words_unchecked), (0, words), "{name}");
         let before = session.stats();
         for number in (0..900).step_by(6) {
-            let found = session.fetch_add_u64(&key(number), 8, 1).expect("in place");
+            let found = session.fetch_add_u64(key(number), 8, 1).expect("in place");
             assert_eq!(found, Some(2), "{name}");
         }
         let after = session.stats();
@@ -134,10 +134,10 @@ fn a_journaled_store_gives_segments_back() {
         let db = Db::open(directory.path(), &options).expect("a store");
         let mut session = db.session();
         for number in 0..4000 {
-            session.put(&key(number), &value(number, 1)).expect("room");
+            session.put(key(number), value(number, 1)).expect("room");
         }
         for number in (0..4000).filter(|number| number % 10 > 0) {
-            session.delete(&key(number)).expect("a delete");
+            session.delete(key(number)).expect("a delete");
         }
         drop(session);
         let before = db.stats();
@@ -159,10 +159,10 @@ fn a_store_without_records_becomes_empty() {
         let directory = scratch();
         let db = Db::open(directory.path(), &options).expect("a store");
         for number in 0..2000 {
-            db.put(&key(number), &value(number, 1)).expect("room");
+            db.put(key(number), value(number, 1)).expect("room");
         }
         for number in 0..2000 {
-            db.delete(&key(number)).expect("a delete");
+            db.delete(key(number)).expect("a delete");
         }
         db.compact(1, None).expect("compaction");
         assert_eq!(db.stats().blocks_used, 0, "{name}");
@@ -170,7 +170,7 @@ fn a_store_without_records_becomes_empty() {
         drop(db);
         let db = Db::open(directory.path(), &options).expect("a store");
         assert_eq!((db.stats().blocks_used, db.stats().records), (0, 0), "{name}");
-        db.put(&key(1), &value(1, 1)).expect("a put");
+        db.put(key(1), value(1, 1)).expect("a put");
         assert_sound(&db);
     }
 }
@@ -181,10 +181,10 @@ fn large_values_are_moved_with_all_their_chunks() {
     let db = Db::open(directory.path(), &options()).expect("a store");
     let large = |number: u64| value(number, 7).repeat(1 + number as usize % 300);
     for number in 0..300 {
-        db.put(&key(number), &large(number)).expect("room");
+        db.put(key(number), large(number)).expect("room");
     }
     for number in (0..300).filter(|number| number % 3 > 0) {
-        db.delete(&key(number)).expect("a delete");
+        db.delete(key(number)).expect("a delete");
     }
     let before = db.stats();
     let model = contents(&db);
@@ -207,17 +207,17 @@ fn a_full_pool_can_be_compacted() {
         let options = options.capacity_bytes(400 << 10);
         let db = Db::open(directory.path(), &options).expect("a store");
         let mut count = 0;
-        while !matches!(db.put(&key(count), &value(count, 1)), Err(Error::PoolFull { .. })) {
+        while !matches!(db.put(key(count), value(count, 1)), Err(Error::PoolFull { .. })) {
             count += 1;
         }
         for number in (0..count).filter(|number| number % 2 == 0) {
-            db.delete(&key(number)).expect("a delete");
+            db.delete(key(number)).expect("a delete");
         }
         let model = contents(&db);
         db.compact(10, None).expect("compaction");
         assert_eq!(contents(&db), model, "{name}");
         for number in count..count + count / 4 {
-            db.put(&key(number), &value(number, 1)).expect("there is room again");
+            db.put(key(number), value(number, 1)).expect("there is room again");
         }
         assert_sound(&db);
     }
@@ -234,7 +234,7 @@ fn nothing_is_lost_beside_writers_readers_and_listings() {
         let db = Db::open(directory.path(), &options).expect("a store");
         for number in 0..KEYS {
             // These are read and counted up, and never deleted.
-            db.put(&key(number), &value(number, 0)).expect("room");
+            db.put(key(number), value(number, 0)).expect("room");
         }
         let (is_over, added) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -253,7 +253,7 @@ fn nothing_is_lost_beside_writers_readers_and_listings() {
                 let mut session = db.session();
                 while !is_over.load(Ordering::Relaxed) {
                     for number in 0..KEYS {
-                        let found = session.get(&key(number)).expect("a read");
+                        let found = session.get(key(number)).expect("a read");
                         let found = found.unwrap_or_else(|| panic!("{name}: {number} is gone"));
                         assert_eq!(found[..8], number.to_le_bytes());
                     }
@@ -314,16 +314,16 @@ fn write(db: &Db, thread: u64, keys: u64, added: &AtomicU64) -> BTreeMap<u64, Op
         match chance.below(4) {
             0 => {
                 let number = chance.below(keys);
-                let was = session.fetch_add_u64(&key(number), 16, 3).expect("an update");
+                let was = session.fetch_add_u64(key(number), 16, 3).expect("an update");
                 assert!(was.is_some(), "key {number} is gone");
                 added.fetch_add(3, Ordering::Relaxed);
             }
             1 => {
-                let was = session.delete(&key(number)).expect("a delete");
+                let was = session.delete(key(number)).expect("a delete");
                 assert_eq!(was, model.insert(number, None).flatten().is_some(), "key {number}");
             }
             _ => {
-                let is_new = session.put(&key(number), &value(number, version)).expect("room");
+                let is_new = session.put(key(number), value(number, version)).expect("room");
                 assert_eq!(is_new, model.insert(number, Some(version)).flatten().is_none());
             }
         }
@@ -340,12 +340,12 @@ fn what_no_record_fits_is_not_reclaimed_again_and_again() {
     let db = Db::open(directory.path(), &options()).expect("a store");
     let mut session = db.session();
     for number in 0..KEYS {
-        session.put(&key(number), &[1; 300]).expect("room");
+        session.put(key(number), [1; 300]).expect("room");
     }
     drop(session);
     assert_eq!(db.compact(10, None).expect("compaction").moved_records, 0);
     for number in (0..KEYS).filter(|number| number % 4 == 0) {
-        assert!(db.delete(&key(number)).expect("a delete"));
+        assert!(db.delete(key(number)).expect("a delete"));
     }
     let (before, model) = (db.stats(), contents(&db));
     let moved = db.compact(10, None).expect("compaction").moved_records;
@@ -363,10 +363,10 @@ fn the_background_task_frees_what_is_mostly_free() {
         let directory = scratch();
         let db = Db::open(directory.path(), &options).expect("a store");
         for number in 0..3000 {
-            db.put(&key(number), &value(number, 1)).expect("room");
+            db.put(key(number), value(number, 1)).expect("room");
         }
         for number in (0..3000).filter(|number| number % 4 > 0) {
-            db.delete(&key(number)).expect("a delete");
+            db.delete(key(number)).expect("a delete");
         }
         let before = db.stats().pmem_bytes;
         drop(db);
@@ -392,10 +392,10 @@ fn compaction_is_not_cut_short_by_the_background_task() {
         let pmem = Hardware::new(options.hardware_options()).expect("anonymous memory");
         let db = Db::open_on(pmem, &shared, Path::new(""), &options).expect("a store");
         for number in 0..27_000 {
-            db.put(&key(number), &value(number, 1)).expect("room");
+            db.put(key(number), value(number, 1)).expect("room");
         }
         for number in (0..27_000).step_by(3) {
-            db.delete(&key(number)).expect("a delete");
+            db.delete(key(number)).expect("a delete");
         }
         environment.step_tasks();
         let reports = Arc::new(AtomicU64::new(0));

@@ -147,7 +147,7 @@ pub(crate) fn fill<P: Pmem>(
     version: u64,
 ) {
     for number in numbers {
-        session.put(&key(number), &value(number, version)).expect("there is room");
+        session.put(key(number), value(number, version)).expect("there is room");
     }
 }
 

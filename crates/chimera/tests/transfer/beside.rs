@@ -39,7 +39,7 @@ fn beside_writers(db: &Db, mut copy: impl FnMut(u64) -> Model) {
                 fill(&mut session, next..(next + 200).min(NEW + 50_000), 1);
                 next = (next + 200).min(NEW + 50_000);
                 for number in COMING {
-                    assert!(session.delete(&key(number)).expect("a delete"));
+                    assert!(session.delete(key(number)).expect("a delete"));
                 }
             }
         });
@@ -116,7 +116,7 @@ fn keys_of_one_hash_that_are_overwritten_meanwhile_are_all_contained() {
     let key = |number| crafted(seed, number);
     let put = |session: &mut chimera::Session, version| {
         for number in 0..ALIKE {
-            session.put(&key(number), &value(number, version)).expect("room");
+            session.put(key(number), value(number, version)).expect("room");
         }
     };
     put(&mut db.session(), 1);

@@ -42,7 +42,7 @@ fn blocks_of_fixed_records_are_counted() {
     assert_eq!(report.pages.pages, 2 * report.blocks.used);
     assert_eq!(report.pages.damaged, 0);
     for number in 0..100 {
-        session.delete(&key(number)).expect("it is there");
+        session.delete(key(number)).expect("it is there");
     }
     drop(session);
     let report = consistent(&db);
@@ -62,13 +62,13 @@ fn deleted_records_of_a_log_are_dead_until_the_page_is_empty() {
     // 24 bytes of lengths and header, 8 of key, 24 of value.
     assert_eq!(before.bytes.live, 40 * 56);
     for number in (0..40).step_by(2) {
-        session.delete(&key(number)).expect("it is there");
+        session.delete(key(number)).expect("it is there");
     }
     let after = consistent(&db);
     assert_eq!(after.bytes.live, 20 * 56);
     assert!(after.bytes.dead > 0 && after.bytes.dead + after.bytes.live <= 40 * 56);
     for number in (1..40).step_by(2) {
-        session.delete(&key(number)).expect("it is there");
+        session.delete(key(number)).expect("it is there");
     }
     let empty = consistent(&db);
     assert_eq!((empty.bytes.live, empty.bytes.dead), (0, 0), "pages without records are room");

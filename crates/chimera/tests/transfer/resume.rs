@@ -83,7 +83,7 @@ fn an_export_goes_on_after_the_store_has_changed() {
     fill(&mut db.session(), 300..3000, 1);
     fill(&mut db.session(), 0..100, 2);
     for number in 200..300 {
-        assert!(db.delete(&key(number)).expect("it is there"));
+        assert!(db.delete(key(number)).expect("it is there"));
     }
     db.close().expect("nobody else has it");
     let db = open(&path, &small().viper(|viper| viper.index_segment_slots(8)));

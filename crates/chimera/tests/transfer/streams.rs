@@ -84,7 +84,7 @@ fn records_that_do_not_fit_are_refused() {
     // Of any size, one does not fit: what comes before stays.
     let any = open(&directory.path().join("any"), &any_size());
     fill(&mut any.session(), 0..40, 1);
-    any.put(&key(7), b"short").expect("room");
+    any.put(key(7), b"short").expect("room");
     match import(&open(&directory.path().join("third"), &small()), &exported(&any, 1)) {
         Err(Error::ImportStopped { records, frame, why, .. }) => {
             assert!(matches!(*why, Error::ValueSize { found: 5, expected: 24 }), "{why}");

@@ -30,11 +30,11 @@ const KEYS: u64 = 10;
 fn make(path: &Path) {
     let db = Db::open(path, &small()).expect("a store");
     for number in 0..KEYS {
-        db.put(&key(number), &value(number)).expect("room");
+        db.put(key(number), value(number)).expect("room");
     }
     for number in 0..KEYS {
         // Nobody's chunks, too.
-        db.put(&key(number), &value(number)).expect("room");
+        db.put(key(number), value(number)).expect("room");
     }
     db.close().expect("closing");
 }
@@ -48,7 +48,7 @@ fn is_noticed(path: &Path, options: &Options) -> bool {
     };
     let mut is_missed = db.stats().records_damaged > 0;
     for number in 0..KEYS {
-        match db.get(&key(number)) {
+        match db.get(key(number)) {
             Ok(Some(found)) => assert!(found == value(number), "key {number} has another value"),
             Ok(None) | Err(Error::Corrupted { .. }) => is_missed = true,
             Err(error) => panic!("{error}"),
@@ -152,13 +152,13 @@ fn a_store_with_a_cut_chain_can_be_salvaged_and_written() {
     let db = Db::open(&path, &small().salvage(true)).expect("the others are there");
     assert_eq!(db.stats().records_damaged, 1);
     for number in 0..KEYS {
-        let found = db.get(&key(number)).expect("it is left out");
+        let found = db.get(key(number)).expect("it is left out");
         assert_eq!(found.is_some(), number != 9, "key {number}");
-        db.put(&key(number), &value(number + 5)).expect("room");
+        db.put(key(number), value(number + 5)).expect("room");
     }
     db.compact(1, None).expect("compaction");
     for number in 0..KEYS {
-        assert!(db.get(&key(number)).expect("a read").expect("it was put") == value(number + 5));
+        assert!(db.get(key(number)).expect("a read").expect("it was put") == value(number + 5));
     }
 }
 
@@ -171,10 +171,10 @@ fn an_update_in_place_of_a_damaged_value_says_so() {
     let db = Db::open(&path, &small().verify_reads(VerifyReads::Never)).expect("a store");
     let bytes = 3000;
     for _ in 0..2 {
-        db.put(&key(0), &vec![0xab; bytes]).expect("room");
+        db.put(key(0), vec![0xab; bytes]).expect("room");
         // The record names the word; the next update is in place.
-        db.fetch_add_u64(&key(0), 8, 1).expect("sound");
-        db.fetch_add_u64(&key(0), 8, 1).expect("sound");
+        db.fetch_add_u64(key(0), 8, 1).expect("sound");
+        db.fetch_add_u64(key(0), 8, 1).expect("sound");
     }
     let path = path.join("segment-000000");
     let sound = std::fs::read(&path).expect("a file");
@@ -185,9 +185,9 @@ fn an_update_in_place_of_a_damaged_value_says_so() {
     for at in (0..used).step_by(8).filter(|at| ![0, FILLER].contains(&word(*at))) {
         for new in [0, !word(at), word(at) ^ 1] {
             file.write_all_at(&new.to_le_bytes(), at as u64).expect("written");
-            match db.fetch_add_u64(&key(0), 8, 1) {
+            match db.fetch_add_u64(key(0), 8, 1) {
                 Ok(_) => {
-                    let found = db.get(&key(0)).unwrap_or_else(|error| panic!("{at}: {error}"));
+                    let found = db.get(key(0)).unwrap_or_else(|error| panic!("{at}: {error}"));
                     assert_eq!(found.map(|found| found.len()), Some(bytes), "{at}");
                     done += 1;
                 }
@@ -198,6 +198,6 @@ fn an_update_in_place_of_a_damaged_value_says_so() {
         }
     }
     assert!(refused > 30 && done > 30, "{refused} refused, {done} done");
-    let outside = db.fetch_add_u64(&key(0), bytes, 1);
+    let outside = db.fetch_add_u64(key(0), bytes, 1);
     assert!(matches!(outside, Err(Error::FieldOutOfRange { .. })), "{outside:?}");
 }

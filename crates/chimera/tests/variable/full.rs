@@ -10,7 +10,7 @@ const BLOCKS: u64 = 32;
 fn fill(db: &Db) -> usize {
     let mut session = db.session();
     (0..1_000_000_u64)
-        .find(|number| match session.put(&number.to_le_bytes(), &[1; 90]) {
+        .find(|number| match session.put(number.to_le_bytes(), [1; 90]) {
             Ok(_) => false,
             Err(Error::PoolFull { .. }) => true,
             Err(error) => panic!("{error}"),
@@ -31,7 +31,7 @@ fn puts_that_find_no_room_use_none() {
         let mut taken = 0;
         for number in 0..300_u64 {
             let key = [&number.to_le_bytes()[..], b"large"].concat();
-            match db.session().put(&key, &vec![7; large]) {
+            match db.session().put(&key, vec![7; large]) {
                 Ok(_) => taken += 1,
                 Err(Error::PoolFull { .. }) => assert_eq!(db.get(&key).expect("a read"), None),
                 Err(error) => panic!("{error}"),
@@ -39,7 +39,7 @@ fn puts_that_find_no_room_use_none() {
         }
         assert!(taken < 100, "{taken} of {large} bytes");
         for number in 0..300_u64 {
-            db.delete(&[&number.to_le_bytes()[..], b"large"].concat()).expect("a delete");
+            db.delete([&number.to_le_bytes()[..], b"large"].concat()).expect("a delete");
         }
         let now = fill(&db);
         assert!(
@@ -58,12 +58,12 @@ fn values_that_are_refused_use_no_room() {
     let db = Db::open(directory.path(), &small()).expect("a store");
     let seed = hash_seed(directory.path());
     let mut taken = 0;
-    while db.put(&crafted(seed, taken), &[]).is_ok() {
+    while db.put(crafted(seed, taken), []).is_ok() {
         taken += 1;
     }
     let before = db.stats().blocks_used;
     for number in taken..taken + REFUSED {
-        let refused = db.session().put(&crafted(seed, number), &vec![7; 10_000]);
+        let refused = db.session().put(crafted(seed, number), vec![7; 10_000]);
         assert!(matches!(refused, Err(Error::KeyCollisions)), "{refused:?}");
     }
     // Those of one value, and one for records.

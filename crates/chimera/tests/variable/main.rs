@@ -82,11 +82,11 @@ fn what_is_too_long_or_empty_is_refused() {
     let directory = scratch();
     let db = Db::open(directory.path(), &small()).expect("a store");
     assert!(matches!(db.put(b"", b"x"), Err(Error::KeyLength { found: 0, .. })));
-    let Err(Error::KeyLength { most, .. }) = db.put(&[1; 5000], b"x") else {
+    let Err(Error::KeyLength { most, .. }) = db.put([1; 5000], b"x") else {
         panic!("a long key was taken")
     };
-    db.put(&vec![1; most], b"x").expect("the longest key");
-    let Err(Error::ValueLength { most, .. }) = db.put(b"k", &vec![1; (1 << 30) + 1]) else {
+    db.put(vec![1; most], b"x").expect("the longest key");
+    let Err(Error::ValueLength { most, .. }) = db.put(b"k", vec![1; (1 << 30) + 1]) else {
         panic!("a long value was taken")
     };
     assert_eq!(most, 1 << 30);
@@ -106,25 +106,25 @@ fn values_of_all_sizes_come_back() {
         let key = |number: usize| format!("key {number}").into_bytes();
         let db = Db::open(&path, &options).expect("a store");
         for (number, size) in sizes.iter().enumerate() {
-            db.put(&key(number), &bytes(number as u64, *size)).expect("a put");
+            db.put(key(number), bytes(number as u64, *size)).expect("a put");
         }
         let verify = |db: &Db, turn: u64| {
             for (number, size) in sizes.iter().enumerate() {
-                let found = db.get(&key(number)).expect("a read").expect("it was put");
+                let found = db.get(key(number)).expect("a read").expect("it was put");
                 assert!(found == bytes(number as u64 + turn, *size), "{size} bytes");
             }
             assert_sound(db);
         };
         verify(&db, 0);
         for (number, size) in sizes.iter().enumerate() {
-            db.put(&key(number), &bytes(number as u64 + 9, *size)).expect("an overwrite");
+            db.put(key(number), bytes(number as u64 + 9, *size)).expect("an overwrite");
         }
         verify(&db, 9);
         drop(db);
         let db = Db::open(&path, &options).expect("a store");
         verify(&db, 9);
         for number in 0..sizes.len() {
-            assert!(db.delete(&key(number)).expect("a delete"));
+            assert!(db.delete(key(number)).expect("a delete"));
         }
         assert_eq!(contents(&db).len(), 0);
         assert_sound(&db);
@@ -138,7 +138,7 @@ fn the_longest_keys_take_values_of_all_sizes() {
     for (name, options) in [("small", small()), ("default", Options::new().reclaim_percent(0))] {
         let path = directory.path().join(name);
         let db = Db::open(&path, &options).expect("a store");
-        let Err(Error::KeyLength { most, .. }) = db.put(&[7; 5000], b"") else {
+        let Err(Error::KeyLength { most, .. }) = db.put([7; 5000], b"") else {
             panic!("a long key was taken")
         };
         let mut model = Model::new();
@@ -180,10 +180,10 @@ fn a_value_of_64_mib_is_replaced_again_and_again() {
         value
     };
     for turn in 0..5 {
-        db.put(b"large", &value(turn)).expect("a put");
+        db.put(b"large", value(turn)).expect("a put");
         assert!(db.get(b"large").expect("a read").expect("it was put") == value(turn));
     }
-    assert!(matches!(db.put(b"second", &vec![1; 128 << 20]), Err(Error::PoolFull { .. })));
+    assert!(matches!(db.put(b"second", vec![1; 128 << 20]), Err(Error::PoolFull { .. })));
     assert_eq!(
         db.fetch_add_u64(b"large", 32 << 20, 1).expect("an update"),
         Some(0x0404_0404_0404_0404)
@@ -194,7 +194,7 @@ fn a_value_of_64_mib_is_replaced_again_and_again() {
     expected[32 << 20] += 1;
     assert!(db.get(b"large").expect("a read").expect("it was put") == expected);
     assert!(db.delete(b"large").expect("a delete"));
-    db.put(b"second", &vec![1; 120 << 20]).expect("the space is free");
+    db.put(b"second", vec![1; 120 << 20]).expect("the space is free");
     assert_sound(&db);
 }
 
@@ -282,7 +282,7 @@ fn a_store_that_was_emptied_takes_as_much_again() {
         // Small ones in one round, large ones in the next: blocks change their kind.
         let length = if round % 2 == 0 { 60 } else { 900 };
         let mut count = 0_u64;
-        while db.put(&count.to_le_bytes(), &bytes(round, length)).is_ok() {
+        while db.put(count.to_le_bytes(), bytes(round, length)).is_ok() {
             count += 1;
         }
         let most = first.get_or_insert([0; 2]);
@@ -290,7 +290,7 @@ fn a_store_that_was_emptied_takes_as_much_again() {
         assert!(count >= *most && count > 20, "round {round}: {count} records, {most} before");
         *most = count;
         for number in 0..count {
-            assert!(db.delete(&number.to_le_bytes()).expect("a delete"));
+            assert!(db.delete(number.to_le_bytes()).expect("a delete"));
         }
         assert_sound(&db);
     }

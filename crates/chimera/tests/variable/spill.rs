@@ -53,7 +53,7 @@ fn keys_fill_the_ends_of_pages_whose_values_lie_elsewhere() {
             }
             2 => {
                 let new = bytes(number as u64, 40);
-                let swapped = db.compare_and_swap(key, value, &new).expect("room");
+                let swapped = db.compare_and_swap(key, &*value, &new).expect("room");
                 assert!(matches!(swapped, Swap::Swapped));
                 *value = new;
             }
@@ -82,7 +82,7 @@ fn values_of_short_keys_stay_with_them() {
     let db = Db::open(directory.path(), &options()).expect("a store");
     let mut session = db.session();
     for number in 0..RECORDS {
-        session.put(&number.to_le_bytes(), &bytes(number, 600)).expect("room");
+        session.put(number.to_le_bytes(), bytes(number, 600)).expect("room");
     }
     // Six records of 632 bytes in a page.
     assert!(db.stats().blocks_used <= RECORDS.div_ceil(6 * 6) + 1);
@@ -106,7 +106,7 @@ fn a_pool_without_a_block_for_a_chunk_takes_values_beside_their_keys() {
         model.insert(key, value);
     }
     model.insert(b"other".to_vec(), b"value".to_vec());
-    assert!(matches!(session.put(&bytes(9, 100), &bytes(9, 200)), Err(Error::PoolFull { .. })));
+    assert!(matches!(session.put(bytes(9, 100), bytes(9, 200)), Err(Error::PoolFull { .. })));
     assert_eq!(contents(&db), model);
     assert_sound(&db);
 }

@@ -65,9 +65,9 @@ fn a_sound_store_is_found_sound_whatever_the_sizes() {
 #[test]
 fn an_altered_record_is_found() {
     let (db, data, ledger) = store((16, 200));
-    let mut value = db.get(&key(&data, 1234)).expect("readable").expect("there");
+    let mut value = db.get(key(&data, 1234)).expect("readable").expect("there");
     value[199] ^= 1;
-    db.put(&key(&data, 1234), &value).expect("writes");
+    db.put(key(&data, 1234), &value).expect("writes");
     let (wrong, first) = failure(&db, &data, &ledger);
     assert_eq!(wrong, 1);
     assert!(first.contains("record 1234"), "{first}");
@@ -76,15 +76,15 @@ fn an_altered_record_is_found() {
 #[test]
 fn exchanged_records_are_found() {
     let (db, data, ledger) = store((16, 200));
-    let value = db.get(&key(&data, 1)).expect("readable").expect("there");
-    db.put(&key(&data, 2), &value).expect("writes");
+    let value = db.get(key(&data, 1)).expect("readable").expect("there");
+    db.put(key(&data, 2), &value).expect("writes");
     assert_eq!(failure(&db, &data, &ledger).0, 1);
 }
 
 #[test]
 fn a_missing_record_is_found() {
     let (db, data, ledger) = store((8, 8));
-    assert!(db.delete(&key(&data, 77)).expect("deletes"));
+    assert!(db.delete(key(&data, 77)).expect("deletes"));
     let (wrong, first) = failure(&db, &data, &ledger);
     assert_eq!((wrong, first.as_str()), (1, "record 77 is missing"));
 }
@@ -92,7 +92,7 @@ fn a_missing_record_is_found() {
 #[test]
 fn a_record_too_many_is_found() {
     let (db, data, ledger) = store((16, 200));
-    db.put(&[0; 16], &[0; 200]).expect("writes");
+    db.put([0; 16], [0; 200]).expect("writes");
     let (wrong, first) = failure(&db, &data, &ledger);
     assert_eq!(wrong, 1);
     assert!(first.contains("3001"), "{first}");

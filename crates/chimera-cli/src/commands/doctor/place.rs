@@ -156,7 +156,7 @@ mod tests {
         let options = Options::new().segment_bytes(1 << 20).populate_ahead_bytes(0);
         let db = Db::open(directory.path(), &options).expect("a new store");
         for number in 0..40_u64 {
-            db.put(&number.to_le_bytes(), &7_u8.to_le_bytes().repeat(60_000)).expect("room");
+            db.put(number.to_le_bytes(), 7_u8.to_le_bytes().repeat(60_000)).expect("room");
         }
         assert_eq!(db.stats().segments, 3);
         db.close().expect("nobody else has it");

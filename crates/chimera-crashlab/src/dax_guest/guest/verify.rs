@@ -142,10 +142,10 @@ mod tests {
         let (_directory, db) = store();
         let present =
             (0..1000).find(|&number| State::after(7, 0, DONE).holds(number)).expect("some");
-        db.put(&key(0, present), &value(0, present, DONE + 5)).expect("room");
+        db.put(key(0, present), value(0, present, DONE + 5)).expect("room");
         assert_eq!(problems(&db, [DONE; THREADS]).len(), 1);
         let (_directory, db) = store();
-        db.put(&key(THREADS, 1), &value(THREADS, 1, 1)).expect("room");
+        db.put(key(THREADS, 1), value(THREADS, 1, 1)).expect("room");
         assert_eq!(problems(&db, [DONE; THREADS]).len(), 1);
     }
 }

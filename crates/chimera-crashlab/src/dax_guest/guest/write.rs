@@ -62,17 +62,17 @@ pub(super) fn act<P: Pmem>(
     let key = key(state.thread(), number);
     let new = value(state.thread(), number, state.done);
     let existed = match action {
-        Action::Put => !session.put(&key, &new)?,
-        Action::Add(delta) => session.fetch_add_u64(&key, COUNTER_AT, delta)?.is_some(),
-        Action::Update => session.update(&key, |old| old.copy_from_slice(&new))?,
-        Action::Delete => session.delete(&key)?,
+        Action::Put => !session.put(key, &new)?,
+        Action::Add(delta) => session.fetch_add_u64(key, COUNTER_AT, delta)?.is_some(),
+        Action::Update => session.update(key, |old| old.copy_from_slice(&new))?,
+        Action::Delete => session.delete(key)?,
     };
     assert_eq!(existed, state.holds(number), "{action:?} of key {number} of {}", state.thread());
     Ok(())
 }
 
 fn compare<P: Pmem>(session: &mut Session<P>, state: &State, number: u64) -> Outcome<()> {
-    let found = session.get(&key(state.thread(), number))?;
+    let found = session.get(key(state.thread(), number))?;
     if found == state.value(number) {
         return Ok(());
     }

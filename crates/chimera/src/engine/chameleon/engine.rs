@@ -160,6 +160,26 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         self.replace_value(client, hash, key, expected, new)
     }
 
+    fn insert(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.insert_value(client, hash, key, value)
+    }
+
+    fn remove_if(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        self.remove_if_value(client, hash, key, expected)
+    }
+
     fn update_word(
         &self,
         client: &mut ChameleonClient,

@@ -95,6 +95,60 @@ impl<P: Pmem> Chameleon<P> {
         Ok(swap)
     }
 
+    /// See [`Engine::insert`](crate::engine::Engine::insert).
+    pub(super) fn insert_value(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        let index = self.index();
+        let _booked = index.core().book(Operation::Insert, client.shared.number);
+        let key = Key { hash, bytes: key };
+        let is_new = self.or_with_room(client, |client| {
+            let shard = index.shards().number_of(hash);
+            let number = client.shared.number;
+            let mut writing = self.flusher().lock_with_room(number, shard, Need::Growth)?;
+            // All of the index, also where puts are blind.
+            let old = index.find_locked(shard, key)?;
+            if !old.is_live() {
+                self.write(client, shard, &mut writing, key, Some(value), old)?;
+            }
+            Ok(!old.is_live())
+        })?;
+        self.flusher().bound_replay(&mut client.appender, client.shared.number);
+        Ok(is_new)
+    }
+
+    /// See [`Engine::remove_if`](crate::engine::Engine::remove_if).
+    pub(super) fn remove_if_value(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        let index = self.index();
+        let _booked = index.core().book(Operation::Delete, client.shared.number);
+        let key = Key { hash, bytes: key };
+        let swap = self.or_with_room(client, |client| {
+            let shard = index.shards().number_of(hash);
+            let number = client.shared.number;
+            let mut writing = self.flusher().lock_with_room(number, shard, Need::Delete)?;
+            let old = index.find_locked(shard, key)?;
+            let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
+            index.records().read_found(found, hash, &mut client.shared.value)?;
+            if client.shared.value != expected {
+                return Ok(Swap::Different);
+            }
+            self.write(client, shard, &mut writing, key, None, old)?;
+            Ok(Swap::Swapped)
+        })?;
+        self.flusher().bound_replay(&mut client.appender, client.shared.number);
+        Ok(swap)
+    }
+
     /// Does `work`. Where the pool is full, room is made, and `work` is done again.
     #[inline(always)]
     fn or_with_room<T>(

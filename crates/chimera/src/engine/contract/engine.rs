@@ -129,6 +129,24 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         verify: bool,
     ) -> Result<Swap>;
 
+    /// Stores `value` under `key`, which has this hash, if there is no such key; tells whether there was none. Both are checked.
+    fn insert(
+        &self,
+        client: &mut Self::Client,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool>;
+
+    /// Removes `key`, which has this hash, if its value is `expected`. The value is verified.
+    fn remove_if(
+        &self,
+        client: &mut Self::Client,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap>;
+
     /// Applies `change` to the 8 bytes at `at`, a multiple of 8, of the value of `key`, little-endian;
     /// returns the number before. `change` answers `None` to leave it. An engine without `in_place` writes the
     /// record [anew](crate::engine::shared::update::update_bytes).

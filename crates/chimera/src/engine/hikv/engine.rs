@@ -121,6 +121,26 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.replace_value(client, hash, key, expected, new)
     }
 
+    fn insert(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.insert_value(client, hash, key, value)
+    }
+
+    fn remove_if(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        self.remove_if_value(client, hash, key, expected)
+    }
+
     fn update_word(
         &self,
         client: &mut SharedClient,

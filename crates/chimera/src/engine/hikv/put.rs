@@ -32,6 +32,25 @@ impl<P: Pmem> Hikv<P> {
         Ok(old.is_none())
     }
 
+    /// Stores `value` under `key`, which has this hash, if there is no such key; tells whether there was none.
+    pub(super) fn insert_value(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        let items = self.items();
+        let _booked = items.core().book(Operation::Insert, client.number);
+        items.index().prefetch(hash);
+        let _key = items.lock_key(hash)?;
+        if items.find_locked(hash, key)?.is_some() {
+            return Ok(false);
+        }
+        self.write(client.number, hash, key, value, None)?;
+        Ok(true)
+    }
+
     /// Writes an item of `key`, whose lock the caller holds, in place of the old one, if there is one.
     ///
     /// # Durability
@@ -91,15 +110,43 @@ impl<P: Pmem> Hikv<P> {
         items.index().prefetch(hash);
         let _key = items.lock_key(hash)?;
         let Some(old) = items.find_locked(hash, key)? else { return Ok(false) };
+        self.remove_found(client, hash, key, &old)?;
+        Ok(true)
+    }
+
+    /// Removes `key`, which has this hash, if its value is `expected`.
+    pub(super) fn remove_if_value(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        let items = self.items();
+        let _booked = items.core().book(Operation::Delete, client.number);
+        items.index().prefetch(hash);
+        let _key = items.lock_key(hash)?;
+        let Some(old) = items.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        items.read_item(&old, hash, &mut client.value, true).map_err(Unsound::into_error)?;
+        if client.value != expected {
+            return Ok(Swap::Different);
+        }
+        self.remove_found(client, hash, key, &old)?;
+        Ok(Swap::Swapped)
+    }
+
+    /// Removes the item that `key` has, whose lock the caller holds.
+    #[inline(always)]
+    fn remove_found(&self, client: &SharedClient, hash: u64, key: &[u8], old: &Item) -> Result<()> {
         #[cfg(feature = "baselines")]
         let logged = self.log.write(hash, key, None);
-        let removed = self.writer.remove_item(client.number, hash, &old);
+        let removed = self.writer.remove_item(client.number, hash, old);
         #[cfg(feature = "baselines")]
         if removed.is_err() {
             logged.withdraw();
         }
         removed?;
-        core.changes.tell(key, KeyChange::Removed);
-        Ok(true)
+        self.items().core().changes.tell(key, KeyChange::Removed);
+        Ok(())
     }
 }

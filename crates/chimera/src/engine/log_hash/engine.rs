@@ -134,6 +134,26 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         self.replace_value(client, hash, key, expected, new)
     }
 
+    fn insert(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        self.insert_value(client, hash, key, value)
+    }
+
+    fn remove_if(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        self.remove_if_value(client, hash, key, expected)
+    }
+
     fn update_word(
         &self,
         client: &mut LogHashClient,

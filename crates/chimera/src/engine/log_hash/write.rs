@@ -33,6 +33,27 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         Ok(old.is_none())
     }
 
+    /// See [`Engine::insert`](crate::engine::Engine::insert).
+    pub(super) fn insert_value(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        let _booked = self.core.book(Operation::Insert, client.shared.number);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let (old, alike) = self.find_locked(hash, key)?;
+        if old.is_some() {
+            return Ok(false);
+        }
+        if alike > COLLISIONS_MAX {
+            return Err(Error::KeyCollisions);
+        }
+        self.write(client, hash, key, value, None).map(|()| true)
+    }
+
     /// Appends a record of `key`, whose lock the caller holds, and makes the index lead to it.
     ///
     /// # Durability
@@ -111,6 +132,36 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         self.index.prefetch(hash);
         let _key = self.keys.lock(hash, &self.core.poison)?;
         let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(false) };
+        self.remove_found(client, hash, key, old).map(|()| true)
+    }
+
+    /// See [`Engine::remove_if`](crate::engine::Engine::remove_if).
+    pub(super) fn remove_if_value(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        let _booked = self.core.book(Operation::Delete, client.shared.number);
+        self.index.prefetch(hash);
+        let _key = self.keys.lock(hash, &self.core.poison)?;
+        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        self.read_found(old.at, hash, &mut client.shared.value)?;
+        if client.shared.value != expected {
+            return Ok(Swap::Different);
+        }
+        self.remove_found(client, hash, key, old).map(|()| Swap::Swapped)
+    }
+
+    /// Removes the record that `key` has, whose lock the caller holds.
+    fn remove_found(
+        &self,
+        client: &mut LogHashClient,
+        hash: u64,
+        key: &[u8],
+        old: Old,
+    ) -> Result<()> {
         if !I::IS_DURABLE {
             self.append(client, hash, key, None)?;
         }
@@ -118,7 +169,7 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
             return Err(lost_entry(old));
         }
         self.core.changes.tell(key, KeyChange::Removed);
-        Ok(true)
+        Ok(())
     }
 }
 

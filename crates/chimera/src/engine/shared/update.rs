@@ -2,18 +2,19 @@
 
 use chimera_pmem::Pmem;
 
-use crate::engine::contract::client::Client;
+use crate::engine::contract::client::{Client, Written};
 use crate::engine::contract::engine::Engine;
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
 /// Replaces the value of `key` by what `change` makes of a copy of it, which it changes outside of all
-/// locks; `false` when there is no such key. `change` runs again when another session was faster.
+/// locks; `false` when there is no such key. `change` runs again when another session was faster. Where it says `false`, nothing
+/// is changed.
 pub(crate) fn update<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     key: &[u8],
-    mut change: impl FnMut(&mut Vec<u8>),
+    mut change: impl FnMut(&mut Vec<u8>) -> bool,
 ) -> Result<bool> {
     let core = engine.core();
     engine.check_key(key)?;
@@ -28,10 +29,13 @@ pub(crate) fn update<P: Pmem, E: Engine<P>>(
         let mut after = std::mem::take(&mut client.shared().changed);
         after.clear();
         after.extend_from_slice(&before);
-        change(&mut after);
-        let swap = engine
-            .check_value(&after)
-            .and_then(|()| engine.replace(client, hash, key, &before, &after, false));
+        let swap = if change(&mut after) {
+            let checked = engine.check_value(&after);
+            checked.and_then(|()| engine.replace(client, hash, key, &before, &after, false))
+        } else {
+            client.shared().written = Written::Nothing;
+            Ok(Swap::Swapped)
+        };
         client.shared().value = before;
         client.shared().changed = after;
         match swap? {
@@ -65,13 +69,14 @@ pub(crate) fn update_bytes<P: Pmem, E: Engine<P>>(
         let field = at.checked_add(8).and_then(|end| value.get_mut(at..end));
         let Some(field) = field else {
             outside = Some(value_bytes);
-            return;
+            return false;
         };
         outside = None;
         previous = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
         if let Some(new) = change(previous) {
             field.copy_from_slice(&new.to_le_bytes());
         }
+        true
     })?;
     match outside {
         Some(value_bytes) => Err(Error::FieldOutOfRange { at, value_bytes }),

@@ -28,7 +28,11 @@ pub(crate) fn put<P: Pmem, E: Engine<P>>(
 /// # Errors
 /// `MemoryBudget`, with nothing changed.
 #[inline(always)]
-fn admit<P: Pmem, E: Engine<P>>(engine: &E, client: &mut E::Client, key: &[u8]) -> Result<()> {
+pub(super) fn admit<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    key: &[u8],
+) -> Result<()> {
     match engine.core().pool.pmem.journal() {
         Some(journal) if journal.needs_too_much() => admit_present(engine, client, key, journal),
         _ => Ok(()),

@@ -45,6 +45,14 @@ impl<P: Pmem> Teaching<P> {
         Ok(old.is_none())
     }
 
+    /// Removes the record of `key`, which is there.
+    fn remove(&self, state: &mut State<P>, hash: u64, key: &[u8]) -> Result<()> {
+        let at = state.map.remove(&(hash, key.to_vec())).expect("just found");
+        state.log.retire(at)?;
+        self.core.changes.tell(key, KeyChange::Removed);
+        Ok(())
+    }
+
     fn report(&self) -> TeachingReport {
         TeachingReport { runs: self.core.pool.count_runs(&[LOG]) }
     }
@@ -132,6 +140,39 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         swap_read(client, expected, new, |_| self.write(&mut state, hash, key, new).map(drop))
     }
 
+    fn insert(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        let _booked = self.core.book(Operation::Insert, client.number);
+        let mut state = self.lock_to_write()?;
+        if state.find(hash, key, &mut client.value, true)? {
+            return Ok(false);
+        }
+        self.write(&mut state, hash, key, value)
+    }
+
+    fn remove_if(
+        &self,
+        client: &mut SharedClient,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        let _booked = self.core.book(Operation::Delete, client.number);
+        let mut state = self.lock_to_write()?;
+        if !state.find(hash, key, &mut client.value, true)? {
+            return Ok(Swap::Missing);
+        }
+        if client.value != expected {
+            return Ok(Swap::Different);
+        }
+        self.remove(&mut state, hash, key).map(|()| Swap::Swapped)
+    }
+
     fn update_word(
         &self,
         client: &mut SharedClient,
@@ -149,9 +190,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(false);
         }
-        let at = state.map.remove(&(hash, key.to_vec())).expect("just found");
-        state.log.retire(at)?;
-        self.core.changes.tell(key, KeyChange::Removed);
+        self.remove(&mut state, hash, key)?;
         Ok(true)
     }
 

@@ -135,6 +135,21 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.writer.replace(client, hash, key, expected, new, verify)
     }
 
+    fn insert(&self, client: &mut Client, hash: u64, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.writer.insert(client, hash, key, value)
+    }
+
+    fn remove_if(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+    ) -> Result<Swap> {
+        let verify = self.records().pages().is_checked();
+        self.writer.remove_if(client, hash, key, expected, verify)
+    }
+
     #[inline]
     fn update_word(
         &self,

@@ -30,17 +30,19 @@ use std::collections::BTreeMap;
 
 use chimera_pmem::{Extent, Operation, Pmem};
 
-use super::records::{Existing, Records, no_index_memory};
+use super::records::{Existing, Records, Unsound, no_index_memory};
 use super::space::{Client, Reserved};
 use super::steps;
 use crate::engine::{Core, KeyChange};
 use crate::index::volatile::extendible_hash::Glance;
 use crate::pool::Location;
+use crate::records::checksum::Summed;
 use crate::records::chunks::{Chunk, Descriptor};
 use crate::records::header::RecordHeader;
 use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{Abandoned, LogPages, Pages, Place, Record, Stored, sites};
 use crate::types::error::{Error, Result};
+use crate::types::swap::Swap;
 
 /// A block that was in use before is taken for chunks when one in so many of its bytes is free.
 const REUSED_PART: u32 = 4;
@@ -106,6 +108,28 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
             booked.is(Operation::Overwrite);
         }
         Ok(is_new)
+    }
+
+    /// Stores `value` under `key`, which has this hash, if there is no such key; tells whether there was none.
+    pub(super) fn insert(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool> {
+        let (records, core) = (&self.records, self.core());
+        core.poison.check()?;
+        let _booked = core.book(Operation::Insert, client.shared.number);
+        records.index().prefetch_to_change(hash);
+        let reserved = records.space().reserve(client, key.len(), value.len())?;
+        let _key = records.lock_key(hash)?;
+        // What was reserved is the place of the session's next record.
+        if records.find_locked(hash, key, |_| {})?.is_some() {
+            return Ok(false);
+        }
+        records.index().prepare_insert().map_err(no_index_memory)?;
+        self.write(client, reserved, hash, key, NewValue::checked(value), None)
     }
 
     /// Writes a record of `key`, whose lock the caller holds, in place of the one that it has found.
@@ -369,15 +393,49 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let _key = records.lock_key(hash)?;
         let prefetch = |place: &Place| records.prefetch_to_retire(place);
         let Some(old) = records.find_locked(hash, key, prefetch)? else { return Ok(false) };
+        self.remove(hash, key, &old)?;
+        Ok(true)
+    }
+
+    /// Removes `key`, which has this hash, if its value is `expected`, which is verified if `verify`.
+    pub(super) fn remove_if(
+        &self,
+        client: &mut Client,
+        hash: u64,
+        key: &[u8],
+        expected: &[u8],
+        verify: bool,
+    ) -> Result<Swap> {
+        let (records, pool) = (&self.records, self.records.pool());
+        let _booked = self.core().book(Operation::Delete, client.shared.number);
+        records.index().prefetch_to_change(hash);
+        let _key = records.lock_key(hash)?;
+        let prefetch = |place: &Place| pool.pmem.prefetch(records.pages().whole(pool, place));
+        let Some(old) = records.find_locked(hash, key, prefetch)? else { return Ok(Swap::Missing) };
+        let Existing { record, .. } = &old;
+        if !records.pages().value_is(pool, record, expected) {
+            return Ok(Swap::Different);
+        }
+        if verify && record.verify(hash, Some(Summed::of(expected))).is_err() {
+            return Err(Unsound { at: record.place.record_at }.into_error());
+        }
+        self.remove(hash, key, &old)?;
+        Ok(Swap::Swapped)
+    }
+
+    /// Removes the record that `key` has, whose lock the caller holds.
+    #[inline(always)]
+    fn remove(&self, hash: u64, key: &[u8], old: &Existing<'_>) -> Result<()> {
+        let (records, core) = (&self.records, self.core());
         if let Some(at) = self.shadowed.get(&hash) {
             let what =
                 "an old record of the key cannot be cleared, and would come back after a delete";
             return Err(Error::corrupted(what, *at));
         }
-        let removed = records.index().remove_after(hash, &old.found, || self.retire(&old))?;
+        let removed = records.index().remove_after(hash, &old.found, || self.retire(old))?;
         assert!(removed, "the entry of a key changed while the key was locked");
         core.changes.tell(key, KeyChange::Removed);
-        Ok(true)
+        Ok(())
     }
 
     /// Makes a record not live any more, durably: 1 line, 1 fence.
