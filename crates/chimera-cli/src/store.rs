@@ -23,7 +23,8 @@ const SUPERBLOCK_BYTES: usize = StoreOutline::BYTES;
 /// # Errors
 /// As [`Db::open`].
 pub(crate) fn open(path: &Path, options: Options) -> Result<Db, chimera::Error> {
-    open_with_bar(path, options, Bar::new("opening", "blocks").as_ref())
+    // Their order takes longer than most commands, and none of these needs it.
+    open_with_bar(path, options.ordered(false), Bar::new("opening", "blocks").as_ref())
 }
 
 /// Opens a store to scan it. The bar shows how far the order of its keys is, and is to be dropped when a scan has begun.
@@ -35,7 +36,7 @@ pub(crate) fn open_ordered(
     options: Options,
 ) -> Result<(Db, Option<Bar>), chimera::Error> {
     let (opening, ordering) = (Bar::new("opening", "blocks"), Bar::new("sorting", "keys"));
-    let options = options.ordered(true);
+    let options = options.ordered_this_time();
     let options = match opening.as_ref().zip(ordering.as_ref()) {
         Some((opening, ordering)) => {
             options.order(|order| order.progress(ordering.callback_after(opening)))

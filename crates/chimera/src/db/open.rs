@@ -15,7 +15,7 @@ use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner, memory};
 use crate::engine::contract::upkeep::Step;
 use crate::engine::shared::maintenance::Pace;
-use crate::engine::{Core, EngineKind, Options, Plan};
+use crate::engine::{Core, EngineKind, Options, OrderKept, Plan};
 use crate::metrics::Registry;
 use crate::ordered::RebuildStep;
 use crate::pool::{Closing, NewPool, Pool, Superblock, TOTALS_AT};
@@ -72,6 +72,9 @@ pub(super) fn on<P: Pmem>(
     let kind = EngineKind::from_code(superblock.engine)?;
     check_engine(kind, options)?;
     kind.check(&superblock, options)?;
+    if options.order_kept == OrderKept::FromNowOn {
+        pool.keep_order();
+    }
     let pool = Arc::new(pool);
     pool.mark_open()?;
     let opened_engine = kind.open(Core::new(pool.clone(), options), options);
@@ -294,6 +297,7 @@ fn new_pool(options: &Options, environment: &dyn Environment) -> Result<NewPool>
         segments: 0,
         closing,
         boot_id: 0,
+        is_ordered: false,
         closed_words: Default::default(),
         totals: Totals::default(),
         area,

@@ -57,6 +57,7 @@ pub use log_hash::{LogHashInspect, LogHashStats};
 pub use options::Consistency;
 #[cfg(all(feature = "baselines", not(loom)))]
 pub use options::LogHashOptions;
+pub(crate) use options::OrderKept;
 #[cfg(all(feature = "baselines", not(loom)))]
 pub use options::variants::{Compaction, UpperIndex};
 #[cfg(not(loom))]

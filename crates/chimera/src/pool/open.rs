@@ -200,6 +200,12 @@ impl<P: Pmem> Pool<P> {
         self.remove_old_journal()
     }
 
+    /// Every later opening keeps keys in their order, from the next change of the superblock on: it is
+    /// [marked](Self::mark_open) as open, or closed.
+    pub(crate) fn keep_order(&self) {
+        self.lock_superblock().is_ordered = true;
+    }
+
     /// Makes the superblock in force and the used-blocks words durable. A process that was killed may have
     /// stored them without a fence, and the other copy is about to be overwritten. From here on both words say what
     /// was found: one of them may be damaged, or not have been changed when a crash came.

@@ -121,6 +121,7 @@ pub(crate) fn new_pool(segment_bytes: u64, block_bytes: u32) -> NewPool {
         segments: 0,
         closing: Closing::Open,
         boot_id: 0,
+        is_ordered: false,
         closed_words: [0; 2],
         totals: Totals::default(),
         area: Vec::new(),

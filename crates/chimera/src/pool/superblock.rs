@@ -30,8 +30,11 @@ pub(crate) const FILE_BYTES: u64 = 2 * COPY_STRIDE;
 /// Words of an engine that say something of a store only while it is closed in order.
 pub(crate) const CLOSED_WORDS: usize = 2;
 
+/// A word of bits: what every later opening keeps to. The word behind it is 0.
+const KEPT_AT: usize = 10;
+/// Keys are kept in their order.
+const KEPT_ORDER: u64 = 1;
 /// Where in a copy the words lie that are more than one number's.
-/// Two words before them are 0.
 const CLOSED_WORDS_AT: usize = 12;
 const CHECKSUM_AT: usize = COMMON_WORDS - 1;
 /// The area begins a line of its own.
@@ -97,6 +100,8 @@ pub(crate) struct Superblock {
     pub(crate) segments: u64,
     pub(crate) closing: Closing,
     pub(crate) boot_id: u64,
+    /// Whether keys are kept in their order, unless an opening says otherwise.
+    pub(crate) is_ordered: bool,
     /// Words of the engine that it replaces atomically, as where its structures begin.
     pub(crate) closed_words: [u64; CLOSED_WORDS],
     /// Of a store that is closed in order, what it held; else zeros.
@@ -188,6 +193,7 @@ impl Superblock {
             Closing::Incomplete => 4,
         };
         words[9] = self.boot_id;
+        words[KEPT_AT] = if self.is_ordered { KEPT_ORDER } else { 0 };
         words[CLOSED_WORDS_AT..CLOSED_WORDS_AT + CLOSED_WORDS].copy_from_slice(&self.closed_words);
         words[AREA_LENGTH_AT] = self.area.len() as u64;
         words[TOTALS_AT..AREA_AT].copy_from_slice(&self.totals.to_words());
@@ -256,6 +262,7 @@ impl Superblock {
                 _ => return Err(bad("state", 8)),
             },
             boot_id: words[9],
+            is_ordered: words[KEPT_AT] & KEPT_ORDER != 0,
             closed_words: [words[CLOSED_WORDS_AT], words[CLOSED_WORDS_AT + 1]],
             totals: Totals::from_words(&words[TOTALS_AT..AREA_AT]),
             area: words[AREA_AT..AREA_AT + length].to_vec(),
@@ -284,6 +291,7 @@ mod tests {
             segments: 3,
             closing: Closing::Open,
             boot_id: 99,
+            is_ordered: false,
             closed_words: [3, 4],
             totals: Totals { records: 8, key_sum: 9, state_sum: 10 },
             area: vec![5, 6, 7],
@@ -296,6 +304,19 @@ mod tests {
             let superblock = Superblock { area, ..example() };
             assert_eq!(Superblock::decode(&superblock.encode(), 0).unwrap(), superblock);
         }
+    }
+
+    #[test]
+    fn that_keys_are_kept_in_order_is_one_bit_and_others_are_left_to_come() {
+        for is_ordered in [false, true] {
+            let words = Superblock { is_ordered, ..example() }.encode();
+            assert_eq!(words[KEPT_AT..=KEPT_AT + 1], [u64::from(is_ordered), 0]);
+            assert_eq!(Superblock::decode(&words, 0).unwrap().is_ordered, is_ordered);
+        }
+        let mut words = example().encode();
+        words[KEPT_AT] = !KEPT_ORDER;
+        seal(&mut words);
+        assert!(!Superblock::decode(&words, 0).unwrap().is_ordered);
     }
 
     #[test]

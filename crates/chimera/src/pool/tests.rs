@@ -44,6 +44,7 @@ fn new_superblock() -> Superblock {
         segments: 0,
         closing: Closing::Open,
         boot_id: 0,
+        is_ordered: false,
         closed_words: [0; 2],
         totals: Totals::default(),
         area: vec![1, 2, 3],

@@ -94,6 +94,9 @@ impl<P: Pmem> Db<P> {
         let path = path.as_ref();
         refuse_what_is_there(&**environment, path)?;
         let copy = Db::open_on(pmem, environment, path, &self.options_of_a_copy())?;
+        if self.pool().superblock().is_ordered {
+            copy.pool().keep_order();
+        }
         let records = self.copy_records(&copy, options)?;
         let bytes = copy.stats().pmem_bytes;
         copy.complete()?;

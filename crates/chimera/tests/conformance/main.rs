@@ -25,6 +25,7 @@ mod in_place;
 mod listing;
 mod model;
 mod opening;
+mod order_kept;
 mod ordered;
 mod outside;
 mod read_only;
@@ -62,6 +63,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "fixed_size", tests: fixed_size::TESTS },
     Theme { name: "in_place", tests: in_place::TESTS },
     Theme { name: "ordered", tests: ordered::TESTS },
+    Theme { name: "order_kept", tests: order_kept::TESTS },
     Theme { name: "rebuild", tests: rebuild::TESTS },
     Theme { name: "atomic_batch", tests: &[] },
     Theme { name: "snapshots", tests: &[] },

@@ -34,7 +34,7 @@ impl EngineType for Type {
         Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
 
     fn plan(options: &Options) -> Result<Plan> {
-        check_modes(options)?;
+        check_modes(options, false)?;
         let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);
         let plan = plan_of_runs(&options.clone().segment_bytes(segment_bytes))?;
         let block_bytes = plan.geometry.block_bytes;
@@ -53,7 +53,7 @@ impl EngineType for Type {
     }
 
     fn parameters(superblock: &Superblock, options: &Options) -> Result<Parameters> {
-        check_modes(options)?;
+        check_modes(options, superblock.is_ordered)?;
         let geometry = superblock.geometry;
         let blocks = blocks_per_segment(&geometry);
         let parameters = decode(&superblock.area)
@@ -103,14 +103,14 @@ impl EngineType for Type {
 }
 
 /// Checks that MemTables are not to go to bypass indexes that are not there, and that a store in order knows new keys.
-fn check_modes(options: &Options) -> Result<()> {
+fn check_modes(options: &Options, is_ordered: bool) -> Result<()> {
     let own = &options.chameleon;
     let invalid = |text: &str| Err(Error::InvalidOptions(text.to_owned()));
     let has_modes = own.write_intensive || own.get_protect.is_some();
     if has_modes && own.upper_index != UpperIndex::Bypass {
         return invalid("the Write-Intensive and the Get-Protect Mode need bypass indexes");
     }
-    if own.blind_puts && options.ordered {
+    if own.blind_puts && options.order_kept.applies(is_ordered) {
         return invalid(
             "a store that keeps keys in their order has to know new ones: leave out blind_puts",
         );

@@ -36,7 +36,7 @@ pub(crate) struct Background {
 
 impl<P: Pmem> Core<P> {
     pub(crate) fn new(pool: Arc<Pool<P>>, options: &Options) -> Self {
-        let order = options.ordered.then(|| {
+        let order = options.order_kept.applies(pool.superblock().is_ordered).then(|| {
             let environment = pool.environment.clone();
             Arc::new(Order::new(environment, options.order.clone(), options.huge_pages))
         });

@@ -23,4 +23,5 @@ pub(in crate::engine) use kind::WITH_FEATURES;
 #[cfg(all(feature = "baselines", not(loom)))]
 pub use log_hash::LogHashOptions;
 pub use store::Options;
+pub(crate) use store::OrderKept;
 pub use viper::ViperOptions;

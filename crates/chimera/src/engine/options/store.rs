@@ -36,7 +36,7 @@ pub struct Options {
     pub(crate) engine: Option<EngineKind>,
     pub(crate) pool: PoolOptions,
     pub(crate) viper: ViperOptions,
-    pub(crate) ordered: bool,
+    pub(crate) order_kept: OrderKept,
     pub(crate) order: OrderOptions,
     pub(crate) hikv: HikvOptions,
     #[cfg(not(loom))]
@@ -61,13 +61,35 @@ pub struct Options {
     pub(crate) publish_metrics: Option<Duration>,
 }
 
+/// Whether keys are kept in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OrderKept {
+    /// As the store says.
+    AsRecorded,
+    /// Now, and at every later open.
+    FromNowOn,
+    ThisTime,
+    NotNow,
+}
+
+impl OrderKept {
+    /// Whether they are, in a store that says `recorded`.
+    pub(crate) fn applies(self, recorded: bool) -> bool {
+        match self {
+            Self::AsRecorded => recorded,
+            Self::FromNowOn | Self::ThisTime => true,
+            Self::NotNow => false,
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             engine: None,
             pool: PoolOptions::default(),
             viper: ViperOptions::default(),
-            ordered: false,
+            order_kept: OrderKept::AsRecorded,
             order: OrderOptions::default(),
             hikv: HikvOptions::default(),
             #[cfg(not(loom))]
@@ -161,12 +183,22 @@ impl Options {
         self
     }
 
-    /// Keeps all keys in their order, too, so that [`Db::scan`](crate::Db::scan) reads ranges of them. Default false.
+    /// Keeps all keys in their order, too, so that [`Db::scan`](crate::Db::scan) reads ranges of them. `true` is recorded in the
+    /// store, and holds at every later open as well, if this one is for writing; `false` leaves the order out this time. Without
+    /// either it is as recorded: none in a new store.
+    ///
     /// Costs DRAM, some 30 bytes for each key of 16. When a store is opened, all keys are gathered in the background,
     /// while it is used; meanwhile they take some 40 bytes more, and changed ones 100. A write of a new key, and a
-    /// removal, cost a change of a tree, which a background thread makes. May change at every open.
+    /// removal, cost a change of a tree, which a background thread makes.
     pub fn ordered(mut self, ordered: bool) -> Self {
-        self.ordered = ordered;
+        self.order_kept = if ordered { OrderKept::FromNowOn } else { OrderKept::NotNow };
+        self
+    }
+
+    /// Keeps all keys in their order this time, without recording it in the store.
+    #[doc(hidden)]
+    pub fn ordered_this_time(mut self) -> Self {
+        self.order_kept = OrderKept::ThisTime;
         self
     }
 

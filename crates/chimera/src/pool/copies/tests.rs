@@ -27,6 +27,7 @@ fn superblock(sequence: u64, segments: u64) -> Superblock {
         segments,
         closing: Closing::Open,
         boot_id: 0,
+        is_ordered: false,
         closed_words: [0; 2],
         totals: Totals::default(),
         area: vec![1, 2, 3],
