@@ -118,9 +118,13 @@ fn the_example_lies_on_media_as_format_4_says() {
     assert_eq!(words[15..18], [5_379_746_785_778_387_826, 3, 16_224_854_450_221_458_848]);
     assert_eq!(words[18..24], [8, 9, 10, 5, 6, 7]);
     assert_eq!(words[24..], [0; WORDS - 24]);
-    // Two words that no engine has used are not looked at, but for the checksums.
+    // Where the first bit is that of the order, the others are not looked at, nor the next word, but for the checksums.
     let mut before = words;
     [before[10], before[11]] = [1, 2];
     [before[15], before[17]] = [8_270_637_218_561_501_610, 3_925_047_315_773_633_110];
+    let ordered = Superblock { is_ordered: true, ..example() };
+    assert_eq!(Superblock::decode(&before, 0).unwrap(), ordered);
+    before[10] = u64::MAX - 1;
+    seal(&mut before);
     assert_eq!(Superblock::decode(&before, 0).unwrap(), example());
 }
