@@ -25,7 +25,7 @@ mod slotted;
 mod tests;
 mod view;
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Pmem, Site};
 
 use crate::pool::Pool;
 use crate::types::error::{Error, Result};
@@ -64,6 +64,10 @@ pub(crate) mod sites {
     }
 }
 
+/// Making durable, under a journal, that a log ends behind a chunk before that is written. No memory without a journal comes to
+/// it: tests leave it out.
+pub(crate) const END_AHEAD: Site = Site::new("vpage.end_ahead");
+
 /// Checks that a tool can leave out.
 pub(crate) mod steps {
     chimera_pmem::steps! {
@@ -85,8 +89,6 @@ pub(crate) mod steps {
         END_FLUSH = "vpage.step.end_flush";
         /// Clearing what lies behind a log before a session writes there.
         CLEAR_REST = "vpage.step.clear_rest";
-        /// Making durable that a log ends behind a chunk before that is written: under a journal.
-        END_AHEAD = "vpage.step.end_ahead";
         /// Making all pages of a block empty whose pages are about to begin at other offsets.
         CLEAR_HEADS = "vpage.step.clear_heads";
         /// Making durable that records are retired before their chunks go, or before nothing leads to them.

@@ -6,6 +6,7 @@ use super::part::Part;
 use super::{LogPages, sites, steps};
 use crate::pool::Pool;
 use crate::records::lengths::Entry;
+use crate::records::vpage::END_AHEAD;
 
 /// What the rest of a page is compared with, piece by piece.
 const ZEROS: [u8; 512] = [0; 512];
@@ -44,7 +45,7 @@ impl LogPages {
     /// 1 line and 1 fence, in a block that was in use before.
     pub(super) fn end_ahead<P: Pmem>(pool: &Pool<P>, at: u64) {
         let is_zero = !pool.pmem.is_journaled() || pool.pmem.load_u64(at) == 0;
-        if is_zero || pool.pmem.skips(steps::END_AHEAD) {
+        if is_zero || pool.pmem.skips(END_AHEAD) {
             return;
         }
         pool.pmem.store_u64(at, 0, sites::REUSE);
