@@ -55,8 +55,8 @@ pub mod transfer;
 mod types;
 
 pub use db::{
-    CloseError, Db, Iter, KeyRange, Keys, Record, Scan, Session, TypedDb, TypedSession,
-    prefix_range,
+    CloseError, Db, Iter, KeyRange, Keys, Keyspace, KeyspaceScan, KeyspaceSession, Record, Scan,
+    Session, TypedDb, TypedSession, prefix_range,
 };
 #[doc(hidden)]
 pub use engine::sites;

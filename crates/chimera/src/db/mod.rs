@@ -5,6 +5,7 @@ mod close;
 mod destroy;
 mod forked;
 mod iter;
+pub mod keyspace;
 mod memory;
 mod metered;
 mod metrics_text;
@@ -45,6 +46,7 @@ use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
 pub use close::CloseError;
 pub use iter::{Iter, Keys};
+pub use keyspace::{Keyspace, KeyspaceScan, KeyspaceSession};
 pub use scan::{KeyRange, Record, Scan, prefix_range};
 pub use session::Session;
 pub use typed::{TypedDb, TypedSession};
@@ -254,6 +256,11 @@ impl<P: Pmem> Db<P> {
     pub fn len(&self) -> u64 {
         self.assert_not_forked();
         self.inner.engine.records()
+    }
+
+    /// Whether keys are kept in their order, so that the store can be scanned.
+    pub fn is_ordered(&self) -> bool {
+        self.inner.engine.core().changes.order().is_some()
     }
 
     /// What damage has kept out of the store, as far as it is known: what opening it with

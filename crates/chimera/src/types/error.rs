@@ -179,6 +179,14 @@ pub enum Error {
         /// Length of the value.
         value_bytes: usize,
     },
+    /// A keyspace that cannot be had.
+    #[error("keyspace `{name}`: {reason}")]
+    Keyspace {
+        /// Its name.
+        name: String,
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
     /// No room for another block: the capacity or the disk is used up, or a limit of the process or the system does not let
     /// the store grow. Nothing was changed.
     #[error("{}", why_full(reason))]
@@ -389,6 +397,7 @@ impl Error {
             | Self::ValueLength { .. }
             | Self::KeyCollisions
             | Self::NotOrdered
+            | Self::Keyspace { .. }
             | Self::Forked { .. }
             | Self::FieldOutOfRange { .. } => ErrorKind::InvalidArgument,
             Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {
@@ -427,6 +436,10 @@ impl Error {
     pub(crate) fn no_memory(what: &str) -> Self {
         let limit = chimera_pmem::limit_of_memory();
         Self::PoolFull { reason: format!("there is no memory for {what}: {limit}") }
+    }
+
+    pub(crate) fn keyspace(name: &str, reason: &'static str) -> Self {
+        Self::Keyspace { name: name.to_owned(), reason }
     }
 
     pub(crate) fn corrupted(what: impl Into<String>, at: u64) -> Self {

@@ -329,9 +329,9 @@ fn of_sessions_that_store_a_missing_key_one_wins(configuration: &Configuration) 
 }
 
 fn additions_to_missing_keys_add_up(configuration: &Configuration) {
-    let (_directory, db) = db(configuration);
     const ROUNDS: u64 = 20;
     const THREADS: u64 = 4;
+    let (_directory, db) = db(configuration);
     at_once(THREADS, |thread| {
         let mut session = db.session();
         for round in 0..ROUNDS {
@@ -353,20 +353,20 @@ fn additions_to_missing_keys_add_up(configuration: &Configuration) {
 
 /// Each thread adds to a number, or takes the record away with what it has: in the end nothing is lost.
 fn updates_of_keys_that_come_and_go_are_not_lost(configuration: &Configuration) {
+    const ADDITIONS: u64 = 2000;
+    const ADDING: u64 = 3;
     let (_directory, db) = db(configuration);
     let taken = AtomicU64::new(0);
-    const ADDITIONS: u64 = 2000;
-    const THREADS: u64 = 3;
     let add = |value: &mut Vec<u8>| {
         let sum = word(value, 8) + 1;
         value[8..16].copy_from_slice(&sum.to_le_bytes());
     };
-    at_once(THREADS + 1, |thread| {
+    at_once(ADDING + 1, |thread| {
         let mut session = db.session();
         let mut chance = Chance::new(thread);
         for _ in 0..ADDITIONS {
             let key = configuration.key(chance.below(4));
-            if thread < THREADS {
+            if thread < ADDING {
                 let mut one = vec![0; configuration.sizes().map_or(32, |sizes| sizes.1)];
                 one[8] = 1;
                 session.update_or_insert(&key, one, add).expect("room");
@@ -388,7 +388,7 @@ fn updates_of_keys_that_come_and_go_are_not_lost(configuration: &Configuration) 
         true
     })
     .expect("a listing");
-    assert_eq!(left + taken.load(Ordering::SeqCst), ADDITIONS * THREADS);
+    assert_eq!(left + taken.load(Ordering::SeqCst), ADDITIONS * ADDING);
     assert_sound(&db);
 }
 

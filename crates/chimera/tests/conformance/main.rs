@@ -22,6 +22,7 @@ mod damage;
 mod fixed_size;
 mod full;
 mod in_place;
+mod keyspaces;
 mod listing;
 mod model;
 mod opening;
@@ -62,6 +63,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "reclamation", tests: reclamation::TESTS },
     Theme { name: "fixed_size", tests: fixed_size::TESTS },
     Theme { name: "in_place", tests: in_place::TESTS },
+    Theme { name: "keyspaces", tests: keyspaces::TESTS },
     Theme { name: "ordered", tests: ordered::TESTS },
     Theme { name: "order_kept", tests: order_kept::TESTS },
     Theme { name: "rebuild", tests: rebuild::TESTS },

@@ -1,0 +1,240 @@
+//! Keyspaces: named parts of a store, whose keys are apart.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use chimera::{Absent, Db, ErrorKind, Keyspace, Options, Record, Swap};
+
+use crate::configurations::Configuration;
+use crate::harness::{Test, tests};
+use crate::records::at_once;
+use crate::tools::{assert_fails, assert_sound, open, scratch};
+
+pub(crate) const TESTS: &[Test] = tests![
+    keys_of_keyspaces_are_apart: needs any_size,
+    every_call_stays_inside: needs any_size,
+    scans_stay_inside: needs any_size ordered,
+    a_keyspace_is_dropped_with_its_keys: needs any_size,
+    a_drop_that_ended_in_the_middle_is_ended: needs any_size,
+    names_that_cannot_be_are_refused: needs any_size,
+    records_of_one_size_have_no_keyspaces: needs fixed_size,
+    a_name_that_is_made_by_many_is_one_keyspace: needs any_size,
+    what_is_put_beside_a_drop_is_gone_or_in_the_next: needs any_size,
+    a_record_of_a_name_that_is_none_is_said: needs any_size,
+];
+
+fn all<P: chimera_pmem::Pmem>(keyspace: &Keyspace<P>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    keyspace.iter().map(|record| record.expect("no damage")).collect()
+}
+
+fn record(key: &str, value: &str) -> Record {
+    (key.into(), value.into())
+}
+
+fn keys_of_keyspaces_are_apart(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    db.put("key", "of the store").expect("room");
+    for name in ["users", "orders", "u"] {
+        let mut session = db.keyspace(name).expect("room").session();
+        assert!(session.put("key", name).expect("room"), "it is new here");
+        session.put("", "the empty key").expect("room");
+    }
+    assert_eq!(db.keyspaces().expect("names"), ["orders", "u", "users"]);
+    db.close().expect("nobody else has it");
+    let db = configuration.open(directory.path());
+    for name in ["users", "orders", "u"] {
+        let keyspace = db.keyspace(name).expect("it is there");
+        let expected = [record("", "the empty key"), record("key", name)];
+        assert_eq!(all(&keyspace), expected.into());
+        assert_eq!(keyspace.count().expect("no damage"), 2);
+    }
+    assert_eq!(db.get("key").expect("a get"), Some("of the store".into()));
+    // The record of the store, two of each keyspace, its name, and the number of the next one.
+    assert_eq!(db.len(), 1 + 3 * 3 + 1);
+    assert_sound(&db);
+}
+
+fn every_call_stays_inside(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    let (one, other) = (db.keyspace("one").expect("room"), db.keyspace("other").expect("room"));
+    let (mut session, mut others) = (one.session(), other.session());
+    let number = 7_u64.to_le_bytes();
+    for key in ["a", "b", "c"] {
+        others.put(key, number).expect("room");
+    }
+    let before = all(&other);
+    assert_eq!(session.multi_put(&[("a", number), ("b", number)]).expect("room"), 2);
+    let found = session.multi_get(&["a", "c"]).expect("gets");
+    assert_eq!(found, [Some(number.to_vec()), None]);
+    assert!(!session.put_if_absent("a", "").expect("it is there"));
+    assert!(session.put_if_absent("c", number).expect("room"));
+    assert_eq!(session.fetch_add_u64("a", 0, 1).expect("room"), Some(7));
+    assert_eq!(session.fetch_add_u64_or_insert("d", 0, 2, number).expect("room"), 7);
+    assert_eq!(session.compare_and_swap_u64("a", 0, 8, 1).expect("room"), Some(8));
+    assert!(session.update("b", |value| value[0] = 1).expect("room"));
+    assert!(!session.update_or_insert("b", "", |value| value[1] = 1).expect("room"));
+    let kept = session.try_update("b", |_| Err(chimera::Error::NotOrdered));
+    assert!(kept.is_err());
+    assert_eq!(session.compare_and_swap("e", Absent, "new").expect("room"), Swap::Swapped);
+    assert!(session.delete("c").expect("a delete"));
+    assert!(session.delete_if("d", |value| value[0] == 9).expect("a delete"));
+    assert!(!session.contains_key("d").expect("a get"));
+    assert_eq!(session.get_with("e", <[u8]>::len).expect("a get"), Some(3));
+    assert_eq!(session.get("a").expect("a get"), Some(1_u64.to_le_bytes().to_vec()));
+    let keys: Vec<_> = all(&one).into_keys().collect();
+    assert_eq!(keys, ["a", "b", "e"].map(Vec::from));
+    assert_eq!(all(&other), before, "nothing has changed there");
+}
+
+fn scans_stay_inside(configuration: &Configuration) {
+    let directory = scratch();
+    let db = open(directory.path(), &configuration.options().ordered(true));
+    let names = ["first", "second", "third"].map(|name| db.keyspace(name).expect("room"));
+    for keyspace in &names {
+        let mut session = keyspace.session();
+        for key in ["", "a", "ab", "b", "\u{7f}"] {
+            session.put(key, "value").expect("room");
+        }
+        session.put([255; 3], "highest").expect("room");
+    }
+    db.put("z", "of the store").expect("room");
+    let keyspace = &names[1];
+    let keys = |scan: chimera::Result<chimera::KeyspaceScan>| {
+        let keys = scan.expect("in order").map(|record| record.expect("no damage").0);
+        keys.collect::<Vec<_>>()
+    };
+    let everything = [&b""[..], b"a", b"ab", b"b", b"\x7f", &[255; 3]].map(<[u8]>::to_vec);
+    assert_eq!(keys(keyspace.scan(..)), everything);
+    assert_eq!(keys(keyspace.scan("a".."b")), everything[1..3]);
+    assert_eq!(keys(keyspace.scan("ab"..)), everything[2..]);
+    assert_eq!(keys(keyspace.scan(..="a")), everything[..2]);
+    assert_eq!(keys(keyspace.scan((Bound::Excluded("a"), Bound::Unbounded))), everything[2..]);
+    assert_eq!(keys(keyspace.scan_prefix("a")), everything[1..3]);
+    let backwards: Vec<_> =
+        keyspace.scan(..).expect("in order").rev().map(Result::unwrap).collect();
+    assert_eq!(backwards[0], ([255; 3].to_vec(), b"highest".to_vec()));
+    assert_eq!(backwards.len(), everything.len());
+    assert_eq!(keyspace.first().expect("in order"), Some(record("", "value")));
+    assert_eq!(keyspace.last().expect("in order").map(|last| last.0), Some(vec![255; 3]));
+    assert_eq!(keyspace.delete_range("a".."b").expect("in order"), 2);
+    assert_eq!(keyspace.count().expect("no damage"), 4);
+    assert_eq!(keyspace.delete_range(..).expect("in order"), 4);
+    assert_eq!(names.each_ref().map(|it| it.count().expect("no damage")), [6, 0, 6]);
+    assert_eq!(keyspace.first().expect("in order"), None);
+}
+
+fn a_keyspace_is_dropped_with_its_keys(configuration: &Configuration) {
+    for is_ordered in [false, true] {
+        let directory = scratch();
+        let db = open(directory.path(), &configuration.options().ordered(is_ordered));
+        let mut kept = db.keyspace("kept").expect("room").session();
+        let mut gone = db.keyspace("gone").expect("room").session();
+        for key in 0..300_u32 {
+            kept.put(key.to_le_bytes(), "kept").expect("room");
+            gone.put(key.to_le_bytes(), "gone").expect("room");
+        }
+        drop((kept, gone));
+        assert!(db.drop_keyspace("gone").expect("room"));
+        assert!(!db.drop_keyspace("gone").expect("there is none"));
+        assert_eq!(db.keyspaces().expect("names"), ["kept"]);
+        assert_eq!(db.len(), 300 + 2);
+        // One of the same name is another one.
+        let again = db.keyspace("gone").expect("room");
+        assert_eq!(again.count().expect("no damage"), 0);
+        assert_eq!(db.keyspace("kept").expect("there").count().expect("no damage"), 300);
+        assert_sound(&db);
+    }
+}
+
+fn a_drop_that_ended_in_the_middle_is_ended(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    let keyspace = db.keyspace("gone").expect("room");
+    for key in 0..50_u32 {
+        keyspace.session().put(key.to_le_bytes(), "gone").expect("room");
+    }
+    // As a drop begins.
+    let name = [&[255, 0, 0, 0][..], b"gone"].concat();
+    let number = db.get(&name).expect("a get").expect("a name");
+    let dropped =
+        (u64::from_le_bytes(number[..].try_into().expect("8 bytes")) | 1 << 32).to_le_bytes();
+    db.put(&name, dropped).expect("room");
+    let again = db.keyspace("gone").expect("room");
+    assert_eq!((again.count().expect("no damage"), db.len()), (0, 2));
+    again.session().put("new", "value").expect("room");
+    db.put(&name, dropped).expect("room");
+    assert!(db.drop_keyspace("gone").expect("a drop"), "of the one before");
+    assert_eq!(db.keyspaces().expect("names"), Vec::<String>::new());
+}
+
+fn names_that_cannot_be_are_refused(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    assert_fails(db.keyspace(""), &["1 to 255 bytes"]);
+    assert_fails(db.keyspace(&"n".repeat(256)), &["1 to 255 bytes"]);
+    assert_eq!(db.keyspace("").expect_err("none").kind(), ErrorKind::InvalidArgument);
+    db.keyspace(&"n".repeat(100)).expect("room");
+    db.close().expect("nobody else has it");
+    let reader = open(directory.path(), &Options::new().read_only(true));
+    assert_fails(reader.keyspace("none"), &["`none`", "reading only"]);
+    reader.keyspace(&"n".repeat(100)).expect("it is there");
+    assert_eq!(reader.keyspaces().expect("names"), ["n".repeat(100)]);
+}
+
+fn records_of_one_size_have_no_keyspaces(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    assert_fails(db.keyspace("users"), &["any size"]);
+    assert_fails(db.drop_keyspace("users"), &["any size"]);
+}
+
+fn a_name_that_is_made_by_many_is_one_keyspace(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    at_once(4, |thread| {
+        for number in 0..20 {
+            let keyspace = db.keyspace(&format!("name {number}")).expect("room");
+            keyspace.session().put([thread as u8], "value").expect("room");
+        }
+    });
+    for number in 0..20 {
+        let keyspace = db.keyspace(&format!("name {number}")).expect("it is there");
+        assert_eq!(keyspace.count().expect("no damage"), 4, "of {number}");
+    }
+    assert_eq!(db.keyspaces().expect("names").len(), 20);
+}
+
+fn what_is_put_beside_a_drop_is_gone_or_in_the_next(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    at_once(3, |thread| {
+        for round in 0..30_u32 {
+            if thread == 0 {
+                db.drop_keyspace("part").expect("a drop");
+                continue;
+            }
+            let mut session = db.keyspace("part").expect("room").session();
+            for key in 0..10_u32 {
+                session.put((round * 10 + key).to_le_bytes(), "value").expect("room");
+            }
+        }
+    });
+    let last = db.keyspace("part").expect("room");
+    assert!(last.count().expect("no damage") <= 300);
+    assert!(db.drop_keyspace("part").expect("a drop"));
+    assert_eq!(db.keyspaces().expect("names"), Vec::<String>::new());
+    assert_sound(&db);
+}
+
+fn a_record_of_a_name_that_is_none_is_said(configuration: &Configuration) {
+    let directory = scratch();
+    let db: Db = configuration.open(directory.path());
+    db.keyspace("users").expect("room");
+    for value in [&b""[..], b"short", &[0; 8], &[255; 8], &[1; 9]] {
+        db.put([&[255, 0, 0, 0][..], b"users"].concat(), value).expect("room");
+        assert_fails(db.keyspace("users"), &["`users`", "byte 255"]);
+        assert_fails(db.drop_keyspace("users"), &["`users`"]);
+    }
+}
