@@ -51,6 +51,19 @@ impl<P: Pmem> Db<P> {
         self.with_client(|client| client.insert(key.as_ref(), value.as_ref()))
     }
 
+    /// Stores a value with a number that will be updated. See [`Session::put_counter`].
+    ///
+    /// # Errors
+    /// As [`Session::put_counter`].
+    pub fn put_counter(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: usize,
+    ) -> Result<bool> {
+        self.with_client(|client| client.put_counter(key.as_ref(), value.as_ref(), at))
+    }
+
     /// Replaces the value of `key` by what `change` makes of it. See [`Session::update`].
     ///
     /// # Errors

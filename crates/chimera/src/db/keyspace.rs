@@ -328,6 +328,19 @@ impl<P: Pmem> KeyspaceSession<P> {
         self.session.put(self.key.of(key), value)
     }
 
+    /// See [`Session::put_counter`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_counter(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: usize,
+    ) -> Result<bool> {
+        self.session.put_counter(self.key.of(key), value, at)
+    }
+
     /// See [`Session::put_if_absent`].
     ///
     /// # Errors

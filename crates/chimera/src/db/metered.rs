@@ -64,6 +64,22 @@ impl<P: Pmem> Metered<P> {
         outcome
     }
 
+    pub(super) fn put_counter(&mut self, key: &[u8], value: &[u8], at: usize) -> Result<bool> {
+        refuse(&self.origin)?;
+        let started = self.meter.begin();
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(writes::put_counter(&**engine, client, key, value, at))
+        });
+        match &outcome {
+            Ok(false) => {
+                self.meter.count_many(Count::ValueBytesWritten, value.len() as u64);
+                self.ended(started, &outcome, Count::Overwrites, Some(Timed::Overwrite));
+            }
+            _ => self.inserted(started, &outcome, value.len()),
+        }
+        outcome
+    }
+
     /// Returns how many keys are new. Waits once, for all.
     pub(super) fn multi_put<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &mut self,

@@ -63,6 +63,38 @@ impl<P: Pmem> Session<P> {
         self.client.put(key.as_ref(), value.as_ref())
     }
 
+    /// As [`put`](Self::put), of a value in which bytes `at..at + 8` are a number that will be updated: the first
+    /// [`fetch_add_u64`](Self::fetch_add_u64) there costs no more than later ones.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); [`FieldOutOfRange`](crate::Error::FieldOutOfRange).
+    ///
+    /// # Durability
+    /// As [`put`](Self::put).
+    ///
+    /// # Cost
+    /// As [`put`](Self::put). The record's checksum leaves the number out, where `at` is a multiple of 8.
+    ///
+    /// ```
+    /// # use chimera::{Db, Options};
+    /// # fn main() -> Result<(), chimera::Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path().join("data"), &Options::new().segment_bytes(1 << 20))?;
+    /// let mut session = db.session();
+    /// session.put_counter("visits", 41_u64.to_le_bytes(), 0)?;
+    /// assert_eq!(session.fetch_add_u64("visits", 0, 1)?, Some(41));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_counter(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: usize,
+    ) -> Result<bool> {
+        self.client.put_counter(key.as_ref(), value.as_ref(), at)
+    }
+
     /// Stores many records, in order; returns how many keys are new. Of a key that comes twice the last value stays.
     ///
     /// Each record is a [`put`](Self::put) of its own: others may see some of them before the call returns. It is not all

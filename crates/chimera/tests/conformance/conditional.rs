@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[Test] = tests![
     an_update_stores_what_is_missing,
     an_addition_stores_what_is_missing,
     an_update_that_gives_up_changes_nothing,
+    a_counter_is_put_and_updated,
     conditions_agree_with_a_model,
     lengths_are_checked_before_anything_is_written,
     the_store_has_the_calls_of_a_session,
@@ -178,6 +179,33 @@ fn an_update_that_gives_up_changes_nothing(configuration: &Configuration) {
     assert!(
         matches!(&refused, Err(Stopped::Store(error)) if error.kind() == ErrorKind::InvalidArgument)
     );
+}
+
+fn a_counter_is_put_and_updated(configuration: &Configuration) {
+    let (directory, db) = db(configuration);
+    let mut session = db.session();
+    for (number, at) in [(1, 8), (2, 16), (3, 5)] {
+        let (key, mut value) = (configuration.key(number), configuration.value(number, 1));
+        assert!(session.put_counter(&key, &value, at).expect("room"));
+        assert!(!session.put_counter(&key, &value, at).expect("room"));
+        let before = word(&value, at);
+        for added in 0..3_u64 {
+            let found = session.fetch_add_u64(&key, at, 1).expect("room");
+            assert_eq!(found, Some(before.wrapping_add(added)));
+        }
+        value[at..at + 8].copy_from_slice(&before.wrapping_add(3).to_le_bytes());
+        assert_eq!(has(&mut session, &key), Some(value.clone()));
+        for at in [value.len() - 7, value.len(), usize::MAX] {
+            let outside = session.put_counter(&key, &value, at).expect_err("no room for a number");
+            assert_eq!(outside.kind(), ErrorKind::InvalidArgument);
+        }
+    }
+    let before = db.get(configuration.key(1)).expect("a get");
+    drop(session);
+    db.close().expect("nobody else has it");
+    let db = configuration.open(directory.path());
+    assert_eq!(db.get(configuration.key(1)).expect("a get"), before);
+    assert_sound(&db);
 }
 
 fn conditions_agree_with_a_model(configuration: &Configuration) {

@@ -50,6 +50,41 @@ fn assert_in_place(counters: &Counters, operations: u64) {
 }
 
 #[test]
+fn the_first_update_of_a_counter_that_was_put_as_one_costs_one_line_and_one_fence() {
+    let counters = on_filled(|session| {
+        for number in 0..RECORDS {
+            // A new record of the key, and a new key.
+            assert!(!session.put_counter(key(number, 16), [1; 200], 96).unwrap());
+            assert!(session.put_counter(key(RECORDS + number, 16), [1; 200], 96).unwrap());
+        }
+        for number in 0..2 * RECORDS {
+            assert!(session.fetch_add_u64(key(number, 16), 96, 3).unwrap().is_some());
+        }
+    });
+    assert_in_place(&counters, 2 * RECORDS);
+}
+
+#[test]
+fn a_put_of_a_counter_costs_what_a_put_does() {
+    let cost = |is_counter: bool| {
+        let counters = on_filled(|session| {
+            for number in RECORDS..2 * RECORDS {
+                let key = key(number, 16);
+                let is_new = if is_counter {
+                    session.put_counter(key, [1; 200], 8).unwrap()
+                } else {
+                    session.put(key, [1; 200]).unwrap()
+                };
+                assert!(is_new);
+            }
+        });
+        let of_inserts = counters.of(Operation::Insert);
+        (of_inserts.lines_flushed, of_inserts.fences)
+    };
+    assert_eq!(cost(true), cost(false));
+}
+
+#[test]
 fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
     for at in [0, 96, 192] {
         let counters = on_updated(Some(at), |session| {

@@ -105,6 +105,19 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
     /// Stores `value` under `key`, both of which are checked; tells whether the key is new.
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<bool>;
 
+    /// As [`put`](Self::put), of a value in which the 8 bytes at `at`, a multiple of 8, are a number that will be updated: the
+    /// first [update](Self::update_word) costs no more than later ones, where the engine can do that.
+    fn put_counter(
+        &self,
+        client: &mut Self::Client,
+        key: &[u8],
+        value: &[u8],
+        at: usize,
+    ) -> Result<bool> {
+        let _ = at;
+        self.put(client, key, value)
+    }
+
     /// As [`read`](Self::read), for a get: [`Core::verify_reads`] says whether it verifies the sum of the value.
     /// Everything else is verified, and a mixture of two values is never read. Verifies it, unless the engine can
     /// leave it out.

@@ -23,6 +23,27 @@ pub(crate) fn put<P: Pmem, E: Engine<P>>(
     engine.put(client, key, value)
 }
 
+/// As [`put`], of a value with a number that will be updated, at a position inside it.
+pub(crate) fn put_counter<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    key: &[u8],
+    value: &[u8],
+    at: usize,
+) -> Result<bool> {
+    engine.check_key(key)?;
+    engine.check_value(value)?;
+    if at.checked_add(8).is_none_or(|end| end > value.len()) {
+        return Err(Error::FieldOutOfRange { at, value_bytes: value.len() });
+    }
+    admit(engine, client, key)?;
+    if at.is_multiple_of(8) {
+        engine.put_counter(client, key, value, at)
+    } else {
+        engine.put(client, key, value)
+    }
+}
+
 /// Refuses a new key where the index may take no more memory: only stores with a journal have such a limit.
 ///
 /// # Errors

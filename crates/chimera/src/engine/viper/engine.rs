@@ -12,7 +12,7 @@ use super::recovery::Recovery;
 use super::space::{Client, Space};
 use super::store::Viper;
 use super::upkeep::ViperUpkeep;
-use super::write::Writer;
+use super::write::{NewValue, Writer};
 use super::{Inspect, Stats, Type};
 use crate::engine::contract::client::{self, SharedClient};
 use crate::engine::contract::listed::Listed;
@@ -21,6 +21,7 @@ use crate::engine::{Core, Engine, Options, Recovered};
 use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::metrics::{Exposition, Kind};
 use crate::pool::Reserve;
+use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{PageParameters, Pages};
 use crate::types::error::Result;
 use crate::types::progress::Progress;
@@ -109,7 +110,18 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
 
     #[inline(never)]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.writer.put(client, key, value)
+        self.writer.put(client, key, NewValue::checked(value))
+    }
+
+    fn put_counter(
+        &self,
+        client: &mut Client,
+        key: &[u8],
+        value: &[u8],
+        at: usize,
+    ) -> Result<bool> {
+        let unchecked = UncheckedWord::at(at);
+        self.writer.put(client, key, NewValue { bytes: value, unchecked })
     }
 
     #[inline(never)]

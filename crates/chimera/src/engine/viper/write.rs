@@ -58,7 +58,7 @@ pub(super) struct NewValue<'a> {
 impl<'a> NewValue<'a> {
     /// All of the value is in its checksum.
     #[inline(always)]
-    fn checked(bytes: &'a [u8]) -> Self {
+    pub(super) fn checked(bytes: &'a [u8]) -> Self {
         Self { bytes, unchecked: UncheckedWord::NONE }
     }
 
@@ -93,17 +93,17 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
 
     /// Stores `value` under `key`; tells whether the key is new.
     #[inline]
-    pub(super) fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub(super) fn put(&self, client: &mut Client, key: &[u8], value: NewValue<'_>) -> Result<bool> {
         let (records, core) = (&self.records, self.core());
         // Before a block is looked for: where nobody may write, none may be made ready.
         core.poison.check()?;
         let booked = core.book(Operation::Insert, client.shared.number);
         let hash = core.hash.of(key);
         records.index().prefetch_to_change(hash);
-        let reserved = records.space().reserve(client, key.len(), value.len())?;
+        let reserved = records.space().reserve(client, key.len(), value.bytes.len())?;
         let _key = records.lock_key(hash)?;
         records.index().prepare_insert().map_err(no_index_memory)?;
-        let is_new = self.write(client, reserved, hash, key, NewValue::checked(value), None)?;
+        let is_new = self.write(client, reserved, hash, key, value, None)?;
         if !is_new {
             booked.is(Operation::Overwrite);
         }
