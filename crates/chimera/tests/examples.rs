@@ -28,6 +28,7 @@ examples! {
     threads in "../examples/threads.rs",
     typed in "../examples/typed.rs",
     backup in "../examples/backup.rs",
+    service in "../examples/service.rs",
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::tools::{assert_fails, assert_sound, open, scratch};
 pub(crate) const TESTS: &[Test] = tests![
     keys_of_keyspaces_are_apart: needs any_size,
     every_call_stays_inside: needs any_size,
+    the_handle_has_the_calls_of_a_session: needs any_size,
     scans_stay_inside: needs any_size ordered,
     a_keyspace_is_dropped_with_its_keys: needs any_size,
     a_drop_that_ended_in_the_middle_is_ended: needs any_size,
@@ -86,6 +87,34 @@ fn every_call_stays_inside(configuration: &Configuration) {
     let keys: Vec<_> = all(&one).into_keys().collect();
     assert_eq!(keys, ["a", "b", "e"].map(Vec::from));
     assert_eq!(all(&other), before, "nothing has changed there");
+}
+
+fn the_handle_has_the_calls_of_a_session(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    let keyspace = db.keyspace("one").expect("room");
+    let number = 7_u64.to_le_bytes();
+    db.put("a", "of the store").expect("room");
+    assert!(keyspace.put("a", number).expect("room"));
+    assert_eq!(keyspace.multi_put(&[("b", number)]).expect("room"), 1);
+    assert!(keyspace.put_counter("c", number, 0).expect("room"));
+    assert!(!keyspace.put_if_absent("a", "").expect("it is there"));
+    let found = keyspace.multi_get(&["a", "x"]).expect("gets");
+    assert_eq!(found, [Some(number.to_vec()), None]);
+    assert_eq!(keyspace.fetch_add_u64("a", 0, 1).expect("room"), Some(7));
+    assert_eq!(keyspace.fetch_add_u64_or_insert("d", 0, 2, number).expect("room"), 7);
+    assert_eq!(keyspace.compare_and_swap_u64("a", 0, 8, 1).expect("room"), Some(8));
+    assert!(keyspace.update("b", |value| value[0] = 1).expect("room"));
+    assert!(!keyspace.update_or_insert("b", "", |value| value[1] = 1).expect("room"));
+    assert!(keyspace.try_update("b", |_| Err(chimera::Error::NotOrdered)).is_err());
+    assert_eq!(keyspace.compare_and_swap("e", Absent, "new").expect("room"), Swap::Swapped);
+    assert!(keyspace.delete("c").expect("a delete"));
+    assert!(keyspace.delete_if("d", |value| value[0] == 9).expect("a delete"));
+    assert!(!keyspace.contains_key("d").expect("a get"));
+    assert_eq!(keyspace.get_with("e", <[u8]>::len).expect("a get"), Some(3));
+    assert_eq!(keyspace.get("a").expect("a get"), Some(1_u64.to_le_bytes().to_vec()));
+    assert_eq!(all(&keyspace).len(), 3);
+    assert_eq!(db.get("a").expect("a get"), Some("of the store".into()));
 }
 
 fn scans_stay_inside(configuration: &Configuration) {
