@@ -54,9 +54,12 @@ mod sync;
 pub mod transfer;
 mod types;
 
+#[cfg(feature = "postcard")]
+pub use db::Encoded;
 pub use db::{
-    CloseError, Db, Iter, KeyRange, Keys, Keyspace, KeyspaceScan, KeyspaceSession, Record, Scan,
-    Session, TypedDb, TypedSession, prefix_range,
+    CloseError, Db, Iter, KeyRange, Keys, Keyspace, KeyspaceScan, KeyspaceSession, Plain, Record,
+    Scan, Session, TypedDb, TypedKey, TypedKeyspace, TypedRecords, TypedSession, TypedValue,
+    prefix_range,
 };
 #[doc(hidden)]
 pub use engine::sites;

@@ -9,6 +9,7 @@ mod session;
 
 use std::fmt;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use chimera_pmem::{Hardware, Pmem};
 
@@ -37,6 +38,7 @@ type Prefix = [u8; PREFIX_BYTES];
 /// All calls and scans stay inside: two keyspaces may have the same key. It is a handle of the store, as a clone of [`Db`] is.
 pub struct Keyspace<P: Pmem = Hardware> {
     db: Db<P>,
+    name: Arc<str>,
     prefix: Prefix,
 }
 
@@ -114,7 +116,8 @@ impl<P: Pmem> Db<P> {
             match self.get(&record)? {
                 Some(value) => match number_in(name, &value)? {
                     (number, false) => {
-                        return Ok(Keyspace { db: self.clone(), prefix: prefix_of(number) });
+                        let (db, prefix) = (self.clone(), prefix_of(number));
+                        return Ok(Keyspace { db, name: name.into(), prefix });
                     }
                     // Whoever began may have ended in the middle.
                     (number, true) => self.end_drop(&record, number)?,
@@ -229,6 +232,11 @@ impl<P: Pmem> Keyspace<P> {
         KeyspaceSession::new(self.db.session(), self.prefix)
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The store that it is a part of.
     pub fn db(&self) -> &Db<P> {
         &self.db
@@ -333,13 +341,13 @@ impl<P: Pmem> std::iter::FusedIterator for KeyspaceScan<P> {}
 
 impl<P: Pmem> Clone for Keyspace<P> {
     fn clone(&self) -> Self {
-        Self { db: self.db.clone(), prefix: self.prefix }
+        Self { db: self.db.clone(), name: self.name.clone(), prefix: self.prefix }
     }
 }
 
 impl<P: Pmem> fmt::Debug for Keyspace<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keyspace").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("Keyspace").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

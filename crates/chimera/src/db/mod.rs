@@ -49,7 +49,9 @@ pub use iter::{Iter, Keys};
 pub use keyspace::{Keyspace, KeyspaceScan, KeyspaceSession};
 pub use scan::{KeyRange, Record, Scan, prefix_range};
 pub use session::Session;
-pub use typed::{TypedDb, TypedSession};
+#[cfg(feature = "postcard")]
+pub use typed::Encoded;
+pub use typed::{Plain, TypedDb, TypedKey, TypedKeyspace, TypedRecords, TypedSession, TypedValue};
 
 /// Steps of compaction between two reports of progress, because the rest is counted block by block.
 const STEPS_PER_PROGRESS: u64 = 64;

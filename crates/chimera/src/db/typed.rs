@@ -1,4 +1,9 @@
-//! [`TypedDb`]: keys and values that are plain old data, without serialisation.
+//! [`TypedDb`]: keys and values that are plain old data, without serialisation. [`TypedKeyspace`]: keys and values of other types,
+//! several of them in one store.
+
+mod key;
+mod keyspace;
+mod value;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,6 +15,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use super::{Db, Session};
 use crate::engine::Options;
 use crate::types::error::{Error, Result};
+pub use key::TypedKey;
+pub use keyspace::{TypedKeyspace, TypedRecords};
+#[cfg(feature = "postcard")]
+pub use value::Encoded;
+pub use value::{Plain, TypedValue};
 
 /// A store whose keys and values are plain-old-data types: no padding, no pointers, any bytes valid.
 /// Derive the traits with `zerocopy`. Bytes are stored as they are in memory, so choose types with a

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use chimera::{Absent, Db, ErrorKind, Keyspace, Options, Record, Swap};
+use chimera::{Absent, Db, Encoded, ErrorKind, Keyspace, Options, Plain, Record, Swap};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[Test] = tests![
     keys_of_keyspaces_are_apart: needs any_size,
     every_call_stays_inside: needs any_size,
     the_handle_has_the_calls_of_a_session: needs any_size,
+    keys_and_values_have_types: needs any_size ordered,
     scans_stay_inside: needs any_size ordered,
     a_keyspace_is_dropped_with_its_keys: needs any_size,
     a_drop_that_ended_in_the_middle_is_ended: needs any_size,
@@ -115,6 +116,50 @@ fn the_handle_has_the_calls_of_a_session(configuration: &Configuration) {
     assert_eq!(keyspace.get("a").expect("a get"), Some(1_u64.to_le_bytes().to_vec()));
     assert_eq!(all(&keyspace).len(), 3);
     assert_eq!(db.get("a").expect("a get"), Some("of the store".into()));
+}
+
+fn keys_and_values_have_types(configuration: &Configuration) {
+    let directory = scratch();
+    let db = open(directory.path(), &configuration.options().ordered(true));
+    let points = db.keyspace("points").expect("room").typed::<(i32, String), Plain<[u16; 3]>>();
+    let counts = db.keyspace("counts").expect("room").typed::<i8, u64>();
+    let texts = db.keyspace("texts").expect("room").typed::<String, Encoded<Vec<String>>>();
+    let key = |number: i32, name: &str| (number, name.to_owned());
+    for (number, name) in [(3, "c"), (-7, "b"), (3, ""), (-7, "ab")] {
+        assert!(points.put(&key(number, name), &Plain([number as u16; 3])).expect("room"));
+    }
+    let keys = |scan: chimera::Result<chimera::TypedRecords<_, _>>| {
+        scan.expect("in order").map(|record| record.expect("of its types").0).collect::<Vec<_>>()
+    };
+    let all = [key(-7, "ab"), key(-7, "b"), key(3, ""), key(3, "c")];
+    assert_eq!(keys(points.scan(..)), all);
+    assert_eq!(keys(points.scan(key(-7, "b")..=key(3, ""))), all[1..3]);
+    assert_eq!(
+        points.scan(..).expect("in order").next_back().expect("one").expect("of its types").0,
+        all[3]
+    );
+    assert_eq!(points.iter().count(), 4);
+    assert!(!counts.update(&-1, |_| ()).expect("there is none"));
+    assert!(counts.update_or_insert(&-1, &1, |count| *count += 1).expect("room"));
+    assert!(!counts.update_or_insert(&-1, &1, |count| *count += 1).expect("room"));
+    assert!(counts.put_if_absent(&4, &7).expect("room"));
+    assert_eq!(counts.multi_get(&[4, 5, -1]).expect("gets"), [Some(7), None, Some(2)]);
+    assert_eq!(counts.keyspace().fetch_add_u64([0x84], 0, 1).expect("room"), Some(7));
+    assert_eq!(counts.compare_and_swap(&4, Some(&8), Some(&9)).expect("room"), Swap::Swapped);
+    assert_eq!(counts.compare_and_swap(&4, None, Some(&9)).expect("room"), Swap::Different);
+    assert_eq!(counts.compare_and_swap(&4, Some(&9), None).expect("room"), Swap::Swapped);
+    assert!(!counts.contains_key(&4).expect("a get") && counts.delete(&-1).expect("a delete"));
+    let words = Encoded(vec!["one".to_owned(), "two".to_owned()]);
+    texts.put(&"words".to_owned(), &words).expect("room");
+    assert_eq!(texts.get(&"words".to_owned()).expect("of its type"), Some(words));
+    // With other types.
+    let wrong = db.keyspace("points").expect("there").typed::<u8, u64>();
+    assert_fails(wrong.iter().next().expect("a record"), &["`points`", "none of its type"]);
+    wrong.keyspace().put([9], "three").expect("room");
+    assert_fails(wrong.get(&9), &["`points`", "a value is none of its type"]);
+    assert_fails(wrong.update(&9, |number| *number = 1), &["none of its type"]);
+    assert_fails(wrong.update_or_insert(&9, &1, |number| *number = 1), &["none of its type"]);
+    assert_eq!(wrong.keyspace().get([9]).expect("a get"), Some("three".into()), "it stays");
 }
 
 fn scans_stay_inside(configuration: &Configuration) {

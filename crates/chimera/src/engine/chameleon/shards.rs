@@ -12,7 +12,7 @@ use chimera_pmem::{Extent, Pmem};
 use self::bypasses::Bypasses;
 use super::baselines::TableHelpers;
 use super::shape::{Shape, Upper};
-use super::shard::Shard;
+use super::shard::{Locked, Shard, Work, Writing};
 use crate::index::Probe;
 use crate::index::persistent::shard_manifest::{ShardManifest, ShardTables, TableAt};
 use crate::index::probing_table::{
@@ -199,22 +199,35 @@ impl<P: Pmem> Shards<P> {
         }
     }
 
-    /// An empty bypass index, to take the place of that of a shard, which is too small for so many entries more. None where it has
-    /// room for them, or is as large as they get.
+    /// Puts a larger bypass index in the place of that of a shard, if that is too small for so many entries more. Readers find
+    /// each entry all the time: in the one before, until the larger one has all of them.
     ///
     /// # Errors
-    /// When there is no memory for it.
-    pub(super) fn take_larger_bypass(&self, number: u32, more: u32) -> Result<Option<u32>> {
+    /// When there is no memory for it. Nothing has changed.
+    ///
+    /// # Cost
+    /// Each entry moves. That is seldom: the next size is eight times as large, and a bypass index never gets smaller.
+    pub(super) fn enlarge_bypass(
+        &self,
+        number: u32,
+        more: u32,
+        work: &Locked<'_, Work>,
+        writing: &Locked<'_, Writing>,
+    ) -> Result<()> {
         if !self.has_bypass() {
-            return Ok(None);
+            return Ok(());
         }
-        let entries = self.bypass(number).len().saturating_add(more);
-        self.bypasses.take_larger(self.shard(number).helper(), entries)
-    }
-
-    /// A bypass index that was taken.
-    pub(super) fn taken_bypass(&self, helper: u32) -> VolatileTable<'_> {
-        self.bypasses.table(helper)
+        let (place, before) = (self.shard(number), self.bypass(number));
+        let replaced = place.helper();
+        let entries = before.len().saturating_add(more);
+        let Some(helper) = self.bypasses.take_larger(replaced, entries)? else { return Ok(()) };
+        let larger = self.bypasses.table(helper);
+        for slot in before.iter() {
+            larger.insert(slot, u32::MAX).expect("it has more slots than the one before");
+        }
+        place.change(work, writing, |place| place.set_helper(helper));
+        self.give_back_helper(replaced);
+        Ok(())
     }
 
     /// Entries that the bypass index of a shard may have, if it must not grow: on plain files all of them together take half of what

@@ -58,7 +58,7 @@ impl<P: Pmem> Compactor<P> {
         if memtable.is_empty() {
             return Ok(());
         }
-        index.enlarge_bypass(shard, memtable.len(), work, &writing)?;
+        shards.enlarge_bypass(shard, memtable.len(), work, &writing)?;
         // No table refers to what is not durable.
         index.log().sync_all();
         let fits = image.fill(shards.shape().table_slots(0), memtable.iter());

@@ -91,7 +91,7 @@ impl<P: Pmem> Flusher<P> {
     fn enter_bypass(&self, shard: u32, work: &mut Locked<'_, Work>) -> Result<()> {
         let (index, shards) = (self.index(), self.index().shards());
         let writing = index.lock_to_look(shard);
-        index.enlarge_bypass(shard, shards.memtable(shard).len(), work, &writing)?;
+        shards.enlarge_bypass(shard, shards.memtable(shard).len(), work, &writing)?;
         work.ahead = Some(Ahead { version: writing.version, records: writing.records });
         // Readers find each entry all the time: in the MemTable, until it is in the bypass index.
         index.absorb(shard, work);

@@ -5,7 +5,7 @@
 use chimera_pmem::Pmem;
 
 use super::Index;
-use crate::engine::chameleon::shard::{Locked, Work, Writing};
+use crate::engine::chameleon::shard::{Locked, Work};
 use crate::engine::contract::upkeep::Step;
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::LevelAt;
@@ -34,7 +34,7 @@ impl<P: Pmem> Index<P> {
         // Where a header is damaged, it is found below.
         let uppers = self.shards.upper_tables(shard);
         let entries = uppers.filter_map(|(_, table)| self.shards.entries_of(table)).sum();
-        self.enlarge_bypass(shard, entries, work, &self.lock_to_look(shard))?;
+        self.shards.enlarge_bypass(shard, entries, work, &self.lock_to_look(shard))?;
         for level in 0..self.shards.shape().upper_levels() {
             let LevelAt { at, tables } = work.current.tables.levels[level];
             for table in (0..tables).rev() {
@@ -47,33 +47,6 @@ impl<P: Pmem> Index<P> {
         if self.shards.set_bypassed(shard) {
             self.log().end_counting();
         }
-        Ok(())
-    }
-
-    /// Puts a larger bypass index in the place of that of a shard, if that is too small for so many entries more. Readers find
-    /// each entry all the time: in the one before, until the larger one has all of them.
-    ///
-    /// # Errors
-    /// When there is no memory for it. Nothing has changed.
-    ///
-    /// # Cost
-    /// Each entry moves. That happens twice for each place in the largest size at most, because the next size is eight times as
-    /// large, and it never gets smaller.
-    pub(crate) fn enlarge_bypass(
-        &self,
-        shard: u32,
-        more: u32,
-        work: &Locked<'_, Work>,
-        writing: &Locked<'_, Writing>,
-    ) -> Result<()> {
-        let Some(helper) = self.shards.take_larger_bypass(shard, more)? else { return Ok(()) };
-        let (place, larger) = (self.shards.shard(shard), self.shards.taken_bypass(helper));
-        for slot in self.shards.bypass(shard).iter() {
-            larger.insert(slot, u32::MAX).expect("it has more slots than the one before");
-        }
-        let replaced = place.helper();
-        place.change(work, writing, |place| place.set_helper(helper));
-        self.shards.give_back_helper(replaced);
         Ok(())
     }
 
