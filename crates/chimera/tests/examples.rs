@@ -28,6 +28,8 @@ examples! {
     threads in "../examples/threads.rs",
     typed in "../examples/typed.rs",
     backup in "../examples/backup.rs",
+    operations in "../examples/operations.rs",
+    workers in "../examples/workers.rs",
 }
 
 #[test]
