@@ -81,9 +81,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(alarms(&db), 0);
     assert!(db.metrics_text().contains("chimera_records 2"));
 
-    let refused = db.put(b"", b"a key has one byte at least").unwrap_err();
+    let refused = db.put(b"", b"a key has one byte at least").expect_err("an empty key");
     assert_eq!(answer(&refused), Answer::Refuse);
-    let taken = db.backup(path("monday"), &BackupOptions::new()).unwrap_err();
+    let taken = db.backup(path("monday"), &BackupOptions::new()).expect_err("a taken path");
     assert_eq!(answer(&taken), Answer::Stop);
     db.close()?;
     Ok(())
