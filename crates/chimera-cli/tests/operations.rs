@@ -1,4 +1,4 @@
-//! The commands of docs/OPERATIONS.md, in their order, in an empty directory.
+//! The commands of docs/OPERATIONS.md, in their order, in an empty directory; and what it promises of streams.
 
 mod common;
 
@@ -37,4 +37,18 @@ fn the_commands_of_the_page_do_what_they_say() {
     assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
     assert!(out.contains("the first user\n") && out.contains("damaged: "), "{out}\n{err}");
     assert!(out.contains("chimera_records 2") && err.contains("left out"), "{out}\n{err}");
+}
+
+/// The promise of streams: `docs/examples/elements-1.stream` was written in version 1 of the format, and is never written anew.
+#[test]
+fn a_stream_of_version_1_is_read() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let place = Place::new();
+    let stream = examples.join("elements-1.stream").display().to_string();
+    place.run(["import", "--path", "copy", &stream, "--segment-size", "4MiB"]).ok();
+    let read = place.run(["scan", "--path", "copy", "--values"]).ok();
+    let text = std::fs::read_to_string(examples.join("elements.tsv")).expect("text");
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(read.lines().collect::<Vec<_>>(), lines);
 }
