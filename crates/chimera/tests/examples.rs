@@ -29,6 +29,8 @@ examples! {
     typed in "../examples/typed.rs",
     backup in "../examples/backup.rs",
     service in "../examples/service.rs",
+    operations in "../examples/operations.rs",
+    workers in "../examples/workers.rs",
 }
 
 #[test]

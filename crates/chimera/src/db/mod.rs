@@ -58,22 +58,6 @@ const STEPS_PER_PROGRESS: u64 = 64;
 
 /// An open store. Cheap to clone; every clone is the same store.
 ///
-/// Methods of `Db` that read or write borrow a session from a pool for each call, at the price of a
-/// lock. Threads that do more than a few operations take a [`Session`] each.
-///
-/// Write `Db`, without a parameter: that is a store on this machine. Another `P` is for tests and simulations; the same holds
-/// for sessions and iterators.
-///
-/// The store closes when the last clone and the last session are dropped, or explicitly, with errors
-/// reported, by [`close`](Self::close).
-///
-/// # Fork
-/// A handle is of use in the process that opened the store, and not in children that are forked from it: open the store
-/// after the fork, and in one process at a time. In a child every call is [`Error::Forked`], and one that returns no
-/// error panics; handles, sessions and iterators that are dropped there do nothing. The parent goes on undisturbed. A
-/// child that executes another program has nothing of the store. One that lives on shares the lock of the store, so
-/// nobody can open it before both have ended. Do not fork inside a closure that the store calls.
-///
 /// ```
 /// use chimera::{Db, Options};
 ///
@@ -92,6 +76,36 @@ const STEPS_PER_PROGRESS: u64 = 64;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Methods of `Db` that read or write borrow a session from a pool for each call, at the price of a
+/// lock. Threads that do more than a few operations take a [`Session`] each.
+///
+/// Write `Db`, without a parameter: that is a store on this machine. Another `P` is for tests and simulations; the same holds
+/// for sessions and iterators.
+///
+/// The store closes when the last clone and the last session are dropped, or explicitly, with errors
+/// reported, by [`close`](Self::close).
+///
+/// # Cost
+/// Beside those of a [`Session`], which are in its table, what methods of a store cost as a whole:
+///
+/// | method | cost |
+/// | --- | --- |
+/// | [`open`](Db::open) | `viper` reads every record, some 150 ns each per thread; `hikv` its index; `chameleon` tables and a part of the log |
+/// | [`get`](Self::get), [`put`](Self::put), .. | as of a session, and a lock |
+/// | [`len`](Self::len), [`stats`](Self::stats) | some microseconds per million records |
+/// | [`metrics_text`](Self::metrics_text) | as `stats`, and some 40 KB of text |
+/// | [`check`](Self::check), [`scrub`](Self::scrub) | reads the whole store, in one thread |
+/// | [`compact`](Self::compact) | an overwrite for each record that is moved; 1 fence for each block that is given back, 2 to 4 for one that becomes free |
+/// | [`export`](Self::export) | reads every record once; memory for a frame and the longest value |
+/// | [`backup`](Db::backup) | reads and puts every record once, in one thread; a second index in DRAM |
+///
+/// # Fork
+/// A handle is of use in the process that opened the store, and not in children that are forked from it: open the store
+/// after the fork, and in one process at a time. In a child every call is [`Error::Forked`], and one that returns no
+/// error panics; handles, sessions and iterators that are dropped there do nothing. The parent goes on undisturbed. A
+/// child that executes another program has nothing of the store. One that lives on shares the lock of the store, so
+/// nobody can open it before both have ended. Do not fork inside a closure that the store calls.
 pub struct Db<P: Pmem = Hardware> {
     inner: Arc<Inner<P>>,
     /// Dropped last.

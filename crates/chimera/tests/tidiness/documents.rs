@@ -9,11 +9,12 @@ use crate::source::{crates, sources};
 use crate::{HERE, assert_none};
 
 /// Bytes that a page may have. A page that is not here fails.
-const PAGES: [(&str, usize); 16] = [
-    ("README.md", 8 << 10),
+const PAGES: [(&str, usize); 19] = [
+    ("README.md", 11 << 10),
     ("ARCHITECTURE.md", 12 << 10),
     ("CONTRIBUTING.md", 6 << 10),
-    ("CHANGELOG.md", 19 << 10),
+    ("CHANGELOG.md", 22 << 10),
+    ("SECURITY.md", 4 << 10),
     ("docs/BENCHMARKS.md", 20 << 10),
     ("docs/DEVICE-MODEL.md", 9 << 10),
     ("docs/DURABILITY.md", 35 << 10),
@@ -21,8 +22,10 @@ const PAGES: [(&str, usize); 16] = [
     ("docs/FORMAT.md", 38 << 10),
     ("docs/GLOSSARY.md", 10 << 10),
     ("docs/METRICS.md", 10 << 10),
+    ("docs/OPERATIONS.md", 18 << 10),
     ("docs/PEERS.md", 12 << 10),
     ("docs/PLACEMENT.md", 14 << 10),
+    ("docs/PMEM.md", 9 << 10),
     ("docs/PRIMITIVES.md", 15 << 10),
     ("docs/STREAM.md", 5 << 10),
     ("docs/TESTING.md", 15 << 10),
@@ -126,6 +129,56 @@ fn anchors_are_those_of_headings() {
         "pmem-hash-dram-hash-teaching-engine"
     );
     assert_eq!(links("[a](b.md#c) and [d](#e)").collect::<Vec<_>>(), ["b.md#c", "#e"]);
+}
+
+/// The blocks of a page that begin with such a fence.
+fn blocks<'a>(text: &'a str, fence: &str) -> Vec<&'a str> {
+    let after = |rest: &'a str| rest.split("\n```").next().unwrap_or_default();
+    text.split(&format!("\n{fence}\n")).skip(1).map(after).collect()
+}
+
+#[test]
+fn rust_of_pages_stands_in_an_example_that_runs() {
+    let directory = crates().join("chimera/examples");
+    let entries = fs::read_dir(directory).expect("a directory of examples");
+    let read = |entry: std::io::Result<fs::DirEntry>| {
+        fs::read_to_string(entry.expect("an entry").path()).expect("text")
+    };
+    let examples: Vec<String> = entries.map(read).collect();
+    let text = fs::read_to_string(root().join("docs/OPERATIONS.md")).expect("text");
+    let rust = blocks(&text, "```rust");
+    assert!(rust.len() > 4, "only {} blocks", rust.len());
+    let mut wrong = String::new();
+    for block in rust {
+        if !examples.iter().any(|example| example.contains(block)) {
+            let _ = writeln!(wrong, "docs/OPERATIONS.md: no example has\n{block}");
+        }
+    }
+    assert_none(&wrong, "snippets are compiled and run");
+}
+
+/// The names of the variants of an enum in a file of source.
+fn variants<'a>(source: &'a str, head: &str) -> Vec<&'a str> {
+    let body = source.split(head).nth(1).expect("the enum").split("\n}").next().expect("its end");
+    let names = body.lines().filter_map(|line| line.strip_prefix("    "));
+    let names = names.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+    names.filter_map(|line| line.split(|c: char| !c.is_alphanumeric()).next()).collect()
+}
+
+#[test]
+fn each_error_has_a_row_that_says_what_to_do() {
+    let source = fs::read_to_string(crates().join("chimera/src/types/error.rs")).expect("text");
+    let names = variants(&source, "pub enum Error {");
+    assert!(names.len() > 30, "{names:?}");
+    let text = fs::read_to_string(root().join("docs/OPERATIONS.md")).expect("text");
+    let told = text.split("## What to do with each error").nth(1).expect("the section");
+    let rows = told.lines().filter(|line| line.starts_with("| "));
+    let firsts: String = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    let mut wrong = String::new();
+    for name in names.iter().filter(|name| !firsts.contains(&format!("`{name}`"))) {
+        let _ = writeln!(wrong, "docs/OPERATIONS.md: no row for {name}");
+    }
+    assert_none(&wrong, "each error is explained");
 }
 
 /// The rows of the table under a heading of a page, without its head.
