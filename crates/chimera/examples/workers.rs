@@ -62,7 +62,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..100_u32 {
         let answer = answer.clone();
         workers.submit(move |session| {
-            let outcome = session.put(&number.to_be_bytes(), b"value");
+            let outcome = session.put(number.to_be_bytes(), b"value");
             // Nobody waits any more where this fails. The record is stored all the same.
             let _ = answer.send(outcome);
         });
