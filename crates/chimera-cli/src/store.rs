@@ -36,7 +36,7 @@ pub(crate) fn open_ordered(
     options: Options,
 ) -> Result<(Db, Option<Bar>), chimera::Error> {
     let (opening, ordering) = (Bar::new("opening", "blocks"), Bar::new("sorting", "keys"));
-    let options = options.ordered_this_time();
+    let options = options.ordered(true).order(|order| order.this_time(true));
     let options = match opening.as_ref().zip(ordering.as_ref()) {
         Some((opening, ordering)) => {
             options.order(|order| order.progress(ordering.callback_after(opening)))

@@ -72,7 +72,7 @@ pub(super) fn on<P: Pmem>(
     let kind = EngineKind::from_code(superblock.engine)?;
     check_engine(kind, options)?;
     kind.check(&superblock, options)?;
-    if options.order_kept == OrderKept::FromNowOn {
+    if options.order_kept == OrderKept::FromNowOn && !options.order.this_time {
         pool.keep_order();
     }
     let pool = Arc::new(pool);

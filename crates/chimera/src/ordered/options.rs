@@ -71,6 +71,8 @@ const BORDER_BYTES_MAX: usize = 4096;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct OrderOptions {
+    /// It is not recorded in the store.
+    pub(crate) this_time: bool,
     pub(crate) updates: TreeUpdates,
     pub(super) queues: usize,
     pub(super) queue_requests: usize,
@@ -89,6 +91,7 @@ pub struct OrderOptions {
 impl Default for OrderOptions {
     fn default() -> Self {
         Self {
+            this_time: false,
             updates: TreeUpdates::Asynchronous,
             queues: 4,
             queue_requests: 4096,
@@ -110,6 +113,12 @@ impl OrderOptions {
     /// When the tree learns of a write. Default: asynchronously.
     pub fn updates(mut self, updates: TreeUpdates) -> Self {
         self.updates = updates;
+        self
+    }
+
+    /// The order is kept this time, and [`Options::ordered`](crate::Options::ordered) is not recorded in the store. Default false.
+    pub fn this_time(mut self, this_time: bool) -> Self {
+        self.this_time = this_time;
         self
     }
 

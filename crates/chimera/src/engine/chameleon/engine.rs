@@ -177,7 +177,7 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         key: &[u8],
         expected: &[u8],
     ) -> Result<Swap> {
-        self.remove_if_value(client, hash, key, expected)
+        self.remove(client, hash, key, Some(expected))
     }
 
     fn update_word(
@@ -192,7 +192,8 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
 
     #[inline(never)]
     fn delete(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
-        self.remove(client, key)
+        let hash = self.index().core().hash.of(key);
+        self.remove(client, hash, key, None).map(|removed| removed == Swap::Swapped)
     }
 
     fn list(

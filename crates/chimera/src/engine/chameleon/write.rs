@@ -49,23 +49,34 @@ impl<P: Pmem> Chameleon<P> {
         Ok(is_new)
     }
 
-    /// Removes `key`; tells whether it was there.
-    pub(super) fn remove(&self, client: &mut ChameleonClient, key: &[u8]) -> Result<bool> {
-        let (core, index) = (self.index().core(), self.index());
-        let _booked = core.book(Operation::Delete, client.shared.number);
-        let key = Key { hash: core.hash.of(key), bytes: key };
-        let was_there = self.or_with_room(client, |client| {
-            let shard = index.shards().number_of(key.hash);
+    /// Removes `key`, which has this hash; if its value has to be an expected one, only if it is.
+    pub(super) fn remove(
+        &self,
+        client: &mut ChameleonClient,
+        hash: u64,
+        key: &[u8],
+        expected: Option<&[u8]>,
+    ) -> Result<Swap> {
+        let index = self.index();
+        let _booked = index.core().book(Operation::Delete, client.shared.number);
+        let key = Key { hash, bytes: key };
+        let removed = self.or_with_room(client, |client| {
+            let shard = index.shards().number_of(hash);
             let number = client.shared.number;
             let mut writing = self.flusher().lock_with_room(number, shard, Need::Delete)?;
             let old = index.find_locked(shard, key)?;
-            if old.is_live() {
-                self.write(client, shard, &mut writing, key, None, old)?;
+            let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
+            if let Some(expected) = expected {
+                index.records().read_found(found, hash, &mut client.shared.value)?;
+                if client.shared.value != expected {
+                    return Ok(Swap::Different);
+                }
             }
-            Ok(old.is_live())
+            self.write(client, shard, &mut writing, key, None, old)?;
+            Ok(Swap::Swapped)
         })?;
         self.flusher().bound_replay(&mut client.appender, client.shared.number);
-        Ok(was_there)
+        Ok(removed)
     }
 
     /// See [`Engine::replace`](crate::engine::Engine::replace).
@@ -119,34 +130,6 @@ impl<P: Pmem> Chameleon<P> {
         })?;
         self.flusher().bound_replay(&mut client.appender, client.shared.number);
         Ok(is_new)
-    }
-
-    /// See [`Engine::remove_if`](crate::engine::Engine::remove_if).
-    pub(super) fn remove_if_value(
-        &self,
-        client: &mut ChameleonClient,
-        hash: u64,
-        key: &[u8],
-        expected: &[u8],
-    ) -> Result<Swap> {
-        let index = self.index();
-        let _booked = index.core().book(Operation::Delete, client.shared.number);
-        let key = Key { hash, bytes: key };
-        let swap = self.or_with_room(client, |client| {
-            let shard = index.shards().number_of(hash);
-            let number = client.shared.number;
-            let mut writing = self.flusher().lock_with_room(number, shard, Need::Delete)?;
-            let old = index.find_locked(shard, key)?;
-            let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
-            index.records().read_found(found, hash, &mut client.shared.value)?;
-            if client.shared.value != expected {
-                return Ok(Swap::Different);
-            }
-            self.write(client, shard, &mut writing, key, None, old)?;
-            Ok(Swap::Swapped)
-        })?;
-        self.flusher().bound_replay(&mut client.appender, client.shared.number);
-        Ok(swap)
     }
 
     /// Does `work`. Where the pool is full, room is made, and `work` is done again.

@@ -7,6 +7,7 @@ use super::index::LogIndex;
 use super::list::Listing;
 use super::recovery::Recovery;
 use super::report::Sizes;
+use super::write::Writer;
 use super::{LOG, LogHash, LogHashClient, LogHashInspect, LogHashStats, Versions};
 use crate::engine::contract::client::SharedClient;
 use crate::engine::contract::listed::Listed;
@@ -109,7 +110,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
 
     #[inline(never)]
     fn put(&self, client: &mut LogHashClient, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.put_value(client, key, value)
+        Writer(self).put_value(client, key, value)
     }
 
     #[inline(never)]
@@ -131,7 +132,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         new: &[u8],
         _verify: bool,
     ) -> Result<Swap> {
-        self.replace_value(client, hash, key, expected, new)
+        Writer(self).replace_value(client, hash, key, expected, new)
     }
 
     fn insert(
@@ -141,7 +142,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        self.insert_value(client, hash, key, value)
+        Writer(self).insert_value(client, hash, key, value)
     }
 
     fn remove_if(
@@ -151,7 +152,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         key: &[u8],
         expected: &[u8],
     ) -> Result<Swap> {
-        self.remove_if_value(client, hash, key, expected)
+        Writer(self).remove_if_value(client, hash, key, expected)
     }
 
     fn update_word(
@@ -166,7 +167,7 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
 
     #[inline(never)]
     fn delete(&self, client: &mut LogHashClient, key: &[u8]) -> Result<bool> {
-        self.remove(client, key)
+        Writer(self).remove(client, key)
     }
 
     fn list(

@@ -11,7 +11,10 @@ use crate::records::storage_log::{Appended, NewRecord};
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
 
-impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
+/// Writes records, and removes them.
+pub(super) struct Writer<'e, P: Pmem, I>(pub(super) &'e LogHash<P, I>);
+
+impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
     /// Stores `value` under `key`; tells whether the key is new.
     pub(super) fn put_value(
         &self,
@@ -19,11 +22,11 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        let booked = self.core.book(Operation::Insert, client.shared.number);
-        let hash = self.core.hash.of(key);
-        self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let (old, alike) = self.find_locked(hash, key)?;
+        let booked = self.0.core.book(Operation::Insert, client.shared.number);
+        let hash = self.0.core.hash.of(key);
+        self.0.index.prefetch(hash);
+        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let (old, alike) = self.0.find_locked(hash, key)?;
         if old.is_some() {
             booked.is(Operation::Overwrite);
         } else if alike > COLLISIONS_MAX {
@@ -41,10 +44,10 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        let _booked = self.core.book(Operation::Insert, client.shared.number);
-        self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let (old, alike) = self.find_locked(hash, key)?;
+        let _booked = self.0.core.book(Operation::Insert, client.shared.number);
+        self.0.index.prefetch(hash);
+        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let (old, alike) = self.0.find_locked(hash, key)?;
         if old.is_some() {
             return Ok(false);
         }
@@ -70,21 +73,21 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         old: Option<Old>,
     ) -> Result<()> {
         let Some(old) = old else {
-            self.index.reserve(hash)?;
+            self.0.index.reserve(hash)?;
             let appended = self.append(client, hash, key, Some(value));
-            let record = appended.inspect_err(|_| self.index.release(hash))?;
-            self.core.changes.tell(key, KeyChange::Inserted);
-            let entered = self.index.insert(hash, record);
+            let record = appended.inspect_err(|_| self.0.index.release(hash))?;
+            self.0.core.changes.tell(key, KeyChange::Inserted);
+            let entered = self.0.index.insert(hash, record);
             self.settle(record);
-            return entered.inspect_err(|_| self.core.changes.tell(key, KeyChange::Removed));
+            return entered.inspect_err(|_| self.0.core.changes.tell(key, KeyChange::Removed));
         };
         let record = self.append(client, hash, key, Some(value))?;
-        let is_changed = self.index.swap(hash, old.at, record)?;
+        let is_changed = self.0.index.swap(hash, old.at, record)?;
         self.settle(record);
         if !is_changed {
             return Err(lost_entry(old));
         }
-        self.core.changes.tell(key, KeyChange::Replaced);
+        self.0.core.changes.tell(key, KeyChange::Replaced);
         Ok(())
     }
 
@@ -96,15 +99,15 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         key: &[u8],
         value: Option<&[u8]>,
     ) -> Result<Appended> {
-        let version = self.versions.next(hash);
-        self.log.append(&mut client.appender, &NewRecord { hash, version, key, value })
+        let version = self.0.versions.next(hash);
+        self.0.log.append(&mut client.appender, &NewRecord { hash, version, key, value })
     }
 
     /// The entry of a record is durable, or there is none: with a durable index, replay need not look at the record.
     #[inline]
     fn settle(&self, record: Appended) {
         if I::IS_DURABLE {
-            self.log.flushed(record.at);
+            self.0.log.flushed(record.at);
         }
     }
 
@@ -117,21 +120,21 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         expected: &[u8],
         new: &[u8],
     ) -> Result<Swap> {
-        let _booked = self.core.book(Operation::Update, client.shared.number);
-        self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
-        self.read_found(old.at, hash, &mut client.shared.value)?;
+        let _booked = self.0.core.book(Operation::Update, client.shared.number);
+        self.0.index.prefetch(hash);
+        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let (Some(old), _) = self.0.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        self.0.read_found(old.at, hash, &mut client.shared.value)?;
         swap_read(client, expected, new, |client| self.write(client, hash, key, new, Some(old)))
     }
 
     /// Removes `key`; tells whether it was there.
     pub(super) fn remove(&self, client: &mut LogHashClient, key: &[u8]) -> Result<bool> {
-        let _booked = self.core.book(Operation::Delete, client.shared.number);
-        let hash = self.core.hash.of(key);
-        self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(false) };
+        let _booked = self.0.core.book(Operation::Delete, client.shared.number);
+        let hash = self.0.core.hash.of(key);
+        self.0.index.prefetch(hash);
+        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let (Some(old), _) = self.0.find_locked(hash, key)? else { return Ok(false) };
         self.remove_found(client, hash, key, old).map(|()| true)
     }
 
@@ -143,11 +146,11 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         key: &[u8],
         expected: &[u8],
     ) -> Result<Swap> {
-        let _booked = self.core.book(Operation::Delete, client.shared.number);
-        self.index.prefetch(hash);
-        let _key = self.keys.lock(hash, &self.core.poison)?;
-        let (Some(old), _) = self.find_locked(hash, key)? else { return Ok(Swap::Missing) };
-        self.read_found(old.at, hash, &mut client.shared.value)?;
+        let _booked = self.0.core.book(Operation::Delete, client.shared.number);
+        self.0.index.prefetch(hash);
+        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let (Some(old), _) = self.0.find_locked(hash, key)? else { return Ok(Swap::Missing) };
+        self.0.read_found(old.at, hash, &mut client.shared.value)?;
         if client.shared.value != expected {
             return Ok(Swap::Different);
         }
@@ -165,10 +168,10 @@ impl<P: Pmem, I: LogIndex<P>> LogHash<P, I> {
         if !I::IS_DURABLE {
             self.append(client, hash, key, None)?;
         }
-        if !self.index.remove(hash, old.at)? {
+        if !self.0.index.remove(hash, old.at)? {
             return Err(lost_entry(old));
         }
-        self.core.changes.tell(key, KeyChange::Removed);
+        self.0.core.changes.tell(key, KeyChange::Removed);
         Ok(())
     }
 }

@@ -106,9 +106,8 @@ pub struct Options {
 pub(crate) enum OrderKept {
     /// As the store says.
     AsRecorded,
-    /// Now, and at every later open.
+    /// Now, and at every later open unless the order is for [this time](OrderOptions::this_time).
     FromNowOn,
-    ThisTime,
     NotNow,
 }
 
@@ -117,7 +116,7 @@ impl OrderKept {
     pub(crate) fn applies(self, recorded: bool) -> bool {
         match self {
             Self::AsRecorded => recorded,
-            Self::FromNowOn | Self::ThisTime => true,
+            Self::FromNowOn => true,
             Self::NotNow => false,
         }
     }
@@ -232,13 +231,6 @@ impl Options {
     /// removal, cost a change of a tree, which a background thread makes.
     pub fn ordered(mut self, ordered: bool) -> Self {
         self.order_kept = if ordered { OrderKept::FromNowOn } else { OrderKept::NotNow };
-        self
-    }
-
-    /// Keeps all keys in their order this time, without recording it in the store.
-    #[doc(hidden)]
-    pub fn ordered_this_time(mut self) -> Self {
-        self.order_kept = OrderKept::ThisTime;
         self
     }
 
