@@ -1,6 +1,7 @@
 //! What the user may say: the command line, and the command that it asks for.
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Global;
 use crate::commands::{
@@ -10,7 +11,8 @@ use crate::commands::{
     update_u64::UpdateU64,
 };
 use crate::failure::Failure;
-use crate::text::Form;
+use crate::paths;
+use crate::text::Forms;
 
 const EXAMPLES_AND_EXIT_CODES: &str = "\
 Examples:
@@ -31,7 +33,8 @@ Exit codes:
   3  anything else: no store, store in use, damaged, full, ...
   4  done with --salvage, but damage has kept something out: how much, and the first place, is said
 
-Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.";
+Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.
+A path that is not UTF-8 has signs of replacement in JSON, and `path_hex` beside it has its bytes.";
 
 /// A key-value store for persistent memory, or for a memory-mapped file.
 #[derive(Debug, Parser)]
@@ -68,6 +71,16 @@ pub(crate) enum Command {
     Completion(Completion),
 }
 
+/// Reads the command line of this process, and whether it has a path of its own.
+///
+/// # Errors
+/// What clap says: a wrong command line, or a question for help or version.
+pub(crate) fn read() -> Result<(Cli, bool), clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    let path_is_given = matches.value_source("path") == Some(ValueSource::CommandLine);
+    Ok((Cli::from_arg_matches(&matches)?, path_is_given))
+}
+
 impl Command {
     /// Carries it out.
     ///
@@ -75,6 +88,9 @@ impl Command {
     /// Whatever keeps it from being done.
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         self.refuse_unused(context)?;
+        if self.has_store() {
+            paths::refuse_dangling(&context.path)?;
+        }
         match self {
             Self::Put(put) => put.run(context),
             Self::Get(get) => get.run(context),
@@ -100,23 +116,39 @@ impl Command {
 impl Command {
     /// Refuses what is said of all commands and has no effect on this one.
     fn refuse_unused(&self, context: &Context) -> Result<(), Failure> {
-        let has_keys = matches!(
-            self,
-            Self::Put(_)
-                | Self::Get(_)
-                | Self::Delete(_)
-                | Self::UpdateU64(_)
-                | Self::ListKeys(_)
-                | Self::Scan(_)
-        );
         let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
-        if context.form == Form::Hex && !has_keys {
+        let (has_keys, has_values) = self.has_keys_and_values();
+        if context.forms != Forms::new(false, false) && !has_keys {
             return refuse("--hex has no effect here: this command neither takes nor shows keys");
+        }
+        if context.forms == Forms::new(false, true) && !has_values {
+            return refuse(
+                "--hex-value has no effect here: this command neither takes nor shows values",
+            );
         }
         if context.json && matches!(self, Self::Completion(_)) {
             return refuse("--json has no effect here: a script for a shell is printed");
         }
+        if context.path_is_given && matches!(self, Self::Completion(_)) {
+            return refuse("--path has no effect here: no store is looked at");
+        }
         Ok(())
+    }
+
+    /// Whether it takes or shows keys, and whether values.
+    fn has_keys_and_values(&self) -> (bool, bool) {
+        match self {
+            Self::Put(_) | Self::Get(_) => (true, true),
+            Self::ListKeys(list) => (true, list.shows_values()),
+            Self::Scan(scan) => (true, scan.shows_values()),
+            Self::Delete(_) | Self::UpdateU64(_) => (true, false),
+            _ => (false, false),
+        }
+    }
+
+    /// Whether it looks at the store at the path.
+    fn has_store(&self) -> bool {
+        !matches!(self, Self::Bench(_) | Self::Primitives(_) | Self::Completion(_))
     }
 }
 

@@ -25,6 +25,11 @@ pub(crate) enum Failure {
     /// Exit code 2.
     #[error("{0}")]
     Usage(String),
+    #[error(
+        "`{}` is a symbolic link to `{}`, where there is nothing: make what it points to, or name another path",
+        link.display(), target.display()
+    )]
+    DanglingLink { link: PathBuf, target: PathBuf },
     #[error("the {what} has {found} bytes, but {what}s of this store have at most {size}")]
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]
@@ -63,7 +68,10 @@ impl Failure {
         }
         let message = self.to_string();
         let mut text = if json {
-            let error = serde_json::json!({ "kind": self.kind(), "message": message });
+            let mut error = serde_json::json!({ "kind": self.kind(), "message": message });
+            if let Self::Losses(losses) | Self::NotInWhatIsLeft { losses, .. } = self {
+                error["losses"] = serde_json::json!(losses);
+            }
             serde_json::json!({ "error": error }).to_string()
         } else {
             format!("chimera: {message}")
@@ -88,6 +96,7 @@ impl Failure {
             // As of every other command: what matters is that the store is in use.
             Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
+            Self::DanglingLink { .. } => "dangling_link",
             Self::NotMetrics(_) => "not_metrics",
             Self::NoBench => "no_bench",
             Self::Io { .. } => "io",

@@ -3,6 +3,7 @@
 //! - `command_line`: what the user may say. `arguments`: what commands share of it.
 //! - `commands`: one module for each command; `commands::doctor` reports on the machine.
 //! - `store`: opening a store the way a command needs it, with a progress bar.
+//! - `paths`: paths that lead nowhere, and paths in JSON.
 //! - `text`: keys and values as text or hexadecimal, to and from a store's fixed sizes.
 //! - `output`, `failure`, `progress`: standard output, errors with their exit codes, bars.
 //! - `losses`: what damage has kept out of the store, and so out of what a command prints.
@@ -17,6 +18,7 @@ mod failure;
 mod human;
 mod losses;
 mod output;
+mod paths;
 mod progress;
 mod store;
 mod text;
@@ -24,16 +26,14 @@ mod text;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
-use command_line::Cli;
 use commands::Context;
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (cli, path_is_given) = match command_line::read() {
+        Ok(read) => read,
         Err(error) => return refuse(&error),
     };
     start_logging(cli.global.verbose);
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
     chimera_pmem::file_size_signal::ignore();
     let json = cli.global.json;
-    let mut context = Context::new(&cli.global);
+    let mut context = Context::new(&cli.global, path_is_given);
     // A report may be complete although the command failed: `check` of a damaged store.
     let (outcome, printed) = (cli.command.run(&mut context), context.output.finish());
     let outcome = match outcome {

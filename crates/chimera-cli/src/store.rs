@@ -12,6 +12,7 @@ use chimera_pmem::environment::OpenMode;
 use chimera_pmem::{Environment, RealEnvironment};
 
 use crate::arguments::{StoreArguments, WriteArguments};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::progress::Bar;
 
@@ -59,25 +60,21 @@ fn open_with_bar(path: &Path, options: Options, bar: Option<&Bar>) -> Result<Db,
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_read(arguments: &StoreArguments) -> Result<Db, Failure> {
-    open_to_read_at(&arguments.place.path, arguments.salvage)
-}
-
-/// As [`open_to_read`].
-///
-/// # Errors
-/// As [`Db::open`].
-pub(crate) fn open_to_read_at(path: &Path, salvage: bool) -> Result<Db, Failure> {
-    Ok(open(path, Options::new().read_only(true).salvage(salvage))?)
+pub(crate) fn open_to_read(context: &Context, arguments: &StoreArguments) -> Result<Db, Failure> {
+    let options = Options::new().read_only(true).salvage(arguments.salvage);
+    Ok(open(&context.path, options)?)
 }
 
 /// Opens a store for reading keys in their order.
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_scan(arguments: &StoreArguments) -> Result<(Db, Option<Bar>), Failure> {
+pub(crate) fn open_to_scan(
+    context: &Context,
+    arguments: &StoreArguments,
+) -> Result<(Db, Option<Bar>), Failure> {
     let options = Options::new().read_only(true).salvage(arguments.salvage);
-    Ok(open_ordered(&arguments.place.path, options)?)
+    Ok(open_ordered(&context.path, options)?)
 }
 
 /// How a store is opened for the writes of one command.
@@ -97,8 +94,8 @@ pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_write(arguments: &WriteArguments) -> Result<Db, Failure> {
-    Ok(open(&arguments.store.place.path, options_to_write(arguments))?)
+pub(crate) fn open_to_write(context: &Context, arguments: &WriteArguments) -> Result<Db, Failure> {
+    Ok(open(&context.path, options_to_write(arguments))?)
 }
 
 /// Whether there is a device at `path`.

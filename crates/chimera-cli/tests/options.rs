@@ -217,7 +217,8 @@ fn every_option_of_every_command_has_a_row() {
         for option in options(&place.run([command, "--help"]).ok()) {
             let is_own = OWN.iter().any(|it| (it.0, it.1) == (command, &option));
             let is_of_all =
-                ["json", "hex", "verbose", "path", "salvage", "help"].contains(&&*option);
+                ["json", "hex", "hex-key", "hex-value", "verbose", "path", "salvage", "help"]
+                    .contains(&&*option);
             assert!(is_own || is_of_all, "{command}: no row for --{option}");
         }
     }
@@ -247,6 +248,15 @@ fn json_and_hexadecimal_show_or_are_refused() {
             assert_ne!(hex.out, run(Filled, line).out, "{command}");
         }
     }
+    for (line, says) in [
+        ("delete key-0 --hex-value", "neither takes nor shows values"),
+        ("update-u64 key-0 5 --hex-value", "neither takes nor shows values"),
+        ("list-keys --hex-value", "neither takes nor shows values"),
+        ("stats --hex-key", "neither takes nor shows keys"),
+    ] {
+        let refused = run(Filled, line).expect(2);
+        assert!(refused.err.contains(says), "{refused:?}");
+    }
     let hex = run(Nothing, "--hex bench core");
     assert!(hex.code == 2 && hex.err.contains("--hex has no effect"), "{hex:?}");
 }
@@ -264,10 +274,14 @@ fn more_is_said_by_every_command_that_opens_a_store() {
 #[test]
 fn the_path_is_where_every_command_looks() {
     for (command, line) in COMMANDS.into_iter().filter(|it| it.0 != "completion") {
-        let elsewhere = run(Filled, &format!("{line} --path elsewhere"));
-        assert!(prints(&elsewhere, "elsewhere"), "{command}: {elsewhere:?}");
+        for elsewhere in [format!("{line} --path elsewhere"), format!("--path elsewhere {line}")] {
+            let elsewhere = run(Filled, &elsewhere);
+            assert!(prints(&elsewhere, "elsewhere"), "{command}: {elsewhere:?}");
+        }
         assert!(!prints(&run(Filled, line), "elsewhere"), "{command}");
     }
+    let refused = run(Nothing, "completion bash --path elsewhere").expect(2);
+    assert!(refused.err.contains("--path has no effect"), "{refused:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
 use crate::losses;
+use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -34,7 +35,8 @@ pub(crate) struct Backup {
 
 impl Backup {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_read(&self.store)?;
+        paths::refuse_dangling(&self.directory)?;
+        let db = store::open_to_read(context, &self.store)?;
         let bar = Bar::new("copying", "records");
         let mut options = BackupOptions::new();
         if let Some(bar) = &bar {

@@ -43,8 +43,8 @@ impl Delete {
     }
 
     fn one(&self, context: &mut Context, key: &OsString) -> Result<(), Failure> {
-        let key = context.form.read_key(key)?;
-        let db = store::open_to_write(&self.write)?;
+        let key = context.forms.key.read_key(key)?;
+        let db = store::open_to_write(context, &self.write)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;
         let losses = db.losses();
@@ -54,7 +54,7 @@ impl Delete {
         }
         if context.json {
             let outcome = json!({ "deleted": true, "losses": losses });
-            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            context.output.json(&JsonRecord::done(context.forms, &key, outcome))?;
         } else {
             context.output.line("deleted")?;
         }
@@ -62,9 +62,9 @@ impl Delete {
     }
 
     fn all(&self, context: &mut Context) -> Result<(), Failure> {
-        let range = self.range.read(context.form)?;
+        let range = self.range.read(context.forms.key)?;
         let options = store::options_to_write(&self.write);
-        let (db, bar) = store::open_ordered(&self.write.store.place.path, options)?;
+        let (db, bar) = store::open_ordered(&context.path, options)?;
         let (mut count, mut session) = (0_u64, db.session());
         let scan = db.scan(range)?;
         drop(bar);

@@ -14,6 +14,7 @@ use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{count, size};
 use crate::losses;
+use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -44,7 +45,7 @@ impl Export {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         if self.file.as_os_str() == STANDARD_STREAM {
             self.refuse_standard_output()?;
-            let db = store::open_to_read(&self.store)?;
+            let db = store::open_to_read(context, &self.store)?;
             let out = &mut BufWriter::new(io::stdout().lock());
             let report = write(&db, out, ExportOptions::new())?;
             // Standard output is the stream.
@@ -54,7 +55,7 @@ impl Export {
                 .map_err(|source| Failure::Io { action: "write to standard error", source })?;
             return losses::end(report.losses);
         }
-        let report = self.to_file(&self.file)?;
+        let report = self.to_file(context, &self.file)?;
         if context.json {
             context.output.json(&report)?;
         } else {
@@ -74,9 +75,10 @@ impl Export {
         Err(Failure::Usage(what.to_owned()))
     }
 
-    fn to_file(&self, path: &Path) -> Result<ExportReport, Failure> {
+    fn to_file(&self, context: &Context, path: &Path) -> Result<ExportReport, Failure> {
+        paths::refuse_dangling(path)?;
         // First, so that no file is left where there is no store.
-        let db = store::open_to_read(&self.store)?;
+        let db = store::open_to_read(context, &self.store)?;
         let mut options = ExportOptions::new();
         let mut file = match self.open(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -15,6 +15,7 @@ use crate::commands::{Context, STANDARD_STREAM};
 use crate::failure::Failure;
 use crate::human::{self, count};
 use crate::losses::{self, WithLosses};
+use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -53,6 +54,7 @@ impl Import {
         if self.file.as_os_str() == STANDARD_STREAM {
             return self.import(context, io::stdin().lock(), 0);
         }
+        paths::refuse_dangling(&self.file)?;
         let failed = |source| Failure::Io { action: "open the file", source };
         let file = File::open(&self.file).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
@@ -61,8 +63,8 @@ impl Import {
 
     fn import(&self, context: &mut Context, from: impl Read, bytes: u64) -> Result<(), Failure> {
         let mut reader = StreamReader::new(BufReader::with_capacity(BUFFER_BYTES, from))?;
-        let created = store::is_absent(&self.write.store.place.path)?;
-        let db = self.open(created.then(|| reader.kind().options()))?;
+        let created = store::is_absent(&context.path)?;
+        let db = self.open(context, created.then(|| reader.kind().options()))?;
         let bar = Bar::new("importing", "bytes");
         let mut options = ImportOptions::new();
         if let Some(bar) = bar.as_ref().filter(|_| bytes > 0) {
@@ -91,7 +93,7 @@ impl Import {
     }
 
     /// Opens the store, or makes it as the stream's kind wants it.
-    fn open(&self, kind: Option<Options>) -> Result<Db, Failure> {
+    fn open(&self, context: &Context, kind: Option<Options>) -> Result<Db, Failure> {
         let create = kind.is_some();
         let mut options = kind
             .unwrap_or_default()
@@ -101,7 +103,7 @@ impl Import {
         if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        Ok(store::open(&self.write.store.place.path, options)?)
+        Ok(store::open(&context.path, options)?)
     }
 
     fn say(
@@ -119,9 +121,8 @@ impl Import {
             return context.output.json(&all);
         }
         if created {
-            context
-                .output
-                .line(format!("created store `{}`", self.write.store.place.path.display()))?;
+            let text = format!("created store `{}`", context.path.display());
+            context.output.line(text)?;
         }
         let part = |records: u64, before: &str, after: &str| match records {
             0 => String::new(),

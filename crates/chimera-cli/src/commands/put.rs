@@ -68,10 +68,10 @@ pub(crate) struct Put {
 
 impl Put {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.form.read_key(&self.key)?;
-        let value = context.form.read("value", &self.value_bytes()?)?;
-        let created = store::is_absent(&self.write.store.place.path)?;
-        let db = if created { self.create(&key, &value)? } else { self.open()? };
+        let key = context.forms.key.read_key(&self.key)?;
+        let value = context.forms.value.read("value", &self.value_bytes()?)?;
+        let created = store::is_absent(&context.path)?;
+        let db = if created { self.create(context, &key, &value)? } else { self.open(context)? };
         let sizes = Sizes::of(&db);
         let key = fit("key", key, sizes.key)?;
         let value = fit("value", value, sizes.value)?;
@@ -87,12 +87,12 @@ impl Put {
                 "durability": durability,
                 "losses": losses,
             });
-            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            context.output.json(&JsonRecord::done(context.forms, &key, outcome))?;
             return losses::end(losses);
         }
         if created {
-            let path = self.write.store.place.path.display();
-            context.output.line(format!("created store `{path}`: {sizes}"))?;
+            let text = format!("created store `{}`: {sizes}", context.path.display());
+            context.output.line(text)?;
         }
         let done = if is_new { "inserted" } else { "replaced" };
         let detail =
@@ -116,8 +116,8 @@ impl Put {
     }
 
     /// Makes a store that holds records such as this one.
-    fn create(&self, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
-        let path = &self.write.store.place.path;
+    fn create(&self, context: &Context, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
+        let path = &context.path;
         let mut options =
             store::options_to_write(&self.write).create(true).journal_bytes(JOURNAL_BYTES);
         if let Some(engine) = self.engine {
@@ -140,7 +140,7 @@ impl Put {
     }
 
     /// Opens an existing store, which must be as the arguments say.
-    fn open(&self) -> Result<Db, Failure> {
+    fn open(&self, context: &Context) -> Result<Db, Failure> {
         let mut options = store::options_to_write(&self.write);
         if let Some(engine) = self.engine {
             options = options.engine(engine);
@@ -148,7 +148,7 @@ impl Put {
         if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        let db = store::open(&self.write.store.place.path, options)?;
+        let db = store::open(&context.path, options)?;
         let sizes = Sizes::of(&db);
         expect("a key size of", sizes.key, self.key_size)?;
         expect("a value size of", sizes.value, self.value_size)?;

@@ -45,8 +45,8 @@ pub(crate) struct UpdateU64 {
 
 impl UpdateU64 {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.form.read_key(&self.key)?;
-        let db = store::open_to_write(&self.write)?;
+        let key = context.forms.key.read_key(&self.key)?;
+        let db = store::open_to_write(context, &self.write)?;
         let sizes = Sizes::of(&db);
         let key = fit("key", key, sizes.key)?;
         let mut old = db.fetch_add_u64(&key, self.at, self.delta)?;
@@ -72,7 +72,7 @@ impl UpdateU64 {
                 "created": created,
                 "losses": losses,
             });
-            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            context.output.json(&JsonRecord::done(context.forms, &key, outcome))?;
         } else {
             context.output.line(format!("{old} -> {new}"))?;
         }

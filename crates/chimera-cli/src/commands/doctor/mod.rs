@@ -20,7 +20,6 @@ mod text;
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::StorePath;
 use crate::commands::Context;
 use crate::failure::Failure;
 
@@ -41,10 +40,7 @@ The store need not exist; nothing is created and no store is changed.";
 /// Say what this machine and this directory can do: medium, flushing, durability, limits
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Doctor {
-    #[command(flatten)]
-    place: StorePath,
-}
+pub(crate) struct Doctor {}
 
 /// All that was found.
 #[derive(Serialize)]
@@ -58,7 +54,7 @@ struct Diagnosis {
 
 impl Doctor {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let place = Place::look(&self.place.path)
+        let place = Place::look(&context.path)
             .map_err(|source| Failure::Io { action: "look at the path", source })?;
         let probe = Probe::run(&place);
         let machine = Machine::look();

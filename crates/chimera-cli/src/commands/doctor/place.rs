@@ -8,7 +8,7 @@ use chimera::StoreOutline;
 use serde::Serialize;
 
 use super::mounts::Mount;
-use crate::store;
+use crate::{paths, store};
 
 /// What is at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,9 +36,11 @@ pub(super) enum Occupant {
 #[derive(Serialize)]
 pub(super) struct Place {
     /// The path, absolute.
+    #[serde(flatten, serialize_with = "paths::fields")]
     pub(super) path: PathBuf,
     pub(super) occupant: Occupant,
     /// The path itself, or the nearest directory above it.
+    #[serde(serialize_with = "paths::text")]
     pub(super) directory: PathBuf,
     /// None for a device.
     pub(super) mount: Option<Mount>,
