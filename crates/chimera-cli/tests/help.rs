@@ -94,5 +94,9 @@ fn more_is_said_when_asked_for() {
     assert!(!quiet.out.contains("durability"), "{quiet:?}");
     let verbose = place.run(["put", "k", "v", "-v"]).expect(0);
     assert!(verbose.out.contains("durability"), "{verbose:?}");
-    assert!(verbose.err.contains("chimera: info: "), "{verbose:?}");
+    // A sentence, and no names of fields.
+    let said = format!("chimera: info: `{}` is open, with engine viper", place.store().display());
+    assert!(verbose.err.starts_with(&said) && verbose.err.ends_with(".\n"), "{verbose:?}");
+    assert!(verbose.err.contains(" The store had been closed in order. "), "{verbose:?}");
+    assert!(!verbose.err.contains(['{', '_']), "{verbose:?}");
 }
