@@ -30,6 +30,8 @@ pub(crate) enum Failure {
         link.display(), target.display()
     )]
     DanglingLink { link: PathBuf, target: PathBuf },
+    #[error("the value of `{key}` has {bytes} bytes and is no counter, which has exactly 8")]
+    NotACounter { key: String, bytes: usize },
     #[error("the {what} has {found} bytes, but {what}s of this store have at most {size}")]
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]
@@ -42,6 +44,10 @@ pub(crate) enum Failure {
         "there is no command `chimera-bench`, neither beside this one nor where programs are looked for"
     )]
     NoBench,
+    #[error("there is no device `{}`", .0.display())]
+    NoDevice(PathBuf),
+    #[error("no store can be made here: {0}")]
+    NoStoreHere(String),
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
     /// Nobody reads the output any more: a quiet end, exit code 0.
@@ -97,8 +103,11 @@ impl Failure {
             Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
             Self::DanglingLink { .. } => "dangling_link",
+            Self::NotACounter { .. } => "not_a_counter",
             Self::NotMetrics(_) => "not_metrics",
             Self::NoBench => "no_bench",
+            Self::NoDevice(_) => "no_device",
+            Self::NoStoreHere(_) => "no_store_here",
             Self::Io { .. } => "io",
             Self::OutputClosed => "output_closed",
         }
@@ -115,6 +124,17 @@ impl Failure {
         if matches!(self, Self::Losses(_) | Self::NotInWhatIsLeft { .. }) {
             return Some(
                 "`chimera check` says more of the damage; a copy of the store may have what is left out",
+            );
+        }
+        if matches!(self, Self::NotACounter { .. }) {
+            return Some(
+                "nothing was changed; --at OFFSET says where in it a number is, --force takes its first \
+                 8 bytes for one, and `chimera delete` makes room for a counter",
+            );
+        }
+        if matches!(self, Self::NoDevice(_)) {
+            return Some(
+                "`ls /dev/dax*` shows the DAX devices; `ndctl create-namespace --mode=devdax` makes one",
             );
         }
         if matches!(self, Self::NoBench) {

@@ -70,7 +70,7 @@ fn prints(run: &Run, text: &str) -> bool {
 /// difference.
 type Row = (&'static str, &'static str, Before, &'static str, &'static str, Shows);
 
-const OWN: [Row; 32] = [
+const OWN: [Row; 33] = [
     ("put", "engine", Nothing, "put -v k v", "put -v k v --engine hikv", |it| {
         prints(it, "engine hikv")
     }),
@@ -90,9 +90,17 @@ const OWN: [Row; 32] = [
     ("update-u64", "at", Filled, "update-u64 key-0 5", "update-u64 key-0 5 --at 16", |it| {
         it.out == "0 -> 5\n"
     }),
-    ("update-u64", "create", Filled, "update-u64 k 5", "update-u64 k 5 --create", |it| {
-        it.out == "0 -> 5\n"
+    ("update-u64", "force", Filled, "update-u64 key-0 5", "update-u64 key-0 5 --force", |it| {
+        it.out == "13560712667095414 -> 13560712667095419\n"
     }),
+    (
+        "update-u64",
+        "create",
+        Filled,
+        "update-u64 k 5 --at 0",
+        "update-u64 k 5 --at 0 --create",
+        |it| it.out == "0 -> 5\n",
+    ),
     ("list-keys", "prefix", Filled, "list-keys", "list-keys --prefix key-2", |it| {
         it.out == "key-2\n"
     }),
@@ -139,8 +147,8 @@ const OWN: [Row; 32] = [
         "update-u64",
         "durability",
         Filled,
-        "update-u64 key-0 5",
-        "update-u64 -v key-0 5 --durability process",
+        "update-u64 key-0 5 --force",
+        "update-u64 -v key-0 5 --force --durability process",
         is_process,
     ),
     ("put", "durability", Nothing, "put k v", "put -v k v --durability process", is_process),
@@ -172,7 +180,7 @@ const COMMANDS: [(&str, &str); 15] = [
     ("put", "put k v"),
     ("get", "get key-0"),
     ("delete", "delete key-0"),
-    ("update-u64", "update-u64 key-0 5"),
+    ("update-u64", "update-u64 key-0 5 --force"),
     ("list-keys", "list-keys"),
     ("scan", "scan"),
     ("stats", "stats"),

@@ -28,10 +28,16 @@ fn a_number_is_added_to_and_wraps_around() {
     let place = Place::new();
     place.run(["put", "--key-size", "16", "--value-size", "200", "other", "x"]).ok();
     place.run(["update-u64", "visitors", "1"]).expect(1);
-    assert_eq!(place.run(["update-u64", "--create", "visitors", "41"]).ok(), "0 -> 41\n");
-    assert_eq!(place.run(["update-u64", "--create", "visitors", "1"]).ok(), "41 -> 42\n");
+    assert_eq!(
+        place.run(["update-u64", "--create", "--at", "0", "visitors", "41"]).ok(),
+        "0 -> 41\n"
+    );
+    assert_eq!(
+        place.run(["update-u64", "--create", "--at", "0", "visitors", "1"]).ok(),
+        "41 -> 42\n"
+    );
     let wrapped = format!("42 -> {}\n", u64::MAX);
-    assert_eq!(place.run(["update-u64", "visitors", "-43"]).ok(), wrapped);
+    assert_eq!(place.run(["update-u64", "visitors", "-43", "--force"]).ok(), wrapped);
     let second = place.run(["--json", "update-u64", "visitors", "7", "--at", "8"]).json();
     assert_eq!((second["old"].as_u64(), second["new"].as_u64()), (Some(0), Some(7)));
     assert_eq!(second["key"], "visitors");
@@ -39,6 +45,50 @@ fn a_number_is_added_to_and_wraps_around() {
     assert!(place.run(["get", "visitors", "--hex"]).expect(2).err.contains("hexadecimal"));
     let value = place.run(["get", "76697369746f7273", "--hex"]).ok();
     assert!(value.starts_with("ffffffffffffffff070000000000000000"), "{value}");
+}
+
+#[test]
+fn a_value_that_is_no_counter_is_left_alone() {
+    let place = Place::new();
+    place.run(["put", "text", "hello world"]).ok();
+    place.run(["put", "short", "hello"]).ok();
+    for (key, bytes) in [("text", "has 11 bytes"), ("short", "has 5 bytes")] {
+        for more in [&[][..], &["--create"]] {
+            let run = place.run([&["update-u64", key, "1"], more].concat()).expect(3);
+            assert!(run.err.contains(bytes) && run.err.contains("no counter"), "{run:?}");
+            assert!(run.err.contains("hint: ") && run.err.contains("--force"), "{run:?}");
+        }
+        let run = place.run(["update-u64", key, "1", "--json"]).expect(3);
+        assert_eq!(run.error_kind(), "not_a_counter");
+    }
+    assert_eq!(place.run(["get", "text"]).ok(), "hello world\n");
+    place.run(["update-u64", "text", "1", "--force"]).ok();
+    assert_eq!(place.run(["get", "text"]).ok(), "iello world\n");
+    place.run(["update-u64", "text", "1", "--at", "3"]).ok();
+    assert_eq!(place.run(["get", "text"]).ok(), "ielmo world\n");
+    // There is no number in less than 8 bytes, whatever is said.
+    let run = place.run(["update-u64", "short", "1", "--force", "--json"]).expect(3);
+    assert_eq!(run.error_kind(), "field_out_of_range");
+    place.run(["update-u64", "text", "1", "--force", "--at", "0"]).expect(2);
+    // What it makes itself is a counter, and so are 8 bytes that were put.
+    place.run(["update-u64", "--create", "visitors", "1"]).ok();
+    assert_eq!(place.run(["update-u64", "visitors", "1"]).ok(), "1 -> 2\n");
+    place.run(["put", "--hex-value", "made", "0700000000000000"]).ok();
+    assert_eq!(place.run(["update-u64", "made", "1"]).ok(), "7 -> 8\n");
+    assert!(place.run(["update-u64", "--help"]).ok().contains("exactly 8 bytes"));
+}
+
+#[test]
+fn values_of_a_fixed_size_are_counters_where_that_is_8_bytes() {
+    let place = Place::new();
+    place.run(["put", "--value-size", "8", "k", ""]).ok();
+    assert_eq!(place.run(["update-u64", "k", "1"]).ok(), "0 -> 1\n");
+    assert_eq!(place.run(["update-u64", "--create", "new", "1"]).ok(), "0 -> 1\n");
+    let place = Place::new();
+    place.fill(1);
+    let run = place.run(["update-u64", "--create", "new", "1"]).expect(3);
+    assert!(run.err.contains("has 200 bytes"), "{run:?}");
+    assert_eq!(place.run(["list-keys"]).ok(), "key-0\n");
 }
 
 #[test]

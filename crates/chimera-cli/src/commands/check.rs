@@ -63,7 +63,7 @@ struct Spot {
 }
 
 impl Check {
-    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+    pub(crate) fn run(context: &mut Context) -> Result<(), Failure> {
         let report = examine(&context.path)?;
         if context.json {
             context.output.json(&report)?;

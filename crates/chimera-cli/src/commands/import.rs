@@ -80,7 +80,7 @@ impl Import {
         db.close()?;
         match outcome {
             Ok(report) => {
-                self.say(context, &report, created, &losses)?;
+                say(context, &report, created, &losses)?;
                 losses::end(losses)
             }
             Err(error) => {
@@ -105,34 +105,34 @@ impl Import {
         }
         Ok(store::open(&context.path, options)?)
     }
+}
 
-    fn say(
-        &self,
-        context: &mut Context,
-        report: &ImportReport,
-        created: bool,
-        losses: &Losses,
-    ) -> Result<(), Failure> {
-        if context.json {
-            let mut all = json!(report);
-            all["complete"] = true.into();
-            all["created_store"] = created.into();
-            all["losses"] = json!(losses);
-            return context.output.json(&all);
-        }
-        if created {
-            let text = format!("created store `{}`", context.path.display());
-            context.output.line(text)?;
-        }
-        let part = |records: u64, before: &str, after: &str| match records {
-            0 => String::new(),
-            records => format!("{before}{}{after}", count(records)),
-        };
-        let replaced = part(report.replaced, ", ", " of which replaced others");
-        let skipped = part(report.skipped, "; ", " were passed over");
-        let records = count(report.records);
-        context.output.line(format!("imported {records} records{replaced}{skipped}"))
+/// Says what was imported.
+fn say(
+    context: &mut Context,
+    report: &ImportReport,
+    created: bool,
+    losses: &Losses,
+) -> Result<(), Failure> {
+    if context.json {
+        let mut all = json!(report);
+        all["complete"] = true.into();
+        all["created_store"] = created.into();
+        all["losses"] = json!(losses);
+        return context.output.json(&all);
     }
+    if created {
+        let text = format!("created store `{}`", context.path.display());
+        context.output.line(text)?;
+    }
+    let part = |records: u64, before: &str, after: &str| match records {
+        0 => String::new(),
+        records => format!("{before}{}{after}", count(records)),
+    };
+    let replaced = part(report.replaced, ", ", " of which replaced others");
+    let skipped = part(report.skipped, "; ", " were passed over");
+    let records = count(report.records);
+    context.output.line(format!("imported {records} records{replaced}{skipped}"))
 }
 
 /// How far an import came, for programs.
