@@ -7,10 +7,11 @@ use crate::arguments::Global;
 use crate::commands::{
     Context, backup::Backup, bench::PassedOn, check::Check, compact::Compact,
     completion::Completion, delete::Delete, doctor::Doctor, export::Export, get::Get,
-    import::Import, inspect::Inspect, list_keys::ListKeys, put::Put, scan::Scan, stats::Stats,
-    update_u64::UpdateU64,
+    import::Import, inspect::Inspect, list_keys::ListKeys, man::Man, put::Put, scan::Scan,
+    stats::Stats, update_u64::UpdateU64,
 };
 use crate::failure::Failure;
+use crate::interrupt::Plan;
 use crate::paths;
 use crate::text::Forms;
 
@@ -32,7 +33,9 @@ Exit codes:
   2  the command line is wrong
   3  anything else: no store, store in use, damaged, full, ...
   4  done with --salvage, but damage has kept something out: how much, and the first place, is said
+  130  interrupted by Ctrl-C: what only this command had made is removed, and how it stands is said
 
+Where --path is not given, the variable CHIMERA_PATH says where the store is.
 Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.
 A path that is not UTF-8 has signs of replacement in JSON, and `path_hex` beside it has its bytes.";
 
@@ -69,6 +72,7 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Primitives(PassedOn),
     Completion(Completion),
+    Man(Man),
 }
 
 /// Reads the command line of this process, and whether it has a path of its own.
@@ -109,6 +113,7 @@ impl Command {
             Self::Bench(passed_on) => passed_on.run(context, &[]),
             Self::Primitives(passed_on) => passed_on.run(context, &["primitives"]),
             Self::Completion(completion) => completion.run(context, Cli::command()),
+            Self::Man(man) => man.run(context, Cli::command()),
         }
     }
 }
@@ -126,10 +131,10 @@ impl Command {
                 "--hex-value has no effect here: this command neither takes nor shows values",
             );
         }
-        if context.json && matches!(self, Self::Completion(_)) {
-            return refuse("--json has no effect here: a script for a shell is printed");
+        if context.json && matches!(self, Self::Completion(_) | Self::Man(_)) {
+            return refuse("--json has no effect here: what is printed is for another program");
         }
-        if context.path_is_given && matches!(self, Self::Completion(_)) {
+        if context.path_is_given && matches!(self, Self::Completion(_) | Self::Man(_)) {
             return refuse("--path has no effect here: no store is looked at");
         }
         Ok(())
@@ -146,9 +151,24 @@ impl Command {
         }
     }
 
+    /// What it does when it is interrupted; none of a command that becomes another one.
+    pub(crate) fn when_interrupted(&self) -> Option<Plan> {
+        Some(match self {
+            Self::Bench(_) | Self::Primitives(_) => return None,
+            Self::Stats(stats) if stats.watches() => Plan::Quiet,
+            Self::Put(_) | Self::Delete(_) | Self::UpdateU64(_) => {
+                Plan::Say("what was written so far is kept, the rest is not done")
+            }
+            Self::Compact(_) => Plan::Say(
+                "every record is kept, and so is what was gained; to go on, compact the store again",
+            ),
+            _ => Plan::Say("nothing was changed"),
+        })
+    }
+
     /// Whether it looks at the store at the path.
     fn has_store(&self) -> bool {
-        !matches!(self, Self::Bench(_) | Self::Primitives(_) | Self::Completion(_))
+        !matches!(self, Self::Bench(_) | Self::Primitives(_) | Self::Completion(_) | Self::Man(_))
     }
 }
 

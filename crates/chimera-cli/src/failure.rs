@@ -22,6 +22,9 @@ pub(crate) enum Failure {
     /// Exit code 4. The key may be one that is left out.
     #[error("there is no key `{key}` in what damage has left: {losses}")]
     NotInWhatIsLeft { key: String, losses: Losses },
+    /// Exit code 130, as a shell has it of a command that the signal ends.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// Exit code 2.
     #[error("{0}")]
     Usage(String),
@@ -56,12 +59,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The exit code of a command that was interrupted.
+    pub(crate) const INTERRUPTED: u8 = 130;
+
     /// The exit code of the command.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::KeyNotFound(_) | Self::Damaged => 1,
             Self::Usage(_) => 2,
+            Self::Interrupted(_) => Self::INTERRUPTED,
             Self::Losses(_) | Self::NotInWhatIsLeft { .. } => 4,
             _ => 3,
         }
@@ -96,6 +103,7 @@ impl Failure {
             Self::Damaged => "damaged",
             Self::Losses(_) | Self::NotInWhatIsLeft { .. } => "losses",
             Self::Usage(_) => "usage",
+            Self::Interrupted(_) => "interrupted",
             Self::TooLong { what: "key", .. } => "key_size",
             Self::TooLong { .. } => "value_size",
             Self::Store(error) => kind_of(error),

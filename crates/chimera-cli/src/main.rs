@@ -6,6 +6,7 @@
 //! - `paths`: paths that lead nowhere, and paths in JSON.
 //! - `text`: keys and values as text or hexadecimal, to and from a store's fixed sizes.
 //! - `output`, `failure`, `progress`: standard output, errors with their exit codes, bars.
+//! - `interrupt`: what Ctrl-C leaves behind.
 //! - `losses`: what damage has kept out of the store, and so out of what a command prints.
 //!
 //! The command knows no file format: whatever it says of a store, the library told it.
@@ -16,6 +17,7 @@ mod command_line;
 mod commands;
 mod failure;
 mod human;
+mod interrupt;
 mod losses;
 mod output;
 mod paths;
@@ -42,6 +44,10 @@ fn main() -> ExitCode {
     }
     chimera_pmem::file_size_signal::ignore();
     let json = cli.global.json;
+    // A command that becomes another one leaves the signal to that.
+    if let Some(plan) = cli.command.when_interrupted() {
+        interrupt::install(json, plan);
+    }
     let mut context = Context::new(&cli.global, path_is_given);
     // A report may be complete although the command failed: `check` of a damaged store.
     let (outcome, printed) = (cli.command.run(&mut context), context.output.finish());
@@ -85,6 +91,9 @@ fn start_logging(verbose: u8) {
     };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
         .format(|buffer, record| {
+            if interrupt::is_ending() {
+                return Ok(());
+            }
             let level = record.level().as_str().to_lowercase();
             writeln!(buffer, "chimera: {level}: {}", record.args())
         })

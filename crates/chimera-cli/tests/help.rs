@@ -40,6 +40,7 @@ fn every_command_has_a_description() {
         "bench",
         "primitives",
         "completion",
+        "man",
         "help",
     ];
     assert_eq!(names, expected);
@@ -84,6 +85,30 @@ fn completion_is_printed_for_every_shell() {
         let script = place.run(["completion", shell]).ok();
         assert!(script.contains("list-keys") && script.contains("salvage"), "{shell}: {script}");
     }
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let place = Place::new();
+    let first = place.run(["man"]).ok();
+    assert!(first.contains(".TH chimera 1") && first.contains("Exit codes:"), "{first}");
+    assert!(first.contains("CHIMERA_PATH") && !first.contains("help(1)"), "{first}");
+    assert!(place.run(["man", "--output", "pages/man1"]).ok().ends_with("pages in `pages/man1`\n"));
+    let directory = place.directory.path().join("pages/man1");
+    for name in commands(&place.run(["--help"]).ok()).iter().filter(|name| *name != "help") {
+        let path = directory.join(format!("chimera-{name}.1"));
+        let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(page.contains(&format!(".TH chimera-{name} 1")), "{page}");
+        assert!(
+            page.contains(".SH DESCRIPTION")
+                && page.contains("For every command".to_uppercase().as_str()),
+            "{page}"
+        );
+        assert!(page.contains(r"\fB\-\-path\fR"), "{page}");
+    }
+    assert_eq!(std::fs::read_to_string(directory.join("chimera.1")).expect("a page"), first);
+    // Again, over those that are there.
+    place.run(["man", "--output", "pages/man1"]).ok();
 }
 
 #[test]

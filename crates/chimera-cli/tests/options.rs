@@ -70,7 +70,7 @@ fn prints(run: &Run, text: &str) -> bool {
 /// difference.
 type Row = (&'static str, &'static str, Before, &'static str, &'static str, Shows);
 
-const OWN: [Row; 33] = [
+const OWN: [Row; 34] = [
     ("put", "engine", Nothing, "put -v k v", "put -v k v --engine hikv", |it| {
         prints(it, "engine hikv")
     }),
@@ -143,6 +143,7 @@ const OWN: [Row; 33] = [
         "import old.stream --segment-size 8MiB",
         |it| it.code == 3,
     ),
+    ("man", "output", Nothing, "man", "man --output pages", |it| prints(it, "pages in `pages`")),
     (
         "update-u64",
         "durability",
@@ -176,7 +177,7 @@ fn is_process(run: &Run) -> bool {
 }
 
 /// A command line for each command, of a store that is [filled](Filled).
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("put", "put k v"),
     ("get", "get key-0"),
     ("delete", "delete key-0"),
@@ -192,10 +193,23 @@ const COMMANDS: [(&str, &str); 15] = [
     ("import", "import old.stream"),
     ("backup", "backup copy"),
     ("completion", "completion bash"),
+    ("man", "man"),
 ];
 /// Neither take nor show keys.
-const WITHOUT_KEYS: [&str; 9] =
-    ["stats", "doctor", "check", "inspect", "compact", "export", "import", "backup", "completion"];
+const WITHOUT_KEYS: [&str; 10] = [
+    "stats",
+    "doctor",
+    "check",
+    "inspect",
+    "compact",
+    "export",
+    "import",
+    "backup",
+    "completion",
+    "man",
+];
+/// Look at no store.
+const WITHOUT_STORE: [&str; 2] = ["completion", "man"];
 
 /// What follows the option in a list of a help.
 fn options(help: &str) -> BTreeSet<String> {
@@ -244,7 +258,7 @@ fn own_options_show() {
 fn json_and_hexadecimal_show_or_are_refused() {
     for (command, line) in COMMANDS {
         let json = run(Filled, &format!("{line} --json"));
-        if command == "completion" {
+        if WITHOUT_STORE.contains(&command) {
             assert!(json.code == 2 && json.err.contains("--json has no effect"), "{json:?}");
         } else {
             assert!(json.out.starts_with('{'), "{command}: {json:?}");
@@ -271,7 +285,7 @@ fn json_and_hexadecimal_show_or_are_refused() {
 
 #[test]
 fn more_is_said_by_every_command_that_opens_a_store() {
-    let is_silent = |command: &str| ["doctor", "completion"].contains(&command);
+    let is_silent = |command: &str| command == "doctor" || WITHOUT_STORE.contains(&command);
     for (command, line) in COMMANDS.into_iter().filter(|it| !is_silent(it.0)) {
         let verbose = run(Filled, &format!("{line} --verbose"));
         assert!(verbose.err.contains("chimera: info: "), "{command}: {verbose:?}");
@@ -281,7 +295,7 @@ fn more_is_said_by_every_command_that_opens_a_store() {
 
 #[test]
 fn the_path_is_where_every_command_looks() {
-    for (command, line) in COMMANDS.into_iter().filter(|it| it.0 != "completion") {
+    for (command, line) in COMMANDS.into_iter().filter(|it| !WITHOUT_STORE.contains(&it.0)) {
         for elsewhere in [format!("{line} --path elsewhere"), format!("--path elsewhere {line}")] {
             let elsewhere = run(Filled, &elsewhere);
             assert!(prints(&elsewhere, "elsewhere"), "{command}: {elsewhere:?}");

@@ -1,8 +1,7 @@
 //! `chimera import`.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::path::PathBuf;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 
 use chimera::{
     Db, Error, ImportOptions, ImportReport, Losses, Options, StreamPosition, StreamReader,
@@ -11,11 +10,11 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 
 use crate::arguments::WriteArguments;
-use crate::commands::{Context, STANDARD_STREAM};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{self, count};
+use crate::interrupt::{self, Input, Plan};
 use crate::losses::{self, WithLosses};
-use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -29,7 +28,8 @@ Examples:
 
 Keys that the store has already get the values of the stream. If the stream is damaged or ends too
 soon, the records before that are kept, and the message says where to go on: give the whole stream
-again with --resume POSITION. Without it everything is stored again, which does no harm.";
+again with --resume POSITION. Without it everything is stored again, which does no harm. After
+Ctrl-C it is the same; a second one ends the command at once.";
 
 /// Store the records of a stream that `export` wrote; creates the store if there is none
 #[derive(Args, Debug)]
@@ -51,17 +51,21 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        if self.file.as_os_str() == STANDARD_STREAM {
-            return self.import(context, io::stdin().lock(), 0);
+        let _guard = interrupt::plan(Plan::Stop(
+            "ended at once: what was stored so far is kept, and the same import can be given again",
+        ));
+        let outcome = self.import(context, Input::open(&self.file)?);
+        match outcome {
+            // Nothing was read yet.
+            Err(Failure::Store(_)) if interrupt::is_asked() => {
+                Err(Failure::Interrupted("nothing was stored".to_owned()))
+            }
+            outcome => outcome,
         }
-        paths::refuse_dangling(&self.file)?;
-        let failed = |source| Failure::Io { action: "open the file", source };
-        let file = File::open(&self.file).map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len();
-        self.import(context, file, bytes)
     }
 
-    fn import(&self, context: &mut Context, from: impl Read, bytes: u64) -> Result<(), Failure> {
+    fn import(&self, context: &mut Context, from: Input) -> Result<(), Failure> {
+        let bytes = from.bytes;
         let mut reader = StreamReader::new(BufReader::with_capacity(BUFFER_BYTES, from))?;
         let created = store::is_absent(&context.path)?;
         let db = self.open(context, created.then(|| reader.kind().options()))?;
@@ -86,6 +90,9 @@ impl Import {
             Err(error) => {
                 if context.json {
                     context.output.json(&WithLosses::new(&stopped(&error), &losses))?;
+                }
+                if interrupt::is_asked() {
+                    return Err(interrupted(&context.path, created, &error));
                 }
                 Err(error.into())
             }
@@ -133,6 +140,22 @@ fn say(
     let skipped = part(report.skipped, "; ", " were passed over");
     let records = count(report.records);
     context.output.line(format!("imported {records} records{replaced}{skipped}"))
+}
+
+/// How it stands after Ctrl-C. A store that was made for the import, and has nothing of it, is removed.
+fn interrupted(path: &Path, created: bool, error: &Error) -> Failure {
+    let text = match error {
+        Error::ImportStopped { records: 0, .. } if created => match Db::destroy(path) {
+            Ok(()) => "nothing was stored, and the new store was removed".to_owned(),
+            Err(error) => format!("nothing was stored, but the new store is left: {error}"),
+        },
+        Error::ImportStopped { records, position, .. } => format!(
+            "{} records were stored and are kept; to go on, give the whole stream again with --resume {position}",
+            count(*records)
+        ),
+        error => error.to_string(),
+    };
+    Failure::Interrupted(text)
 }
 
 /// How far an import came, for programs.

@@ -13,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod list_keys;
 pub(crate) mod listing;
+pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod stats;

@@ -53,6 +53,11 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
+    /// Whether it goes on until it is interrupted.
+    pub(crate) fn watches(&self) -> bool {
+        self.watch
+    }
+
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let path = &context.path.clone();
         if self.watch {
