@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Global;
 use crate::commands::{
-    Context, backup::Backup, bench::PassedOn, check::Check, compact::Compact,
+    Context, backup::Backup, batch::Batch, bench::PassedOn, check::Check, compact::Compact,
     completion::Completion, delete::Delete, doctor::Doctor, export::Export, get::Get,
     import::Import, inspect::Inspect, list_keys::ListKeys, man::Man, put::Put, scan::Scan,
     stats::Stats, update_u64::UpdateU64,
@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Get(Get),
     Delete(Delete),
     UpdateU64(UpdateU64),
+    Batch(Batch),
     ListKeys(ListKeys),
     Scan(Scan),
     Stats(Stats),
@@ -100,6 +101,7 @@ impl Command {
             Self::Get(get) => get.run(context),
             Self::Delete(delete) => delete.run(context),
             Self::UpdateU64(update) => update.run(context),
+            Self::Batch(batch) => batch.run(context),
             Self::ListKeys(list) => list.run(context),
             Self::Scan(scan) => scan.run(context),
             Self::Stats(stats) => stats.run(context),
@@ -143,7 +145,7 @@ impl Command {
     /// Whether it takes or shows keys, and whether values.
     fn has_keys_and_values(&self) -> (bool, bool) {
         match self {
-            Self::Put(_) | Self::Get(_) => (true, true),
+            Self::Put(_) | Self::Get(_) | Self::Batch(_) => (true, true),
             Self::ListKeys(list) => (true, list.shows_values()),
             Self::Scan(scan) => (true, scan.shows_values()),
             Self::Delete(_) | Self::UpdateU64(_) => (true, false),

@@ -35,6 +35,8 @@ pub(crate) enum Failure {
     DanglingLink { link: PathBuf, target: PathBuf },
     #[error("the value of `{key}` has {bytes} bytes and is no counter, which has exactly 8")]
     NotACounter { key: String, bytes: usize },
+    #[error("line {number}: {failure}; the lines before it are done and kept")]
+    Line { number: u64, failure: Box<Self> },
     #[error("the {what} has {found} bytes, but {what}s of this store have at most {size}")]
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]
@@ -111,6 +113,7 @@ impl Failure {
             Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
             Self::DanglingLink { .. } => "dangling_link",
+            Self::Line { .. } => "line",
             Self::NotACounter { .. } => "not_a_counter",
             Self::NotMetrics(_) => "not_metrics",
             Self::NoBench => "no_bench",

@@ -18,6 +18,13 @@ use crate::progress::Bar;
 
 /// Bytes of a superblock: both copies.
 const SUPERBLOCK_BYTES: usize = StoreOutline::BYTES;
+/// Segments of a store made without saying a size. The library's default of 1 GiB suits servers;
+/// these files are small enough to copy with any tool. Storage is taken block by block either way.
+const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Most bytes of the journal of a store made on a plain file, which begins with less. Commands write little, and the
+/// journal is opened with the library's default of 64 MiB by others.
+const JOURNAL_BYTES: u64 = 256 << 10;
 
 /// Opens a store, with a progress bar where that takes long.
 ///
@@ -88,6 +95,13 @@ pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
         .populate_ahead_bytes(0)
         .reclaim_percent(0)
         .huge_pages(false)
+}
+
+/// How a store is made by a command that says nothing of its sizes.
+pub(crate) fn options_to_create(path: &Path, arguments: &WriteArguments) -> Options {
+    let options = options_to_write(arguments).create(true).journal_bytes(JOURNAL_BYTES);
+    // On a device the library chooses segments that fill it.
+    if is_device(path) { options } else { options.segment_bytes(DEFAULT_SEGMENT_BYTES) }
 }
 
 /// Opens an existing store for writing.

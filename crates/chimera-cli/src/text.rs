@@ -3,9 +3,6 @@
 //! As text, a key or value may be shorter than the store's size: zero bytes are added at its end, and
 //! left out when it is shown. In hexadecimal everything is shown as it is.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,8 +50,8 @@ impl Form {
     ///
     /// # Errors
     /// As [`read`](Self::read), and for an empty key.
-    pub(crate) fn read_key(self, argument: &OsStr) -> Result<Vec<u8>, Failure> {
-        let key = self.read("key", argument.as_bytes())?;
+    pub(crate) fn read_key(self, argument: &[u8]) -> Result<Vec<u8>, Failure> {
+        let key = self.read("key", argument)?;
         if key.is_empty() {
             return Err(Failure::Usage("a key has at least one byte".to_owned()));
         }

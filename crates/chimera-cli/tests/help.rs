@@ -27,6 +27,7 @@ fn every_command_has_a_description() {
         "get",
         "delete",
         "update-u64",
+        "batch",
         "list-keys",
         "scan",
         "stats",
@@ -65,7 +66,7 @@ fn the_help_says_what_auto_is_on_each_medium() {
     let said = format!(
         "`{memory}` on persistent memory, `{file}` on plain files, `{tmpfs}` in memory (tmpfs)"
     );
-    for command in ["put", "delete", "update-u64", "compact", "import"] {
+    for command in ["put", "delete", "update-u64", "batch", "compact", "import"] {
         let help = place.run([command, "--help"]).ok();
         let words: Vec<_> = help.split_whitespace().collect();
         assert!(words.join(" ").contains(&said), "{command}: {help}");

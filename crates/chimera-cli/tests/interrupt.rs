@@ -153,7 +153,7 @@ fn an_import_keeps_what_it_has_and_says_where_to_go_on() {
     let mut input = child.stdin.take().expect("piped");
     input.write_all(half).expect("it reads");
     // What follows is waited for.
-    thread::sleep(Duration::from_millis(1000));
+    thread::sleep(Duration::from_secs(1));
     interrupt(&child);
     let run = end(child).expect(INTERRUPTED);
     drop(input);
@@ -178,7 +178,7 @@ fn an_import_without_a_record_leaves_no_store() {
         let mut child = start(&place, &["--json", "import", "--path", "copy", "-"]);
         let mut input = child.stdin.take().expect("piped");
         input.write_all(&stream[..bytes]).expect("it reads");
-        thread::sleep(Duration::from_millis(1000));
+        thread::sleep(Duration::from_secs(1));
         interrupt(&child);
         let run = end(child).expect(INTERRUPTED);
         drop(input);
@@ -222,4 +222,18 @@ fn reading_and_compaction_leave_the_store_as_it_was() {
     }
     assert!(place.run(["check"]).ok().ends_with("sound\n"));
     assert_eq!(place.run(["stats", "--json"]).json()["records"], 60_000);
+}
+
+#[test]
+fn a_batch_stops_between_lines() {
+    let place = Place::new();
+    let mut child = start(&place, &["batch", "-"]);
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(b"put\tone\t1\nput\ttwo\t2\nput\tthree").expect("it reads");
+    thread::sleep(Duration::from_secs(1));
+    interrupt(&child);
+    let run = end(child).expect(INTERRUPTED);
+    drop(input);
+    assert!(run.err.contains("the lines up to number 2 are done and kept"), "{run:?}");
+    assert_eq!(place.run(["scan"]).ok(), "one\ntwo\n");
 }

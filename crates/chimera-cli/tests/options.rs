@@ -14,7 +14,7 @@ use common::{Place, Run, close};
 enum Before {
     /// No store.
     Nothing,
-    /// A store with 3 records of 16 + 200 bytes, and an export of it.
+    /// A store with 3 records of 16 + 200 bytes, an export of it, and a batch for it.
     Filled,
     /// Many records, of which most were deleted.
     Thinned,
@@ -31,6 +31,7 @@ impl Before {
             Filled => {
                 place.fill(3);
                 place.run(["export", "old.stream"]).ok();
+                write_changes(&place);
             }
             Thinned => {
                 place.fill(3000);
@@ -40,6 +41,12 @@ impl Before {
         }
         place
     }
+}
+
+/// A batch of one operation.
+fn write_changes(place: &Place) {
+    let path = place.directory.path().join("changes");
+    fs::write(path, "put\tkey-0\tnew\n").expect("writable");
 }
 
 /// Makes a store, and flips a bit in a value of it.
@@ -70,7 +77,7 @@ fn prints(run: &Run, text: &str) -> bool {
 /// difference.
 type Row = (&'static str, &'static str, Before, &'static str, &'static str, Shows);
 
-const OWN: [Row; 34] = [
+const OWN: [Row; 35] = [
     ("put", "engine", Nothing, "put -v k v", "put -v k v --engine hikv", |it| {
         prints(it, "engine hikv")
     }),
@@ -143,6 +150,14 @@ const OWN: [Row; 34] = [
         "import old.stream --segment-size 8MiB",
         |it| it.code == 3,
     ),
+    (
+        "batch",
+        "durability",
+        Filled,
+        "batch changes",
+        "batch -v changes --durability process",
+        is_process,
+    ),
     ("man", "output", Nothing, "man", "man --output pages", |it| prints(it, "pages in `pages`")),
     (
         "update-u64",
@@ -177,11 +192,12 @@ fn is_process(run: &Run) -> bool {
 }
 
 /// A command line for each command, of a store that is [filled](Filled).
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("put", "put k v"),
     ("get", "get key-0"),
     ("delete", "delete key-0"),
     ("update-u64", "update-u64 key-0 5 --force"),
+    ("batch", "batch changes"),
     ("list-keys", "list-keys"),
     ("scan", "scan"),
     ("stats", "stats"),
@@ -318,6 +334,7 @@ fn salvage_shows_in_every_command_that_has_it_and_is_refused_where_nothing_is_op
             place.directory.path().join("old.stream"),
         )
         .expect("copied");
+        write_changes(&place);
         let salvaged = place.run(format!("{line} --salvage").split_whitespace());
         let is_said =
             prints(&salvaged, "is left out") || prints(&salvaged, "in what damage has left");

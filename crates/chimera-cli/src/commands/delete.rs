@@ -1,6 +1,7 @@
 //! `chimera delete`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 use serde_json::json;
@@ -43,7 +44,7 @@ impl Delete {
     }
 
     fn one(&self, context: &mut Context, key: &OsString) -> Result<(), Failure> {
-        let key = context.forms.key.read_key(key)?;
+        let key = context.forms.key.read_key(key.as_bytes())?;
         let db = store::open_to_write(context, &self.write)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;

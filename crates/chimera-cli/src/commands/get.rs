@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 
@@ -37,7 +38,7 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.forms.key.read_key(&self.key)?;
+        let key = context.forms.key.read_key(self.key.as_bytes())?;
         let db = store::open_to_read(context, &self.store)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let Some(value) = db.get(&key)? else {

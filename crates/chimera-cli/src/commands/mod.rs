@@ -1,6 +1,7 @@
 //! The commands, one module for each.
 
 pub(crate) mod backup;
+pub(crate) mod batch;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compact;

@@ -21,13 +21,6 @@ const INPUT_BYTES_MAX: u64 = 3 << 30;
 
 /// Sizes of keys and values of a store made with one of them said, in bytes.
 const DEFAULT_SIZES: (u32, u32) = (16, 200);
-/// Segments of a store made without saying a size. The library's default of 1 GiB suits servers;
-/// these files are small enough to copy with any tool. Storage is taken block by block either way.
-const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
-
-/// Most bytes of the journal of a store made on a plain file, which begins with less. Commands write little, and the
-/// journal is opened with the library's default of 64 MiB by others.
-const JOURNAL_BYTES: u64 = 256 << 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,7 +61,7 @@ pub(crate) struct Put {
 
 impl Put {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.forms.key.read_key(&self.key)?;
+        let key = context.forms.key.read_key(self.key.as_bytes())?;
         let value = context.forms.value.read("value", &self.value_bytes()?)?;
         let created = store::is_absent(&context.path)?;
         let db = if created { self.create(context, &key, &value)? } else { self.open(context)? };
@@ -117,9 +110,7 @@ impl Put {
 
     /// Makes a store that holds records such as this one.
     fn create(&self, context: &Context, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
-        let path = &context.path;
-        let mut options =
-            store::options_to_write(&self.write).create(true).journal_bytes(JOURNAL_BYTES);
+        let mut options = store::options_to_create(&context.path, &self.write);
         if let Some(engine) = self.engine {
             options = options.engine(engine);
         }
@@ -131,12 +122,10 @@ impl Put {
             fit("value", value.to_vec(), Some(value_size))?;
             options = options.fixed_size(key_size, value_size);
         }
-        // On a device the library chooses segments that fill it.
-        let default = (!store::is_device(path)).then_some(DEFAULT_SEGMENT_BYTES);
-        if let Some(bytes) = self.segment_size.or(default) {
+        if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        Ok(store::open(path, options)?)
+        Ok(store::open(&context.path, options)?)
     }
 
     /// Opens an existing store, which must be as the arguments say.

@@ -1,6 +1,7 @@
 //! `chimera update-u64`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use chimera::Db;
 use clap::Args;
@@ -55,7 +56,7 @@ pub(crate) struct UpdateU64 {
 
 impl UpdateU64 {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.forms.key.read_key(&self.key)?;
+        let key = context.forms.key.read_key(self.key.as_bytes())?;
         let db = store::open_to_write(context, &self.write)?;
         let sizes = Sizes::of(&db);
         let key = fit("key", key, sizes.key)?;
