@@ -1,4 +1,4 @@
-//! Paths that lead nowhere, and paths in JSON.
+//! Paths that lead nowhere, paths in JSON, and what stands for a stream in place of one.
 
 use std::fs;
 use std::io;
@@ -9,6 +9,9 @@ use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
 use crate::text::encode_hex;
+
+/// What stands for standard input and output in place of a file.
+pub(crate) const STANDARD_STREAM: &str = "-";
 
 /// Refuses a path that is a symbolic link to nothing, or leads through one.
 ///

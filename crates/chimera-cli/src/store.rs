@@ -12,7 +12,6 @@ use chimera_pmem::environment::OpenMode;
 use chimera_pmem::{Environment, RealEnvironment};
 
 use crate::arguments::{StoreArguments, WriteArguments};
-use crate::commands::Context;
 use crate::failure::Failure;
 use crate::progress::Bar;
 
@@ -67,9 +66,9 @@ fn open_with_bar(path: &Path, options: Options, bar: Option<&Bar>) -> Result<Db,
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_read(context: &Context, arguments: &StoreArguments) -> Result<Db, Failure> {
+pub(crate) fn open_to_read(path: &Path, arguments: &StoreArguments) -> Result<Db, Failure> {
     let options = Options::new().read_only(true).salvage(arguments.salvage);
-    Ok(open(&context.path, options)?)
+    Ok(open(path, options)?)
 }
 
 /// Opens a store for reading keys in their order.
@@ -77,11 +76,11 @@ pub(crate) fn open_to_read(context: &Context, arguments: &StoreArguments) -> Res
 /// # Errors
 /// As [`Db::open`].
 pub(crate) fn open_to_scan(
-    context: &Context,
+    path: &Path,
     arguments: &StoreArguments,
 ) -> Result<(Db, Option<Bar>), Failure> {
     let options = Options::new().read_only(true).salvage(arguments.salvage);
-    Ok(open_ordered(&context.path, options)?)
+    Ok(open_ordered(path, options)?)
 }
 
 /// How a store is opened for the writes of one command.
@@ -108,8 +107,8 @@ pub(crate) fn options_to_create(path: &Path, arguments: &WriteArguments) -> Opti
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_write(context: &Context, arguments: &WriteArguments) -> Result<Db, Failure> {
-    Ok(open(&context.path, options_to_write(arguments))?)
+pub(crate) fn open_to_write(path: &Path, arguments: &WriteArguments) -> Result<Db, Failure> {
+    Ok(open(path, options_to_write(arguments))?)
 }
 
 /// Whether there is a device at `path`.

@@ -39,7 +39,7 @@ pub(crate) struct Backup {
 impl Backup {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         paths::refuse_dangling(&self.directory)?;
-        let db = store::open_to_read(context, &self.store)?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let report = self.make(&db)?;
         if context.json {
             context.output.json(&report)?;

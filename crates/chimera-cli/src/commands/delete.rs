@@ -45,7 +45,7 @@ impl Delete {
 
     fn one(&self, context: &mut Context, key: &OsString) -> Result<(), Failure> {
         let key = context.forms.key.read_key(key.as_bytes())?;
-        let db = store::open_to_write(context, &self.write)?;
+        let db = store::open_to_write(&context.path, &self.write)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;
         let losses = db.losses();

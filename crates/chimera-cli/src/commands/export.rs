@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use rustix::fs::OFlags;
 
 use crate::arguments::StoreArguments;
-use crate::commands::{Context, STANDARD_STREAM};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
 use crate::interrupt::{self, Made, Plan};
@@ -47,9 +47,9 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        if self.file.as_os_str() == STANDARD_STREAM {
+        if self.file.as_os_str() == paths::STANDARD_STREAM {
             self.refuse_standard_output()?;
-            let db = store::open_to_read(context, &self.store)?;
+            let db = store::open_to_read(&context.path, &self.store)?;
             let _guard = interrupt::plan(Plan::Say(
                 "the stream is not complete: `chimera import` keeps what is right of it, and says so",
             ));
@@ -85,7 +85,7 @@ impl Export {
     fn to_file(&self, context: &Context, path: &Path) -> Result<ExportReport, Failure> {
         paths::refuse_dangling(path)?;
         // First, so that no file is left where there is no store.
-        let db = store::open_to_read(context, &self.store)?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let mut options = ExportOptions::new();
         let plan = if self.resume {
             Plan::Say("the file keeps what it has; the same command goes on with it")

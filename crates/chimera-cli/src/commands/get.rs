@@ -39,7 +39,7 @@ pub(crate) struct Get {
 impl Get {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let key = context.forms.key.read_key(self.key.as_bytes())?;
-        let db = store::open_to_read(context, &self.store)?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let Some(value) = db.get(&key)? else {
             return Err(context.key_not_found(&key, db.losses()));

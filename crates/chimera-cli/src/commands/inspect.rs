@@ -37,7 +37,7 @@ struct Report<'a> {
 
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_read(context, &self.store)?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let bar = Bar::new("inspecting", "blocks");
         let report = db.inspect(bar.as_ref().map(Bar::callback).as_ref());
         drop(bar);

@@ -42,7 +42,7 @@ impl ListKeys {
             Some(prefix) => context.forms.key.read("prefix", prefix.as_bytes())?,
             None => Vec::new(),
         };
-        let db = store::open_to_read(context, &self.listing.store)?;
+        let db = store::open_to_read(&context.path, &self.listing.store)?;
         let mut listing = Listing::begin(&self.listing, context);
         db.for_each(|key, value| !key.starts_with(&prefix) || listing.take(key, value))?;
         listing.end(db.losses())

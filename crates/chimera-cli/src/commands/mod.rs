@@ -29,9 +29,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::text::Forms;
 
-/// What stands for standard input and output in place of a file.
-pub(crate) const STANDARD_STREAM: &str = "-";
-
 /// What every command works with.
 pub(crate) struct Context {
     pub(crate) json: bool,

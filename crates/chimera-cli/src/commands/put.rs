@@ -9,10 +9,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::WriteArguments;
-use crate::commands::{Context, STANDARD_STREAM};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human;
 use crate::losses;
+use crate::paths;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
@@ -95,7 +96,7 @@ impl Put {
     }
 
     fn value_bytes(&self) -> Result<Vec<u8>, Failure> {
-        if self.value != STANDARD_STREAM {
+        if self.value != paths::STANDARD_STREAM {
             return Ok(self.value.as_bytes().to_vec());
         }
         let mut bytes = Vec::new();

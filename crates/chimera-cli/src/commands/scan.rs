@@ -39,7 +39,7 @@ impl Scan {
 
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let range = self.range.read(context.forms.key)?;
-        let (db, bar) = store::open_to_scan(context, &self.listing.store)?;
+        let (db, bar) = store::open_to_scan(&context.path, &self.listing.store)?;
         let mut listing = Listing::begin(&self.listing, context);
         let mut scan = db.scan(range)?;
         drop(bar);

@@ -57,7 +57,7 @@ pub(crate) struct UpdateU64 {
 impl UpdateU64 {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let key = context.forms.key.read_key(self.key.as_bytes())?;
-        let db = store::open_to_write(context, &self.write)?;
+        let db = store::open_to_write(&context.path, &self.write)?;
         let sizes = Sizes::of(&db);
         let key = fit("key", key, sizes.key)?;
         let at = self.at.unwrap_or_default();

@@ -8,7 +8,6 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::is_asked;
-use crate::commands::STANDARD_STREAM;
 use crate::failure::Failure;
 use crate::paths;
 
@@ -30,7 +29,7 @@ impl Input {
     /// When it cannot be opened.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |source| Failure::Io { action: "open the file", source };
-        if path.as_os_str() == STANDARD_STREAM {
+        if path.as_os_str() == paths::STANDARD_STREAM {
             let file = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
             return Ok(Self { file: File::from(file), bytes: 0 });
         }

@@ -63,7 +63,7 @@ impl Stats {
         if self.watch {
             return watch::run(context, path, self.every, self.rounds);
         }
-        let db = match store::open_to_read(context, &self.store) {
+        let db = match store::open_to_read(&context.path, &self.store) {
             Ok(db) => db,
             Err(Failure::Store(chimera::Error::Locked { holder })) => {
                 return self.show_published(context, holder);
