@@ -29,8 +29,8 @@ Each line is an operation, its fields divided by tabs:
 Empty lines, and lines that begin with #, are passed over. With --hex keys and values may have any
 bytes. A store that is made has the defaults of `put`.
 
-Operations are carried out one after the other. At a line that is wrong, and after Ctrl-C, the command
-stops: the lines before are done and kept. Giving the same file again does no harm.";
+Operations are carried out one after the other. At a line that is wrong, and after Ctrl-C, the
+command stops: the lines before are done and kept. Giving the same file again does no harm.";
 
 /// Put and delete what the lines of a file say; creates the store if there is none
 #[derive(Args, Debug)]
