@@ -8,6 +8,7 @@
 //! - `results`: what was measured, as plain data: the driver fills in what the report prints.
 //! - `simulation`: simulated threads on a modelled device; knows no store.
 //! - [`published`]: what papers say, with its words; data files, read by all.
+//! - [`interrupt`]: what Ctrl-C leaves behind.
 //! - `workload`: keys, values, distributions, mixes; pure arithmetic.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod command;
 mod driver;
 mod error;
 mod floor;
+pub mod interrupt;
 pub mod published;
 pub mod report;
 mod results;

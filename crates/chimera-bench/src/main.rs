@@ -18,6 +18,7 @@ Exit codes:
   0  done
   2  the command line is wrong
   3  anything else: no room, a store in the way, a wrong record, ...
+  130  interrupted by Ctrl-C: what the benchmark made is removed, unless --keep is given
 
 Errors go to standard error; with --json as {\"error\": {\"kind\": .., \"message\": ..}}.";
 
@@ -53,6 +54,10 @@ fn main() -> ExitCode {
         eprintln!("chimera-bench: warning: a SIGBUS will not be explained: {error}");
     }
     chimera_pmem::file_size_signal::ignore();
+    let json = cli.json;
+    chimera_bench::interrupt::install(move |how| {
+        say("interrupted", &format!("interrupted: {how}"), json);
+    });
     let outcome = match &cli.command {
         Command::Bench(command) => command::run(command, cli.json),
         Command::Primitives { command } => command::run_primitives(command, cli.json),
@@ -77,7 +82,11 @@ fn report(error: &BenchError, json: bool) {
         BenchError::Store(_) => "store",
         _ => "bench",
     };
-    let message = error.to_string();
+    say(kind, &error.to_string(), json);
+}
+
+/// Says something on standard error.
+fn say(kind: &str, message: &str, json: bool) {
     let text = if json {
         let error = serde_json::json!({ "kind": kind, "message": message });
         serde_json::json!({ "error": error }).to_string()

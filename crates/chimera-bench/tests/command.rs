@@ -1,9 +1,12 @@
 //! The command: its result is JSON, and a store that is not a benchmark's is safe from it.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use chimera::{Db, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// What a run printed, and how it ended.
 struct Run {
@@ -79,6 +82,34 @@ fn more_is_said_where_it_is_asked_for() {
     let path = directory.path().join("bench");
     assert!(tiny(&path, &["-v"]).error.contains("chimera-bench: info: "));
     assert!(!tiny(&path, &[]).error.contains("chimera-bench: info: "));
+}
+
+#[test]
+fn an_interrupted_benchmark_removes_what_it_made() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("bench");
+    let start = |more: &[&str]| {
+        // Whoever runs these tests may ignore the signal, and children inherit that.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").arg(env!("CARGO_BIN_EXE_chimera-bench"));
+        command.args(["core", "--quick", "--no-counters", "--path"]).arg(&path).args(more);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("it starts");
+        while !path.join("segment-000000").exists() {
+            assert!(child.try_wait().expect("a child").is_none(), "it ended without a store");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("a child");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130));
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let said = start(&["--json"]);
+    assert!(said.contains("\"interrupted\"") && said.contains("is as it was before"), "{said}");
+    assert!(!path.exists());
+    let said = start(&["--keep"]);
+    assert!(said.contains("is kept, with stores that are not complete"), "{said}");
+    assert!(path.join("segment-000000").exists());
 }
 
 #[test]

@@ -11,35 +11,34 @@ use clap::{Args, ValueHint};
 use crate::failure::Failure;
 use crate::text::Form;
 
-/// Arguments of every command.
+/// Arguments of every command, which may stand before its name or after it.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Print one JSON object instead of text; errors, too
+    /// Directory of the store, or a DAX device such as /dev/dax0.0
+    #[arg(long, value_name = "DIR", env = "CHIMERA_PATH", default_value = "chimera-data")]
+    #[arg(global = true, help_heading = "For every command", value_hint = ValueHint::DirPath)]
+    pub(crate) path: PathBuf,
+    /// Print JSON instead of text, one object a line; errors, too
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
     /// Keys and values are given, and shown with all their bytes, in hexadecimal. Refused by commands without any
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) hex: bool,
+    /// As --hex, for keys alone
+    #[arg(long, global = true, help_heading = "For every command")]
+    pub(crate) hex_key: bool,
+    /// As --hex, for values alone
+    #[arg(long, global = true, help_heading = "For every command")]
+    pub(crate) hex_value: bool,
     /// Say more on standard error; twice for even more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     #[arg(help_heading = "For every command")]
     pub(crate) verbose: u8,
 }
 
-/// Where the store is.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct StorePath {
-    /// Directory of the store, or a DAX device such as /dev/dax0.0
-    #[arg(long, value_name = "DIR", env = "CHIMERA_PATH", default_value = "chimera-data")]
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(crate) path: PathBuf,
-}
-
 /// How to open the store.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
-    #[command(flatten)]
-    pub(crate) place: StorePath,
     /// Open in spite of damage, or after a power loss; what is damaged is left out, and exit code 4 says so
     #[arg(long)]
     pub(crate) salvage: bool,

@@ -22,9 +22,21 @@ pub(crate) enum Failure {
     /// Exit code 4. The key may be one that is left out.
     #[error("there is no key `{key}` in what damage has left: {losses}")]
     NotInWhatIsLeft { key: String, losses: Losses },
+    /// Exit code 130, as a shell has it of a command that the signal ends.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// Exit code 2.
     #[error("{0}")]
     Usage(String),
+    #[error(
+        "`{}` is a symbolic link to `{}`, where there is nothing: make what it points to, or name another path",
+        link.display(), target.display()
+    )]
+    DanglingLink { link: PathBuf, target: PathBuf },
+    #[error("the value of `{key}` has {bytes} bytes and is no counter, which has exactly 8")]
+    NotACounter { key: String, bytes: usize },
+    #[error("line {number}: {failure}; the lines before it are done and kept")]
+    Line { number: u64, failure: Box<Self> },
     #[error("the {what} has {found} bytes, but {what}s of this store have at most {size}")]
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]
@@ -37,6 +49,10 @@ pub(crate) enum Failure {
         "there is no command `chimera-bench`, neither beside this one nor where programs are looked for"
     )]
     NoBench,
+    #[error("there is no device `{}`", .0.display())]
+    NoDevice(PathBuf),
+    #[error("no store can be made here: {0}")]
+    NoStoreHere(String),
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
     /// Nobody reads the output any more: a quiet end, exit code 0.
@@ -45,12 +61,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The exit code of a command that was interrupted.
+    pub(crate) const INTERRUPTED: u8 = 130;
+
     /// The exit code of the command.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::KeyNotFound(_) | Self::Damaged => 1,
             Self::Usage(_) => 2,
+            Self::Interrupted(_) => Self::INTERRUPTED,
             Self::Losses(_) | Self::NotInWhatIsLeft { .. } => 4,
             _ => 3,
         }
@@ -63,7 +83,10 @@ impl Failure {
         }
         let message = self.to_string();
         let mut text = if json {
-            let error = serde_json::json!({ "kind": self.kind(), "message": message });
+            let mut error = serde_json::json!({ "kind": self.kind(), "message": message });
+            if let Self::Losses(losses) | Self::NotInWhatIsLeft { losses, .. } = self {
+                error["losses"] = serde_json::json!(losses);
+            }
             serde_json::json!({ "error": error }).to_string()
         } else {
             format!("chimera: {message}")
@@ -82,14 +105,20 @@ impl Failure {
             Self::Damaged => "damaged",
             Self::Losses(_) | Self::NotInWhatIsLeft { .. } => "losses",
             Self::Usage(_) => "usage",
+            Self::Interrupted(_) => "interrupted",
             Self::TooLong { what: "key", .. } => "key_size",
             Self::TooLong { .. } => "value_size",
             Self::Store(error) => kind_of(error),
             // As of every other command: what matters is that the store is in use.
             Self::Unpublished { holder: Some(_), .. } => "locked",
             Self::Unpublished { .. } => "unpublished",
+            Self::DanglingLink { .. } => "dangling_link",
+            Self::Line { .. } => "line",
+            Self::NotACounter { .. } => "not_a_counter",
             Self::NotMetrics(_) => "not_metrics",
             Self::NoBench => "no_bench",
+            Self::NoDevice(_) => "no_device",
+            Self::NoStoreHere(_) => "no_store_here",
             Self::Io { .. } => "io",
             Self::OutputClosed => "output_closed",
         }
@@ -106,6 +135,17 @@ impl Failure {
         if matches!(self, Self::Losses(_) | Self::NotInWhatIsLeft { .. }) {
             return Some(
                 "`chimera check` says more of the damage; a copy of the store may have what is left out",
+            );
+        }
+        if matches!(self, Self::NotACounter { .. }) {
+            return Some(
+                "nothing was changed; --at OFFSET says where in it a number is, --force takes its first \
+                 8 bytes for one, and `chimera delete` makes room for a counter",
+            );
+        }
+        if matches!(self, Self::NoDevice(_)) {
+            return Some(
+                "`ls /dev/dax*` shows the DAX devices; `ndctl create-namespace --mode=devdax` makes one",
             );
         }
         if matches!(self, Self::NoBench) {

@@ -3,8 +3,10 @@
 //! - `command_line`: what the user may say. `arguments`: what commands share of it.
 //! - `commands`: one module for each command; `commands::doctor` reports on the machine.
 //! - `store`: opening a store the way a command needs it, with a progress bar.
+//! - `paths`: paths that lead nowhere, and paths in JSON.
 //! - `text`: keys and values as text or hexadecimal, to and from a store's fixed sizes.
 //! - `output`, `failure`, `progress`: standard output, errors with their exit codes, bars.
+//! - `interrupt`: what Ctrl-C leaves behind.
 //! - `losses`: what damage has kept out of the store, and so out of what a command prints.
 //!
 //! The command knows no file format: whatever it says of a store, the library told it.
@@ -15,8 +17,10 @@ mod command_line;
 mod commands;
 mod failure;
 mod human;
+mod interrupt;
 mod losses;
 mod output;
+mod paths;
 mod progress;
 mod store;
 mod text;
@@ -24,16 +28,14 @@ mod text;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
-use command_line::Cli;
 use commands::Context;
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (cli, path_is_given) = match command_line::read() {
+        Ok(read) => read,
         Err(error) => return refuse(&error),
     };
     start_logging(cli.global.verbose);
@@ -42,7 +44,11 @@ fn main() -> ExitCode {
     }
     chimera_pmem::file_size_signal::ignore();
     let json = cli.global.json;
-    let mut context = Context::new(&cli.global);
+    // A command that becomes another one leaves the signal to that.
+    if let Some(plan) = cli.command.when_interrupted() {
+        interrupt::install(json, plan);
+    }
+    let mut context = Context::new(&cli.global, path_is_given);
     // A report may be complete although the command failed: `check` of a damaged store.
     let (outcome, printed) = (cli.command.run(&mut context), context.output.finish());
     let outcome = match outcome {
@@ -85,6 +91,9 @@ fn start_logging(verbose: u8) {
     };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
         .format(|buffer, record| {
+            if interrupt::is_ending() {
+                return Ok(());
+            }
             let level = record.level().as_str().to_lowercase();
             writeln!(buffer, "chimera: {level}: {}", record.args())
         })

@@ -33,22 +33,17 @@ impl Output {
         self.writer.write_all(bytes).map_err(failed)
     }
 
-    /// Writes a value as one line of JSON.
+    /// Writes a value as one line of JSON, whole or not at all.
     ///
     /// # Errors
-    /// As [`line`](Self::line).
+    /// As [`line`](Self::line); when the value has no form in JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        self.json_part(value)?;
-        self.bytes(b"\n")
-    }
-
-    /// Writes a value as JSON, without ending the line.
-    ///
-    /// # Errors
-    /// As [`line`](Self::line).
-    pub(crate) fn json_part(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let written = serde_json::to_writer(&mut self.writer, value);
-        written.map_err(|error| failed(io::Error::from(error)))
+        let mut line = serde_json::to_vec(value).map_err(|error| Failure::Io {
+            action: "write the report as JSON",
+            source: error.into(),
+        })?;
+        line.push(b'\n');
+        self.bytes(&line)
     }
 
     /// Sends on what is still in the buffer.

@@ -17,6 +17,13 @@ use crate::progress::Bar;
 
 /// Bytes of a superblock: both copies.
 const SUPERBLOCK_BYTES: usize = StoreOutline::BYTES;
+/// Segments of a store made without saying a size. The library's default of 1 GiB suits servers;
+/// these files are small enough to copy with any tool. Storage is taken block by block either way.
+const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Most bytes of the journal of a store made on a plain file, which begins with less. Commands write little, and the
+/// journal is opened with the library's default of 64 MiB by others.
+const JOURNAL_BYTES: u64 = 256 << 10;
 
 /// Opens a store, with a progress bar where that takes long.
 ///
@@ -60,25 +67,21 @@ fn open_with_bar(path: &Path, options: Options, bar: Option<&Bar>) -> Result<Db,
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_read(arguments: &StoreArguments) -> Result<Db, Failure> {
-    open_to_read_at(&arguments.place.path, arguments.salvage)
-}
-
-/// As [`open_to_read`].
-///
-/// # Errors
-/// As [`Db::open`].
-pub(crate) fn open_to_read_at(path: &Path, salvage: bool) -> Result<Db, Failure> {
-    Ok(open(path, Options::new().read_only(true).salvage(salvage))?)
+pub(crate) fn open_to_read(path: &Path, arguments: &StoreArguments) -> Result<Db, Failure> {
+    let options = Options::new().read_only(true).salvage(arguments.salvage);
+    Ok(open(path, options)?)
 }
 
 /// Opens a store for reading keys in their order.
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_scan(arguments: &StoreArguments) -> Result<(Db, Option<Bar>), Failure> {
+pub(crate) fn open_to_scan(
+    path: &Path,
+    arguments: &StoreArguments,
+) -> Result<(Db, Option<Bar>), Failure> {
     let options = Options::new().read_only(true).salvage(arguments.salvage);
-    Ok(open_ordered(&arguments.place.path, options)?)
+    Ok(open_ordered(path, options)?)
 }
 
 /// How a store is opened for the writes of one command.
@@ -94,12 +97,19 @@ pub(crate) fn options_to_write(arguments: &WriteArguments) -> Options {
         .huge_pages(false)
 }
 
+/// How a store is made by a command that says nothing of its sizes.
+pub(crate) fn options_to_create(path: &Path, arguments: &WriteArguments) -> Options {
+    let options = options_to_write(arguments).create(true).journal_bytes(JOURNAL_BYTES);
+    // On a device the library chooses segments that fill it.
+    if is_device(path) { options } else { options.segment_bytes(DEFAULT_SEGMENT_BYTES) }
+}
+
 /// Opens an existing store for writing.
 ///
 /// # Errors
 /// As [`Db::open`].
-pub(crate) fn open_to_write(arguments: &WriteArguments) -> Result<Db, Failure> {
-    Ok(open(&arguments.store.place.path, options_to_write(arguments))?)
+pub(crate) fn open_to_write(path: &Path, arguments: &WriteArguments) -> Result<Db, Failure> {
+    Ok(open(path, options_to_write(arguments))?)
 }
 
 /// Whether there is a device at `path`.

@@ -3,9 +3,6 @@
 //! As text, a key or value may be shorter than the store's size: zero bytes are added at its end, and
 //! left out when it is shown. In hexadecimal everything is shown as it is.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,6 +14,20 @@ use crate::failure::Failure;
 pub(crate) enum Form {
     Text,
     Hex,
+}
+
+/// How keys are written, and how values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forms {
+    pub(crate) key: Form,
+    pub(crate) value: Form,
+}
+
+impl Forms {
+    pub(crate) fn new(hex_key: bool, hex_value: bool) -> Self {
+        let form = |is_hex| if is_hex { Form::Hex } else { Form::Text };
+        Self { key: form(hex_key), value: form(hex_value) }
+    }
 }
 
 impl Form {
@@ -39,8 +50,8 @@ impl Form {
     ///
     /// # Errors
     /// As [`read`](Self::read), and for an empty key.
-    pub(crate) fn read_key(self, argument: &OsStr) -> Result<Vec<u8>, Failure> {
-        let key = self.read("key", argument.as_bytes())?;
+    pub(crate) fn read_key(self, argument: &[u8]) -> Result<Vec<u8>, Failure> {
+        let key = self.read("key", argument)?;
         if key.is_empty() {
             return Err(Failure::Usage("a key has at least one byte".to_owned()));
         }
@@ -65,29 +76,38 @@ impl Form {
 }
 
 /// A key, and perhaps its value, in JSON. Bytes that are not UTF-8 come in hexadecimal, and
-/// `encoding` says so.
+/// `encoding` says so of both. Where the value is not written as the key is, `value_encoding` says how.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct JsonRecord {
     key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     encoding: Form,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_encoding: Option<Form>,
 }
 
 impl JsonRecord {
-    pub(crate) fn new(form: Form, key: &[u8], value: Option<&[u8]>) -> Self {
+    pub(crate) fn new(forms: Forms, key: &[u8], value: Option<&[u8]>) -> Self {
         let is_text = |bytes: &[u8]| std::str::from_utf8(trimmed(bytes)).is_ok();
-        let encoding = match form {
-            Form::Text if is_text(key) && value.is_none_or(is_text) => Form::Text,
-            _ => Form::Hex,
-        };
-        let show = |bytes| String::from_utf8_lossy(&encoding.show(bytes)).into_owned();
-        Self { key: show(key), value: value.map(show), encoding }
+        let or_hex = |form, is_text| if is_text { form } else { Form::Hex };
+        let of_key = or_hex(forms.key, is_text(key));
+        let of_value = or_hex(forms.value, value.is_none_or(is_text));
+        let are_alike = forms.key == forms.value;
+        let of_both = if of_key == of_value { of_key } else { Form::Hex };
+        let (of_key, of_value) = if are_alike { (of_both, of_both) } else { (of_key, of_value) };
+        let show = |form: Form, bytes| String::from_utf8_lossy(&form.show(bytes)).into_owned();
+        Self {
+            key: show(of_key, key),
+            value: value.map(|value| show(of_value, value)),
+            encoding: of_key,
+            value_encoding: value.map(|_| of_value).filter(|form| *form != of_key),
+        }
     }
 
     /// The key with what was done to it, for programs.
-    pub(crate) fn done(form: Form, key: &[u8], outcome: Value) -> impl Serialize {
-        Done { record: Self::new(form, key, None), outcome }
+    pub(crate) fn done(forms: Forms, key: &[u8], outcome: Value) -> impl Serialize {
+        Done { record: Self::new(forms, key, None), outcome }
     }
 }
 
@@ -124,10 +144,19 @@ pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
 
 /// `bytes` as text; control characters and what is not UTF-8 as `\x00`.
 pub(crate) fn printable(bytes: &[u8]) -> String {
+    escaped(bytes, char::is_control)
+}
+
+/// As [`printable`], in several lines where `bytes` has line breaks; tabs stay, too.
+pub(crate) fn for_terminal(bytes: &[u8]) -> String {
+    escaped(bytes, |character| character.is_control() && !matches!(character, '\n' | '\t'))
+}
+
+fn escaped(bytes: &[u8], is_escaped: impl Fn(char) -> bool) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() {
+            if is_escaped(character) {
                 let mut buffer = [0; 4];
                 escape(character.encode_utf8(&mut buffer).as_bytes(), &mut text);
             } else {
@@ -152,7 +181,8 @@ fn push_hex(byte: u8, text: &mut String) {
     }
 }
 
-fn encode_hex(bytes: &[u8]) -> String {
+/// The bytes as pairs of hexadecimal digits.
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         push_hex(*byte, &mut text);
@@ -200,17 +230,32 @@ mod tests {
     #[test]
     fn what_would_break_a_line_is_escaped() {
         assert_eq!(printable(b"a\nb\xffc\\"), "a\\x0ab\\xffc\\");
+        assert_eq!(for_terminal(b"a\nb\tc\x1b[2J\r\x9b"), "a\nb\tc\\x1b[2J\\x0d\\x9b");
+        assert_eq!(for_terminal("\u{9b}".as_bytes()), "\\xc2\\x9b");
         assert_eq!(printable("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
     }
 
     #[test]
     fn json_falls_back_to_hexadecimal() {
-        let text = JsonRecord::new(Form::Text, b"k\0", Some(b"v\0"));
+        let forms = Forms::new(false, false);
+        let text = JsonRecord::new(forms, b"k\0", Some(b"v\0"));
         assert_eq!((text.key.as_str(), text.value.as_deref()), ("k", Some("v")));
         assert_eq!(text.encoding, Form::Text);
-        let hex = JsonRecord::new(Form::Text, b"k\0", Some(b"\xff\0"));
+        let hex = JsonRecord::new(forms, b"k\0", Some(b"\xff\0"));
         assert_eq!((hex.key.as_str(), hex.value.as_deref()), ("6b00", Some("ff00")));
         assert_eq!(hex.encoding, Form::Hex);
-        assert_eq!(JsonRecord::new(Form::Text, b"k\0", None).encoding, Form::Text);
+        assert_eq!(JsonRecord::new(forms, b"k\0", None).encoding, Form::Text);
+    }
+
+    #[test]
+    fn json_says_how_a_value_is_written_that_differs_from_its_key() {
+        let record = JsonRecord::new(Forms::new(true, false), b"k", Some(b"v"));
+        assert_eq!((record.key.as_str(), record.value.as_deref()), ("6b", Some("v")));
+        assert_eq!((record.encoding, record.value_encoding), (Form::Hex, Some(Form::Text)));
+        let record = JsonRecord::new(Forms::new(false, true), b"k", Some(b"v"));
+        assert_eq!((record.key.as_str(), record.value.as_deref()), ("k", Some("76")));
+        let record = JsonRecord::new(Forms::new(false, true), b"\xff", Some(b"v"));
+        assert_eq!((record.encoding, record.value_encoding), (Form::Hex, None));
+        assert_eq!(JsonRecord::new(Forms::new(true, false), b"k", None).value_encoding, None);
     }
 }

@@ -36,6 +36,8 @@ fn arguments_are_passed_on_to_the_command_that_measures() {
         (&["bench", "core", "--json", "--help"][..], "core --json --help\n"),
         (&["bench", "--help"], "--help\n"),
         (&["--json", "-v", "bench", "ycsb"], "ycsb --json -v\n"),
+        (&["--path", "/d", "bench", "core"], "--path /d core\n"),
+        (&["bench", "core", "--path", "/d"], "core --path /d\n"),
         (&["primitives", "run", "--all"], "primitives run --all\n"),
     ] {
         assert_eq!(run(directory, arguments), (Some(7), passed_on.to_owned(), String::new()));

@@ -44,7 +44,7 @@ fn a_sound_store_is_said_to_be_sound() {
     assert_eq!(report["damages"], 0);
     assert_eq!(report["words_unchecked"], 0);
     for _ in 0..2 {
-        place.run(["update-u64", "key-5", "1"]).ok();
+        place.run(["update-u64", "key-5", "1", "--force"]).ok();
         let report = place.run(["check", "--json"]).expect(0).json();
         assert_eq!(report["words_unchecked"], 1);
     }

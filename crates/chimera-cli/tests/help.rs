@@ -27,6 +27,7 @@ fn every_command_has_a_description() {
         "get",
         "delete",
         "update-u64",
+        "batch",
         "list-keys",
         "scan",
         "stats",
@@ -40,6 +41,7 @@ fn every_command_has_a_description() {
         "bench",
         "primitives",
         "completion",
+        "man",
         "help",
     ];
     assert_eq!(names, expected);
@@ -64,7 +66,7 @@ fn the_help_says_what_auto_is_on_each_medium() {
     let said = format!(
         "`{memory}` on persistent memory, `{file}` on plain files, `{tmpfs}` in memory (tmpfs)"
     );
-    for command in ["put", "delete", "update-u64", "compact", "import"] {
+    for command in ["put", "delete", "update-u64", "batch", "compact", "import"] {
         let help = place.run([command, "--help"]).ok();
         let words: Vec<_> = help.split_whitespace().collect();
         assert!(words.join(" ").contains(&said), "{command}: {help}");
@@ -87,6 +89,30 @@ fn completion_is_printed_for_every_shell() {
 }
 
 #[test]
+fn each_command_has_a_manual_page() {
+    let place = Place::new();
+    let first = place.run(["man"]).ok();
+    assert!(first.contains(".TH chimera 1") && first.contains("Exit codes:"), "{first}");
+    assert!(first.contains("CHIMERA_PATH") && !first.contains("help(1)"), "{first}");
+    assert!(place.run(["man", "--output", "pages/man1"]).ok().ends_with("pages in `pages/man1`\n"));
+    let directory = place.directory.path().join("pages/man1");
+    for name in commands(&place.run(["--help"]).ok()).iter().filter(|name| *name != "help") {
+        let path = directory.join(format!("chimera-{name}.1"));
+        let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(page.contains(&format!(".TH chimera-{name} 1")), "{page}");
+        assert!(
+            page.contains(".SH DESCRIPTION")
+                && page.contains("For every command".to_uppercase().as_str()),
+            "{page}"
+        );
+        assert!(page.contains(r"\fB\-\-path\fR"), "{page}");
+    }
+    assert_eq!(std::fs::read_to_string(directory.join("chimera.1")).expect("a page"), first);
+    // Again, over those that are there.
+    place.run(["man", "--output", "pages/man1"]).ok();
+}
+
+#[test]
 fn more_is_said_when_asked_for() {
     let place = Place::new();
     let quiet = place.run(["put", "k", "v"]).expect(0);
@@ -94,5 +120,9 @@ fn more_is_said_when_asked_for() {
     assert!(!quiet.out.contains("durability"), "{quiet:?}");
     let verbose = place.run(["put", "k", "v", "-v"]).expect(0);
     assert!(verbose.out.contains("durability"), "{verbose:?}");
-    assert!(verbose.err.contains("chimera: info: "), "{verbose:?}");
+    // A sentence, and no names of fields.
+    let said = format!("chimera: info: `{}` is open, with engine viper", place.store().display());
+    assert!(verbose.err.starts_with(&said) && verbose.err.ends_with(".\n"), "{verbose:?}");
+    assert!(verbose.err.contains(" The store had been closed in order. "), "{verbose:?}");
+    assert!(!verbose.err.contains(['{', '_']), "{verbose:?}");
 }

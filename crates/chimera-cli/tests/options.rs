@@ -14,7 +14,7 @@ use common::{Place, Run, close};
 enum Before {
     /// No store.
     Nothing,
-    /// A store with 3 records of 16 + 200 bytes, and an export of it.
+    /// A store with 3 records of 16 + 200 bytes, an export of it, and a batch for it.
     Filled,
     /// Many records, of which most were deleted.
     Thinned,
@@ -31,6 +31,7 @@ impl Before {
             Filled => {
                 place.fill(3);
                 place.run(["export", "old.stream"]).ok();
+                write_changes(&place);
             }
             Thinned => {
                 place.fill(3000);
@@ -40,6 +41,12 @@ impl Before {
         }
         place
     }
+}
+
+/// A batch of one operation.
+fn write_changes(place: &Place) {
+    let path = place.directory.path().join("changes");
+    fs::write(path, "put\tkey-0\tnew\n").expect("writable");
 }
 
 /// Makes a store, and flips a bit in a value of it.
@@ -70,7 +77,7 @@ fn prints(run: &Run, text: &str) -> bool {
 /// difference.
 type Row = (&'static str, &'static str, Before, &'static str, &'static str, Shows);
 
-const OWN: [Row; 32] = [
+const OWN: [Row; 35] = [
     ("put", "engine", Nothing, "put -v k v", "put -v k v --engine hikv", |it| {
         prints(it, "engine hikv")
     }),
@@ -90,9 +97,17 @@ const OWN: [Row; 32] = [
     ("update-u64", "at", Filled, "update-u64 key-0 5", "update-u64 key-0 5 --at 16", |it| {
         it.out == "0 -> 5\n"
     }),
-    ("update-u64", "create", Filled, "update-u64 k 5", "update-u64 k 5 --create", |it| {
-        it.out == "0 -> 5\n"
+    ("update-u64", "force", Filled, "update-u64 key-0 5", "update-u64 key-0 5 --force", |it| {
+        it.out == "13560712667095414 -> 13560712667095419\n"
     }),
+    (
+        "update-u64",
+        "create",
+        Filled,
+        "update-u64 k 5 --at 0",
+        "update-u64 k 5 --at 0 --create",
+        |it| it.out == "0 -> 5\n",
+    ),
     ("list-keys", "prefix", Filled, "list-keys", "list-keys --prefix key-2", |it| {
         it.out == "key-2\n"
     }),
@@ -136,11 +151,20 @@ const OWN: [Row; 32] = [
         |it| it.code == 3,
     ),
     (
+        "batch",
+        "durability",
+        Filled,
+        "batch changes",
+        "batch -v changes --durability process",
+        is_process,
+    ),
+    ("man", "output", Nothing, "man", "man --output pages", |it| prints(it, "pages in `pages`")),
+    (
         "update-u64",
         "durability",
         Filled,
-        "update-u64 key-0 5",
-        "update-u64 -v key-0 5 --durability process",
+        "update-u64 key-0 5 --force",
+        "update-u64 -v key-0 5 --force --durability process",
         is_process,
     ),
     ("put", "durability", Nothing, "put k v", "put -v k v --durability process", is_process),
@@ -168,11 +192,12 @@ fn is_process(run: &Run) -> bool {
 }
 
 /// A command line for each command, of a store that is [filled](Filled).
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("put", "put k v"),
     ("get", "get key-0"),
     ("delete", "delete key-0"),
-    ("update-u64", "update-u64 key-0 5"),
+    ("update-u64", "update-u64 key-0 5 --force"),
+    ("batch", "batch changes"),
     ("list-keys", "list-keys"),
     ("scan", "scan"),
     ("stats", "stats"),
@@ -184,10 +209,23 @@ const COMMANDS: [(&str, &str); 15] = [
     ("import", "import old.stream"),
     ("backup", "backup copy"),
     ("completion", "completion bash"),
+    ("man", "man"),
 ];
 /// Neither take nor show keys.
-const WITHOUT_KEYS: [&str; 9] =
-    ["stats", "doctor", "check", "inspect", "compact", "export", "import", "backup", "completion"];
+const WITHOUT_KEYS: [&str; 10] = [
+    "stats",
+    "doctor",
+    "check",
+    "inspect",
+    "compact",
+    "export",
+    "import",
+    "backup",
+    "completion",
+    "man",
+];
+/// Look at no store.
+const WITHOUT_STORE: [&str; 2] = ["completion", "man"];
 
 /// What follows the option in a list of a help.
 fn options(help: &str) -> BTreeSet<String> {
@@ -217,7 +255,8 @@ fn every_option_of_every_command_has_a_row() {
         for option in options(&place.run([command, "--help"]).ok()) {
             let is_own = OWN.iter().any(|it| (it.0, it.1) == (command, &option));
             let is_of_all =
-                ["json", "hex", "verbose", "path", "salvage", "help"].contains(&&*option);
+                ["json", "hex", "hex-key", "hex-value", "verbose", "path", "salvage", "help"]
+                    .contains(&&*option);
             assert!(is_own || is_of_all, "{command}: no row for --{option}");
         }
     }
@@ -235,7 +274,7 @@ fn own_options_show() {
 fn json_and_hexadecimal_show_or_are_refused() {
     for (command, line) in COMMANDS {
         let json = run(Filled, &format!("{line} --json"));
-        if command == "completion" {
+        if WITHOUT_STORE.contains(&command) {
             assert!(json.code == 2 && json.err.contains("--json has no effect"), "{json:?}");
         } else {
             assert!(json.out.starts_with('{'), "{command}: {json:?}");
@@ -247,13 +286,22 @@ fn json_and_hexadecimal_show_or_are_refused() {
             assert_ne!(hex.out, run(Filled, line).out, "{command}");
         }
     }
+    for (line, says) in [
+        ("delete key-0 --hex-value", "neither takes nor shows values"),
+        ("update-u64 key-0 5 --hex-value", "neither takes nor shows values"),
+        ("list-keys --hex-value", "neither takes nor shows values"),
+        ("stats --hex-key", "neither takes nor shows keys"),
+    ] {
+        let refused = run(Filled, line).expect(2);
+        assert!(refused.err.contains(says), "{refused:?}");
+    }
     let hex = run(Nothing, "--hex bench core");
     assert!(hex.code == 2 && hex.err.contains("--hex has no effect"), "{hex:?}");
 }
 
 #[test]
 fn more_is_said_by_every_command_that_opens_a_store() {
-    let is_silent = |command: &str| ["doctor", "completion"].contains(&command);
+    let is_silent = |command: &str| command == "doctor" || WITHOUT_STORE.contains(&command);
     for (command, line) in COMMANDS.into_iter().filter(|it| !is_silent(it.0)) {
         let verbose = run(Filled, &format!("{line} --verbose"));
         assert!(verbose.err.contains("chimera: info: "), "{command}: {verbose:?}");
@@ -263,11 +311,15 @@ fn more_is_said_by_every_command_that_opens_a_store() {
 
 #[test]
 fn the_path_is_where_every_command_looks() {
-    for (command, line) in COMMANDS.into_iter().filter(|it| it.0 != "completion") {
-        let elsewhere = run(Filled, &format!("{line} --path elsewhere"));
-        assert!(prints(&elsewhere, "elsewhere"), "{command}: {elsewhere:?}");
+    for (command, line) in COMMANDS.into_iter().filter(|it| !WITHOUT_STORE.contains(&it.0)) {
+        for elsewhere in [format!("{line} --path elsewhere"), format!("--path elsewhere {line}")] {
+            let elsewhere = run(Filled, &elsewhere);
+            assert!(prints(&elsewhere, "elsewhere"), "{command}: {elsewhere:?}");
+        }
         assert!(!prints(&run(Filled, line), "elsewhere"), "{command}");
     }
+    let refused = run(Nothing, "completion bash --path elsewhere").expect(2);
+    assert!(refused.err.contains("--path has no effect"), "{refused:?}");
 }
 
 #[test]
@@ -282,6 +334,7 @@ fn salvage_shows_in_every_command_that_has_it_and_is_refused_where_nothing_is_op
             place.directory.path().join("old.stream"),
         )
         .expect("copied");
+        write_changes(&place);
         let salvaged = place.run(format!("{line} --salvage").split_whitespace());
         let is_said =
             prints(&salvaged, "is left out") || prints(&salvaged, "in what damage has left");

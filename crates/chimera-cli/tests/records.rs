@@ -28,10 +28,16 @@ fn a_number_is_added_to_and_wraps_around() {
     let place = Place::new();
     place.run(["put", "--key-size", "16", "--value-size", "200", "other", "x"]).ok();
     place.run(["update-u64", "visitors", "1"]).expect(1);
-    assert_eq!(place.run(["update-u64", "--create", "visitors", "41"]).ok(), "0 -> 41\n");
-    assert_eq!(place.run(["update-u64", "--create", "visitors", "1"]).ok(), "41 -> 42\n");
+    assert_eq!(
+        place.run(["update-u64", "--create", "--at", "0", "visitors", "41"]).ok(),
+        "0 -> 41\n"
+    );
+    assert_eq!(
+        place.run(["update-u64", "--create", "--at", "0", "visitors", "1"]).ok(),
+        "41 -> 42\n"
+    );
     let wrapped = format!("42 -> {}\n", u64::MAX);
-    assert_eq!(place.run(["update-u64", "visitors", "-43"]).ok(), wrapped);
+    assert_eq!(place.run(["update-u64", "visitors", "-43", "--force"]).ok(), wrapped);
     let second = place.run(["--json", "update-u64", "visitors", "7", "--at", "8"]).json();
     assert_eq!((second["old"].as_u64(), second["new"].as_u64()), (Some(0), Some(7)));
     assert_eq!(second["key"], "visitors");
@@ -39,6 +45,50 @@ fn a_number_is_added_to_and_wraps_around() {
     assert!(place.run(["get", "visitors", "--hex"]).expect(2).err.contains("hexadecimal"));
     let value = place.run(["get", "76697369746f7273", "--hex"]).ok();
     assert!(value.starts_with("ffffffffffffffff070000000000000000"), "{value}");
+}
+
+#[test]
+fn a_value_that_is_no_counter_is_left_alone() {
+    let place = Place::new();
+    place.run(["put", "text", "hello world"]).ok();
+    place.run(["put", "short", "hello"]).ok();
+    for (key, bytes) in [("text", "has 11 bytes"), ("short", "has 5 bytes")] {
+        for more in [&[][..], &["--create"]] {
+            let run = place.run([&["update-u64", key, "1"], more].concat()).expect(3);
+            assert!(run.err.contains(bytes) && run.err.contains("no counter"), "{run:?}");
+            assert!(run.err.contains("hint: ") && run.err.contains("--force"), "{run:?}");
+        }
+        let run = place.run(["update-u64", key, "1", "--json"]).expect(3);
+        assert_eq!(run.error_kind(), "not_a_counter");
+    }
+    assert_eq!(place.run(["get", "text"]).ok(), "hello world\n");
+    place.run(["update-u64", "text", "1", "--force"]).ok();
+    assert_eq!(place.run(["get", "text"]).ok(), "iello world\n");
+    place.run(["update-u64", "text", "1", "--at", "3"]).ok();
+    assert_eq!(place.run(["get", "text"]).ok(), "ielmo world\n");
+    // There is no number in less than 8 bytes, whatever is said.
+    let run = place.run(["update-u64", "short", "1", "--force", "--json"]).expect(3);
+    assert_eq!(run.error_kind(), "field_out_of_range");
+    place.run(["update-u64", "text", "1", "--force", "--at", "0"]).expect(2);
+    // What it makes itself is a counter, and so are 8 bytes that were put.
+    place.run(["update-u64", "--create", "visitors", "1"]).ok();
+    assert_eq!(place.run(["update-u64", "visitors", "1"]).ok(), "1 -> 2\n");
+    place.run(["put", "--hex-value", "made", "0700000000000000"]).ok();
+    assert_eq!(place.run(["update-u64", "made", "1"]).ok(), "7 -> 8\n");
+    assert!(place.run(["update-u64", "--help"]).ok().contains("exactly 8 bytes"));
+}
+
+#[test]
+fn values_of_a_fixed_size_are_counters_where_that_is_8_bytes() {
+    let place = Place::new();
+    place.run(["put", "--value-size", "8", "k", ""]).ok();
+    assert_eq!(place.run(["update-u64", "k", "1"]).ok(), "0 -> 1\n");
+    assert_eq!(place.run(["update-u64", "--create", "new", "1"]).ok(), "0 -> 1\n");
+    let place = Place::new();
+    place.fill(1);
+    let run = place.run(["update-u64", "--create", "new", "1"]).expect(3);
+    assert!(run.err.contains("has 200 bytes"), "{run:?}");
+    assert_eq!(place.run(["list-keys"]).ok(), "key-0\n");
 }
 
 #[test]
@@ -53,8 +103,29 @@ fn hexadecimal_goes_round() {
     assert_eq!(again, "replaced\n");
     // What is no text is hexadecimal in JSON, and says so.
     let listed = place.run(["list-keys", "--json"]).json();
-    assert_eq!(listed["records"][0]["key"], key.as_str());
-    assert_eq!(listed["records"][0]["encoding"], "hex");
+    assert_eq!(listed["key"], key.as_str());
+    assert_eq!(listed["encoding"], "hex");
+}
+
+#[test]
+fn keys_and_values_are_hexadecimal_apart() {
+    let place = Place::new();
+    place.run(["put", "--hex-key", "ff01", "text"]).ok();
+    place.run(["--hex-value", "put", "plain", "00ff"]).ok();
+    assert_eq!(place.run(["get", "--hex-key", "ff01"]).ok(), "text\n");
+    assert_eq!(place.run(["get", "plain", "--hex-value"]).ok(), "00ff\n");
+    assert_eq!(place.run(["get", "--hex", "ff01"]).ok(), "74657874\n");
+    let listed = place.run(["scan", "--values", "--hex-key"]).ok();
+    assert_eq!(listed, "706c61696e\t\\x00\\xff\nff01\ttext\n");
+    let listed = place.run(["scan", "--values", "--hex-value"]).ok();
+    assert_eq!(listed, "plain\t00ff\n\\xff\\x01\t74657874\n");
+    let record = place.run(["get", "--json", "--hex-key", "ff01"]).json();
+    assert_eq!((&record["key"], &record["value"]), (&"ff01".into(), &"text".into()));
+    assert_eq!((&record["encoding"], &record["value_encoding"]), (&"hex".into(), &"text".into()));
+    let run = place.run(["put", "--hex-value", "k", "xyz"]).expect(2);
+    assert!(run.err.contains("the value `xyz` is not hexadecimal"), "{run:?}");
+    assert_eq!(place.run(["delete", "--hex-key", "--prefix", "ff"]).ok(), "1 deleted\n");
+    assert_eq!(place.run(["--hex-key", "delete", "706c61696e"]).ok(), "deleted\n");
 }
 
 #[test]
@@ -84,12 +155,16 @@ fn keys_are_listed_by_prefix_and_up_to_a_limit() {
         ["key-11", "key-110", "key-111", "key-112", "key-113", "key-114"].map(str::to_owned).into();
     assert_eq!(lines(&["list-keys", "--prefix", "key-11"])[..6], expected[..]);
     assert_eq!(lines(&["list-keys", "--values", "--prefix", "key-42"]), ["key-42\tvalue-42"]);
-    let some = place.run(["list-keys", "--json", "--limit", "5", "--values"]).json();
-    assert_eq!(some["count"], 5);
-    assert_eq!(some["more"], true);
-    assert_eq!(some["records"].as_array().map(Vec::len), Some(5));
-    let all = place.run(["list-keys", "--json", "--limit", "120"]).json();
-    assert_eq!((&all["count"], &all["more"]), (&120.into(), &false.into()));
+    let some = place.run(["list-keys", "--json", "--limit", "5", "--values"]).json_lines();
+    assert_eq!(some.len(), 5);
+    for record in some {
+        let (key, value) = (record["key"].as_str(), record["value"].as_str());
+        assert_eq!(key.map(|key| key.replace("key", "value")).as_deref(), value);
+        assert_eq!(record["encoding"], "text");
+    }
+    let all = place.run(["list-keys", "--json"]).json_lines();
+    assert_eq!(all.iter().filter(|record| record["key"].is_string()).count(), 120);
+    assert_eq!(place.run(["list-keys", "--json", "--prefix", "none"]).ok(), "");
 }
 
 #[test]
@@ -110,8 +185,9 @@ fn ranges_are_scanned_in_order_and_deleted() {
     assert_eq!(scan(&["--reverse", "--limit", "2"]), ["key-99", "key-98"]);
     assert_eq!(scan(&["--prefix", "key-11"]).len(), 11);
     assert!(scan(&["--from", "key-2", "--to", "key-1"]).is_empty());
-    let some = place.run(["scan", "--json", "--limit", "5"]).json();
-    assert_eq!((&some["count"], &some["more"]), (&5.into(), &true.into()));
+    let some = place.run(["scan", "--json", "--limit", "5"]).json_lines();
+    let keys: Vec<_> = some.iter().filter_map(|record| record["key"].as_str()).collect();
+    assert_eq!(keys, all[..5]);
     place.run(["scan", "--from", "a", "--prefix", "b"]).expect(2);
     assert_eq!(place.run(["delete", "--prefix", "key-11"]).ok(), "11 deleted\n");
     let deleted = place.run(["delete", "--json", "--from", "key-2", "--to", "key-3"]).json();

@@ -10,6 +10,7 @@ use chimera_pmem::{Environment, RealEnvironment};
 use super::marked::{self, Contents};
 use super::setup::{MediumChoice, Setup};
 use crate::error::{BenchError, Result};
+use crate::interrupt::{self, Registered};
 
 /// The directory that benchmarks run in. Removes when dropped what was created in it, and itself if
 /// it was not there before; never anything else.
@@ -20,6 +21,7 @@ pub(crate) struct Workspace {
     keep: bool,
     /// The marker of the directory, locked; none where stores lie in anonymous memory.
     marker: Option<Arc<dyn File>>,
+    registered: Option<Registered>,
 }
 
 impl Workspace {
@@ -30,18 +32,25 @@ impl Workspace {
     pub(crate) fn prepare(setup: &Setup) -> Result<Self> {
         let path = setup.path.clone();
         if setup.is_anonymous() {
-            return Ok(Self { path, created: false, keep: true, marker: None });
+            return Ok(Self { path, created: false, keep: true, marker: None, registered: None });
         }
         let exists = path.try_exists().map_err(BenchError::io("look at", &path))?;
         if exists {
             clear(&path, setup.overwrite)?;
-        } else {
-            let environment = RealEnvironment::new();
-            environment.create_directory(&path).map_err(BenchError::io("create", &path))?;
         }
-        let marker = Some(marked::mark(&path)?);
+        let (removed, created) = (path.clone(), !exists);
+        let remove: interrupt::Remove = Box::new(move || remove_all(&removed, created).is_ok());
+        let remove = (!setup.keep).then_some(remove);
+        let (marker, registered) = interrupt::make(path.clone(), remove, || {
+            if created {
+                let environment = RealEnvironment::new();
+                environment.create_directory(&path).map_err(BenchError::io("create", &path))?;
+            }
+            marked::mark(&path)
+        })?;
+        let (marker, registered) = (Some(marker), Some(registered));
         // From here on it is removed again if something is wrong.
-        let mut workspace = Self { path, created: !exists, keep: false, marker };
+        let mut workspace = Self { path, created, keep: false, marker, registered };
         workspace.check_medium(setup.medium)?;
         workspace.keep = setup.keep;
         Ok(workspace)
@@ -99,28 +108,39 @@ impl Workspace {
             Err(BenchError::WrongMedium { path: self.path.clone(), found, expected })
         }
     }
-
-    /// Removes everything that was made.
-    fn remove_all(&self) -> Result<()> {
-        for store in Contents::of(&self.path)?.marked {
-            marked::remove_directory(&store)?;
-        }
-        marked::remove_files(&self.path)?;
-        marked::unmark(&self.path)?;
-        if self.created {
-            fs::remove_dir(&self.path).map_err(BenchError::io("remove", &self.path))?;
-        }
-        Ok(())
-    }
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if !self.keep {
-            // What is left after an error, the next run finds and says.
-            let _ = self.remove_all();
+        let end = || {
+            if !self.keep {
+                // What is left after an error, the next run finds and says.
+                let _ = remove_all(&self.path, self.created);
+            }
+        };
+        match &self.registered {
+            Some(registered) => interrupt::finish(registered, end),
+            None => end(),
         }
     }
+}
+
+/// Removes from a directory everything that was made in it, and itself if it was created. Once more, it does nothing.
+fn remove_all(path: &Path, created: bool) -> Result<()> {
+    if !path.try_exists().map_err(BenchError::io("look at", path))? {
+        return Ok(());
+    }
+    for store in Contents::of(path)?.marked {
+        marked::remove_directory(&store)?;
+    }
+    marked::remove_files(path)?;
+    if marked::is_marked(path) {
+        marked::unmark(path)?;
+    }
+    if created {
+        fs::remove_dir(path).map_err(BenchError::io("remove", path))?;
+    }
+    Ok(())
 }
 
 /// Empties a directory, if a benchmark made what is in it and `overwrite` allows it.

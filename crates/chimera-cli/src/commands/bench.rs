@@ -29,7 +29,11 @@ impl PassedOn {
     /// When it cannot be run.
     pub(crate) fn run(&self, context: &Context, first: &[&str]) -> Result<(), Failure> {
         let mut command = Command::new(program());
-        command.args(first).args(&self.arguments);
+        command.args(first);
+        if context.path_is_given {
+            command.arg("--path").arg(&context.path);
+        }
+        command.args(&self.arguments);
         if context.json {
             command.arg("--json");
         }

@@ -10,10 +10,10 @@ use chimera::{CheckReport, Damage, Db, Error, Options};
 use clap::Args;
 use serde::Serialize;
 
-use crate::arguments::StorePath;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::count;
+use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -31,14 +31,12 @@ const SUPERBLOCK_BYTES: u64 = 8192;
 /// Verify every checksum, and that index and records agree
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Check {
-    #[command(flatten)]
-    place: StorePath,
-}
+pub(crate) struct Check {}
 
 /// What was found.
 #[derive(Default, Serialize)]
 struct Report {
+    #[serde(flatten, serialize_with = "paths::fields")]
     path: PathBuf,
     sound: bool,
     /// Why the store does not open.
@@ -65,9 +63,8 @@ struct Spot {
 }
 
 impl Check {
-    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let path = &self.place.path;
-        let report = examine(path)?;
+    pub(crate) fn run(context: &mut Context) -> Result<(), Failure> {
+        let report = examine(&context.path)?;
         if context.json {
             context.output.json(&report)?;
         } else {

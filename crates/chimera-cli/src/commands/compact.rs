@@ -46,7 +46,7 @@ struct Report {
 
 impl Compact {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_write(&self.write)?;
+        let db = store::open_to_write(&context.path, &self.write)?;
         let before = db.stats();
         let bytes_before = before.pmem_bytes;
         let bar = Bar::new("compacting", "bytes");

@@ -1,6 +1,7 @@
 //! `chimera delete`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 use serde_json::json;
@@ -43,8 +44,8 @@ impl Delete {
     }
 
     fn one(&self, context: &mut Context, key: &OsString) -> Result<(), Failure> {
-        let key = context.form.read_key(key)?;
-        let db = store::open_to_write(&self.write)?;
+        let key = context.forms.key.read_key(key.as_bytes())?;
+        let db = store::open_to_write(&context.path, &self.write)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let was_there = db.delete(&key)?;
         let losses = db.losses();
@@ -54,7 +55,7 @@ impl Delete {
         }
         if context.json {
             let outcome = json!({ "deleted": true, "losses": losses });
-            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            context.output.json(&JsonRecord::done(context.forms, &key, outcome))?;
         } else {
             context.output.line("deleted")?;
         }
@@ -62,9 +63,9 @@ impl Delete {
     }
 
     fn all(&self, context: &mut Context) -> Result<(), Failure> {
-        let range = self.range.read(context.form)?;
+        let range = self.range.read(context.forms.key)?;
         let options = store::options_to_write(&self.write);
-        let (db, bar) = store::open_ordered(&self.write.store.place.path, options)?;
+        let (db, bar) = store::open_ordered(&context.path, options)?;
         let (mut count, mut session) = (0_u64, db.session());
         let scan = db.scan(range)?;
         drop(bar);

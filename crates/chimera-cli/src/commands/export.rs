@@ -10,10 +10,12 @@ use clap::{Args, ValueHint};
 use rustix::fs::OFlags;
 
 use crate::arguments::StoreArguments;
-use crate::commands::{Context, STANDARD_STREAM};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{count, size};
+use crate::interrupt::{self, Made, Plan};
 use crate::losses;
+use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -22,6 +24,9 @@ Examples:
   chimera export --path users users.stream
   chimera export --path users users.stream --resume   goes on where an interrupted export ended
   chimera export --path users - | ssh other chimera import --path users -
+
+Ctrl-C removes the file of an export that is not complete. With --resume, also the first time, the
+file stays, and the same command goes on with it.
 
 The stream has checksums, and says when it is complete: `chimera import` keeps what is right of
 one that is not. Its format is described in docs/STREAM.md.";
@@ -42,9 +47,12 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        if self.file.as_os_str() == STANDARD_STREAM {
+        if self.file.as_os_str() == paths::STANDARD_STREAM {
             self.refuse_standard_output()?;
-            let db = store::open_to_read(&self.store)?;
+            let db = store::open_to_read(&context.path, &self.store)?;
+            let _guard = interrupt::plan(Plan::Say(
+                "the stream is not complete: `chimera import` keeps what is right of it, and says so",
+            ));
             let out = &mut BufWriter::new(io::stdout().lock());
             let report = write(&db, out, ExportOptions::new())?;
             // Standard output is the stream.
@@ -54,7 +62,7 @@ impl Export {
                 .map_err(|source| Failure::Io { action: "write to standard error", source })?;
             return losses::end(report.losses);
         }
-        let report = self.to_file(&self.file)?;
+        let report = self.to_file(context, &self.file)?;
         if context.json {
             context.output.json(&report)?;
         } else {
@@ -74,11 +82,17 @@ impl Export {
         Err(Failure::Usage(what.to_owned()))
     }
 
-    fn to_file(&self, path: &Path) -> Result<ExportReport, Failure> {
+    fn to_file(&self, context: &Context, path: &Path) -> Result<ExportReport, Failure> {
+        paths::refuse_dangling(path)?;
         // First, so that no file is left where there is no store.
-        let db = store::open_to_read(&self.store)?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let mut options = ExportOptions::new();
-        let mut file = match self.open(path) {
+        let plan = if self.resume {
+            Plan::Say("the file keeps what it has; the same command goes on with it")
+        } else {
+            Plan::Remove(Made::Export(path.to_owned()))
+        };
+        let (mut file, _guard) = match interrupt::make(|| self.open(path), plan) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(Error::AlreadyExists { path: path.to_owned() }.into());
             }

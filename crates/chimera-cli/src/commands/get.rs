@@ -1,6 +1,8 @@
 //! `chimera get`.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 
@@ -9,13 +11,17 @@ use crate::commands::Context;
 use crate::failure::Failure;
 use crate::losses::{self, WithLosses};
 use crate::store::{self, Sizes};
-use crate::text::{JsonRecord, fit};
+use crate::text::{Form, JsonRecord, fit, for_terminal, trimmed};
 
 const EXAMPLES: &str = "\
 Examples:
   chimera get greeting
   chimera get --hex 6b6579
-  chimera get --raw picture > picture.bin     all bytes as they are stored, and nothing else";
+  chimera get --raw picture > picture.bin     all bytes as they are stored, and nothing else
+
+On a terminal control bytes of a value, and bytes that are not UTF-8, are shown as \\x and two
+digits, but for line breaks and tabs: a value cannot steer the terminal. Into a file or a pipe the
+bytes go as they are, and with --raw they always do.";
 
 /// Print the value of a key
 #[derive(Args, Debug)]
@@ -32,8 +38,8 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.form.read_key(&self.key)?;
-        let db = store::open_to_read(&self.store)?;
+        let key = context.forms.key.read_key(self.key.as_bytes())?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let key = fit("key", key, Sizes::of(&db).key)?;
         let Some(value) = db.get(&key)? else {
             return Err(context.key_not_found(&key, db.losses()));
@@ -42,12 +48,20 @@ impl Get {
         if self.raw {
             context.output.bytes(&value)?;
         } else if context.json {
-            let record = JsonRecord::new(context.form, &key, Some(&value));
+            let record = JsonRecord::new(context.forms, &key, Some(&value));
             context.output.json(&WithLosses::new(&record, &losses))?;
         } else {
-            context.output.bytes(&context.form.show(&value))?;
+            context.output.bytes(&shown(context.forms.value, &value))?;
             context.output.bytes(b"\n")?;
         }
         losses::end(losses)
     }
+}
+
+/// A value for standard output, which may be a terminal.
+fn shown(form: Form, value: &[u8]) -> Vec<u8> {
+    if form == Form::Text && io::stdout().is_terminal() {
+        return for_terminal(trimmed(value)).into_bytes();
+    }
+    form.show(value)
 }

@@ -10,6 +10,7 @@ use crate::commands::stats::levels;
 use crate::failure::Failure;
 use crate::human::{Row, count, size};
 use crate::losses;
+use crate::paths;
 use crate::progress::Bar;
 use crate::store;
 
@@ -28,6 +29,7 @@ pub(crate) struct Inspect {
 
 #[derive(Serialize)]
 struct Report<'a> {
+    #[serde(flatten, serialize_with = "paths::fields")]
     path: &'a std::path::Path,
     #[serde(flatten)]
     report: InspectReport,
@@ -35,12 +37,13 @@ struct Report<'a> {
 
 impl Inspect {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let db = store::open_to_read(&self.store)?;
+        let db = store::open_to_read(&context.path, &self.store)?;
         let bar = Bar::new("inspecting", "blocks");
         let report = db.inspect(bar.as_ref().map(Bar::callback).as_ref());
         drop(bar);
         if context.json {
-            context.output.json(&Report { path: &self.store.place.path, report })?;
+            let path = &context.path;
+            context.output.json(&Report { path, report })?;
             return losses::end(db.losses());
         }
         let mut rows = common_rows(&report);

@@ -17,7 +17,8 @@ Examples:
   chimera list-keys --limit 10 --json
 
 Keys come in no order; `chimera scan` gives them in order. As text, control characters are shown
-as \\x and two digits; --hex shows every byte.";
+as \\x and two digits; --hex shows every byte. With --json each record is an object in a line of
+its own, with `key`, `encoding` (text or hex) and, with --values, `value`.";
 
 /// Print the keys, one per line
 #[derive(Args, Debug)]
@@ -31,13 +32,18 @@ pub(crate) struct ListKeys {
 }
 
 impl ListKeys {
+    /// Whether values are printed, too.
+    pub(crate) fn shows_values(&self) -> bool {
+        self.listing.values
+    }
+
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let prefix = match &self.prefix {
-            Some(prefix) => context.form.read("prefix", prefix.as_bytes())?,
+            Some(prefix) => context.forms.key.read("prefix", prefix.as_bytes())?,
             None => Vec::new(),
         };
-        let db = store::open_to_read(&self.listing.store)?;
-        let mut listing = Listing::begin(&self.listing, context)?;
+        let db = store::open_to_read(&context.path, &self.listing.store)?;
+        let mut listing = Listing::begin(&self.listing, context);
         db.for_each(|key, value| !key.starts_with(&prefix) || listing.take(key, value))?;
         listing.end(db.losses())
     }

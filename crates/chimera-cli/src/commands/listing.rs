@@ -17,40 +17,28 @@ pub(crate) struct ListingArguments {
     limit: Option<u64>,
     /// Print values, too, after a tab
     #[arg(long)]
-    values: bool,
+    pub(crate) values: bool,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
 }
 
-/// Records that are being printed, one per line or as one JSON object.
+/// Records that are being printed, one per line.
 pub(crate) struct Listing<'a> {
     arguments: &'a ListingArguments,
     context: &'a mut Context,
     count: u64,
-    /// There are more records than were to be printed.
-    more: bool,
     failure: Option<Failure>,
 }
 
 impl<'a> Listing<'a> {
     /// Begins to print.
-    ///
-    /// # Errors
-    /// When there is nobody to print to.
-    pub(crate) fn begin(
-        arguments: &'a ListingArguments,
-        context: &'a mut Context,
-    ) -> Result<Self, Failure> {
-        if context.json {
-            context.output.bytes(b"{\"records\":[")?;
-        }
-        Ok(Self { arguments, context, count: 0, more: false, failure: None })
+    pub(crate) fn begin(arguments: &'a ListingArguments, context: &'a mut Context) -> Self {
+        Self { arguments, context, count: 0, failure: None }
     }
 
     /// Prints a record; `false` when no more are wanted.
     pub(crate) fn take(&mut self, key: &[u8], value: &[u8]) -> bool {
-        self.more = self.count == self.arguments.limit.unwrap_or(u64::MAX);
-        if self.more {
+        if self.count == self.arguments.limit.unwrap_or(u64::MAX) {
             return false;
         }
         self.failure = self.print(key, value).err();
@@ -62,15 +50,13 @@ impl<'a> Listing<'a> {
         let value = self.arguments.values.then_some(value);
         let context = &mut *self.context;
         if context.json {
-            if self.count > 0 {
-                context.output.bytes(b",")?;
-            }
-            return context.output.json_part(&JsonRecord::new(context.form, key, value));
+            return context.output.json(&JsonRecord::new(context.forms, key, value));
         }
-        let key = context.form.show_in_line(key);
+        let key = context.forms.key.show_in_line(key);
         match value {
             Some(value) => {
-                context.output.line(format!("{key}\t{}", context.form.show_in_line(value)))
+                let value = context.forms.value.show_in_line(value);
+                context.output.line(format!("{key}\t{value}"))
             }
             None => context.output.line(key),
         }
@@ -83,14 +69,6 @@ impl<'a> Listing<'a> {
     pub(crate) fn end(self, losses: Losses) -> Result<(), Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
-        }
-        let Self { context, count, more, .. } = self;
-        if context.json {
-            context
-                .output
-                .bytes(format!("],\"count\":{count},\"more\":{more},\"losses\":").as_bytes())?;
-            context.output.json_part(&losses)?;
-            context.output.line("}")?;
         }
         losses::end(losses)
     }

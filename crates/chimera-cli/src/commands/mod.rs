@@ -1,6 +1,7 @@
 //! The commands, one module for each.
 
 pub(crate) mod backup;
+pub(crate) mod batch;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compact;
@@ -13,43 +14,49 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod list_keys;
 pub(crate) mod listing;
+pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod stats;
 pub(crate) mod update_u64;
+
+use std::path::PathBuf;
 
 use chimera::Losses;
 
 use crate::arguments::Global;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::text::Form;
-
-/// What stands for standard input and output in place of a file.
-pub(crate) const STANDARD_STREAM: &str = "-";
+use crate::text::Forms;
 
 /// What every command works with.
 pub(crate) struct Context {
     pub(crate) json: bool,
     pub(crate) verbose: bool,
+    /// Where the store is.
+    pub(crate) path: PathBuf,
+    /// Whether the command line says so.
+    pub(crate) path_is_given: bool,
     /// How keys and values are given and shown.
-    pub(crate) form: Form,
+    pub(crate) forms: Forms,
     pub(crate) output: Output,
 }
 
 impl Context {
-    pub(crate) fn new(global: &Global) -> Self {
+    pub(crate) fn new(global: &Global, path_is_given: bool) -> Self {
         Self {
             json: global.json,
             verbose: global.verbose > 0,
-            form: if global.hex { Form::Hex } else { Form::Text },
+            path: global.path.clone(),
+            path_is_given,
+            forms: Forms::new(global.hex || global.hex_key, global.hex || global.hex_value),
             output: Output::new(),
         }
     }
 
     /// That there is no such key, in a store with these losses.
     pub(crate) fn key_not_found(&self, key: &[u8], losses: Losses) -> Failure {
-        let key = self.form.show_in_line(key);
+        let key = self.forms.key.show_in_line(key);
         if losses.is_empty() {
             Failure::KeyNotFound(key)
         } else {

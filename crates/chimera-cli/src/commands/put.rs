@@ -9,10 +9,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::WriteArguments;
-use crate::commands::{Context, STANDARD_STREAM};
+use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human;
 use crate::losses;
+use crate::paths;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
@@ -21,13 +22,6 @@ const INPUT_BYTES_MAX: u64 = 3 << 30;
 
 /// Sizes of keys and values of a store made with one of them said, in bytes.
 const DEFAULT_SIZES: (u32, u32) = (16, 200);
-/// Segments of a store made without saying a size. The library's default of 1 GiB suits servers;
-/// these files are small enough to copy with any tool. Storage is taken block by block either way.
-const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
-
-/// Most bytes of the journal of a store made on a plain file, which begins with less. Commands write little, and the
-/// journal is opened with the library's default of 64 MiB by others.
-const JOURNAL_BYTES: u64 = 256 << 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,10 +62,10 @@ pub(crate) struct Put {
 
 impl Put {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.form.read_key(&self.key)?;
-        let value = context.form.read("value", &self.value_bytes()?)?;
-        let created = store::is_absent(&self.write.store.place.path)?;
-        let db = if created { self.create(&key, &value)? } else { self.open()? };
+        let key = context.forms.key.read_key(self.key.as_bytes())?;
+        let value = context.forms.value.read("value", &self.value_bytes()?)?;
+        let created = store::is_absent(&context.path)?;
+        let db = if created { self.create(context, &key, &value)? } else { self.open(context)? };
         let sizes = Sizes::of(&db);
         let key = fit("key", key, sizes.key)?;
         let value = fit("value", value, sizes.value)?;
@@ -87,12 +81,12 @@ impl Put {
                 "durability": durability,
                 "losses": losses,
             });
-            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            context.output.json(&JsonRecord::done(context.forms, &key, outcome))?;
             return losses::end(losses);
         }
         if created {
-            let path = self.write.store.place.path.display();
-            context.output.line(format!("created store `{path}`: {sizes}"))?;
+            let text = format!("created store `{}`: {sizes}", context.path.display());
+            context.output.line(text)?;
         }
         let done = if is_new { "inserted" } else { "replaced" };
         let detail =
@@ -102,7 +96,7 @@ impl Put {
     }
 
     fn value_bytes(&self) -> Result<Vec<u8>, Failure> {
-        if self.value != STANDARD_STREAM {
+        if self.value != paths::STANDARD_STREAM {
             return Ok(self.value.as_bytes().to_vec());
         }
         let mut bytes = Vec::new();
@@ -116,10 +110,8 @@ impl Put {
     }
 
     /// Makes a store that holds records such as this one.
-    fn create(&self, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
-        let path = &self.write.store.place.path;
-        let mut options =
-            store::options_to_write(&self.write).create(true).journal_bytes(JOURNAL_BYTES);
+    fn create(&self, context: &Context, key: &[u8], value: &[u8]) -> Result<Db, Failure> {
+        let mut options = store::options_to_create(&context.path, &self.write);
         if let Some(engine) = self.engine {
             options = options.engine(engine);
         }
@@ -131,16 +123,14 @@ impl Put {
             fit("value", value.to_vec(), Some(value_size))?;
             options = options.fixed_size(key_size, value_size);
         }
-        // On a device the library chooses segments that fill it.
-        let default = (!store::is_device(path)).then_some(DEFAULT_SEGMENT_BYTES);
-        if let Some(bytes) = self.segment_size.or(default) {
+        if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        Ok(store::open(path, options)?)
+        Ok(store::open(&context.path, options)?)
     }
 
     /// Opens an existing store, which must be as the arguments say.
-    fn open(&self) -> Result<Db, Failure> {
+    fn open(&self, context: &Context) -> Result<Db, Failure> {
         let mut options = store::options_to_write(&self.write);
         if let Some(engine) = self.engine {
             options = options.engine(engine);
@@ -148,7 +138,7 @@ impl Put {
         if let Some(bytes) = self.segment_size {
             options = options.segment_bytes(bytes);
         }
-        let db = store::open(&self.write.store.place.path, options)?;
+        let db = store::open(&context.path, options)?;
         let sizes = Sizes::of(&db);
         expect("a key size of", sizes.key, self.key_size)?;
         expect("a value size of", sizes.value, self.value_size)?;

@@ -15,7 +15,8 @@ Examples:
   chimera scan --reverse --limit 1           the last key
 
 Keys come in the order of their bytes. The store is read once to sort them, so the first line
-takes longer than the first one of `list-keys`.";
+takes longer than the first one of `list-keys`. With --json each record is an object in a line of
+its own, as of `list-keys`.";
 
 /// Print the keys of a range in their order, one per line
 #[derive(Args, Debug)]
@@ -31,10 +32,15 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// Whether values are printed, too.
+    pub(crate) fn shows_values(&self) -> bool {
+        self.listing.values
+    }
+
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let range = self.range.read(context.form)?;
-        let (db, bar) = store::open_to_scan(&self.listing.store)?;
-        let mut listing = Listing::begin(&self.listing, context)?;
+        let range = self.range.read(context.forms.key)?;
+        let (db, bar) = store::open_to_scan(&context.path, &self.listing.store)?;
+        let mut listing = Listing::begin(&self.listing, context);
         let mut scan = db.scan(range)?;
         drop(bar);
         while let Some(record) = if self.reverse { scan.next_back() } else { scan.next() } {

@@ -1,7 +1,9 @@
 //! `chimera update-u64`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
+use chimera::Db;
 use clap::Args;
 use serde_json::json;
 
@@ -12,6 +14,8 @@ use crate::losses;
 use crate::store::{self, Sizes};
 use crate::text::{JsonRecord, fit};
 
+/// Length of a counter.
+const COUNTER_BYTES: usize = 8;
 /// Longest value.
 const VALUE_BYTES_MAX: usize = 1 << 30;
 
@@ -22,7 +26,11 @@ Examples:
   chimera update-u64 account 100 --at 8      the number in bytes 8 to 15 of the value
 
 The number is 8 bytes of the value, little-endian. The change is atomic: after a crash the value
-has either the old number or the new one.";
+has either the old number or the new one.
+
+A counter is a value of exactly 8 bytes. Any other value is refused and stays as it is, unless
+--at says where in it the number is, or --force takes its first 8 bytes for one. A value of
+8 bytes may be text all the same: nothing tells it from a number.";
 
 /// Add to a number inside a value, and print it before and after
 #[derive(Args, Debug)]
@@ -33,9 +41,12 @@ pub(crate) struct UpdateU64 {
     /// What to add: a whole number, perhaps negative
     #[arg(allow_negative_numbers = true, value_parser = parse_delta)]
     delta: u64,
-    /// Where the number begins in the value, in bytes
-    #[arg(long, value_name = "OFFSET", default_value_t = 0)]
-    at: usize,
+    /// Where the number begins in a value that is no counter, in bytes
+    #[arg(long, value_name = "OFFSET")]
+    at: Option<usize>,
+    /// Take the first 8 bytes of any value for the number
+    #[arg(long, conflicts_with = "at")]
+    force: bool,
     /// Begin with a value of zeros when there is no such key
     #[arg(long)]
     create: bool,
@@ -45,18 +56,20 @@ pub(crate) struct UpdateU64 {
 
 impl UpdateU64 {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let key = context.form.read_key(&self.key)?;
-        let db = store::open_to_write(&self.write)?;
+        let key = context.forms.key.read_key(self.key.as_bytes())?;
+        let db = store::open_to_write(&context.path, &self.write)?;
         let sizes = Sizes::of(&db);
         let key = fit("key", key, sizes.key)?;
-        let mut old = db.fetch_add_u64(&key, self.at, self.delta)?;
+        let at = self.at.unwrap_or_default();
         // Nobody else has the store open: no other value can come in between.
+        self.refuse_other_values(context, &db, &key)?;
+        let mut old = db.fetch_add_u64(&key, at, self.delta)?;
         let created = old.is_none() && self.create;
         if created {
             // Where it may have any, the value has what the number needs.
-            let value_bytes = sizes.value.map_or(self.at.saturating_add(8), |size| size as usize);
+            let value_bytes = sizes.value.map_or(at.saturating_add(8), |size| size as usize);
             db.put(&key, vec![0; value_bytes.min(VALUE_BYTES_MAX)])?;
-            old = db.fetch_add_u64(&key, self.at, self.delta)?;
+            old = db.fetch_add_u64(&key, at, self.delta)?;
         }
         let losses = db.losses();
         db.close()?;
@@ -66,17 +79,36 @@ impl UpdateU64 {
         let new = old.wrapping_add(self.delta);
         if context.json {
             let outcome = json!({
-                "at": self.at,
+                "at": at,
                 "old": old,
                 "new": new,
                 "created": created,
                 "losses": losses,
             });
-            context.output.json(&JsonRecord::done(context.form, &key, outcome))?;
+            context.output.json(&JsonRecord::done(context.forms, &key, outcome))?;
         } else {
             context.output.line(format!("{old} -> {new}"))?;
         }
         losses::end(losses)
+    }
+
+    /// Refuses a value that is no counter, where the command line does not say which bytes are the number.
+    ///
+    /// # Errors
+    /// `NotACounter` for a value of another length, and where one of another length would be made.
+    fn refuse_other_values(&self, context: &Context, db: &Db, key: &[u8]) -> Result<(), Failure> {
+        if self.force || self.at.is_some() {
+            return Ok(());
+        }
+        let to_make = || Sizes::of(db).value.filter(|_| self.create).map(|size| size as usize);
+        let bytes = db.get(key)?.map(|value| value.len()).or_else(to_make);
+        match bytes {
+            Some(bytes) if bytes != COUNTER_BYTES => {
+                let key = context.forms.key.show_in_line(key);
+                Err(Failure::NotACounter { key, bytes })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

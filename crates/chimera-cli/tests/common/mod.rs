@@ -64,13 +64,28 @@ impl Run {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The kind of the error that was reported as JSON.
+    /// The lines of standard output, each as JSON.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Vec<serde_json::Value> {
+        let read = |line| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line} of {self:?}"))
+        };
+        self.out.lines().map(read).collect()
+    }
+
+    /// The error that was reported as JSON.
+    #[track_caller]
+    pub(crate) fn error(&self) -> serde_json::Value {
+        let report: serde_json::Value =
+            serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        assert!(report["error"]["message"].is_string(), "{self:?}");
+        report["error"].clone()
+    }
+
+    /// The kind of it.
     #[track_caller]
     pub(crate) fn error_kind(&self) -> String {
-        let error: serde_json::Value =
-            serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {self:?}"));
-        assert!(error["error"]["message"].is_string(), "{self:?}");
-        error["error"]["kind"].as_str().expect("a kind").to_owned()
+        self.error()["kind"].as_str().expect("a kind").to_owned()
     }
 }
 

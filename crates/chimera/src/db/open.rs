@@ -166,7 +166,7 @@ fn say_opened(
     recovery: &RecoveryStats,
 ) {
     log::info!(
-        "{}: engine {kind}, medium {medium}, durability {durability}, {recovery:?}",
+        "`{}` is open, with engine {kind}, medium {medium} and durability {durability}. {recovery}",
         path.display()
     );
     if !recovery.losses.is_empty() {

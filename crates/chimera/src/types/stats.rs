@@ -1,5 +1,7 @@
 //! [`ReclaimStats`] and [`RecoveryStats`]: what work on the whole store has done.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::losses::Losses;
@@ -51,4 +53,83 @@ pub struct RecoveryStats {
     pub clean: bool,
     /// Time from the call to the open store, in nanoseconds.
     pub duration_ns: u64,
+}
+
+impl fmt::Display for RecoveryStats {
+    /// Says it in sentences, but for losses, which speak for themselves.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.clean {
+            f.write_str("The store had been closed in order.")?;
+        } else if self.blocks_scanned > 0 || self.records > 0 {
+            f.write_str("The store had not been closed in order.")?;
+        } else {
+            f.write_str("The store was new.")?;
+        }
+        let counted = |number: u64, what: &str| match number {
+            1 => format!("1 {what}"),
+            _ => format!("{number} {what}s"),
+        };
+        write!(
+            f,
+            " Opening it took {:.1} ms: {} scanned {} and found {}.",
+            self.duration_ns as f64 / 1e6,
+            counted(self.threads as u64, "thread"),
+            counted(self.blocks_scanned, "block"),
+            counted(self.records, "record"),
+        )?;
+        if self.duplicates_cleared > 0 {
+            let cleared = self.duplicates_cleared;
+            write!(f, " Interrupted overwrites that were ended: {cleared}.")?;
+        }
+        if self.records_damaged > 0 {
+            write!(f, " Damaged records: {}.", self.records_damaged)?;
+        }
+        if let Some(at) = self.journal_lost_at {
+            let (entries, bytes) = (self.journal_entries_lost, self.journal_bytes_lost);
+            let entries = counted(entries, "change");
+            write!(f, " The journal has lost {entries} of {bytes} bytes from byte {at} on.")?;
+        }
+        if self.differs_from_closing {
+            f.write_str(" The store is not what it was when it was closed in order.")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_is_told_in_sentences() {
+        let stats = RecoveryStats {
+            blocks_scanned: 7,
+            records: 100,
+            threads: 2,
+            clean: true,
+            duration_ns: 1_250_000,
+            ..RecoveryStats::default()
+        };
+        let said = "The store had been closed in order. Opening it took 1.2 ms: 2 threads scanned 7 blocks and \
+                    found 100 records.";
+        assert_eq!(stats.to_string(), said);
+        let stats = RecoveryStats {
+            clean: false,
+            duplicates_cleared: 3,
+            records_damaged: 1,
+            journal_lost_at: Some(4096),
+            differs_from_closing: true,
+            ..stats
+        };
+        let said = stats.to_string();
+        for part in [
+            "had not been closed in order",
+            " Interrupted overwrites that were ended: 3.",
+            " Damaged records: 1.",
+            "lost 0 changes of 0 bytes from byte 4096 on.",
+            "not what it was when it was closed in order.",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
 }

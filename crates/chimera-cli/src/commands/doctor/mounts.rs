@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::paths;
+
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Mount {
+    #[serde(serialize_with = "paths::text")]
     pub(super) point: PathBuf,
     pub(super) file_system: String,
     pub(super) source: String,

@@ -8,7 +8,7 @@ use chimera::StoreOutline;
 use serde::Serialize;
 
 use super::mounts::Mount;
-use crate::store;
+use crate::{paths, store};
 
 /// What is at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,9 +36,11 @@ pub(super) enum Occupant {
 #[derive(Serialize)]
 pub(super) struct Place {
     /// The path, absolute.
+    #[serde(flatten, serialize_with = "paths::fields")]
     pub(super) path: PathBuf,
     pub(super) occupant: Occupant,
     /// The path itself, or the nearest directory above it.
+    #[serde(serialize_with = "paths::text")]
     pub(super) directory: PathBuf,
     /// None for a device.
     pub(super) mount: Option<Mount>,
@@ -53,10 +55,10 @@ pub(super) struct Place {
 
 impl Place {
     /// # Errors
-    /// When not even the current directory is known.
+    /// When not even the current directory is known, or it cannot be told what is at the path.
     pub(super) fn look(path: &Path) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
-        let (occupant, on_device) = occupant(&path);
+        let (occupant, on_device) = occupant(&path)?;
         let directory = path.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/"));
         let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let mountinfo = fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -72,6 +74,16 @@ impl Place {
             mount,
             path,
         })
+    }
+}
+
+impl Place {
+    /// Whether the path names a device, such as `/dev/dax0.0`, and there is none.
+    pub(super) fn is_absent_device(&self) -> bool {
+        let is_devices = |directory: &Path| {
+            directory.canonicalize().is_ok_and(|directory| directory == Path::new("/dev"))
+        };
+        self.occupant == Occupant::Nothing && is_devices(&self.directory)
     }
 }
 
@@ -91,21 +103,22 @@ struct OnDevice {
 }
 
 /// What is at the path; of a device also what its superblock says.
-fn occupant(path: &Path) -> (Occupant, Option<OnDevice>) {
+fn occupant(path: &Path) -> io::Result<(Occupant, Option<OnDevice>)> {
     let found = match fs::metadata(path) {
-        Err(_) => Occupant::Nothing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Occupant::Nothing,
+        Err(error) => return Err(error),
         Ok(_) if store::is_device(path) => {
             let (found, on) = match store::superblock_of_device(path) {
                 Ok(bytes) => on_device(&bytes),
                 Err(_) => (Occupant::Device, OnDevice::default()),
             };
-            return (found, Some(on));
+            return Ok((found, Some(on)));
         }
         Ok(found) if !found.is_dir() => Occupant::File,
         Ok(_) if path.join("superblock").exists() => Occupant::Store,
         Ok(_) => Occupant::Directory,
     };
-    (found, None)
+    Ok((found, None))
 }
 
 /// What is on a device that begins with these bytes, which are not to be trusted.

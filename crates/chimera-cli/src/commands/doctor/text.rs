@@ -6,16 +6,19 @@ use super::Diagnosis;
 use super::durability::nature;
 use super::machine::Machine;
 use super::mounts::Mount;
+use super::opening::Opening;
 use super::place::{Occupant, Place};
 use super::probe::Probe;
+use super::setup::Step;
 use crate::human::{count, rounded_size, size};
 
 /// All lines of it.
 pub(super) fn lines(diagnosis: &Diagnosis) -> Vec<String> {
     let Diagnosis { place, probe, machine, .. } = diagnosis;
     let mut lines = Vec::new();
-    section(&mut lines, "Place", place_rows(place));
+    section(&mut lines, "Place", place_rows(place, &diagnosis.opening));
     section(&mut lines, "Medium", medium_rows(place, probe));
+    set_up(&mut lines, &diagnosis.setup);
     section(&mut lines, "Flushing", flush_rows(probe, machine));
     section(&mut lines, "Durability", durability_rows(diagnosis));
     section(&mut lines, "Huge pages", huge_page_rows(place, probe, machine));
@@ -41,7 +44,20 @@ fn section(lines: &mut Vec<String>, title: &str, rows: Rows) {
     lines.push(String::new());
 }
 
-fn place_rows(place: &Place) -> Rows {
+/// How the medium is made ready, each step with its command below it.
+fn set_up(lines: &mut Vec<String>, steps: &[Step]) {
+    lines.push("Set-up".to_owned());
+    for Step { what, command } in steps {
+        lines.push(format!("  {what}"));
+        lines.extend(command.as_ref().map(|command| format!("    {command}")));
+    }
+    if steps.is_empty() {
+        lines.push("  unknown, as the medium is".to_owned());
+    }
+    lines.push(String::new());
+}
+
+fn place_rows(place: &Place, opening: &Opening) -> Rows {
     let occupant = match place.occupant {
         Occupant::Store | Occupant::StoreOnDevice => {
             format!("yes, {} segment(s)", count(place.segments))
@@ -59,6 +75,13 @@ fn place_rows(place: &Place) -> Rows {
         Occupant::File => "none; this is a file".to_owned(),
     };
     let mut rows = vec![("path", place.path.display().to_string()), ("store", occupant)];
+    let opens = match opening {
+        Opening { opens: Some(true), .. } => Some("yes".to_owned()),
+        Opening { in_use_by: Some(holder), .. } => Some(format!("it is open in {holder}")),
+        Opening { problem: Some(why), .. } => Some(format!("no: {why}")),
+        Opening { .. } => None,
+    };
+    rows.extend(opens.map(|opens| ("opens", opens)));
     if let Some(mount) = &place.mount {
         let Mount { file_system, source, point, .. } = mount;
         let text = format!("{file_system} on {source}, mounted at {}", point.display());

@@ -53,12 +53,17 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
+    /// Whether it goes on until it is interrupted.
+    pub(crate) fn watches(&self) -> bool {
+        self.watch
+    }
+
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let path = &self.store.place.path;
+        let path = &context.path.clone();
         if self.watch {
             return watch::run(context, path, self.every, self.rounds);
         }
-        let db = match store::open_to_read(&self.store) {
+        let db = match store::open_to_read(&context.path, &self.store) {
             Ok(db) => db,
             Err(Failure::Store(chimera::Error::Locked { holder })) => {
                 return self.show_published(context, holder);
@@ -75,7 +80,7 @@ impl Stats {
 
     /// What the process that has the store open says.
     fn show_published(&self, context: &mut Context, holder: String) -> Result<(), Failure> {
-        let path = &self.store.place.path;
+        let path = &context.path.clone();
         // What a process has left behind that was killed is not that of the one that has the store now.
         let is_its = |publication: &Publication| {
             let mut numbers = holder.split(|letter: char| !letter.is_ascii_digit());

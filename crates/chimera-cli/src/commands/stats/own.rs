@@ -9,9 +9,11 @@ use super::levels;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::human::{Row, count, duration, size};
+use crate::paths;
 
 #[derive(Serialize)]
 struct Report<'a> {
+    #[serde(flatten, serialize_with = "paths::fields")]
     path: &'a Path,
     #[serde(flatten)]
     stats: chimera::Stats,

@@ -9,6 +9,7 @@ use chimera::metrics::{FILE, NotMetrics, Published};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::paths;
 use crate::store;
 
 /// Operations, each with what it counts: values of the labels `operation` and `outcome`.
@@ -64,6 +65,7 @@ pub(super) struct Pace {
 /// As JSON.
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
+    #[serde(flatten, serialize_with = "paths::fields")]
     path: &'a Path,
     process: &'a str,
     age_seconds: f64,

@@ -8,13 +8,24 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::published::Publication;
 use super::text;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::paths;
 
 /// Moves to the top of the screen and clears it.
 const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// That no process has the store open.
+#[derive(Serialize)]
+struct Closed<'a> {
+    #[serde(flatten, serialize_with = "paths::fields")]
+    path: &'a Path,
+    process: Option<&'a str>,
+}
 
 /// Reads an interval.
 ///
@@ -65,8 +76,7 @@ fn show(
     let is_screen = io::stdout().is_terminal() && !context.json;
     let Some(now) = now else {
         if context.json {
-            let absent = serde_json::json!({ "path": path, "process": null });
-            context.output.json(&absent)?;
+            context.output.json(&Closed { path, process: None })?;
         } else {
             let clear = if is_screen { CLEAR } else { "" };
             context.output.line(format!("{clear}{}: closed", path.display()))?;
