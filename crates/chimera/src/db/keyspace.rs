@@ -95,7 +95,7 @@ impl<P: Pmem> Db<P> {
     /// A new keyspace is as durable as a [`put`](Self::put).
     ///
     /// # Cost
-    /// A get. To make one an addition and a put.
+    /// A get. To make one an addition, a sync, a get of each name, and a put; without order two listings of all keys of the store.
     ///
     /// ```
     /// # use chimera::{Db, Options};
@@ -112,6 +112,8 @@ impl<P: Pmem> Db<P> {
     /// ```
     pub fn keyspace(&self, name: &str) -> Result<Keyspace<P>> {
         let record = self.keyspace_record(name)?;
+        let none_to_read =
+            || Error::keyspace(name, "there is none, and the store is open for reading only");
         loop {
             match self.get(&record)? {
                 Some(value) => match number_in(name, &value)? {
@@ -120,17 +122,12 @@ impl<P: Pmem> Db<P> {
                         return Ok(Keyspace { db, name: name.into(), prefix });
                     }
                     // Whoever began may have ended in the middle.
-                    (number, true) => self.end_drop(&record, number)?,
+                    (number, true) if !self.pool().read_only => self.end_drop(&record, number)?,
+                    (_, true) => return Err(none_to_read()),
                 },
-                None if self.pool().read_only => {
-                    return Err(Error::keyspace(
-                        name,
-                        "there is none, and the store is open for reading only",
-                    ));
-                }
+                None if self.pool().read_only => return Err(none_to_read()),
                 None => {
-                    let next =
-                        self.fetch_add_u64_or_insert(prefix_of(0), 0, 1, 1_u64.to_le_bytes())?;
+                    let next = self.free_number()?;
                     if next > NUMBER_MAX {
                         return Err(Error::keyspace(
                             name,
@@ -152,11 +149,10 @@ impl<P: Pmem> Db<P> {
     /// A scan of the names; without order a listing of all keys of the store.
     pub fn keyspaces(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        self.for_keys_of(prefix_of(0), |key| {
-            if key.len() > PREFIX_BYTES {
-                names.push(String::from_utf8_lossy(&key[PREFIX_BYTES..]).into_owned());
+        self.for_names(|name, _, is_dropped| {
+            if !is_dropped {
+                names.push(name.to_owned());
             }
-            Ok(())
         })?;
         names.sort_unstable();
         Ok(names)
@@ -179,12 +175,20 @@ impl<P: Pmem> Db<P> {
             let Some(value) = self.get(&record)? else { return Ok(false) };
             let (number, is_dropped) = number_in(name, &value)?;
             let dropped = (number | DROPPED).to_le_bytes();
-            let is_begun =
-                is_dropped || self.compare_and_swap(&record, value, dropped)? == Swap::Swapped;
-            if is_begun {
-                self.end_drop(&record, number)?;
-                return Ok(true);
+            match self.compare_and_swap(&record, &value, dropped) {
+                Ok(Swap::Swapped) => self.end_drop(&record, number)?,
+                _ if is_dropped => self.end_drop(&record, number)?,
+                Ok(_) => continue,
+                // The mark needs room. Keys can go without it, and make some.
+                Err(Error::PoolFull { .. }) => {
+                    self.delete_all(number)?;
+                    if self.compare_and_swap(&record, value, Absent)? != Swap::Swapped {
+                        continue;
+                    }
+                }
+                Err(error) => return Err(error),
             }
+            return Ok(true);
         }
     }
 
@@ -204,8 +208,51 @@ impl<P: Pmem> Db<P> {
 
     /// Removes all keys of a keyspace that is being dropped, then its name.
     fn end_drop(&self, record: &[u8], number: u64) -> Result<()> {
-        self.for_keys_of(prefix_of(number), |key| self.delete(key).map(drop))?;
+        self.delete_all(number)?;
         self.compare_and_swap(record, (number | DROPPED).to_le_bytes(), Absent).map(drop)
+    }
+
+    fn delete_all(&self, number: u64) -> Result<()> {
+        self.for_keys_of(prefix_of(number), |key| self.delete(key).map(drop))
+    }
+
+    /// A number that no keyspace has, nor any key: the one that is written down as the next may be too low, where it was left out
+    /// by salvage or comes from an import.
+    fn free_number(&self) -> Result<u64> {
+        loop {
+            let next = self.fetch_add_u64_or_insert(prefix_of(0), 0, 1, 1_u64.to_le_bytes())?;
+            // Before anything depends on it: writes of two sessions may become durable in any order.
+            self.sync()?;
+            if next > NUMBER_MAX {
+                return Ok(next);
+            }
+            let mut is_free = true;
+            self.for_names(|_, number, _| is_free &= number != next)?;
+            self.for_keys_of(prefix_of(next), |_| {
+                is_free = false;
+                Ok(())
+            })?;
+            if is_free {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Hands each name to `take`, with its number and whether the keyspace is being dropped.
+    fn for_names(&self, mut take: impl FnMut(&str, u64, bool)) -> Result<()> {
+        let mut names = Vec::new();
+        self.for_keys_of(prefix_of(0), |key| {
+            let name = key.get(PREFIX_BYTES..).filter(|name| !name.is_empty());
+            names.extend(name.map(<[u8]>::to_vec));
+            Ok(())
+        })?;
+        for name in names {
+            let Some(value) = self.get(with_prefix(prefix_of(0), &name))? else { continue };
+            let name = String::from_utf8_lossy(&name);
+            let (number, is_dropped) = number_in(&name, &value)?;
+            take(&name, number, is_dropped);
+        }
+        Ok(())
     }
 
     /// Hands all keys with a prefix to `take`, which may delete them.

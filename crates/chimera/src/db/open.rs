@@ -72,9 +72,6 @@ pub(super) fn on<P: Pmem>(
     let kind = EngineKind::from_code(superblock.engine)?;
     check_engine(kind, options)?;
     kind.check(&superblock, options)?;
-    if options.order_kept == OrderKept::FromNowOn && !options.order.this_time {
-        pool.keep_order();
-    }
     let pool = Arc::new(pool);
     pool.mark_open()?;
     let opened_engine = kind.open(Core::new(pool.clone(), options), options);
@@ -119,6 +116,9 @@ pub(super) fn on<P: Pmem>(
         published_every: options.publish_metrics.filter(|_| is_published),
     });
     memory::limit(&inner, &options.pool).or_else(|error| refuse(&pool, error))?;
+    if options.order_kept == OrderKept::FromNowOn && !options.order.this_time {
+        pool.keep_order();
+    }
     let lease = start(&inner, &pool, path, options)?;
     Ok(Db { inner, lease: Arc::new(lease) })
 }

@@ -200,10 +200,17 @@ impl<P: Pmem> Pool<P> {
         self.remove_old_journal()
     }
 
-    /// Every later opening keeps keys in their order, from the next change of the superblock on: it is
-    /// [marked](Self::mark_open) as open, or closed.
+    /// Every later opening keeps keys in their order. Not where the pool is open for reading only.
+    ///
+    /// # Durability
+    /// As that of the next write.
+    ///
+    /// # Cost
+    /// A change of the superblock, if it does not say so already.
     pub(crate) fn keep_order(&self) {
-        self.lock_superblock().is_ordered = true;
+        if !self.read_only && !self.superblock().is_ordered {
+            self.change_superblock(|superblock| superblock.is_ordered = true);
+        }
     }
 
     /// Makes the superblock in force and the used-blocks words durable. A process that was killed may have

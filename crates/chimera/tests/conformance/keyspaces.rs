@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[Test] = tests![
     scans_stay_inside: needs any_size ordered,
     a_keyspace_is_dropped_with_its_keys: needs any_size,
     a_drop_that_ended_in_the_middle_is_ended: needs any_size,
+    a_number_that_is_in_use_is_not_given_again: needs any_size,
     names_that_cannot_be_are_refused: needs any_size,
     records_of_one_size_have_no_keyspaces: needs fixed_size,
     a_name_that_is_made_by_many_is_one_keyspace: needs any_size,
@@ -235,12 +236,34 @@ fn a_drop_that_ended_in_the_middle_is_ended(configuration: &Configuration) {
     let dropped =
         (u64::from_le_bytes(number[..].try_into().expect("8 bytes")) | 1 << 32).to_le_bytes();
     db.put(&name, dropped).expect("room");
+    assert_eq!(db.keyspaces().expect("names"), Vec::<String>::new());
     let again = db.keyspace("gone").expect("room");
     assert_eq!((again.count().expect("no damage"), db.len()), (0, 2));
     again.session().put("new", "value").expect("room");
     db.put(&name, dropped).expect("room");
     assert!(db.drop_keyspace("gone").expect("a drop"), "of the one before");
     assert_eq!(db.keyspaces().expect("names"), Vec::<String>::new());
+}
+
+fn a_number_that_is_in_use_is_not_given_again(configuration: &Configuration) {
+    let directory = scratch();
+    let db = configuration.open(directory.path());
+    for name in ["one", "two"] {
+        db.keyspace(name).expect("room").put("key", name).expect("room");
+    }
+    // A key from before there were keyspaces, where the third one's would be.
+    db.put([255, 0, 0, 3, 9], "old").expect("room");
+    // What is written down as the next number is lost, as by salvage.
+    assert!(db.delete([255, 0, 0, 0]).expect("a delete"));
+    let three = db.keyspace("three").expect("room");
+    assert_eq!(three.count().expect("no damage"), 0);
+    three.put("key", "three").expect("room");
+    assert!(db.drop_keyspace("three").expect("a drop"));
+    for name in ["one", "two"] {
+        let keyspace = db.keyspace(name).expect("it is there");
+        assert_eq!(all(&keyspace), [record("key", name)].into());
+    }
+    assert_eq!(db.get([255, 0, 0, 3, 9]).expect("a get"), Some("old".into()));
 }
 
 fn names_that_cannot_be_are_refused(configuration: &Configuration) {

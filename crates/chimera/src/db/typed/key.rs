@@ -9,10 +9,8 @@ pub trait TypedKey: Sized {
     /// Appends the bytes of a key that nothing follows.
     fn encode(&self, bytes: &mut Vec<u8>);
 
-    /// Appends the bytes of a part of a key that others follow.
-    fn encode_part(&self, bytes: &mut Vec<u8>) {
-        self.encode(bytes);
-    }
+    /// Appends the bytes of a part of a key that others follow: [`decode_part`](Self::decode_part) has to find where they end.
+    fn encode_part(&self, bytes: &mut Vec<u8>);
 
     /// The key that has these bytes, all of them; `None` where there is none.
     fn decode(bytes: &[u8]) -> Option<Self>;
@@ -40,6 +38,10 @@ macro_rules! numbers {
                 bytes.extend_from_slice(&(*self ^ $turned).to_be_bytes());
             }
 
+            fn encode_part(&self, bytes: &mut Vec<u8>) {
+                self.encode(bytes);
+            }
+
             fn decode(bytes: &[u8]) -> Option<Self> {
                 only(bytes)
             }
@@ -60,6 +62,10 @@ numbers! {
 impl<const N: usize> TypedKey for [u8; N] {
     fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self);
+    }
+
+    fn encode_part(&self, bytes: &mut Vec<u8>) {
+        self.encode(bytes);
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {

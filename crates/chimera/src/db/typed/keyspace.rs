@@ -152,7 +152,8 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
         let is_new = self.keyspace.update_or_insert(key, absent, |bytes| {
             failed = self.change(bytes, &mut change).err();
         })?;
-        failed.map_or(Ok(is_new), Err)
+        // What failed before the key was gone is of no matter.
+        failed.filter(|_| !is_new).map_or(Ok(is_new), Err)
     }
 
     /// Makes `new` the value of `key` if that is `expected`; `None` is that the key is not there. See

@@ -2,7 +2,7 @@
 //!
 //! # Who changes what
 //! - Under `writing`: the MemTable, and numbers that go with it. Puts hold it alone.
-//! - Under `work`: tables in persistent memory, and the bypass index, which grows only while a MemTable goes there. Its
+//! - Under `work`: tables in persistent memory, and the bypass index, which another one replaces only under both locks. Its
 //!   holder may take `writing` as well, never the other way round.
 //! - Readers hold nothing. The places of tables change, and entries vanish from where a reader may look, only while `version`
 //!   is odd, and under both locks. So what a reader has found is right if the version is even and the same afterwards.
@@ -118,7 +118,8 @@ impl Shard {
 
     #[inline(always)]
     pub(super) fn helper(&self) -> u32 {
-        self.helper.load(Ordering::Relaxed)
+        // Acquire: with a number comes the memory of its table.
+        self.helper.load(Ordering::Acquire)
     }
 
     /// Whether the bypass index has all that is in the levels above the last one; without one, whether all tables have their
@@ -211,7 +212,7 @@ impl Shard {
     /// Says which bypass index it has, or which helper its last table has. In a [change](Self::change), or before readers look
     /// there.
     pub(super) fn set_helper(&self, helper: u32) {
-        self.helper.store(helper, Ordering::Relaxed);
+        self.helper.store(helper, Ordering::Release);
     }
 
     /// Says whether the bypass index has all that is in the levels above the last one, or all tables have their helpers.

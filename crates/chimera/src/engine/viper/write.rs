@@ -122,7 +122,11 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         core.poison.check()?;
         let _booked = core.book(Operation::Insert, client.shared.number);
         records.index().prefetch_to_change(hash);
-        let reserved = records.space().reserve(client, key.len(), value.len())?;
+        let reserved = match records.space().reserve(client, key.len(), value.len()) {
+            // A key that is there needs no room.
+            Err(Error::PoolFull { .. }) if self.is_there(hash, key)? => return Ok(false),
+            reserved => reserved?,
+        };
         let _key = records.lock_key(hash)?;
         // What was reserved is the place of the session's next record.
         if records.find_locked(hash, key, |_| {})?.is_some() {
@@ -130,6 +134,12 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         }
         records.index().prepare_insert().map_err(no_index_memory)?;
         self.write(client, reserved, hash, key, NewValue::checked(value), None)
+    }
+
+    #[cold]
+    fn is_there(&self, hash: u64, key: &[u8]) -> Result<bool> {
+        let _key = self.records.lock_key(hash)?;
+        Ok(self.records.find_locked(hash, key, |_| {})?.is_some())
     }
 
     /// Writes a record of `key`, whose lock the caller holds, in place of the one that it has found.
@@ -261,6 +271,11 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
             // Each begins at a whole word of the value.
             let start = end.saturating_sub(LogPages::room_for_chunk(point)).next_multiple_of(8);
             let chunk = Chunk { record, name, next, position, bytes: &value[start..end] };
+            // Under a journal nothing has cleared the block. Who still reads a record that was there, without its sum, must not take
+            // half of it and half of the chunk for its value.
+            let place = LogPages::next_place(point);
+            let page = || space.page_lock(&place).lock(&*pool.environment);
+            let _page = pool.pmem.is_journaled().then(page);
             let (location, all) = LogPages::write_chunk(pool, point, &chunk);
             chunks.push(all);
             (next, end, position) = (Some(location), start, position + 1);

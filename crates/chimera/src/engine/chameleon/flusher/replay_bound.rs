@@ -103,8 +103,11 @@ impl<P: Pmem> Flusher<P> {
                 Err(error) => return Err(error),
             };
             let shard = shards.number_of(record.hash);
+            let (place, helper) = (shards.shard(shard), shards.shard(shard).helper());
             let tables = [shards.memtable(shard), shards.bypass(shard)];
-            if tables.into_iter().any(|table| refers_to(table, record)) {
+            let is_referred = tables.into_iter().any(|table| refers_to(table, record));
+            // A bypass index that another one has replaced meanwhile may be empty.
+            if is_referred || place.helper() != helper {
                 self.flush_record(shard, record)?;
             }
         }

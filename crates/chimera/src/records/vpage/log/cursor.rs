@@ -142,7 +142,7 @@ impl Cursor for LogPages {
 impl LogPages {
     /// The place of the next record or chunk.
     #[inline(always)]
-    pub(super) fn next_place(point: &InsertPoint) -> Place {
+    pub(crate) fn next_place(point: &InsertPoint) -> Place {
         Place {
             block: point.block.unwrap_or_default(),
             page: point.page,
