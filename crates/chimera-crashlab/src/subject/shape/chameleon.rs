@@ -265,7 +265,9 @@ impl StoreShape for ChameleonShape {
             .engine(EngineKind::Chameleon)
             .segment_bytes(self.segment_bytes)
             .ordered(self.ordered)
-            .order(|order| order.node_bytes(256).queues(2).queue_requests(2).part_keys(8))
+            .order(|order| {
+                order.this_time(true).node_bytes(256).queues(2).queue_requests(2).part_keys(8)
+            })
             .verify_at_open(!self.looks_later)
             .chameleon(|chameleon| {
                 let (protect, dumps) = match self.mode {

@@ -152,7 +152,8 @@ impl StoreShape for HikvShape {
             .segment_bytes(self.segment_bytes)
             .ordered(self.ordered)
             .order(|order| {
-                order.node_bytes(256).queues(2).queue_requests(2).part_keys(8).dump_bytes(512)
+                let order = order.this_time(true).node_bytes(256).queues(2).queue_requests(2);
+                order.part_keys(8).dump_bytes(512)
             })
             .verify_at_open(!self.looks_later)
             .hikv(|hikv| {

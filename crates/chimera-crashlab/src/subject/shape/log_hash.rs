@@ -126,7 +126,9 @@ impl<const IS_PERSISTENT: bool> StoreShape for LogHashShape<IS_PERSISTENT> {
             .engine(engine)
             .segment_bytes(self.segment_bytes)
             .ordered(self.ordered)
-            .order(|order| order.node_bytes(256).queues(2).queue_requests(2).part_keys(8))
+            .order(|order| {
+                order.this_time(true).node_bytes(256).queues(2).queue_requests(2).part_keys(8)
+            })
             .log_hash(|log_hash| {
                 log_hash
                     .index_segment_bytes(self.index_segment_bytes)

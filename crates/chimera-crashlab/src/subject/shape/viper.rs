@@ -121,7 +121,9 @@ impl StoreShape for ViperShape {
             .viper(|viper| viper.index_segment_slots(self.index_segment_slots))
             .ordered(self.ordered)
             // A queue is full and a node splits after a few keys.
-            .order(|order| order.node_bytes(256).queues(2).queue_requests(2).part_keys(8));
+            .order(|order| {
+                order.this_time(true).node_bytes(256).queues(2).queue_requests(2).part_keys(8)
+            });
         if let Some(blocks) = self.blocks {
             options = options.capacity_bytes(blocks * block_bytes);
         }
