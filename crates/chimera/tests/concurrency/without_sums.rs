@@ -2,12 +2,14 @@
 //! is live when it was read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use chimera::baselines::RecordLayout;
-use chimera::{Options, VerifyReads};
+use chimera::{Durability, Geometry, Options, VerifyReads};
+use tempfile::TempDir;
 
 use crate::at_once;
-use crate::tools::{Chance, SMALL, assert_sound, key, open, scratch, small_with};
+use crate::tools::{Chance, SMALL, assert_sound, key, open, scratch, scratch_on_disk, small_with};
 
 const KEYS: u64 = 4;
 
@@ -32,10 +34,19 @@ fn assert_whole(found: &[u8]) {
 /// Writers put, delete, update and add; readers look for values that are not whole. Values have so many
 /// words, or few.
 fn no_value_is_torn(options: &Options, words: Option<usize>) {
-    let directory = scratch();
+    let words_of = |chance: u64| words.unwrap_or(2 + chance as usize % 12);
+    none_is_torn_in(&scratch(), options, words_of, 25_000);
+}
+
+/// As [`no_value_is_torn`], in this directory, with values of the lengths that follow from a chance.
+fn none_is_torn_in(
+    directory: &TempDir,
+    options: &Options,
+    words_of: impl Fn(u64) -> usize + Sync,
+    steps: u64,
+) {
     let options = options.clone().verify_reads(VerifyReads::Never).scrub_every(None);
     let db = open(directory.path(), &options);
-    let words_of = |chance: u64| words.unwrap_or(2 + chance as usize % 12);
     let (writers, over) = (2, AtomicU64::new(0));
     at_once(writers + 2, |thread| {
         let (mut session, mut chance) = (db.session(), Chance::new(thread));
@@ -49,7 +60,7 @@ fn no_value_is_torn(options: &Options, words: Option<usize>) {
             }
             return;
         }
-        for step in 0..25_000 {
+        for step in 0..steps {
             let key = key(chance.below(KEYS));
             let number = thread << 32 | step;
             match chance.below(10) {
@@ -95,4 +106,16 @@ fn values_of_any_size_are_whole() {
 #[test]
 fn spilled_values_are_whole() {
     no_value_is_torn(&reclaimed(), Some(200));
+}
+
+/// A journal leaves in a block what was there before, so chunks come to lie where a reader may still copy a record that
+/// needed a block with a few others.
+#[test]
+fn large_and_spilled_values_on_a_plain_file_are_whole() {
+    let geometry = Geometry { pages_per_block: 8, segment_bytes: 64 << 10, ..SMALL };
+    let group = Durability::Group { max_delay: Duration::from_millis(50) };
+    let options = small_with(geometry).reclaim_percent(20).durability(group);
+    // Of 60 words a block has four records; 300 words are spilled.
+    let words_of = |chance: u64| [60, 60, 60, 300][chance as usize % 4];
+    none_is_torn_in(&scratch_on_disk(), &options, words_of, 20_000);
 }

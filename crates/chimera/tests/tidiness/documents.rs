@@ -19,7 +19,7 @@ const PAGES: [(&str, usize); 19] = [
     ("docs/DEVICE-MODEL.md", 9 << 10),
     ("docs/DURABILITY.md", 36 << 10),
     ("docs/ENGINES.md", 12 << 10),
-    ("docs/FORMAT.md", 38 << 10),
+    ("docs/FORMAT.md", 39 << 10),
     ("docs/GLOSSARY.md", 10 << 10),
     ("docs/METRICS.md", 10 << 10),
     ("docs/OPERATIONS.md", 18 << 10),

@@ -67,6 +67,8 @@ mod sites;
 mod space;
 mod steps;
 mod store;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod update;
 mod upkeep;
 mod write;
