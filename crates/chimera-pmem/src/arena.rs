@@ -34,6 +34,8 @@ const HUGE_PAGE: usize = 2 << 20;
 const RESERVED: u64 = 64 << 20;
 /// Huge pages are for what lies behind so many bytes: in a small table most of one would be wasted.
 const HUGE_FROM: usize = 4 << 20;
+/// Bytes of a small page.
+const PAGE: usize = 4096;
 /// Bytes to make usable at least.
 const STEP_MIN: usize = 16 << 10;
 
@@ -55,6 +57,12 @@ pub struct Arena<T> {
     /// The largest count that was asked for; all of it is present.
     count: AtomicU64,
     growth: Mutex<Range>,
+}
+
+/// An element that is made of atomic words and nothing else.
+pub trait AtomicWords {
+    /// All of its words, in order.
+    fn words(&self) -> &[AtomicU64];
 }
 
 /// A range of reserved addresses.
@@ -190,6 +198,49 @@ impl<T: FromZeros + Send + Sync> Arena<T> {
         let is_huge = self.huge_pages && touched > HUGE_FROM as u64;
         let unit = if is_huge { HUGE_PAGE as u64 } else { 4096 };
         self.head_bytes() + touched.next_multiple_of(unit).min(usable)
+    }
+}
+
+impl<T: FromZeros + Send + Sync + AtomicWords> Arena<T> {
+    /// Makes `count` elements from `start` on zeros, and gives their memory back to the system until they are used again. Others
+    /// may read and store to them meanwhile: each word is as it was, as it was stored, or zero. `false`, with nothing done, where
+    /// they lie on the heap or not all are present.
+    ///
+    /// # Panics
+    /// When [`words`](AtomicWords::words) are not all of an element.
+    ///
+    /// # Cost
+    /// A system call, and a look at each element. Pages that they share with others stay.
+    pub fn give_back(&self, start: u64, count: u64) -> bool {
+        let Some(elements) = self.range(start, count).filter(|_| start >= self.first) else {
+            return false;
+        };
+        for element in elements {
+            let words = element.words();
+            let is_all = words.as_ptr().cast::<T>() == ptr::from_ref(element)
+                && size_of_val(words) == size_of::<T>();
+            assert!(is_all, "an element is its words");
+        }
+        let all = elements.as_ptr_range();
+        let from = all.start.addr().next_multiple_of(PAGE);
+        let to = all.end.addr() / PAGE * PAGE;
+        let is_given = from < to && {
+            let at = all.start.wrapping_byte_add(from - all.start.addr());
+            // SAFETY: the pages hold nothing but these elements, which are in the reserved range (invariant 1): private memory
+            // that zeros take the place of. Every byte of them is part of an atomic word, as was just seen, so a change beside
+            // readers is one of words that change anyway.
+            let advised =
+                unsafe { mm::madvise(at.cast_mut().cast(), to - from, Advice::LinuxDontNeed) };
+            advised.is_ok()
+        };
+        let is_left = |element: &&T| {
+            let at = ptr::from_ref(*element).addr();
+            !is_given || at < from || at + size_of::<T>() > to
+        };
+        for word in elements.iter().filter(is_left).flat_map(AtomicWords::words) {
+            word.store(0, Ordering::Release);
+        }
+        true
     }
 }
 

@@ -45,7 +45,7 @@ mod sum;
 mod transaction;
 
 pub use arch::FlushInstruction;
-pub use arena::Arena;
+pub use arena::{Arena, AtomicWords};
 pub use environment::{Environment, RealEnvironment, SteppedEnvironment};
 pub use extent::{CACHE_LINE, Extent};
 pub use hardware::{FlushChoice, Hardware, HardwareOptions};

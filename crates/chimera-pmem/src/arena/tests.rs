@@ -11,6 +11,60 @@ struct Bucket {
     slots: [AtomicU64; 8],
 }
 
+impl AtomicWords for Bucket {
+    fn words(&self) -> &[AtomicU64] {
+        &self.slots
+    }
+}
+
+#[test]
+fn elements_that_are_given_back_are_zeros_and_others_stay() {
+    const ELEMENTS: u64 = 1000;
+    for (start, count) in [(4, 996), (100, 200), (63, 65), (70, 3), (500, 0)] {
+        let arena = Arena::<Bucket>::new(4, false);
+        arena.ensure(ELEMENTS).unwrap();
+        let store = |number| {
+            for word in &arena.get(number).unwrap().slots {
+                word.store(number + 1, Relaxed);
+            }
+        };
+        (0..ELEMENTS).for_each(store);
+        assert!(arena.give_back(start, count));
+        for number in 0..ELEMENTS {
+            let is_zero = (start..start + count).contains(&number);
+            let expected = if is_zero { 0 } else { number + 1 };
+            let words = &arena.get(number).unwrap().slots;
+            assert!(words.iter().all(|word| word.load(Relaxed) == expected), "{number}");
+        }
+        store(start);
+        assert_eq!(arena.get(start).unwrap().slots[7].load(Relaxed), start + 1, "used again");
+    }
+    let arena = Arena::<Bucket>::new(4, false);
+    arena.ensure(8).unwrap();
+    arena.get(1).unwrap().slots[0].store(1, Relaxed);
+    assert!(!arena.give_back(0, 4) && !arena.give_back(2, 4), "on the heap");
+    assert!(!arena.give_back(4, 1 << 40), "not there");
+    assert_eq!(arena.get(1).unwrap().slots[0].load(Relaxed), 1);
+}
+
+#[derive(FromZeros)]
+#[repr(C)]
+struct Mixed(AtomicU64, u64);
+
+impl AtomicWords for Mixed {
+    fn words(&self) -> &[AtomicU64] {
+        std::slice::from_ref(&self.0)
+    }
+}
+
+#[test]
+#[should_panic(expected = "an element is its words")]
+fn nothing_is_given_back_that_is_more_than_atomic_words() {
+    let arena = Arena::<Mixed>::new(1, false);
+    arena.ensure(600).unwrap();
+    arena.give_back(1, 500);
+}
+
 #[test]
 fn a_new_arena_owns_no_elements() {
     let arena = Arena::<AtomicU64>::new(8, false);

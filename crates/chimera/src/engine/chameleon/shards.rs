@@ -203,7 +203,7 @@ impl<P: Pmem> Shards<P> {
     /// each entry all the time: in the one before, until the larger one has all of them.
     ///
     /// # Errors
-    /// When there is no memory for it. Nothing has changed.
+    /// When there is no memory for it, and not a slot for each. Nothing has changed.
     ///
     /// # Cost
     /// Each entry moves. That is seldom: the next size is eight times as large, and a bypass index never gets smaller.
@@ -220,13 +220,19 @@ impl<P: Pmem> Shards<P> {
         let (place, before) = (self.shard(number), self.bypass(number));
         let replaced = place.helper();
         let entries = before.len().saturating_add(more);
-        let Some(helper) = self.bypasses.take_larger(replaced, entries)? else { return Ok(()) };
+        let helper = match self.bypasses.take_larger(replaced, entries) {
+            Ok(Some(helper)) => helper,
+            Ok(None) => return Ok(()),
+            // It gets fuller than it would.
+            Err(_) if entries <= before.slots() => return Ok(()),
+            Err(error) => return Err(error),
+        };
         let larger = self.bypasses.table(helper);
         for slot in before.iter() {
             larger.insert(slot, u32::MAX).expect("it has more slots than the one before");
         }
         place.change(work, writing, |place| place.set_helper(helper));
-        self.give_back_helper(replaced);
+        self.bypasses.give_back_outgrown(replaced);
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! A small store on memory of tests.
 
 use super::store::AnySize;
-use super::*;
 use crate::engine::{Core, Engine, Options};
 use crate::pool::small::media_pool_of;
 use crate::pool::tests::media::Media;

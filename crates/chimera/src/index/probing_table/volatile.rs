@@ -28,23 +28,27 @@ const FIRST_TABLES: usize = 16;
 /// Lines of small tables that lie on the heap, so that a small store reserves no range of addresses.
 const FIRST_LINES: usize = 256;
 
-/// A slot that many threads use.
-#[derive(Debug)]
-#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
-#[cfg_attr(loom, derive(Default))]
-#[repr(C)]
-struct SharedSlot {
-    hash: AtomicU64,
-    /// 0 if the slot is empty.
-    location: AtomicU64,
-}
-
-/// A line of slots.
+/// A line of slots, each of which is a hash and a location.
 #[derive(Debug)]
 #[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
 #[cfg_attr(loom, derive(Default))]
 #[repr(C, align(64))]
-struct Line([SharedSlot; PER_LINE as usize]);
+struct Line([AtomicU64; 2 * PER_LINE as usize]);
+
+#[cfg(not(loom))]
+impl chimera_pmem::AtomicWords for Line {
+    fn words(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
+
+/// A slot that many threads use.
+#[derive(Clone, Copy, Debug)]
+struct SharedSlot<'t> {
+    hash: &'t AtomicU64,
+    /// 0 if the slot is empty.
+    location: &'t AtomicU64,
+}
 
 /// What is known of a table beside its slots.
 #[derive(Debug)]
@@ -71,6 +75,8 @@ pub(crate) struct Tables {
 struct Spare {
     /// Tables that were given back.
     returned: Vec<u32>,
+    /// Those whose memory was given back to the system.
+    untouched: Vec<u32>,
     /// Tables that were ever handed out: the numbers below.
     made: u32,
 }
@@ -135,7 +141,7 @@ impl Tables {
     /// When there is no memory for one more.
     pub(crate) fn take(&self) -> Result<u32, OutOfSpace> {
         let mut spare = lock(&self.spare);
-        if let Some(number) = spare.returned.pop() {
+        if let Some(number) = spare.returned.pop().or_else(|| spare.untouched.pop()) {
             return Ok(number);
         }
         let made = spare.made.checked_add(1).ok_or(OutOfSpace)?;
@@ -155,6 +161,17 @@ impl Tables {
         lock(&self.spare).returned.push(number);
     }
 
+    /// As [`give_back`](Self::give_back), where few tables of this size will be asked for from now on: its memory goes back to the
+    /// system, unless it lies on the heap.
+    pub(crate) fn give_back_memory(&self, number: u32) {
+        let lines = u64::from(self.slots / PER_LINE);
+        if !self.lines.give_back(u64::from(number) * lines, lines) {
+            return self.give_back(number);
+        }
+        self.table(number).head.entries.store(0, Ordering::Relaxed);
+        lock(&self.spare).untouched.push(number);
+    }
+
     /// The table with this number, which was handed out at some time.
     #[inline(always)]
     pub(crate) fn table(&self, number: u32) -> VolatileTable<'_> {
@@ -166,9 +183,10 @@ impl Tables {
         }
     }
 
-    /// Bytes of memory of all tables that were ever handed out.
+    /// Bytes of memory of all tables that were ever handed out, but for those whose memory was given back.
     pub(crate) fn bytes(&self) -> u64 {
-        let lines = self.lines.count() * size_of::<Line>() as u64;
+        let untouched = lock(&self.spare).untouched.len() as u64 * u64::from(self.slots / PER_LINE);
+        let lines = (self.lines.count() - untouched) * size_of::<Line>() as u64;
         lines + self.heads.count() * size_of::<Head>() as u64
     }
 }
@@ -203,7 +221,7 @@ impl<'t> VolatileTable<'t> {
     /// Starts loading the slots where the entries of a hash are.
     #[inline(always)]
     pub(crate) fn prefetch(self, hash: u64) {
-        prefetch_read(self.slot(home(hash, self.slots)));
+        prefetch_read(self.slot(home(hash, self.slots)).hash);
     }
 
     pub(crate) fn slots(self) -> u32 {
@@ -257,9 +275,10 @@ impl<'t> VolatileTable<'t> {
     }
 
     #[inline(always)]
-    fn slot(self, number: u32) -> &'t SharedSlot {
+    fn slot(self, number: u32) -> SharedSlot<'t> {
         let line = self.lines.get((number / PER_LINE) as usize).expect("a line of the table");
-        &line.0[(number % PER_LINE) as usize]
+        let at = 2 * (number % PER_LINE) as usize;
+        SharedSlot { hash: &line.0[at], location: &line.0[at + 1] }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::error::{Error, Result};
 
 /// Sizes that there may be.
 const SIZES: usize = 4;
-/// A size has so many times the slots of the one before. Tables of a size that were outgrown are kept: an eighth more.
+/// A size has so many times the slots of the one before.
 const GROWTH: u32 = 8;
 /// Bits of a name that are the number of a table among those of its size.
 const NUMBER_BITS: u32 = 30;
@@ -77,6 +77,11 @@ impl Bypasses {
         self.sizes[size_of_name(name)].give_back(number_of_name(name));
     }
 
+    /// As [`give_back`](Self::give_back), of a table that was outgrown: hardly any of its size is needed again.
+    pub(super) fn give_back_outgrown(&self, name: u32) {
+        self.sizes[size_of_name(name)].give_back_memory(number_of_name(name));
+    }
+
     /// Entries that a table may have where a larger one would make all of them take more than so many bytes. None where it may
     /// grow, or is of the largest size.
     pub(super) fn entries_without_growth(&self, name: u32, bytes_max: u64) -> Option<u32> {
@@ -86,7 +91,7 @@ impl Bypasses {
         (grown > bytes_max).then(|| usual_entries(self.sizes[size].slots()))
     }
 
-    /// Bytes of all tables that were ever handed out.
+    /// Bytes of all tables that were ever handed out, but for outgrown ones.
     pub(super) fn bytes(&self) -> u64 {
         self.sizes.iter().map(Tables::bytes).sum()
     }
@@ -163,5 +168,25 @@ mod tests {
         assert_eq!(bypasses.take_smallest().unwrap(), small);
         assert!(bypasses.table(small).is_empty() && bypasses.table(large).is_empty());
         assert_eq!(bypasses.bytes(), bytes);
+    }
+
+    #[test]
+    fn outgrown_tables_take_no_memory_and_are_handed_out_empty_again() {
+        let bypasses = Bypasses::new(1024, 32_768, false);
+        // The first one lies on the heap.
+        let small = [(); 3].map(|()| bypasses.take_smallest().unwrap());
+        let bytes = bypasses.bytes();
+        for (number, name) in (1..).zip(small) {
+            bypasses.table(name).insert(Slot::new(number, 64, 24, false), 4).unwrap();
+        }
+        bypasses.give_back_outgrown(small[2]);
+        bypasses.give_back_outgrown(small[0]);
+        assert_eq!(bypasses.bytes(), bytes - 4096 * 16, "that of the first one stays");
+        assert_eq!(bypasses.table(small[1]).len(), 1);
+        let again = [(); 2].map(|()| bypasses.take_smallest().unwrap());
+        assert_eq!((again, bypasses.bytes()), ([small[0], small[2]], bytes));
+        for name in again {
+            assert!(bypasses.table(name).is_empty() && bypasses.table(name).iter().count() == 0);
+        }
     }
 }
