@@ -188,7 +188,7 @@ impl Journal {
         let budget_before = self.budget.whole.swap(budget, Ordering::Relaxed);
         let needed_before = self.budget.needed.swap(needed, Ordering::Relaxed);
         self.budget.needed_max.store(needed_max, Ordering::Relaxed);
-        self.budget.tables.store(tables, Ordering::Relaxed);
+        self.limit_tables(tables);
         self.budget.is_exceeded.store(needed > needed_max, Ordering::Relaxed);
         if needed > budget && needed_before <= budget_before {
             log::warn!(
@@ -197,6 +197,12 @@ impl Journal {
             );
         }
         self.limit_pages(pages);
+    }
+
+    /// From now on tables in memory which could as well be smaller may take so many bytes. Also while a store is being opened, when
+    /// nothing gives pages back yet.
+    pub fn limit_tables(&self, bytes: u64) {
+        self.budget.tables.store(bytes, Ordering::Relaxed);
     }
 
     /// Bytes that tables in memory may take which could as well be smaller; `u64::MAX` where there is no limit.

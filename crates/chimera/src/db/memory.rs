@@ -7,7 +7,7 @@ use chimera_pmem::Pmem;
 use chimera_pmem::journal::MemoryLimits;
 
 use super::Inner;
-use crate::pool::PoolOptions;
+use crate::pool::{Pool, PoolOptions};
 use crate::types::error::{Error, Result};
 
 /// Bytes for pages that were stored to, at least: below that a store does little but wait.
@@ -55,6 +55,14 @@ impl<P: Pmem> Inner<P> {
         let dram = self.engine.dram();
         let order = self.engine.core().changes.order().map_or(0, |order| order.stats().dram_bytes);
         dram.index_bytes + dram.table_bytes + order
+    }
+}
+
+/// Bounds the tables of a store that has a journal and is being opened: what they may grow to is known before they do.
+pub(super) fn limit_tables<P: Pmem>(pool: &Pool<P>, options: &PoolOptions) {
+    let journal = pool.pmem.journal().filter(|_| options.page_limit.is_none());
+    if let Some((journal, budget)) = journal.zip(options.memory_budget(&*pool.environment)) {
+        journal.limit_tables(for_tables(budget));
     }
 }
 

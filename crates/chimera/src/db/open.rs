@@ -74,6 +74,7 @@ pub(super) fn on<P: Pmem>(
     kind.check(&superblock, options)?;
     let pool = Arc::new(pool);
     pool.mark_open()?;
+    memory::limit_tables(&pool, &options.pool);
     let opened_engine = kind.open(Core::new(pool.clone(), options), options);
     let (engine, recovered) = opened_engine.or_else(|error| refuse(&pool, error))?;
     pool.ask_for_storage().or_else(|error| refuse(&pool, error))?;

@@ -100,3 +100,30 @@ fn bypass_indexes_grow_as_far_as_the_budget_goes_and_are_emptied_sooner() {
     let bytes = filled(10 << 20, RECORDS);
     assert!((small..=1 << 20).contains(&bytes), "few are: {bytes}");
 }
+
+/// Of records that are in no table: a restart has more or fewer of them in its bypass indexes than there were.
+#[test]
+fn a_killed_store_is_opened_within_the_budget_that_it_had() {
+    for records in [26_000, 28_000] {
+        killed_store_opens(records);
+    }
+}
+
+/// All bypass indexes stay small.
+fn killed_store_opens(records: u64) {
+    let options = chameleon(9 << 20).chameleon(|chameleon| chameleon.write_intensive(true));
+    let files = Arc::new(MemoryFiles::new().on(Medium::File));
+    let path = Path::new(damage::STORE);
+    let (db, environment) = open_at(1, files.clone(), path, &options).expect("opens");
+    let mut session = db.session();
+    for first in (0..records).step_by(STEP as usize) {
+        fill(&mut session, first..first + STEP, 1);
+        look(&environment);
+    }
+    assert!(db.stats().dram_index_bytes < 1 << 20);
+    let left = damage::files_of(&damage::left_of(&files));
+    let (again, environment) = open_at(1, left, path, &options).expect("opens again");
+    while environment.step_tasks() {}
+    assert!(again.stats().dram_index_bytes < 1 << 20);
+    assert_eq!(contents(&again).len() as u64, records);
+}

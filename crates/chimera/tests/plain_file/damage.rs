@@ -9,7 +9,7 @@ use chimera_pmem::environment::{FileProvider, MemoryFiles, OpenMode};
 use super::*;
 use crate::tools::{assert_fails, contents, copy_store, fill, key, open, scratch_on_disk, value};
 
-const STORE: &str = "store";
+pub(super) const STORE: &str = "store";
 const PAGE: usize = 4096;
 /// Where entries begin in the file.
 const DATA_AT: usize = 2 * PAGE;
