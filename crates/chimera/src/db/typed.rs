@@ -15,6 +15,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use super::{Db, Session};
 use crate::engine::Options;
 use crate::types::error::{Error, Result};
+use crate::types::swap::Swap;
 pub use key::TypedKey;
 pub use keyspace::{TypedKeyspace, TypedRecords};
 #[cfg(feature = "postcard")]
@@ -87,6 +88,11 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedDb<K, V, P> {
         &self.db
     }
 
+    /// The records, in no order that means anything. See [`Db::iter`].
+    pub fn iter(&self) -> impl Iterator<Item = Result<(K, V)>> {
+        self.db.iter().map(|record| record.map(|(key, value)| (plain(&key), plain(&value))))
+    }
+
     /// Closes the store in order. See [`Db::close`].
     ///
     /// # Errors
@@ -111,12 +117,39 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedSession<K, V, P> {
         self.session.put(key.as_bytes(), value.as_bytes())
     }
 
+    /// Stores `value` under `key` if there is no such key. See [`Session::put_if_absent`].
+    ///
+    /// # Errors
+    /// As [`Session::put`].
+    pub fn put_if_absent(&mut self, key: &K, value: &V) -> Result<bool> {
+        self.session.put_if_absent(key.as_bytes(), value.as_bytes())
+    }
+
     /// The value of `key`.
     ///
     /// # Errors
     /// As [`Session::get`].
     pub fn get(&mut self, key: &K) -> Result<Option<V>> {
-        self.session.get_with(key.as_bytes(), value_of)
+        self.session.get_with(key.as_bytes(), plain)
+    }
+
+    /// The values of many keys, in order. See [`Session::multi_get`].
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    pub fn multi_get(&mut self, keys: &[K]) -> Result<Vec<Option<V>>> {
+        let keys: Vec<_> = keys.iter().map(IntoBytes::as_bytes).collect();
+        let mut values = Vec::with_capacity(keys.len());
+        self.session.multi_get_with(&keys, |_, value| values.push(value.map(plain)))?;
+        Ok(values)
+    }
+
+    /// Whether `key` is there.
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    pub fn contains_key(&mut self, key: &K) -> Result<bool> {
+        self.session.contains_key(key.as_bytes())
     }
 
     /// Replaces the value of `key` by what `change` makes of it; `false` when there is no such key.
@@ -125,10 +158,43 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedSession<K, V, P> {
     /// As [`Session::update`].
     pub fn update(&mut self, key: &K, mut change: impl FnMut(&mut V)) -> Result<bool> {
         self.session.update(key.as_bytes(), |bytes| {
-            let mut value = value_of::<V>(bytes);
+            let mut value: V = plain(bytes);
             change(&mut value);
             bytes.copy_from_slice(value.as_bytes());
         })
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it, or stores `absent`. See [`Session::update_or_insert`].
+    ///
+    /// # Errors
+    /// As [`Session::update_or_insert`].
+    pub fn update_or_insert(
+        &mut self,
+        key: &K,
+        absent: &V,
+        mut change: impl FnMut(&mut V),
+    ) -> Result<bool> {
+        self.session.update_or_insert(key.as_bytes(), absent.as_bytes(), |bytes| {
+            let mut value: V = plain(bytes);
+            change(&mut value);
+            bytes.copy_from_slice(value.as_bytes());
+        })
+    }
+
+    /// Makes `new` the value of `key` if that is `expected`. See [`Session::compare_and_swap`].
+    ///
+    /// # Errors
+    /// As [`Session::compare_and_swap`].
+    pub fn compare_and_swap(&mut self, key: &K, expected: &V, new: &V) -> Result<Swap> {
+        self.session.compare_and_swap(key.as_bytes(), expected.as_bytes(), new.as_bytes())
+    }
+
+    /// Removes `key` if `condition` holds of its value. See [`Session::delete_if`].
+    ///
+    /// # Errors
+    /// As [`Session::delete_if`].
+    pub fn delete_if(&mut self, key: &K, mut condition: impl FnMut(&V) -> bool) -> Result<bool> {
+        self.session.delete_if(key.as_bytes(), |bytes| condition(&plain(bytes)))
     }
 
     /// Removes `key`; tells whether it was there.
@@ -145,10 +211,10 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedSession<K, V, P> {
     }
 }
 
-/// A value from bytes of its size, which a store with records of that size gives.
-fn value_of<V: PlainData>(bytes: &[u8]) -> V {
-    V::read_from_bytes(bytes)
-        .unwrap_or_else(|_| unreachable!("the store's values have the type's size"))
+/// A key or a value from bytes of its size, which a store with records of that size gives.
+fn plain<T: PlainData>(bytes: &[u8]) -> T {
+    T::read_from_bytes(bytes)
+        .unwrap_or_else(|_| unreachable!("the store's records have the types' sizes"))
 }
 
 impl<K, V, P: Pmem> Clone for TypedDb<K, V, P> {

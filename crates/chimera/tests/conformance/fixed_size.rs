@@ -1,6 +1,6 @@
 //! Stores whose keys have one size and whose values have one size.
 
-use chimera::{Db, Error, ErrorKind, ExportOptions, ImportOptions, StreamReader, TypedDb};
+use chimera::{Db, Error, ErrorKind, ExportOptions, ImportOptions, StreamReader, Swap, TypedDb};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
@@ -12,6 +12,7 @@ pub(crate) const TESTS: &[Test] = tests![
     another_size_is_a_mismatch_that_says_both: needs fixed_size,
     streams_of_other_sizes_are_refused: needs fixed_size,
     records_of_a_type_come_back: needs fixed_size,
+    typed_records_have_the_calls_of_bytes: needs fixed_size,
 ];
 
 const RECORDS: u64 = 20;
@@ -84,6 +85,27 @@ fn streams_of_other_sizes_are_refused(configuration: &Configuration) {
     let error = db.import(&mut reader, &ImportOptions::new()).expect_err("other sizes");
     assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
     assert!(contents(&db).is_empty());
+}
+
+fn typed_records_have_the_calls_of_bytes(configuration: &Configuration) {
+    type Typed = TypedDb<u64, [u32; 6]>;
+    let directory = scratch();
+    let db = Typed::open(directory.path(), &configuration.options()).expect("of these sizes");
+    let mut session = db.session();
+    assert!(session.put_if_absent(&1, &[1; 6]).expect("room"));
+    assert!(!session.put_if_absent(&1, &[2; 6]).expect("it is there"));
+    assert!(session.update_or_insert(&2, &[5; 6], |value| value[0] = 9).expect("room"));
+    assert!(!session.update_or_insert(&2, &[6; 6], |value| value[0] = 9).expect("room"));
+    let found = session.multi_get(&[2, 3, 1]).expect("gets");
+    assert_eq!(found, [Some([9, 5, 5, 5, 5, 5]), None, Some([1; 6])]);
+    assert_eq!(session.compare_and_swap(&1, &[2; 6], &[3; 6]).expect("room"), Swap::Different);
+    assert_eq!(session.compare_and_swap(&1, &[1; 6], &[3; 6]).expect("room"), Swap::Swapped);
+    let mut all: Vec<_> = db.iter().map(|record| record.expect("no damage")).collect();
+    all.sort_unstable();
+    assert_eq!(all, [(1, [3; 6]), (2, [9, 5, 5, 5, 5, 5])]);
+    assert!(!session.delete_if(&1, |value| value[5] == 1).expect("a delete"));
+    assert!(session.delete_if(&1, |value| value[5] == 3).expect("a delete"));
+    assert!(!session.contains_key(&1).expect("a get") && session.contains_key(&2).expect("a get"));
 }
 
 fn records_of_a_type_come_back(configuration: &Configuration) {
