@@ -84,7 +84,8 @@ impl<P: Pmem> Db<P> {
     /// The keyspace of this name, which is made if there is none. Its keys are apart from those of all other keyspaces and from
     /// those of the store itself, which must not begin with the byte 255 from then on: those are the keys of keyspaces.
     ///
-    /// Calls of the store itself see the keys of all keyspaces, with four bytes in front.
+    /// Calls of the store itself see the keys of all keyspaces, with four bytes in front. So do exports: import one into a store that
+    /// has no keyspaces of its own, else those of one number become one.
     ///
     /// # Errors
     /// [`Error::Keyspace`] for a name that is empty or longer than 255 bytes, in a store of records of a fixed size, when there
