@@ -32,11 +32,13 @@ pub enum Operation {
     Recovery,
     /// Moving records out of blocks, so that the blocks become free.
     Reclaim,
+    /// The record of a batch. Its writes are booked as what they are.
+    Batch,
 }
 
 impl Operation {
     /// Every class, in order of its number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Other,
         Self::Insert,
         Self::Overwrite,
@@ -47,6 +49,7 @@ impl Operation {
         Self::BlockHandOut,
         Self::Recovery,
         Self::Reclaim,
+        Self::Batch,
     ];
 }
 

@@ -115,8 +115,8 @@ mod types;
 pub use db::Encoded;
 pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Keyspace, KeyspaceScan, KeyspaceSession, Plain, Record,
-    Scan, Session, TypedDb, TypedKey, TypedKeyspace, TypedRecords, TypedSession, TypedValue,
-    prefix_range,
+    Scan, Session, Transaction, TypedDb, TypedKey, TypedKeyspace, TypedRecords, TypedSession,
+    TypedValue, prefix_range,
 };
 #[doc(hidden)]
 pub use engine::sites;
@@ -133,6 +133,7 @@ pub use engine::{
 pub use ordered::{OrderOptions, TreeUpdates};
 pub use pool::{Location, StoreOutline};
 pub use transfer::{BackupOptions, ExportOptions, ImportOptions, StreamReader, Verified};
+pub use types::batch::{Batch, Version};
 pub use types::check::{CheckReport, Damage};
 pub use types::durability::Durability;
 pub use types::error::{Error, ErrorKind, Result};

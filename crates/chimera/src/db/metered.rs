@@ -9,11 +9,12 @@ use crate::engine::contract::client::{Client, Written};
 use crate::engine::contract::listed::Listed;
 #[cfg(feature = "baselines")]
 use crate::engine::shared::read;
-use crate::engine::shared::{conditional, order, scan, settle, update, writes};
+use crate::engine::shared::{batch, conditional, order, scan, settle, update, writes};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
-use crate::types::error::Result;
+use crate::types::batch::Batch;
+use crate::types::error::{Error, Result};
 use crate::types::operations::{Count, OperationStats, Timed};
 use crate::types::swap::Swap;
 
@@ -101,6 +102,34 @@ impl<P: Pmem> Metered<P> {
         self.meter.count_many(Count::ValueBytesWritten, bytes);
         self.ended(started, &outcome, Count::MultiPuts, Some(Timed::MultiPut));
         outcome.map(|()| inserted)
+    }
+
+    /// Waits once, for all writes of a batch.
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<()> {
+        refuse(&self.origin)?;
+        if batch.is_nothing() {
+            return Ok(());
+        }
+        let started = self.meter.begin();
+        let outcome = each_session!(&mut self.session, engine, client => {
+            engine.core().settled(batch::write(&**engine, client, batch))
+        });
+        if let Ok(done) = &outcome {
+            self.meter.count_many(Count::Inserts, done.inserted);
+            self.meter.count_many(Count::Overwrites, done.overwritten);
+            self.meter.count_many(Count::Deletes, done.deleted);
+            self.meter.count_many(Count::ValueBytesWritten, done.value_bytes);
+        }
+        match &outcome {
+            Err(Error::ConditionFailed { .. }) => self.meter.count(Count::SwapsRefused),
+            _ => self.ended(started, &outcome, Count::Batches, Some(Timed::Batch)),
+        }
+        outcome.map(drop)
+    }
+
+    /// Lets others get on, between attempts.
+    pub(super) fn relax(&self, attempt: u32) {
+        each_session!(&self.session, engine, _client => engine.core().environment().relax(attempt));
     }
 
     #[inline]

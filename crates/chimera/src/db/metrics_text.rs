@@ -113,6 +113,7 @@ fn write_operations(text: &mut Exposition, counts: &OperationStats) {
     let singles = [
         ("chimera_multi_get_calls", "Calls that get many keys at once.", counts.multi_gets),
         ("chimera_multi_put_calls", "Calls that put many records at once.", counts.multi_puts),
+        ("chimera_batches", "Batches, each made as one.", counts.batches),
         ("chimera_listings", "Calls that list all records.", counts.listings),
         ("chimera_listed_records", "Records that such calls handed out.", counts.records_listed),
         ("chimera_scans", "Reads of keys in their order, of up to 128 at a time.", counts.scans),

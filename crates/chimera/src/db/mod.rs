@@ -1,5 +1,6 @@
 //! What a user sees: [`Db`], [`Session`], [`TypedDb`].
 
+mod batch;
 mod calls;
 mod close;
 mod destroy;
@@ -44,6 +45,7 @@ use crate::types::progress::Progress;
 use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
+pub use batch::Transaction;
 pub use close::CloseError;
 pub use iter::{Iter, Keys};
 pub use keyspace::{Keyspace, KeyspaceScan, KeyspaceSession};
@@ -437,6 +439,7 @@ impl<P: Pmem> Db<P> {
             lock(&self.inner.clients).push(client);
         }
         let _alone = lock_relaxing(&self.inner.compaction, &*self.pool().environment);
+        engine.give_back_pieces();
         let debt_bytes = engine.reclaim_stats().debt_bytes;
         let (mut steps, mut passes) = (0_u64, 0);
         // A pass that had begun before may have passed over blocks that have become free since.

@@ -87,6 +87,10 @@ pub(super) fn on<P: Pmem>(
         pool.grow_to_capacity()?;
     }
     engine.begin_order(options.recovery_threads)?;
+    let batches = engine.end_batches(options.pool.salvage).or_else(|error| refuse(&pool, error))?;
+    if batches > 0 {
+        log::info!("{batches} batches that a crash had cut off are made");
+    }
     pool.mark_recovered()?;
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {

@@ -105,6 +105,7 @@ impl Meter {
             | Error::ValueSize { .. }
             | Error::KeyLength { .. }
             | Error::ValueLength { .. }
+            | Error::BatchSize { .. }
             | Error::FieldOutOfRange { .. } => Count::ErrorsArgument,
             Error::PoolFull { .. } => Count::ErrorsPoolFull,
             Error::Corrupted { .. } => Count::ErrorsCorrupted,

@@ -152,6 +152,8 @@ pub(crate) struct Pool<P: Pmem> {
     hand_out: Mutex<growth::AllocationLimits>,
     /// Free runs of blocks. Runs are taken and freed under this, and `hand_out` may be locked meanwhile.
     free_runs: Mutex<runs::FreeList>,
+    /// Runs of records of batches, as opening found them.
+    batch_runs: Mutex<Vec<runs::Run>>,
     /// What to keep ready ahead of use.
     ahead: Ahead,
     /// Storage is to be there before it is used, whatever that takes.

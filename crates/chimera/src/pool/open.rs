@@ -153,6 +153,7 @@ impl<P: Pmem> Pool<P> {
                 fresh_emptied: Fenced::default(),
             }),
             free_runs: Mutex::default(),
+            batch_runs: Mutex::default(),
             ahead: Ahead::new(options, map.block_bytes),
             keeps_storage: options.populate_at_open,
             has_asked_for_storage: AtomicBool::new(false),

@@ -13,8 +13,10 @@ pub(crate) const OWNED: u32 = 1;
 pub(crate) const LARGE: u32 = 8;
 /// The block has been emptied: there is nothing to be found in it.
 pub(crate) const FREE: u32 = 16;
+/// The block is for records of batches, and has none of the store.
+pub(crate) const BATCH: u32 = 32;
 /// Every flag there is.
-pub(crate) const KNOWN: u32 = OWNED | LARGE | FREE;
+pub(crate) const KNOWN: u32 = OWNED | LARGE | FREE | BATCH;
 
 /// The sites of flags.
 pub(crate) mod sites {
@@ -39,6 +41,11 @@ fn decode<P: Pmem>(pool: &Pool<P>, block: u64, found: u64) -> Result<PageWord> {
 pub(crate) fn read<P: Pmem>(pool: &Pool<P>, block: u64) -> Result<u32> {
     let found = pool.pmem.load_u64(pool.map.block_at(block));
     decode(pool, block, found).map(|word| word.flags)
+}
+
+/// Whether a block is for records of batches.
+pub(crate) fn is_for_batches<P: Pmem>(pool: &Pool<P>, block: u64) -> bool {
+    matches!(read(pool, block), Ok(flags) if flags & BATCH != 0)
 }
 
 /// Sets and clears flags of a block durably, and leaves the rest of their word as it is: 1 line, 1 fence.

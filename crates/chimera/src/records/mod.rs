@@ -9,12 +9,14 @@
 //! - [`vpage`]: Viper's pages of records.
 //! - [`page_word`]: the first word of each page; [`block_flags`]: what that of the first one says of a whole block.
 //! - [`key_dump`]: keys in their order, from one life of a store to the next.
+//! - [`batch_record`]: what a batch changes, to be made again.
 //! - [`item_heap`]: records that are written once, with what is free known in DRAM alone.
 //! - `redo_log`: a write-ahead log of changes that can be made again. Only with the feature `baselines`.
 //! - `storage_log`: an append-only log of records, in a run of blocks for each session. Only in builds with an engine
 //!   that keeps one.
 //! - `locked_log`: a log whose records are retired in place, under one lock. Only in builds with an engine that keeps one.
 
+pub(crate) mod batch_record;
 pub(crate) mod block_flags;
 pub(crate) mod checksum;
 pub(crate) mod chunks;

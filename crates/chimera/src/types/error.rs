@@ -187,6 +187,36 @@ pub enum Error {
         /// Why not, and what to do.
         reason: &'static str,
     },
+    /// A condition of a batch did not hold. Nothing was changed.
+    #[error(
+        "condition {condition} of the batch does not hold: nothing was written; read again, and decide anew"
+    )]
+    ConditionFailed {
+        /// Its number, from 0, in the order in which conditions were added.
+        condition: usize,
+    },
+    /// A transaction met changes by others each time it was tried. Nothing was changed.
+    #[error(
+        "others were faster {attempts} times in a row: nothing was written; try the transaction again later"
+    )]
+    Conflict {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// A batch that changes too much. Nothing was changed.
+    #[error("the batch changes {found} bytes, and one can change {most}: divide it")]
+    BatchSize {
+        /// Bytes of its changes.
+        found: usize,
+        /// Most bytes.
+        most: usize,
+    },
+    /// A store that is opened for reading has a batch that a crash has cut off.
+    #[error(
+        "a batch was under way when this store was last in use: open it for writing once, which ends the batch; or \
+         read-only with salvage, to read a part of the batch"
+    )]
+    BatchUnfinished,
     /// No room for another block: the capacity or the disk is used up, or a limit of the process or the system does not let
     /// the store grow. Nothing was changed.
     #[error("{}", why_full(reason))]
@@ -360,6 +390,8 @@ pub enum ErrorKind {
     NotReady,
     /// A key, value, position or option that cannot be; the caller's mistake. Nothing was changed.
     InvalidArgument,
+    /// A condition does not hold, or others were faster. Nothing was changed.
+    Conflict,
     /// The store, or a stream, is another one than was expected.
     Mismatch,
     /// No room. Nothing was changed.
@@ -389,7 +421,8 @@ impl Error {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::AlreadyExists { .. } | Self::InTheWay { .. } => ErrorKind::AlreadyExists,
             Self::Locked { .. } | Self::StillInUse { .. } => ErrorKind::InUse,
-            Self::NotYetOrdered { .. } => ErrorKind::NotReady,
+            Self::NotYetOrdered { .. } | Self::BatchUnfinished => ErrorKind::NotReady,
+            Self::ConditionFailed { .. } | Self::Conflict { .. } => ErrorKind::Conflict,
             Self::InvalidOptions(_)
             | Self::KeySize { .. }
             | Self::ValueSize { .. }
@@ -398,6 +431,7 @@ impl Error {
             | Self::KeyCollisions
             | Self::NotOrdered
             | Self::Keyspace { .. }
+            | Self::BatchSize { .. }
             | Self::Forked { .. }
             | Self::FieldOutOfRange { .. } => ErrorKind::InvalidArgument,
             Self::Mismatch { .. } | Self::StreamMismatch(_) | Self::NotAStore { .. } => {

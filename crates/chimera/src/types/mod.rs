@@ -1,5 +1,6 @@
 //! Plain data that every room speaks of: options, errors, reports. No behaviour of a store.
 
+pub(crate) mod batch;
 pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod durability;

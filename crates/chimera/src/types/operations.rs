@@ -50,6 +50,8 @@ counts! {
     MultiGetMisses multi_get_misses,
     /// Calls that put many records at once. Each record is counted as a put, too.
     MultiPuts multi_puts,
+    /// Batches. Each write is counted as what it is, too.
+    Batches batches,
     /// Puts of a key that was not there, and other calls that stored such a key.
     Inserts inserts,
     /// Puts of a key that was there.
@@ -62,7 +64,7 @@ counts! {
     UpdatesUnchanged updates_unchanged,
     /// Updates and swaps of a key that was not there.
     UpdateMisses update_misses,
-    /// Swaps, puts and deletes with a condition that did not hold.
+    /// Swaps, puts, deletes and batches with a condition that did not hold.
     SwapsRefused swaps_refused,
     /// Deletes of a key that was there.
     Deletes deletes,
@@ -117,11 +119,12 @@ pub(crate) enum Timed {
     Update,
     Delete,
     MultiPut,
+    Batch,
 }
 
 impl Timed {
     /// Each, in order of its number.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Get,
         Self::MultiGet,
         Self::Insert,
@@ -130,6 +133,7 @@ impl Timed {
         Self::Update,
         Self::Delete,
         Self::MultiPut,
+        Self::Batch,
     ];
 
     /// Its name in metrics.
@@ -143,6 +147,7 @@ impl Timed {
             Self::Update => "update",
             Self::Delete => "delete",
             Self::MultiPut => "multi_put",
+            Self::Batch => "batch",
         }
     }
 }
@@ -168,6 +173,8 @@ pub struct Latencies {
     pub delete: LatencyStats,
     /// Calls that put many records at once, each as a whole.
     pub multi_put: LatencyStats,
+    /// Batches, each as a whole.
+    pub batch: LatencyStats,
 }
 
 impl Latencies {
@@ -182,6 +189,7 @@ impl Latencies {
             update: of(Timed::Update),
             delete: of(Timed::Delete),
             multi_put: of(Timed::MultiPut),
+            batch: of(Timed::Batch),
         }
     }
 }

@@ -14,6 +14,7 @@ mod records;
 
 mod acknowledged;
 mod arguments;
+mod atomic_batch;
 mod changes;
 mod clocks;
 mod concurrency;
@@ -67,7 +68,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "ordered", tests: ordered::TESTS },
     Theme { name: "order_kept", tests: order_kept::TESTS },
     Theme { name: "rebuild", tests: rebuild::TESTS },
-    Theme { name: "atomic_batch", tests: &[] },
+    Theme { name: "atomic_batch", tests: atomic_batch::TESTS },
     Theme { name: "snapshots", tests: &[] },
 ];
 

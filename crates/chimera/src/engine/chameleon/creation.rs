@@ -31,7 +31,7 @@ impl EngineType for Type {
     type Parameters = Parameters;
 
     const CAPABILITIES: Capabilities =
-        Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
+        Capabilities { any_size: true, ordered: true, ..Capabilities::SHARED };
 
     fn plan(options: &Options) -> Result<Plan> {
         check_modes(options, false)?;

@@ -33,7 +33,8 @@ impl<P: Pmem> Chameleon<P> {
         let is_new = self.or_with_room(client, |client| {
             let shard = shards.number_of(key.hash);
             let number = client.shared.number;
-            let mut writing = self.flusher().lock_with_room(number, shard, Need::Growth)?;
+            let mut writing =
+                self.flusher().lock_to_write(number, key.hash, shard, Need::Growth)?;
             let old = if self.blind_puts {
                 index.find_recent(shard, key)?
             } else {
@@ -63,7 +64,8 @@ impl<P: Pmem> Chameleon<P> {
         let removed = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
             let number = client.shared.number;
-            let mut writing = self.flusher().lock_with_room(number, shard, Need::Delete)?;
+            let mut writing =
+                self.flusher().lock_to_write(number, key.hash, shard, Need::Delete)?;
             let old = index.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
             if let Some(expected) = expected {
@@ -94,7 +96,8 @@ impl<P: Pmem> Chameleon<P> {
         let swap = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
             let number = client.shared.number;
-            let mut writing = self.flusher().lock_with_room(number, shard, Need::Growth)?;
+            let mut writing =
+                self.flusher().lock_to_write(number, key.hash, shard, Need::Growth)?;
             let old = index.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
             index.records().read_found(found, hash, &mut client.shared.value)?;
@@ -120,7 +123,8 @@ impl<P: Pmem> Chameleon<P> {
         let is_new = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
             let number = client.shared.number;
-            let mut writing = self.flusher().lock_with_room(number, shard, Need::Growth)?;
+            let mut writing =
+                self.flusher().lock_to_write(number, key.hash, shard, Need::Growth)?;
             // All of the index, also where puts are blind.
             let old = index.find_locked(shard, key)?;
             if !old.is_live() {

@@ -17,7 +17,7 @@ pub struct Capabilities {
     /// Records can be read in the order of their keys, where the store is opened with
     /// [`Options::ordered`](crate::Options::ordered).
     pub ordered: bool,
-    /// Many writes can be made as one.
+    /// Many writes can be made as one: [`Session::write`](crate::Session::write).
     pub atomic_batch: bool,
     /// Reads can be of one moment.
     pub snapshots: bool,
@@ -26,14 +26,14 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// None.
-    pub(crate) const NONE: Self = Self {
+    /// Those that every engine has by what engines share.
+    pub(crate) const SHARED: Self = Self {
         fixed_size: false,
         any_size: false,
         in_place: false,
         reclaim: false,
         ordered: false,
-        atomic_batch: false,
+        atomic_batch: true,
         snapshots: false,
         online_recovery: false,
     };

@@ -9,7 +9,9 @@ use super::poison::Poison;
 use crate::engine::options::Options;
 use crate::ordered::Order;
 use crate::pool::Pool;
+use crate::pool::runs::Piece;
 use crate::records::key_hash::KeyHash;
+use crate::sync::Mutex;
 use crate::types::verify_reads::VerifyReads;
 
 /// What every engine is built on.
@@ -23,6 +25,8 @@ pub(crate) struct Core<P: Pmem> {
     pub(crate) changes: Changes,
     /// Whether gets verify the sums of values.
     pub(crate) verify_reads: VerifyReads,
+    /// Pieces for records of batches that no batch uses.
+    pub(crate) pieces: Mutex<Vec<Piece>>,
 }
 
 /// What work in the background may take.
@@ -52,6 +56,7 @@ impl<P: Pmem> Core<P> {
             },
             changes,
             verify_reads: options.verify_reads,
+            pieces: Mutex::default(),
             pool,
         }
     }

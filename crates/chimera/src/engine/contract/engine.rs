@@ -11,6 +11,7 @@ use super::listed::Listed;
 use super::upkeep::Upkeep;
 use crate::engine::options::Options;
 use crate::pool::Compared;
+use crate::pool::runs::{Piece, PieceOf};
 use crate::types::durability::Durability;
 use crate::types::error::Result;
 use crate::types::stats::RecoveryStats;
@@ -199,6 +200,47 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
             }
             is_inside
         })
+    }
+
+    // ---- batches -------------------------------------------------------------------------------
+
+    /// Waits until whoever holds the lock of the keys with this hash has let go of it.
+    fn pass(&self, hash: u64);
+
+    /// Makes what a client has written as durable as it gets: it is when a write returns, unless the engine writes in batches of
+    /// its own.
+    fn persist(&self, client: &mut Self::Client) {
+        let _ = client;
+    }
+
+    /// Takes a piece of about so many bytes for records of batches, or a shorter one.
+    ///
+    /// # Errors
+    /// `PoolFull`, with nothing changed.
+    fn take_piece(&self, bytes: u64) -> Result<Piece> {
+        self.core().pool.take_piece(bytes)
+    }
+
+    /// Frees a piece that has no record.
+    ///
+    /// # Errors
+    /// When it cannot be freed; it stays in use.
+    fn free_piece(&self, piece: Piece) -> Result<()> {
+        match piece.of {
+            PieceOf::Run(run) => self.core().pool.free_run(run),
+            PieceOf::Block(_) => Ok(()),
+        }
+    }
+
+    /// The pieces that opening found: once.
+    fn take_found_pieces(&self) -> Vec<Piece> {
+        self.core().pool.take_found_pieces()
+    }
+
+    /// Does `work`, which stores into a piece, beside readers of what was there before.
+    fn change_piece(&self, piece: &Piece, work: &dyn Fn()) {
+        let _ = piece;
+        work();
     }
 
     // ---- the whole store -----------------------------------------------------------------------

@@ -1,21 +1,34 @@
-//! [`Poison`]: whether writes are refused, and why.
+//! [`Poison`]: whether writes are refused, and why; and whether they wait for a batch.
 
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, lock};
+use chimera_pmem::Environment;
+
+use super::held_keys::HeldKeys;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, lock, until_some};
 use crate::types::error::{Error, Result};
 
+/// Writes are refused. Twice the rest is the number of batches.
+const REFUSES: u32 = 1;
+const BATCH: u32 = 2;
+
 /// Whether writes are refused: the store is open for reading only, or an earlier failure left it in
-/// doubt.
+/// doubt. And whether there are batches that hold keys: one word says both, so that a write beside none looks once.
+///
+/// # Why nobody writes to a key that a batch holds
+/// A batch is counted and has [taken](Batching::begin) its keys before it locks and unlocks the lock of each. A writer looks at
+/// the count with the key's lock. If it had the lock before the batch, the batch has waited for its write. If it has the
+/// lock after the batch, it sees the count, and whose the key is.
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
-    refuses: AtomicBool,
+    state: AtomicU32,
     /// The failure; none for a store open for reading only.
     reason: Mutex<Option<String>>,
+    held: HeldKeys,
 }
 
 impl Poison {
     pub(crate) fn new(read_only: bool) -> Self {
-        Self { refuses: AtomicBool::new(read_only), reason: Mutex::new(None) }
+        Self { state: AtomicU32::new(u32::from(read_only)), ..Self::default() }
     }
 
     /// Refuses writes from now on. The first reason stays.
@@ -23,14 +36,50 @@ impl Poison {
     pub(crate) fn poison(&self, reason: &str) {
         log::error!("the store refuses writes from now on: {reason}");
         lock(&self.reason).get_or_insert_with(|| reason.to_owned());
-        self.refuses.store(true, Ordering::Release);
+        self.state.fetch_or(REFUSES, Ordering::Release);
     }
 
     /// # Errors
     /// `ReadOnly` or `Poisoned`.
     #[inline(always)]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.refuses.load(Ordering::Acquire) { Err(self.refusal()) } else { Ok(()) }
+        if self.is_quiet() { Ok(()) } else { self.refuse() }
+    }
+
+    /// Whether writes are not refused, and no batch holds any key.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.state.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether a session that has locked a key with this hash may write: not while a batch of another session holds it.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[cold]
+    pub(crate) fn admits(&self, hash: u64, session: u32) -> Result<bool> {
+        self.refuse().map(|()| !self.held.is_held(hash, session))
+    }
+
+    /// Waits until no batch of another session holds keys with this hash. The caller has locked nothing.
+    #[cold]
+    pub(crate) fn wait_for(&self, hash: u64, session: u32, environment: &dyn Environment) {
+        until_some(environment, || (!self.held.is_held(hash, session)).then_some(()));
+    }
+
+    /// Before a session takes space for a write, with nothing locked: waits for a batch that lets nobody else write.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[inline(always)]
+    pub(crate) fn check_space(&self, session: u32, environment: &dyn Environment) -> Result<()> {
+        if self.is_quiet() { Ok(()) } else { self.wait_for_space(session, environment) }
+    }
+
+    #[cold]
+    fn wait_for_space(&self, session: u32, environment: &dyn Environment) -> Result<()> {
+        until_some(environment, || (!self.held.has_one_writer(session)).then_some(()));
+        self.refuse()
     }
 
     /// The failure, if there was one.
@@ -46,11 +95,14 @@ impl Poison {
     }
 
     #[cold]
-    fn refusal(&self) -> Error {
-        match &*lock(&self.reason) {
+    fn refuse(&self) -> Result<()> {
+        if self.state.load(Ordering::Acquire) & REFUSES == 0 {
+            return Ok(());
+        }
+        Err(match &*lock(&self.reason) {
             Some(reason) => Error::Poisoned { reason: reason.clone() },
             None => Error::ReadOnly,
-        }
+        })
     }
 }
 
@@ -67,5 +119,64 @@ impl Drop for PoisonOnPanic<'_> {
         if std::thread::panicking() && !self.was_panicking {
             self.poison.poison("a writer panicked");
         }
+    }
+}
+
+/// A batch that holds its keys. Dropping it lets go of them.
+pub(crate) struct Batching<'a> {
+    _poison: PoisonOnPanic<'a>,
+    poison: &'a Poison,
+    environment: &'a dyn Environment,
+    session: u32,
+    parts: Vec<usize>,
+    is_alone: bool,
+}
+
+impl<'a> Batching<'a> {
+    /// Takes the keys of a batch, by their hashes. `pass` locks and unlocks the lock of the keys with a hash: so every writer that
+    /// had one of them has gone when this returns.
+    ///
+    /// # Errors
+    /// When writes are refused.
+    pub(crate) fn begin(
+        poison: &'a Poison,
+        environment: &'a dyn Environment,
+        session: u32,
+        hashes: &[u64],
+        pass: impl Fn(u64),
+    ) -> Result<Self> {
+        let mut parts: Vec<usize> = hashes.iter().map(|hash| HeldKeys::part_of(*hash)).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        poison.state.fetch_add(BATCH, Ordering::AcqRel);
+        poison.held.take(&parts, session, environment);
+        let batching = Self {
+            _poison: poison.on_panic(),
+            poison,
+            environment,
+            session,
+            parts,
+            is_alone: false,
+        };
+        hashes.iter().for_each(|hash| pass(*hash));
+        poison.refuse().map(|()| batching)
+    }
+
+    /// Lets nobody else write, until it ends.
+    #[cold]
+    pub(crate) fn be_alone(&mut self) {
+        if !std::mem::replace(&mut self.is_alone, true) {
+            self.poison.held.take_alone(self.session, self.environment);
+        }
+    }
+}
+
+impl Drop for Batching<'_> {
+    fn drop(&mut self) {
+        if self.is_alone {
+            self.poison.held.release_alone();
+        }
+        self.poison.held.release(&self.parts);
+        self.poison.state.fetch_sub(BATCH, Ordering::Release);
     }
 }

@@ -81,7 +81,7 @@ impl EngineType for Type {
     type Parameters = Parameters;
 
     const CAPABILITIES: Capabilities =
-        Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
+        Capabilities { any_size: true, ordered: true, ..Capabilities::SHARED };
 
     fn plan(options: &Options) -> Result<Plan> {
         let segment_bytes = options.segment_bytes.unwrap_or(SEGMENT_BYTES);

@@ -17,7 +17,7 @@ pub(crate) struct Parameters {
 }
 
 pub(super) const CAPABILITIES: Capabilities =
-    Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
+    Capabilities { any_size: true, ordered: true, ..Capabilities::SHARED };
 
 const SEGMENT_BYTES: u64 = 1 << 30;
 const LOG_RUN_BYTES: u32 = 256 << 10;

@@ -179,6 +179,14 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         Listing(self).list_from(client, from, take)
     }
 
+    fn pass(&self, hash: u64) {
+        self.keys.pass(hash, &self.core.poison);
+    }
+
+    fn persist(&self, client: &mut LogHashClient) {
+        self.log.sync_session(client.appender.number());
+    }
+
     fn records(&self) -> u64 {
         self.index.len()
     }

@@ -6,6 +6,7 @@ use super::index::LogIndex;
 use super::read::Old;
 use super::{COLLISIONS_MAX, LogHash, LogHashClient};
 use crate::engine::KeyChange;
+use crate::engine::shared::KeyGuard;
 use crate::engine::shared::writes::swap_read;
 use crate::records::storage_log::{Appended, NewRecord};
 use crate::types::error::{Error, Result};
@@ -15,6 +16,11 @@ use crate::types::swap::Swap;
 pub(super) struct Writer<'e, P: Pmem, I>(pub(super) &'e LogHash<P, I>);
 
 impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
+    #[inline(always)]
+    fn lock(&self, client: &LogHashClient, hash: u64) -> Result<KeyGuard<'_>> {
+        self.0.keys.lock_to_write(hash, &self.0.core.poison, client.shared.number)
+    }
+
     /// Stores `value` under `key`; tells whether the key is new.
     pub(super) fn put_value(
         &self,
@@ -25,7 +31,7 @@ impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
         let booked = self.0.core.book(Operation::Insert, client.shared.number);
         let hash = self.0.core.hash.of(key);
         self.0.index.prefetch(hash);
-        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let _key = self.lock(client, hash)?;
         let (old, alike) = self.0.find_locked(hash, key)?;
         if old.is_some() {
             booked.is(Operation::Overwrite);
@@ -46,7 +52,7 @@ impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
     ) -> Result<bool> {
         let _booked = self.0.core.book(Operation::Insert, client.shared.number);
         self.0.index.prefetch(hash);
-        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let _key = self.lock(client, hash)?;
         let (old, alike) = self.0.find_locked(hash, key)?;
         if old.is_some() {
             return Ok(false);
@@ -122,7 +128,7 @@ impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
     ) -> Result<Swap> {
         let _booked = self.0.core.book(Operation::Update, client.shared.number);
         self.0.index.prefetch(hash);
-        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let _key = self.lock(client, hash)?;
         let (Some(old), _) = self.0.find_locked(hash, key)? else { return Ok(Swap::Missing) };
         self.0.read_found(old.at, hash, &mut client.shared.value)?;
         swap_read(client, expected, new, |client| self.write(client, hash, key, new, Some(old)))
@@ -133,7 +139,7 @@ impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
         let _booked = self.0.core.book(Operation::Delete, client.shared.number);
         let hash = self.0.core.hash.of(key);
         self.0.index.prefetch(hash);
-        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let _key = self.lock(client, hash)?;
         let (Some(old), _) = self.0.find_locked(hash, key)? else { return Ok(false) };
         self.remove_found(client, hash, key, old).map(|()| true)
     }
@@ -148,7 +154,7 @@ impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
     ) -> Result<Swap> {
         let _booked = self.0.core.book(Operation::Delete, client.shared.number);
         self.0.index.prefetch(hash);
-        let _key = self.0.keys.lock(hash, &self.0.core.poison)?;
+        let _key = self.lock(client, hash)?;
         let (Some(old), _) = self.0.find_locked(hash, key)? else { return Ok(Swap::Missing) };
         self.0.read_found(old.at, hash, &mut client.shared.value)?;
         if client.shared.value != expected {

@@ -28,7 +28,7 @@ impl KeyLocks {
         Self { stripes: (0..STRIPES).map(|_| AtomicU32::new(0)).collect(), environment }
     }
 
-    /// Locks the keys of this hash.
+    /// Locks the keys of this hash, to move a record.
     ///
     /// # Errors
     /// When writes are refused.
@@ -38,6 +38,48 @@ impl KeyLocks {
         // After locking: the holder before may have failed.
         poison.check()?;
         Ok(guard)
+    }
+
+    /// As [`lock`](Self::lock), for a write of a session: waits for a batch that holds the keys.
+    ///
+    /// # Errors
+    /// When writes are refused.
+    #[inline(always)]
+    pub(crate) fn lock_to_write<'a>(
+        &'a self,
+        hash: u64,
+        poison: &'a Poison,
+        session: u32,
+    ) -> Result<KeyGuard<'a>> {
+        let guard = self.lock_to_look(hash, poison);
+        // After locking: the holder before may have failed, or a batch may hold the key.
+        if poison.is_quiet() {
+            return Ok(guard);
+        }
+        self.lock_beside_batches(guard, hash, poison, session)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_beside_batches<'a>(
+        &'a self,
+        mut guard: KeyGuard<'a>,
+        hash: u64,
+        poison: &'a Poison,
+        session: u32,
+    ) -> Result<KeyGuard<'a>> {
+        while !poison.admits(hash, session)? {
+            // The batch needs the lock.
+            drop(guard);
+            poison.wait_for(hash, session, &*self.environment);
+            guard = self.lock_to_look(hash, poison);
+        }
+        Ok(guard)
+    }
+
+    /// Waits until whoever holds the lock of the keys of this hash has let go of it.
+    pub(crate) fn pass(&self, hash: u64, poison: &Poison) {
+        drop(self.lock_to_look(hash, poison));
     }
 
     /// Locks the keys of this hash, also when writes are refused.

@@ -7,7 +7,7 @@
 //! - `read`: reading values by their keys, of one or many. `writes`: puts and deletes, of one or many.
 //! - `unlocked`: reading what others may change meanwhile.
 //! - `update`: reading, changing and replacing a value as one step.
-//! - `conditional`: writes with a condition.
+//! - `conditional`: writes with a condition. `batch`: writes of several keys that are made as one.
 //! - `listing`: what an engine that does not know better makes of its listing.
 //! - `maintenance`: the pace of work in the background.
 //! - `order`: making the order of the keys of a store that is opened.
@@ -15,6 +15,7 @@
 //! - `scrub`: verifying a store, step by step.
 //! - `recovery`: work on many blocks by several threads.
 
+pub(crate) mod batch;
 pub(crate) mod booking;
 pub(crate) mod conditional;
 pub(crate) mod creation;

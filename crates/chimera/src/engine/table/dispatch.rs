@@ -10,7 +10,7 @@ use crate::engine::contract::engine::Engine;
 use crate::engine::contract::reports::{Dram, Reports};
 use crate::engine::contract::upkeep::{Point, Scrubbed, Step, Upkeep};
 use crate::engine::options::Options;
-use crate::engine::shared::{order, scrub};
+use crate::engine::shared::{batch, order, scrub};
 use crate::metrics::Exposition;
 use crate::ordered::RebuildStep;
 use crate::types::check::{CheckReport, Damage};
@@ -141,6 +141,16 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => engine.upkeep().reclaim_stats())
     }
 
+    /// Ends batches that a crash has cut off. How many there were.
+    pub(crate) fn end_batches(&self, salvage: bool) -> Result<u64> {
+        each_engine!(self, engine => batch::recover(&**engine, salvage))
+    }
+
+    /// Frees what is kept for the records of batches.
+    pub(crate) fn give_back_pieces(&self) {
+        each_engine!(self, engine => batch::give_back(&**engine));
+    }
+
     /// Begins to make the order of all keys, if there is to be one.
     pub(crate) fn begin_order(&self, threads: usize) -> Result<()> {
         each_engine!(self, engine => order::begin(&**engine, threads))
@@ -159,6 +169,7 @@ impl<P: Pmem> AnyEngine<P> {
         if core.poison.failure().is_some() {
             return core.pool.sync();
         }
+        self.give_back_pieces();
         each_engine!(self, engine => engine.upkeep().seal());
         let saved = each_engine!(self, engine => engine.upkeep().save_order());
         let totals = each_engine!(self, engine => Engine::totals(&**engine));

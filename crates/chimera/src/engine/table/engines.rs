@@ -215,6 +215,8 @@ engines! { ($)
 /// steps of recovery that a tool can leave out ([`Pmem::skips`](chimera_pmem::Pmem::skips)). For the
 /// crash lab, which breaks each in turn.
 pub fn sites(engine: EngineKind) -> Vec<Site> {
-    let pool = [crate::pool::sites::ALL, crate::pool::steps::ALL].concat();
-    [pool, engine.own_sites()].concat()
+    use crate::records::batch_record;
+    let pool = [crate::pool::sites::ALL, crate::pool::steps::ALL];
+    let batches = [batch_record::sites::ALL, batch_record::steps::ALL];
+    [pool.concat(), batches.concat(), engine.own_sites()].concat()
 }

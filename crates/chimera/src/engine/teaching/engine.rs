@@ -29,10 +29,16 @@ impl<P: Pmem> Teaching<P> {
         lock_relaxing(&self.state, &**self.core.environment())
     }
 
-    /// Locks the store for a write.
-    fn lock_to_write(&self) -> Result<MutexGuard<'_, State<P>>> {
-        let state = self.lock();
-        self.core.poison.check().map(|()| state)
+    /// Locks the store for a write of a session to a key with this hash: waits for a batch that holds it.
+    fn lock_to_write(&self, hash: u64, session: u32) -> Result<MutexGuard<'_, State<P>>> {
+        let (mut state, poison) = (self.lock(), &self.core.poison);
+        while !poison.is_quiet() && !poison.admits(hash, session)? {
+            // The batch needs the lock.
+            drop(state);
+            poison.wait_for(hash, session, &**self.core.environment());
+            state = self.lock();
+        }
+        Ok(state)
     }
 
     /// Writes a record of `key`; tells whether the key is new.
@@ -104,7 +110,9 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
 
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
         let booked = self.core.book(Operation::Insert, client.number);
-        let is_new = self.write(&mut *self.lock_to_write()?, self.core.hash.of(key), key, value)?;
+        let hash = self.core.hash.of(key);
+        let is_new =
+            self.write(&mut *self.lock_to_write(hash, client.number)?, hash, key, value)?;
         if !is_new {
             booked.is(Operation::Overwrite);
         }
@@ -133,7 +141,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         _verify: bool,
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.number);
-        let mut state = self.lock_to_write()?;
+        let mut state = self.lock_to_write(hash, client.number)?;
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(Swap::Missing);
         }
@@ -148,7 +156,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         value: &[u8],
     ) -> Result<bool> {
         let _booked = self.core.book(Operation::Insert, client.number);
-        let mut state = self.lock_to_write()?;
+        let mut state = self.lock_to_write(hash, client.number)?;
         if state.find(hash, key, &mut client.value, true)? {
             return Ok(false);
         }
@@ -163,7 +171,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         expected: &[u8],
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Delete, client.number);
-        let mut state = self.lock_to_write()?;
+        let mut state = self.lock_to_write(hash, client.number)?;
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(Swap::Missing);
         }
@@ -185,7 +193,8 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
 
     fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
         let _booked = self.core.book(Operation::Delete, client.number);
-        let (hash, mut state) = (self.core.hash.of(key), self.lock_to_write()?);
+        let hash = self.core.hash.of(key);
+        let mut state = self.lock_to_write(hash, client.number)?;
         // A record that is damaged is not touched.
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(false);
@@ -207,6 +216,10 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
             let is_last = keys.next().is_none_or(|next| next.0 != key.0);
             Some((key, is_last))
         })
+    }
+
+    fn pass(&self, _hash: u64) {
+        drop(self.lock());
     }
 
     fn records(&self) -> u64 {

@@ -80,7 +80,7 @@ impl EngineType for Type {
     type Parameters = ();
 
     const CAPABILITIES: Capabilities =
-        Capabilities { any_size: true, ordered: true, ..Capabilities::NONE };
+        Capabilities { any_size: true, ordered: true, ..Capabilities::SHARED };
 
     fn plan(options: &Options) -> Result<Plan> {
         plan_of_runs(options)

@@ -33,7 +33,7 @@ impl EngineType for Type {
         in_place: true,
         reclaim: true,
         ordered: true,
-        ..Capabilities::NONE
+        ..Capabilities::SHARED
     };
 
     fn plan(options: &Options) -> Result<Plan> {

@@ -21,6 +21,7 @@ use crate::engine::{Core, Engine, Options, Recovered};
 use crate::index::volatile::extendible_hash::ExtendibleHash;
 use crate::metrics::{Exposition, Kind};
 use crate::pool::Reserve;
+use crate::pool::runs::Piece;
 use crate::records::unchecked_word::UncheckedWord;
 use crate::records::vpage::{PageParameters, Pages};
 use crate::types::error::Result;
@@ -194,6 +195,26 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         take: impl FnMut(&[u8]),
     ) -> Result<()> {
         self.records().list_keys(&positions, take)
+    }
+
+    fn pass(&self, hash: u64) {
+        self.records().pass_key(hash);
+    }
+
+    fn take_piece(&self, _bytes: u64) -> Result<Piece> {
+        self.records().space().take_piece()
+    }
+
+    fn free_piece(&self, piece: Piece) -> Result<()> {
+        self.records().space().free_piece(&piece)
+    }
+
+    fn take_found_pieces(&self) -> Vec<Piece> {
+        self.records().space().take_found_pieces()
+    }
+
+    fn change_piece(&self, piece: &Piece, work: &dyn Fn()) {
+        self.records().space().change_piece(piece, work);
     }
 
     fn records(&self) -> u64 {

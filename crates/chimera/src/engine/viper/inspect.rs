@@ -44,6 +44,10 @@ fn inspect_block<P: Pmem, V: Pages>(records: &Records<P, V>, block: u64, report:
         Whose::Queue => blocks.queued += 1,
         Whose::Nobody => blocks.resting += 1,
     }
+    if flags & block_flags::BATCH != 0 {
+        report.bytes.overhead += pool.map.block_bytes;
+        return;
+    }
     let usage = records.pages().usage(pool, block);
     blocks.empty += u64::from(usage.live_bytes == 0);
     report.fill.add(usage.live_bytes, pool.map.block_bytes);

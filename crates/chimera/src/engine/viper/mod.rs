@@ -31,7 +31,8 @@
 //!
 //! # Parts
 //! Each calls those before it only. What must go back is a value that is returned.
-//! - `blocks`: what is known of blocks in DRAM. `space`: sessions and the blocks that they fill. `records`: records and
+//! - `blocks`: what is known of blocks in DRAM. `space`: sessions and the blocks that they fill. `pieces`: blocks
+//!   with records of batches. `records`: records and
 //!   the index, and the record of a key whose lock is held.
 //! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
 //! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
@@ -57,6 +58,7 @@ mod engine;
 mod inspect;
 mod list;
 mod mover;
+mod pieces;
 mod read;
 mod reclaim;
 mod records;

@@ -103,7 +103,21 @@ impl<P: Pmem, V: Pages> Records<P, V> {
         totals
     }
 
-    /// Locks the keys of this hash.
+    /// Locks the keys of this hash for a write of a session.
+    ///
+    /// # Errors
+    /// When writes are refused.
+    #[inline(always)]
+    pub(super) fn lock_key_to_write(&self, hash: u64, session: u32) -> Result<KeyGuard<'_>> {
+        self.keys.lock_to_write(hash, &self.core().poison, session)
+    }
+
+    /// Waits until whoever holds the lock of the keys of this hash has let go of it.
+    pub(super) fn pass_key(&self, hash: u64) {
+        self.keys.pass(hash, &self.core().poison);
+    }
+
+    /// Locks the keys of this hash, to move a record.
     ///
     /// # Errors
     /// When writes are refused.

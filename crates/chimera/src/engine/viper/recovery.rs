@@ -125,7 +125,8 @@ impl<'r, P: Pmem, V: Pages> Recovery<'r, P, V> {
         let (pool, pages) = (self.records.pool(), self.records.pages());
         let step = (blocks / SAMPLE_BLOCKS).max(1);
         let sample = (0..blocks).step_by(step as usize);
-        sample.map(|block| pages.usage(pool, block).live_records * step).sum()
+        let has_records = |block: &u64| !block_flags::is_for_batches(pool, *block);
+        sample.filter(has_records).map(|block| pages.usage(pool, block).live_records * step).sum()
     }
 
     /// Makes durable what was found in some blocks. A process that was killed may have stored a word without a
@@ -264,6 +265,10 @@ impl<'r, P: Pmem, V: Pages> Recovery<'r, P, V> {
         let Ok(flags) = block_flags::read(pool, block) else { return false };
         let is_left_alone = blocks.is_damaged(block) && flags & block_flags::FREE != 0;
         if is_left_alone || pool.read_only {
+            return false;
+        }
+        if flags & block_flags::BATCH != 0 {
+            self.records.space().note_piece(block);
             return false;
         }
         let logs = pages.spilling().filter(|_| !pool.was_clean());

@@ -49,6 +49,9 @@ impl<P: Pmem, V: Pages> Scan<'_, P, V> {
             0
         });
         let at = pool.map.block_at(block);
+        if flags & block_flags::BATCH != 0 {
+            return None;
+        }
         if flags & block_flags::FREE != 0 {
             if !pages.is_blank(pool, block) {
                 let what = "a block that is marked as free holds records";

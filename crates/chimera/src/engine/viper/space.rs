@@ -22,7 +22,7 @@ use crate::records::vpage::{
     Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, VersionGuard, VersionLock, lock_relaxing};
+use crate::sync::{Mutex, MutexGuard, VersionGuard, VersionLock, lock, lock_relaxing};
 use crate::types::error::{Error, Result};
 
 /// Blocks in the queue that a session looks at for one with room, before it takes a fresh one.
@@ -128,6 +128,8 @@ pub(super) struct Space<P: Pmem, V: Pages> {
     clock: AtomicU64,
     /// The client of the mover of records: one at a time.
     mover: Mutex<Client>,
+    /// Blocks of [pieces](crate::pool::runs::Piece) that recovery found.
+    found_pieces: Mutex<Vec<u64>>,
 }
 
 impl<P: Pmem, V: Pages> Space<P, V> {
@@ -138,6 +140,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
             blocks: Blocks::new(&pages, huge_pages),
             clock: AtomicU64::new(0),
             mover: Mutex::new(Client::of_mover()),
+            found_pieces: Mutex::default(),
         }
     }
 
@@ -323,6 +326,16 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         has_blocks
     }
 
+    // ---- pieces --------------------------------------------------------------------------------
+
+    pub(super) fn note_found_piece(&self, block: u64) {
+        lock(&self.found_pieces).push(block);
+    }
+
+    pub(super) fn take_found_blocks(&self) -> Vec<u64> {
+        std::mem::take(&mut *lock(&self.found_pieces))
+    }
+
     // ---- blocks --------------------------------------------------------------------------------
 
     /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
@@ -424,7 +437,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     }
 
     /// Makes these the flags of a block of the caller that is durably empty, durably.
-    fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
+    pub(super) fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
         block_flags::change(&self.core.pool, block, flags, block_flags::KNOWN & !flags)
     }
 

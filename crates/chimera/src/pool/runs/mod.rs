@@ -34,6 +34,7 @@
 
 mod free_list;
 mod holes;
+mod pieces;
 mod release;
 mod walk;
 
@@ -50,6 +51,7 @@ use crate::types::error::{Error, Result};
 
 pub(crate) use free_list::FreeList;
 pub(super) use free_list::FreeRun;
+pub(crate) use pieces::{BATCH, Piece, PieceOf};
 
 /// The sites of runs.
 pub(crate) mod sites {

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use chimera_pmem::{Fenced, Pmem};
 
-use super::{FoundRun, FreeList, Run, sites};
+use super::{BATCH, FoundRun, FreeList, Run, sites};
 use crate::pool::block_word::BlockKind;
 use crate::pool::{BlockWord, Pool, USED_BLOCKS_AT};
-use crate::sync::lock_relaxing;
+use crate::sync::{lock, lock_relaxing};
 use crate::types::error::{Error, Result};
 use crate::types::runs::{RunCounts, RunsOfKind};
 
 impl<P: Pmem> Pool<P> {
-    /// Walks all runs after opening, fills the free list, and tells `visit` of all others in the order of
-    /// their blocks. `visit` itself takes and frees no runs. Called once, before any run is taken or freed; an
+    /// Walks all runs after opening, fills the free list, keeps those of [batches](super::Piece), and tells `visit` of all others
+    /// in the order of their blocks. `visit` itself takes and frees no runs. Called once, before any run is taken or freed; an
     /// engine without runs does not call it.
     ///
     /// The engine then frees the runs that nothing refers to: a crash came before they were linked, or before
@@ -49,7 +49,12 @@ impl<P: Pmem> Pool<P> {
                     return Ok(());
                 }
                 // Nothing that came before is pending after opening.
-                visit(FoundRun::InUse(Run { first, blocks, code, emptied: Fenced::default() }))
+                let run = Run { first, blocks, code, emptied: Fenced::default() };
+                if run.is(BATCH) {
+                    lock(&self.batch_runs).push(run);
+                    return Ok(());
+                }
+                visit(FoundRun::InUse(run))
             }
             Err(damage) if salvage => {
                 self.note_lost(&damage.error, self.map.block_at(first));
@@ -70,6 +75,7 @@ impl<P: Pmem> Pool<P> {
 
     /// Counts the runs by kind. Other threads may take and free runs; each segment is as of one moment.
     pub(crate) fn count_runs(&self, kinds: &[BlockKind]) -> RunCounts {
+        let kinds = &[kinds, &[BATCH]].concat();
         let named = kinds.iter().map(|kind| RunsOfKind::new(kind.name())).collect();
         let mut counts = RunCounts { kinds: named, ..RunCounts::default() };
         let mut start = 0;
@@ -78,6 +84,7 @@ impl<P: Pmem> Pool<P> {
             let used = self.used_blocks();
             let end = used.min(start + self.map.blocks_per_segment);
             if start >= end {
+                counts.kinds.pop_if(|batch| batch.runs == 0);
                 return counts;
             }
             let counted = self.walk_runs(start..end, kinds, &mut |_, found| {
@@ -130,7 +137,7 @@ impl<P: Pmem> Pool<P> {
         let damage = |what| Error::corrupted(format!("the word of block {block} {what}"), at);
         let word = BlockWord::decode(found, at).ok_or_else(|| damage("is damaged"))?;
         let (code, blocks) = (word.code(), word.blocks());
-        let mut known = [BlockKind::FREE].iter().chain(kinds);
+        let mut known = [BlockKind::FREE, BATCH].iter().chain(kinds);
         if !known.any(|kind| kind.code() == code) || word != BlockWord::run(code, blocks) {
             return Err(damage("has a kind that this engine does not know"));
         }

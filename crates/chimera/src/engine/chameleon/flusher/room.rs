@@ -8,7 +8,7 @@ use crate::engine::chameleon::space::Need;
 use crate::types::error::{Error, Result};
 
 impl<P: Pmem> Flusher<P> {
-    /// Locks a shard whose MemTable has room for one entry more. `need` says what making room may take.
+    /// Locks a shard whose MemTable has room for one entry more, to move a record. `need` says what making room may take.
     #[inline]
     pub(crate) fn lock_with_room(
         &self,
@@ -16,8 +16,33 @@ impl<P: Pmem> Flusher<P> {
         shard: u32,
         need: Need,
     ) -> Result<Locked<'_, Writing>> {
+        self.locked_with_room(number, shard, need, || self.index().lock(shard))
+    }
+
+    /// As [`lock_with_room`](Self::lock_with_room), for a write of session `number` to a key with this hash: waits for a batch
+    /// that holds it.
+    #[inline]
+    pub(crate) fn lock_to_write(
+        &self,
+        number: u32,
+        hash: u64,
+        shard: u32,
+        need: Need,
+    ) -> Result<Locked<'_, Writing>> {
+        let lock = || self.index().lock_to_write(shard, hash, number);
+        self.locked_with_room(number, shard, need, lock)
+    }
+
+    #[inline(always)]
+    fn locked_with_room<'a>(
+        &'a self,
+        number: u32,
+        shard: u32,
+        need: Need,
+        lock: impl Fn() -> Result<Locked<'a, Writing>>,
+    ) -> Result<Locked<'a, Writing>> {
         loop {
-            let writing = self.index().lock(shard)?;
+            let writing = lock()?;
             if !self.is_short(shard, &writing, need) {
                 return Ok(writing);
             }

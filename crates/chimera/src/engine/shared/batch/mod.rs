@@ -1,0 +1,126 @@
+//! Batches: writes of several keys that are made as one. Once for all engines, of their puts and deletes.
+//!
+//! # Protocol
+//! 1. The batch [takes](crate::engine::contract::poison::Batching) its keys: nobody else writes to them until it ends. What they
+//!    have is read, and its conditions are looked at (`plan`).
+//! 2. The [record](crate::records::batch_record) of all that changes is written, durably (`space`: where).
+//! 3. The changes are made, each as any put or delete: new keys first, then other values, then deletes (`apply`).
+//! 4. The record is cleared, durably, and the keys are let go of.
+//!
+//! A batch that changes one key, or none, needs no record.
+//!
+//! # Why it is all or nothing
+//! A crash before the record is durable leaves no change, one behind it leaves the record, from which whoever opens the store
+//! makes all changes (`recover`). The record is cleared when all are durable. Until then nobody else changes those keys, so
+//! making the changes again takes nothing back.
+//!
+//! # Where there is no room
+//! A batch that cannot be made changes nothing. Before its record is written, room is set aside where the pool has little. It is
+//! given up when a put or a delete finds none, and from then on nobody else may write until the batch ends. New keys come first,
+//! because most engines take them back without any room. Should a change still fail, what was made is taken back; and should that
+//! fail, the store refuses writes and keeps the record: the batch is made when the store is opened again.
+
+mod apply;
+mod plan;
+mod recover;
+mod space;
+
+use chimera_pmem::Pmem;
+
+use crate::engine::contract::client::Client;
+use crate::engine::contract::engine::Engine;
+use crate::engine::contract::poison::Batching;
+use crate::records::batch_record;
+use crate::types::batch::{Batch, Write};
+use crate::types::error::{Error, Result};
+use plan::Plan;
+
+pub(crate) use recover::recover;
+pub(crate) use space::give_back;
+
+/// Most bytes of the record of a batch.
+pub(crate) const BYTES_MAX: usize = 64 << 20;
+
+/// What a batch has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) inserted: u64,
+    pub(crate) overwritten: u64,
+    pub(crate) deleted: u64,
+    pub(crate) value_bytes: u64,
+}
+
+/// Makes all writes of a batch, if its conditions hold.
+pub(crate) fn write<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    batch: &Batch,
+) -> Result<Done> {
+    check(engine, batch)?;
+    let core = engine.core();
+    let session = client.shared_ref().number;
+    let writes = batch.writes.iter().map(|(key, _)| key);
+    let keys = writes.chain(batch.conditions.iter().map(|(key, _)| key));
+    let hashes: Vec<u64> = keys.map(|key| core.hash.of(key)).collect();
+    let pass = |hash| engine.pass(hash);
+    let environment = &**core.environment();
+    let mut batching = Batching::begin(&core.poison, environment, session, &hashes, pass)?;
+    let plan = Plan::of(engine, client, batch)?;
+    match &plan.changes[..] {
+        [] => {}
+        [change] => apply::make(engine, client, change)?,
+        _ => write_recorded(engine, client, &plan, &mut batching)?,
+    }
+    Ok(plan.done())
+}
+
+/// Makes the changes of a plan, which its record says before.
+fn write_recorded<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    plan: &Plan<'_>,
+    batching: &mut Batching<'_>,
+) -> Result<()> {
+    let core = engine.core();
+    let bytes = plan.record();
+    if bytes.len() > BYTES_MAX {
+        return Err(Error::BatchSize { found: bytes.len(), most: BYTES_MAX });
+    }
+    let mut cushion = space::Cushion::new(space::set_aside(engine, plan)?);
+    let pieces = space::take(engine, bytes.len() as u64).inspect_err(|_| {
+        cushion.give_up(engine);
+    })?;
+    let at = pieces[0].bytes.offset();
+    {
+        let _booked = core.book(chimera_pmem::Operation::Batch, client.shared_ref().number);
+        let change = |piece: &_, work: &dyn Fn()| engine.change_piece(piece, work);
+        batch_record::write((&core.pool, core.hash), &pieces, &bytes, change);
+        core.pool.pmem.operation_decided();
+    }
+    let applied = apply::all(engine, client, plan, (&mut cushion, batching));
+    let is_certain = applied.is_ok() || core.poison.failure().is_none();
+    if is_certain {
+        engine.persist(client);
+        let _booked = core.book(chimera_pmem::Operation::Batch, client.shared_ref().number);
+        batch_record::clear(&core.pool, at);
+        space::put_back(engine, pieces);
+    }
+    cushion.give_up(engine);
+    applied
+}
+
+/// Refuses a batch with a key or a value that the store does not take.
+fn check<P: Pmem, E: Engine<P>>(engine: &E, batch: &Batch) -> Result<()> {
+    for (key, write) in &batch.writes {
+        engine.check_key(key)?;
+        match write {
+            Write::Put(value) | Write::Add { absent: value, .. } => engine.check_value(value)?,
+            Write::Delete => {}
+        }
+    }
+    batch.conditions.iter().try_for_each(|(key, _)| engine.check_key(key))
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

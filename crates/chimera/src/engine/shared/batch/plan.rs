@@ -1,0 +1,168 @@
+//! [`Plan`]: what a batch changes, by what its keys have.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use chimera_pmem::Pmem;
+
+use super::Done;
+use crate::engine::contract::client::Client;
+use crate::engine::contract::engine::Engine;
+use crate::engine::shared::writes::admit;
+use crate::records::batch_record;
+use crate::types::batch::{Batch, Write};
+use crate::types::error::{Error, Result};
+
+/// A key that a batch changes.
+#[derive(Debug)]
+pub(super) struct Change<'b> {
+    pub(super) key: &'b [u8],
+    pub(super) old: Option<Vec<u8>>,
+    pub(super) new: Option<Cow<'b, [u8]>>,
+}
+
+/// What a batch changes: new keys, then other values, then deletes.
+#[derive(Debug)]
+pub(super) struct Plan<'b> {
+    pub(super) changes: Vec<Change<'b>>,
+}
+
+/// What a key has, and what it is to have, if that was said.
+#[derive(Default)]
+struct State<'b> {
+    old: Option<Vec<u8>>,
+    new: Option<Option<Cow<'b, [u8]>>>,
+}
+
+/// The keys of a batch, as far as they were read.
+struct States<'b>(BTreeMap<&'b [u8], State<'b>>);
+
+impl<'b> States<'b> {
+    /// The state of a key, which is read when it is met first.
+    fn of<P: Pmem, E: Engine<P>>(
+        &mut self,
+        engine: &E,
+        client: &mut E::Client,
+        key: &'b [u8],
+    ) -> Result<&mut State<'b>> {
+        match self.0.entry(key) {
+            Entry::Occupied(found) => Ok(found.into_mut()),
+            Entry::Vacant(place) => {
+                let is_there = engine.read(client, engine.core().hash.of(key), key)?;
+                let old = is_there.then(|| client.shared().value.clone());
+                Ok(place.insert(State { old, new: None }))
+            }
+        }
+    }
+}
+
+impl State<'_> {
+    /// What the key has now.
+    fn now(&self) -> Option<&[u8]> {
+        match &self.new {
+            Some(new) => new.as_deref(),
+            None => self.old.as_deref(),
+        }
+    }
+}
+
+impl<'b> Plan<'b> {
+    /// Reads the keys of a batch, which the caller holds, and looks at its conditions.
+    ///
+    /// # Errors
+    /// `ConditionFailed`; those of a get, and of a put.
+    pub(super) fn of<P: Pmem, E: Engine<P>>(
+        engine: &E,
+        client: &mut E::Client,
+        batch: &'b Batch,
+    ) -> Result<Self> {
+        let mut states = States(BTreeMap::new());
+        for (number, (key, condition)) in batch.conditions.iter().enumerate() {
+            let state = states.of(engine, client, key)?;
+            if !condition.holds(state.old.as_deref()) {
+                return Err(Error::ConditionFailed { condition: number });
+            }
+        }
+        for (key, write) in &batch.writes {
+            let state = states.of(engine, client, key)?;
+            state.new = Some(match write {
+                Write::Put(value) => Some(Cow::Borrowed(value)),
+                Write::Delete => None,
+                Write::Add { at, delta, absent } => {
+                    let now = state.now().unwrap_or(absent);
+                    Some(Cow::Owned(added(now, *at, *delta)?))
+                }
+            });
+        }
+        let states = states.0.into_iter();
+        let mut changes: Vec<Change<'b>> = states
+            .filter_map(|(key, State { old, new })| Some(Change { key, old, new: new? }))
+            .filter(|change| change.old.as_deref() != change.new.as_deref())
+            .collect();
+        changes.sort_by_key(Change::turn);
+        for change in changes.iter().filter(|change| change.old.is_none()) {
+            admit(engine, client, change.key)?;
+        }
+        Ok(Self { changes })
+    }
+
+    /// The bytes of its record.
+    pub(super) fn record(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for change in &self.changes {
+            batch_record::push(&mut bytes, change.key, change.new.as_deref());
+        }
+        bytes
+    }
+
+    /// Bytes of the keys that change, and of the longer of their values before and after.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = |change: &Change<'_>| {
+            let longest = change.new.as_deref().map_or(0, <[u8]>::len);
+            let longest = longest.max(change.old.as_ref().map_or(0, Vec::len));
+            (change.key.len() + longest) as u64
+        };
+        self.changes.iter().map(bytes).sum()
+    }
+
+    /// What its changes are.
+    pub(super) fn done(&self) -> Done {
+        let mut done = Done::default();
+        for change in &self.changes {
+            done.value_bytes += change.new.as_deref().map_or(0, <[u8]>::len) as u64;
+            match change.turn() {
+                INSERTS => done.inserted += 1,
+                REPLACES => done.overwritten += 1,
+                _ => done.deleted += 1,
+            }
+        }
+        done
+    }
+}
+
+/// The turn of changes, in a plan.
+const INSERTS: u8 = 0;
+const REPLACES: u8 = 1;
+const DELETES: u8 = 2;
+
+impl Change<'_> {
+    fn turn(&self) -> u8 {
+        match (&self.old, &self.new) {
+            (_, None) => DELETES,
+            (None, _) => INSERTS,
+            _ => REPLACES,
+        }
+    }
+}
+
+/// A value with `delta` added to its number at `at`.
+fn added(value: &[u8], at: usize, delta: u64) -> Result<Vec<u8>> {
+    let mut value = value.to_vec();
+    let value_bytes = value.len();
+    let field = at.checked_add(8).and_then(|end| value.get_mut(at..end));
+    let field = field.ok_or(Error::FieldOutOfRange { at, value_bytes })?;
+    let before = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
+    field.copy_from_slice(&before.wrapping_add(delta).to_le_bytes());
+    Ok(value)
+}

@@ -1,0 +1,1 @@
+//! Batches where there is little room.

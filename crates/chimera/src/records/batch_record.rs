@@ -1,0 +1,236 @@
+//! The record of a batch: all that it changes, in one or more [pieces](Piece) of the pool. While it is whole, the batch is made
+//! again by whoever opens the store.
+//!
+//! ```text
+//! piece     [id: 8] [number of the piece, from 0: 4 | pieces: 4] [bytes: 8] [check: 8] bytes
+//! ```
+//! The bytes of all pieces of an id, one after the other, are its changes, in the order in which they are made:
+//! ```text
+//! change    [1 = put, 2 = delete: 4] [bytes of the key: 4] [bytes of the value: 4] [0: 4] key value
+//! ```
+//! The check is XXH3 of the piece's bytes, seeded with the hash that a key of the place and the words before has. It depends on
+//! the store's secret seed, so no value that somebody stored there before passes for a record. An id is random, and 0 is none.
+//!
+//! # Protocol
+//! - **write**: all pieces; flush, *fence*. Then the changes are made, each durable by itself.
+//! - **clear**, when all are made, or none will be: zero to the id of piece 0; flush, *fence*.
+//! - **recovery**: the pieces of whole records are written back; *fence*. Their changes are made again. Then they are cleared.
+//!
+//! # Invariants
+//! 1. A change of a batch begins when its record is durable.
+//! 2. From then until the record is durably cleared nobody else changes a key of the batch. So making the changes again leaves
+//!    each key as the batch leaves it, whichever of them were made before.
+
+use chimera_pmem::{Extent, Pmem};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zerocopy::IntoBytes;
+
+use super::key_hash::KeyHash;
+use crate::pool::Pool;
+use crate::pool::runs::Piece;
+
+/// Where records of batches are stored, flushed and fenced.
+pub(crate) mod sites {
+    chimera_pmem::sites! {
+        /// The record, before its changes begin.
+        RECORD = "batch.record";
+        /// The id of a record whose changes are made, or never will be.
+        CLEAR = "batch.clear";
+        /// A record that recovery found, written back.
+        FOUND = "batch.found", may_be_clean;
+    }
+}
+
+/// Checks and steps that a tool can leave out.
+pub(crate) mod steps {
+    chimera_pmem::steps! {
+        /// The checks of a record that recovery reads.
+        READ_CHECK = "batch.step.read_check";
+        /// Making the changes of a record again.
+        REDO = "batch.step.redo";
+    }
+}
+
+const HEADER_BYTES: u64 = 32;
+const CHANGE_BYTES: usize = 16;
+const PUT: u32 = 1;
+const DELETE: u32 = 2;
+
+/// A change of one key: a put of a value, or a delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundChange {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+/// A whole record.
+#[derive(Debug)]
+pub(crate) struct FoundRecord {
+    /// Where its first piece lies.
+    pub(crate) at: u64,
+    /// The numbers of its pieces, of those that were looked at.
+    pub(crate) pieces: Vec<usize>,
+    /// Its changes; none where they are not what a program writes.
+    pub(crate) changes: Option<Vec<FoundChange>>,
+}
+
+/// Adds a change to the bytes of a record.
+pub(crate) fn push(bytes: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
+    let kind = if value.is_some() { PUT } else { DELETE };
+    let value = value.unwrap_or_default();
+    let words = [kind, key.len() as u32, value.len() as u32, 0];
+    bytes.extend_from_slice(words.as_bytes());
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(value);
+}
+
+/// Bytes of a record that a piece has room for.
+pub(crate) fn room(piece: &Piece) -> u64 {
+    (piece.bytes.length() & !7).saturating_sub(HEADER_BYTES)
+}
+
+/// Writes a record into pieces that have room for it, as many of them as it needs. `beside` does what stores into a piece.
+///
+/// # Durability
+/// Durable on return. A crash before leaves no whole record.
+///
+/// # Cost
+/// The lines of its bytes and of a header for each piece; 1 fence.
+pub(crate) fn write<P: Pmem>(
+    (pool, hash): (&Pool<P>, KeyHash),
+    pieces: &[Piece],
+    bytes: &[u8],
+    beside: impl Fn(&Piece, &dyn Fn()),
+) {
+    let id = pool.environment.random_u64().max(1);
+    let mut parts = Vec::new();
+    let mut rest = bytes;
+    for piece in pieces {
+        let (part, behind) = rest.split_at(rest.len().min(room(piece) as usize));
+        parts.push((piece, part));
+        rest = behind;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    debug_assert!(rest.is_empty(), "the pieces have room");
+    for (number, (piece, part)) in (0_u64..).zip(&parts) {
+        let at = piece.bytes.offset();
+        let header = [id, number | (parts.len() as u64) << 32, part.len() as u64];
+        let check = check(hash, at, &header, part);
+        beside(piece, &|| {
+            let to = pool.extent(at + HEADER_BYTES, part.len() as u64);
+            pool.pmem.copy(to, part, sites::RECORD);
+            for (word, value) in (0..).zip(header.iter().chain([&check])) {
+                pool.pmem.store_u64(at + 8 * word, *value, sites::RECORD);
+            }
+        });
+        pool.pmem.flush(pool.extent(at, HEADER_BYTES + part.len() as u64), sites::RECORD);
+    }
+    pool.pmem.fence(sites::RECORD);
+}
+
+/// Clears the record whose first piece lies at `at`.
+///
+/// # Durability
+/// Durable on return. A crash before leaves the record, or none.
+///
+/// # Cost
+/// 1 line, 1 fence.
+pub(crate) fn clear<P: Pmem>(pool: &Pool<P>, at: u64) {
+    pool.pmem.store_u64(at, 0, sites::CLEAR);
+    pool.pmem.flush(pool.extent(at, 8), sites::CLEAR);
+    pool.pmem.fence(sites::CLEAR);
+}
+
+/// A piece, as it was found.
+struct FoundPiece {
+    number_of_piece: usize,
+    at: u64,
+    id: u64,
+    number: u32,
+    count: u32,
+    bytes: Vec<u8>,
+}
+
+/// The whole records in these pieces.
+pub(crate) fn read<P: Pmem>(pool: &Pool<P>, hash: KeyHash, pieces: &[Piece]) -> Vec<FoundRecord> {
+    let mut found: Vec<FoundPiece> = (0..)
+        .zip(pieces)
+        .filter_map(|(number, piece)| read_piece((pool, hash), number, piece.bytes))
+        .collect();
+    found.sort_unstable_by_key(|piece| (piece.id, piece.number));
+    let records = found.chunk_by(|one, next| one.id == next.id);
+    records.filter_map(record_of).collect()
+}
+
+/// A record of all pieces with its id, if they are whole.
+fn record_of(pieces: &[FoundPiece]) -> Option<FoundRecord> {
+    let count = pieces[0].count;
+    let is_next =
+        |(number, piece): (u32, &FoundPiece)| piece.number == number && piece.count == count;
+    if pieces.len() as u64 != u64::from(count) || !(0..).zip(pieces).all(is_next) {
+        return None;
+    }
+    let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();
+    Some(FoundRecord {
+        at: pieces[0].at,
+        pieces: pieces.iter().map(|piece| piece.number_of_piece).collect(),
+        changes: changes(&bytes),
+    })
+}
+
+fn read_piece<P: Pmem>(
+    (pool, hash): (&Pool<P>, KeyHash),
+    number_of_piece: usize,
+    piece: Extent,
+) -> Option<FoundPiece> {
+    let (at, pmem) = (piece.offset(), &pool.pmem);
+    let room = (piece.length() & !7).checked_sub(HEADER_BYTES)?;
+    let [id, numbers, length, found] =
+        std::array::from_fn(|word| pmem.load_u64(at + 8 * word as u64));
+    if id == 0 || length > room {
+        return None;
+    }
+    let mut bytes = vec![0; length as usize];
+    pmem.read(pool.extent(at + HEADER_BYTES, length), &mut bytes);
+    let is_whole = found == check(hash, at, &[id, numbers, length], &bytes);
+    (is_whole || pmem.skips(steps::READ_CHECK)).then_some(FoundPiece {
+        number_of_piece,
+        at,
+        id,
+        number: numbers as u32,
+        count: (numbers >> 32) as u32,
+        bytes,
+    })
+}
+
+fn check(hash: KeyHash, at: u64, [id, numbers, length]: &[u64; 3], bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, hash.of([at, *id, *numbers, *length].as_bytes()))
+}
+
+/// The changes that the bytes of a record say; `None` where they are not what [`push`] writes.
+fn changes(bytes: &[u8]) -> Option<Vec<FoundChange>> {
+    let (mut rest, mut changes) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        let (words, behind) = rest.split_first_chunk::<CHANGE_BYTES>()?;
+        let word = |number: usize| {
+            let word = words[4 * number..4 * number + 4].try_into();
+            u32::from_le_bytes(word.expect("4 bytes"))
+        };
+        let (key, behind) = behind.split_at_checked(word(1) as usize)?;
+        let (value, behind) = behind.split_at_checked(word(2) as usize)?;
+        let value = match word(0) {
+            PUT => Some(value.to_vec()),
+            DELETE if value.is_empty() => None,
+            _ => return None,
+        };
+        changes.push(FoundChange { key: key.to_vec(), value });
+        rest = behind;
+    }
+    Some(changes)
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

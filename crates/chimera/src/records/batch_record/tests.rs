@@ -1,0 +1,1 @@
+//! What records of batches promise. Crashes are the crash lab's.
