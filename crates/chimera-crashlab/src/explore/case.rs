@@ -38,6 +38,14 @@ pub(crate) enum Action {
         key: u8,
         value: u64,
     },
+    /// Puts to some keys and deletes of others, as one. Key number `n` of them gets the value with the number after `value` by
+    /// `n`, or is deleted where bit `n` of `deletes` is set.
+    Batch {
+        session: u8,
+        keys: [u8; BATCH_KEYS],
+        value: u64,
+        deletes: u8,
+    },
     EndSession {
         session: u8,
     },
@@ -55,6 +63,22 @@ pub(crate) enum Action {
     },
 }
 
+/// Keys of a batch, of which some may be the same.
+pub(crate) const BATCH_KEYS: usize = 3;
+
+/// The writes of a [batch](Action::Batch).
+pub(crate) fn batch(
+    keys: [u8; BATCH_KEYS],
+    number: u64,
+    deletes: u8,
+) -> [(u64, Option<Value>); BATCH_KEYS] {
+    std::array::from_fn(|place| {
+        let is_deleted = deletes >> place & 1 != 0;
+        let number = number.wrapping_add(place as u64);
+        (keys[place].into(), (!is_deleted).then(|| value(number)))
+    })
+}
+
 /// The value with a number.
 pub(crate) fn value(number: u64) -> Value {
     let mut chance = Chance::new(number);
@@ -64,8 +88,8 @@ pub(crate) fn value(number: u64) -> Value {
 /// Sessions that a run uses at a time.
 const SESSIONS: u64 = 3;
 
-/// A process is killed within so many steps that change something, or twice as many, up to 64: most operations have
-/// about ten, and those that add a segment and openings several times as many.
+/// A process is killed within so many steps that change something, or twice as many, up to 128: most operations have
+/// about ten, those that add a segment and openings several times as many, and a batch where there is little room a hundred.
 const KILLED_WITHIN: u64 = 8;
 
 impl Action {
@@ -78,6 +102,7 @@ impl Action {
                 Self::Add { .. } => abilities.in_place,
                 Self::Compact { .. } => abilities.reclaim,
                 Self::Kill { .. } => abilities.survives_kills,
+                Self::Batch { .. } => abilities.batches,
                 _ => true,
             };
             if can_be_asked {
@@ -88,7 +113,7 @@ impl Action {
 
     /// A kill after any number of steps.
     pub(crate) fn kill(chance: &mut Chance) -> Self {
-        let within = KILLED_WITHIN << chance.below(4);
+        let within = KILLED_WITHIN << chance.below(5);
         Self::Kill { after: chance.below(within) as u8 }
     }
 
@@ -99,7 +124,7 @@ impl Action {
     fn any(chance: &mut Chance, keys: u64) -> Self {
         let session = chance.below(SESSIONS) as u8;
         let key = chance.below(keys) as u8;
-        match chance.below(110) {
+        match chance.below(125) {
             0..45 => Self::Put { session, key, value: chance.next() },
             45..65 => Self::Delete { session, key },
             65..80 => {
@@ -113,6 +138,12 @@ impl Action {
             96..98 => Self::Sync,
             98..100 => Self::Reopen,
             100..105 => Self::Compact { percent: [1, 25, 50][chance.below(3) as usize] },
+            105..120 => {
+                let keys = std::array::from_fn(|_| chance.below(keys) as u8);
+                // One in three is deleted.
+                let deletes = (chance.next() & chance.next()) as u8 & 7;
+                Self::Batch { session, keys, value: chance.next(), deletes }
+            }
             _ => Self::kill(chance),
         }
     }

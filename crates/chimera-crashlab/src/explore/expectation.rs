@@ -5,14 +5,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::model::{Effect, Model, Write, text};
+use super::model::{Effect, Model, Write, Writes, text};
 use crate::durability::Loss;
 use crate::subject::Value;
 
-/// A write that was acknowledged and is not in the model yet.
+/// Writes that were acknowledged as one and are not in the model yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Recent {
-    write: Write,
+    writes: Writes,
     may_be_missing: bool,
 }
 
@@ -114,11 +114,11 @@ impl Expectation {
     /// Nothing else than `model` from now on.
     pub(crate) fn settled_as(&self, model: Model) -> Self {
         let mut unchecked = self.unchecked.clone();
-        let recent = self.recent.iter().map(|recent| recent.write);
-        recent.chain(self.write_in_flight()).for_each(|write| unchecked.add(&write));
+        self.pending().for_each(|write| unchecked.add(&write));
         let mut tails = self.tails.clone();
         // It may have happened.
-        self.write_in_flight().iter().for_each(|write| tails.push(write));
+        let in_flight = self.in_flight();
+        in_flight.iter().flat_map(Writes::all).for_each(|write| tails.push(write));
         Self { unchecked, tails: tails.opened(), ..Self::certain(model, self.loss) }
     }
 
@@ -146,7 +146,7 @@ impl Expectation {
 
     /// Whether the store holds what the model holds and nothing else.
     pub(crate) fn is_certain(&self) -> bool {
-        self.recent.is_empty() && self.write_in_flight().is_none()
+        self.recent.is_empty() && self.in_flight().is_none()
     }
 
     /// Whether the last write may be in a log alone.
@@ -171,10 +171,10 @@ impl Expectation {
     pub(crate) fn acknowledge(&mut self) {
         self.is_logged = false;
         match self.in_flight.take() {
-            Some(Effect::Write(write)) => {
-                self.tails.push(&write);
-                self.recent.push(Recent { write, may_be_missing: true });
-                self.limit(self.loss.group(write.session));
+            Some(Effect::Write(writes)) => {
+                writes.all().iter().for_each(|write| self.tails.push(write));
+                self.recent.push(Recent { writes, may_be_missing: true });
+                self.limit(self.loss.group(writes.session()));
             }
             Some(Effect::Settle) => self.recent.iter_mut().for_each(Recent::settle),
             Some(Effect::EndSession(session)) => self.end_session(session),
@@ -182,8 +182,10 @@ impl Expectation {
         }
         let certain = self.recent.iter().take_while(|recent| !recent.may_be_missing).count();
         for recent in self.recent.drain(..certain) {
-            self.unchecked.set(&recent.write, self.model.get(recent.write.key).as_ref());
-            self.model.set(recent.write.key, recent.write.value);
+            for write in recent.writes.all() {
+                self.unchecked.set(write, self.model.get(write.key).as_ref());
+                self.model.set(write.key, write.value);
+            }
         }
     }
 
@@ -191,7 +193,7 @@ impl Expectation {
     fn limit(&mut self, group: usize) {
         let loss = self.loss;
         let of_group = |recent: &&mut Recent| {
-            recent.may_be_missing && loss.group(recent.write.session) == group
+            recent.may_be_missing && loss.group(recent.writes.session()) == group
         };
         let writes = self.recent.iter_mut().rev().filter(of_group);
         writes.skip(loss.operations_max()).for_each(Recent::settle);
@@ -200,7 +202,7 @@ impl Expectation {
     /// A session that ends writes its batch; a window of the whole store stays open.
     fn end_session(&mut self, session: usize) {
         if let Loss::SuffixOfEachSession { .. } = self.loss {
-            let own = self.recent.iter_mut().filter(|recent| recent.write.session == session);
+            let own = self.recent.iter_mut().filter(|recent| recent.writes.session() == session);
             own.for_each(Recent::settle);
         }
     }
@@ -227,23 +229,29 @@ impl Expectation {
         }
     }
 
-    /// Writes that may be missing, and the one in flight.
-    fn uncertain(&self) -> impl Iterator<Item = Write> {
+    /// Writes that may be missing, and those in flight: each as it happens, as one.
+    fn uncertain(&self) -> impl Iterator<Item = Writes> {
         let recent = self.recent.iter().filter(|recent| recent.may_be_missing);
-        recent.map(|recent| recent.write).chain(self.write_in_flight())
+        recent.map(|recent| recent.writes).chain(self.in_flight())
     }
 
-    fn write_in_flight(&self) -> Option<Write> {
+    fn in_flight(&self) -> Option<Writes> {
         match self.in_flight {
-            Some(Effect::Write(write) | Effect::Refused(write)) => Some(write),
+            Some(Effect::Write(writes) | Effect::Refused(writes)) => Some(writes),
             _ => None,
         }
+    }
+
+    /// Writes that are not in the model, one by one.
+    fn pending(&self) -> impl Iterator<Item = Write> {
+        let recent = self.recent.iter().map(|recent| recent.writes);
+        recent.chain(self.in_flight()).flat_map(|writes| writes.all().to_vec())
     }
 
     /// Whether some of the uncertain writes, of each group the first ones, give what was found.
     fn explains(&self, found: &[Option<Value>]) -> bool {
         let mut lengths: Vec<(usize, u64)> = Vec::new();
-        for group in self.uncertain().map(|write| self.loss.group(write.session)) {
+        for group in self.uncertain().map(|writes| self.loss.group(writes.session())) {
             match lengths.iter_mut().find(|(of, _)| *of == group) {
                 Some((_, length)) => *length += 1,
                 None => lengths.push((group, 1)),
@@ -263,14 +271,14 @@ impl Expectation {
     /// What the store holds when of the uncertain writes of each group so many are left, the first ones.
     fn after(&self, mut left: Vec<(usize, u64)>) -> Model {
         let mut model = self.model.clone();
-        let in_flight = self.write_in_flight().map(|write| Recent { write, may_be_missing: true });
+        let in_flight = self.in_flight().map(|writes| Recent { writes, may_be_missing: true });
         for recent in self.recent.iter().copied().chain(in_flight) {
-            let group = self.loss.group(recent.write.session);
+            let group = self.loss.group(recent.writes.session());
             let mut left = left.iter_mut().filter(|(of, left)| *of == group && *left > 0);
             let is_left =
                 !recent.may_be_missing || left.next().map(|(_, left)| *left -= 1).is_some();
             if is_left {
-                model.set(recent.write.key, recent.write.value);
+                model.apply(&recent.writes);
             }
         }
         model
@@ -278,16 +286,16 @@ impl Expectation {
 
     /// Whether `found` may be there under `key`, whatever the other keys hold.
     fn allows(&self, key: u64, found: Option<&Value>) -> bool {
-        let all = self.recent.iter().map(|recent| recent.write).chain(self.write_in_flight());
-        let mut of_key = all.filter(|write| write.key == key);
+        let mut of_key = self.pending().filter(|write| write.key == key);
         self.model.get(key).as_ref() == found || of_key.any(|write| write.value.as_ref() == found)
     }
 
     /// What may be there, for people.
     pub(crate) fn text(&self, key: u64) -> String {
         let of_key = |write: &Write| write.key == key;
-        let later = self.recent.iter().map(|recent| recent.write).filter(of_key);
-        let in_flight = self.write_in_flight().filter(of_key);
+        let all = |writes: Writes| writes.all().to_vec();
+        let later = self.recent.iter().flat_map(|recent| all(recent.writes)).filter(of_key);
+        let in_flight = self.in_flight().into_iter().flat_map(all).filter(of_key);
         let later = later.map(|write| (write, "a later write"));
         let in_flight = in_flight.map(|write| (write, "the operation in flight"));
         let others = later
@@ -302,7 +310,12 @@ impl Expectation {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         self.model.values().hash(&mut hasher);
-        self.write_in_flight().map(|write| (write.key, write.value)).hash(&mut hasher);
+        // One write by itself as it always was: kept cases go by it.
+        let in_flight = self.in_flight();
+        let writes = in_flight.as_ref().map_or(&[][..], Writes::all);
+        let hashed = |write: &Write| Some((write.key, write.value));
+        writes.first().and_then(hashed).hash(&mut hasher);
+        writes.iter().skip(1).map(hashed).for_each(|write| write.hash(&mut hasher));
         // As it was before any write could be missing: kept cases go by it.
         if !self.recent.is_empty() {
             self.recent.hash(&mut hasher);

@@ -1,6 +1,8 @@
 //! [`Model`]: what a store holds, and what operations do to it.
 
-use super::case::{Action, value};
+use std::hash::{Hash, Hasher};
+
+use super::case::{Action, BATCH_KEYS, batch, value};
 use crate::subject::Value;
 
 /// What a store holds.
@@ -19,13 +21,43 @@ pub(crate) struct Write {
     pub(crate) word: Option<u8>,
 }
 
+/// Writes of a session that happen as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Writes {
+    all: [Write; BATCH_KEYS],
+    count: usize,
+}
+
+impl Writes {
+    pub(crate) fn all(&self) -> &[Write] {
+        &self.all[..self.count]
+    }
+
+    pub(crate) fn session(&self) -> usize {
+        self.all[0].session
+    }
+}
+
+impl From<Write> for Writes {
+    fn from(write: Write) -> Self {
+        Self { all: [write; BATCH_KEYS], count: 1 }
+    }
+}
+
+/// As that of the writes, one by one: a single one has the hash that it has by itself.
+impl Hash for Writes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.all().iter().for_each(|write| write.hash(state));
+    }
+}
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
-    Write(Write),
+    Write(Writes),
     /// A write that is refused in the end. If a crash comes before, it may have happened.
-    Refused(Write),
+    Refused(Writes),
     /// Everything before it is durable.
     Settle,
     /// A session ends.
@@ -98,6 +130,9 @@ impl Model {
                     (write(session, key, Some(new), word), Returned::Flag(true))
                 }
             },
+            Action::Batch { session, keys, value: number, deletes } => {
+                (self.batch(session.into(), &batch(keys, number, deletes)), Returned::Nothing)
+            }
             Action::Sync | Action::Reopen => (Effect::Settle, Returned::Nothing),
             Action::EndSession { session } => {
                 (Effect::EndSession(session.into()), Returned::Nothing)
@@ -105,10 +140,37 @@ impl Model {
             Action::Compact { .. } | Action::Kill { .. } => (Effect::Nothing, Returned::Nothing),
         }
     }
+
+    /// What a batch does. A key that is as it is to be is not written.
+    fn batch(&self, session: usize, writes: &[(u64, Option<Value>)]) -> Effect {
+        let mut changed: Option<Writes> = None;
+        for (place, (key, value)) in writes.iter().enumerate() {
+            let is_last = writes[place + 1..].iter().all(|(later, _)| later != key);
+            if !is_last || self.get(*key) == *value {
+                continue;
+            }
+            let write = Write { session, key: *key, value: *value, word: None };
+            match &mut changed {
+                Some(changed) => {
+                    changed.all[changed.count] = write;
+                    changed.count += 1;
+                }
+                None => changed = Some(write.into()),
+            }
+        }
+        changed.map_or(Effect::Nothing, Effect::Write)
+    }
+
+    /// What is so when writes have happened.
+    pub(crate) fn apply(&mut self, writes: &Writes) {
+        for write in writes.all() {
+            self.set(write.key, write.value);
+        }
+    }
 }
 
 fn write(session: u8, key: u8, value: Option<Value>, word: Option<u8>) -> Effect {
-    Effect::Write(Write { session: session.into(), key: key.into(), value, word })
+    Effect::Write(Write { session: session.into(), key: key.into(), value, word }.into())
 }
 
 /// The word in which two values differ, if there is one such word.

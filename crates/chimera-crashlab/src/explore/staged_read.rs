@@ -184,12 +184,8 @@ fn after_mark(mark: Mark, mut now: Expectation, returned: Returned, seed: u64) -
     let put = |number: u32| Some(value(seed.wrapping_add(u64::from(number))));
     match mark {
         Mark::Begin(number) => {
-            now.begin(Effect::Write(Write {
-                session: 0,
-                key: KEY,
-                value: put(number),
-                word: None,
-            }));
+            let write = Write { session: 0, key: KEY, value: put(number), word: None };
+            now.begin(Effect::Write(write.into()));
             now
         }
         Mark::End(READ) if returned.0 != put(SECOND_PUT) => now,

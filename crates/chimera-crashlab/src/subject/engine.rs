@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chimera::{Db, Error, Options, Session};
+use chimera::{Batch, Db, Error, Options, Session};
 use chimera_pmem::Environment;
 
 use super::{Abilities, EngineShape, Failure, Store, Subject, VALUE_BYTES, VALUE_WORDS, Value};
@@ -219,6 +219,18 @@ impl Store for EngineStore {
         let (key, bytes) = (self.shape.key(key), self.shape.value(value));
         let change = |old: &mut Vec<u8>| bytes.clone_into(old);
         self.session(session).update(&key, change).map_err(failure)
+    }
+
+    fn write(&mut self, session: usize, writes: &[(u64, Option<Value>)]) -> Result<(), Failure> {
+        let mut batch = Batch::new();
+        for (key, value) in writes {
+            let key = self.shape.key(*key);
+            match value {
+                Some(value) => batch.put(key, self.shape.value(value)),
+                None => batch.delete(key),
+            };
+        }
+        self.session(session).write(&batch).map_err(failure)
     }
 
     fn end_session(&mut self, session: usize) {

@@ -120,6 +120,11 @@ pub(crate) trait Store {
     ) -> Result<Option<u64>, Failure>;
     /// Replaces a value by reading, changing and writing it as one step; whether it was there.
     fn replace(&mut self, session: usize, key: u64, value: &Value) -> Result<bool, Failure>;
+    /// Makes writes of several keys as one, in their order: puts of values, and deletes.
+    fn write(&mut self, session: usize, writes: &[(u64, Option<Value>)]) -> Result<(), Failure> {
+        let _ = (session, writes);
+        Err(Failure::Wrong("it makes no batches".to_owned()))
+    }
     /// Ends a session; the next operation with its number begins a new one.
     fn end_session(&mut self, session: usize);
     /// Makes everything so far durable.

@@ -68,8 +68,8 @@ pub(crate) struct FoundChange {
 pub(crate) struct FoundRecord {
     /// Where its first piece lies.
     pub(crate) at: u64,
-    /// The numbers of its pieces, of those that were looked at.
-    pub(crate) pieces: Vec<usize>,
+    /// The numbers of its pieces, of those that were looked at, and what it has of each.
+    pub(crate) pieces: Vec<(usize, Extent)>,
     /// Its changes; none where they are not what a program writes.
     pub(crate) changes: Option<Vec<FoundChange>>,
 }
@@ -146,7 +146,8 @@ pub(crate) fn clear<P: Pmem>(pool: &Pool<P>, at: u64) {
 /// A piece, as it was found.
 struct FoundPiece {
     number_of_piece: usize,
-    at: u64,
+    /// What of it the record has.
+    whole: Extent,
     id: u64,
     number: u32,
     count: u32,
@@ -174,8 +175,8 @@ fn record_of(pieces: &[FoundPiece]) -> Option<FoundRecord> {
     }
     let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();
     Some(FoundRecord {
-        at: pieces[0].at,
-        pieces: pieces.iter().map(|piece| piece.number_of_piece).collect(),
+        at: pieces[0].whole.offset(),
+        pieces: pieces.iter().map(|piece| (piece.number_of_piece, piece.whole)).collect(),
         changes: changes(&bytes),
     })
 }
@@ -197,7 +198,7 @@ fn read_piece<P: Pmem>(
     let is_whole = found == check(hash, at, &[id, numbers, length], &bytes);
     (is_whole || pmem.skips(steps::READ_CHECK)).then_some(FoundPiece {
         number_of_piece,
-        at,
+        whole: pool.extent(at, HEADER_BYTES + length),
         id,
         number: numbers as u32,
         count: (numbers >> 32) as u32,

@@ -22,7 +22,7 @@ fn after(loss: Loss, writes: &[(usize, u64, u64)]) -> Expectation {
 
 fn begin(expectation: &mut Expectation, session: usize, key: u64, number: u64) {
     let value = (number > 0).then(|| value(number));
-    expectation.begin(Effect::Write(Write { session, key, value, word: None }));
+    expectation.begin(Effect::Write(Write { session, key, value, word: None }.into()));
 }
 
 /// Asserts that exactly these states are explained, of all with values up to `last`.
@@ -107,7 +107,7 @@ fn a_sync_and_the_end_of_a_session_settle_what_they_cover() {
 fn a_refused_write_may_have_happened_only_until_it_is_refused() {
     let mut expectation = after(Loss::Nothing, &WRITES[..1]);
     let write = Write { session: 0, key: 1, value: Some(value(2)), word: None };
-    expectation.begin(Effect::Refused(write));
+    expectation.begin(Effect::Refused(write.into()));
     assert_explained(&expectation, 2, &[[1, 0, 0], [1, 2, 0]]);
     expectation.acknowledge();
     assert!(expectation.is_certain());

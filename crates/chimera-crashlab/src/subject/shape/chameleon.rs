@@ -181,6 +181,12 @@ impl StoreShape for ChameleonShape {
             (MutationKind::DelayFence, "storage_log.highest") => Some(
                 "it comes with the flush of the freed run's word, and no crash is tried between the two",
             ),
+            (
+                MutationKind::DelayFlush | MutationKind::DropFence | MutationKind::DelayFence,
+                "batch.found",
+            ) => {
+                Some("whoever makes a batch again takes a run of the log first, which has a fence")
+            }
             _ => None,
         }
     }

@@ -28,6 +28,8 @@ pub struct Abilities {
     pub deletes_when_full: bool,
     /// What is left of a damaged store can be read also where it is full. Not so where tables must be made first.
     pub salvages_when_full: bool,
+    /// It makes writes of several keys as one.
+    pub batches: bool,
 }
 
 impl Abilities {
@@ -41,6 +43,7 @@ impl Abilities {
         refuses_at_once: true,
         deletes_when_full: true,
         salvages_when_full: true,
+        batches: true,
     };
 }
 

@@ -83,6 +83,7 @@ impl StoreShape for ViperShape {
             | (MutationKind::Skip, "vpage.step.seal_check") => Some(
                 "no crash ends a log before its seal, and one that takes a seal leaves the page open, as it was: only damage tells",
             ),
+            (_, "batch.found") => Some("recovery has written back whole blocks by then"),
             _ => None,
         }
     }

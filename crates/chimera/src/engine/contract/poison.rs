@@ -158,7 +158,9 @@ impl<'a> Batching<'a> {
             parts,
             is_alone: false,
         };
-        hashes.iter().for_each(|hash| pass(*hash));
+        for hash in hashes {
+            pass(*hash);
+        }
         poison.refuse().map(|()| batching)
     }
 

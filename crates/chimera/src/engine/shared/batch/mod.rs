@@ -91,6 +91,8 @@ fn write_recorded<P: Pmem, E: Engine<P>>(
         cushion.give_up(engine);
     })?;
     let at = pieces[0].bytes.offset();
+    // What the session has written before survives where the batch does.
+    engine.persist(client);
     {
         let _booked = core.book(chimera_pmem::Operation::Batch, client.shared_ref().number);
         let change = |piece: &_, work: &dyn Fn()| engine.change_piece(piece, work);

@@ -28,11 +28,18 @@ pub(super) struct Plan<'b> {
     pub(super) changes: Vec<Change<'b>>,
 }
 
-/// What a key has, and what it is to have, if that was said.
-#[derive(Default)]
+/// What a key has, and what it is to have.
 struct State<'b> {
     old: Option<Vec<u8>>,
-    new: Option<Option<Cow<'b, [u8]>>>,
+    new: New<'b>,
+}
+
+/// What a key is to have.
+enum New<'b> {
+    /// What it has.
+    Same,
+    Value(Cow<'b, [u8]>),
+    Nothing,
 }
 
 /// The keys of a batch, as far as they were read.
@@ -51,7 +58,7 @@ impl<'b> States<'b> {
             Entry::Vacant(place) => {
                 let is_there = engine.read(client, engine.core().hash.of(key), key)?;
                 let old = is_there.then(|| client.shared().value.clone());
-                Ok(place.insert(State { old, new: None }))
+                Ok(place.insert(State { old, new: New::Same }))
             }
         }
     }
@@ -61,8 +68,9 @@ impl State<'_> {
     /// What the key has now.
     fn now(&self) -> Option<&[u8]> {
         match &self.new {
-            Some(new) => new.as_deref(),
-            None => self.old.as_deref(),
+            New::Same => self.old.as_deref(),
+            New::Value(value) => Some(value),
+            New::Nothing => None,
         }
     }
 }
@@ -86,18 +94,22 @@ impl<'b> Plan<'b> {
         }
         for (key, write) in &batch.writes {
             let state = states.of(engine, client, key)?;
-            state.new = Some(match write {
-                Write::Put(value) => Some(Cow::Borrowed(value)),
-                Write::Delete => None,
+            state.new = match write {
+                Write::Put(value) => New::Value(Cow::Borrowed(value)),
+                Write::Delete => New::Nothing,
                 Write::Add { at, delta, absent } => {
                     let now = state.now().unwrap_or(absent);
-                    Some(Cow::Owned(added(now, *at, *delta)?))
+                    New::Value(Cow::Owned(added(now, *at, *delta)?))
                 }
-            });
+            };
         }
         let states = states.0.into_iter();
         let mut changes: Vec<Change<'b>> = states
-            .filter_map(|(key, State { old, new })| Some(Change { key, old, new: new? }))
+            .filter_map(|(key, State { old, new })| match new {
+                New::Same => None,
+                New::Value(value) => Some(Change { key, old, new: Some(value) }),
+                New::Nothing => Some(Change { key, old, new: None }),
+            })
             .filter(|change| change.old.as_deref() != change.new.as_deref())
             .collect();
         changes.sort_by_key(Change::turn);

@@ -5,7 +5,6 @@ use chimera_pmem::{Operation, Pmem};
 use super::space;
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
-use crate::pool::runs::Piece;
 use crate::records::batch_record::{self, FoundChange, FoundRecord, sites, steps};
 use crate::types::error::{Error, Result};
 
@@ -27,20 +26,20 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
     let (pool, _booked) = (&core.pool, core.book(Operation::Recovery, 0));
     let records = batch_record::read(pool, core.hash, &pieces);
     if pool.read_only {
-        return match records.is_empty() || salvage {
-            true => Ok(0),
-            false => Err(Error::BatchUnfinished),
-        };
+        let is_served = records.is_empty() || salvage;
+        return if is_served { Ok(0) } else { Err(Error::BatchUnfinished) };
     }
-    write_back(engine, &pieces, &records);
     let count = records.len() as u64;
     let mut client = engine.client(0);
-    let (used, unused): (Vec<_>, Vec<_>) = pieces
-        .into_iter()
-        .enumerate()
-        .partition(|(number, _)| records.iter().any(|record| record.pieces.contains(number)));
+    let (used, unused): (Vec<_>, Vec<_>) =
+        pieces.into_iter().enumerate().partition(|(number, _)| {
+            records.iter().any(|record| record.pieces.iter().any(|(of, _)| of == number))
+        });
     // The batch may need their room.
-    unused.into_iter().for_each(|(_, piece)| space::free(engine, piece));
+    for (_, piece) in unused {
+        space::free(engine, piece);
+    }
+    write_back(engine, &records);
     for record in records {
         match end(engine, &mut client, &record) {
             Ok(()) => {}
@@ -50,19 +49,21 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
         batch_record::clear(pool, record.at);
     }
     engine.end(&mut client);
-    used.into_iter().for_each(|(_, piece)| space::free(engine, piece));
+    for (_, piece) in used {
+        space::free(engine, piece);
+    }
     core.forget();
     Ok(count)
 }
 
 /// Makes records durable that a process may have stored, and not fenced, when it was killed.
-fn write_back<P: Pmem, E: Engine<P>>(engine: &E, pieces: &[Piece], records: &[FoundRecord]) {
+fn write_back<P: Pmem, E: Engine<P>>(engine: &E, records: &[FoundRecord]) {
     let pool = &engine.core().pool;
     if !pool.may_hold_undurable() {
         return;
     }
-    for number in records.iter().flat_map(|record| &record.pieces) {
-        pool.pmem.flush(pieces[*number].bytes, sites::FOUND);
+    for (_, whole) in records.iter().flat_map(|record| &record.pieces) {
+        pool.pmem.flush(*whole, sites::FOUND);
     }
     pool.pmem.fence(sites::FOUND);
 }

@@ -56,7 +56,9 @@ pub(super) fn put_back<P: Pmem, E: Engine<P>>(engine: &E, pieces: Vec<Piece>) {
 /// Frees the pieces that are kept.
 pub(crate) fn give_back<P: Pmem, E: Engine<P>>(engine: &E) {
     let kept = std::mem::take(&mut *lock(&engine.core().pieces));
-    kept.into_iter().for_each(|piece| free(engine, piece));
+    for piece in kept {
+        free(engine, piece);
+    }
 }
 
 pub(super) fn free<P: Pmem, E: Engine<P>>(engine: &E, piece: Piece) {
@@ -75,7 +77,9 @@ impl Cushion {
 
     /// Gives it to the pool.
     pub(super) fn give_up<P: Pmem, E: Engine<P>>(&mut self, engine: &E) {
-        self.0.drain(..).for_each(|piece| free(engine, piece));
+        for piece in self.0.drain(..) {
+            free(engine, piece);
+        }
     }
 }
 
