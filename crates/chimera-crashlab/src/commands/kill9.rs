@@ -77,6 +77,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> Outcome {
         .figure("acknowledged", outcome.acknowledged)
         .figure("in_flight", outcome.in_flight)
         .figure("in_flight_done", outcome.in_flight_done)
+        .figure("batches_cut_off", outcome.batches_cut_off)
         .figure("kills_during_open", outcome.kills_during_open)
         .figure("kills_during_close", outcome.kills_during_close)
         .figure("recoveries", outcome.recoveries)

@@ -145,10 +145,10 @@ impl<S: Subject> Run<'_, S> {
     fn leave_open(&mut self) {
         let refuses_at_once = self.subject.abilities().refuses_at_once;
         if let Some(effect) = self.recording.effects.last_mut()
-            && let Effect::Write(write) = *effect
-            && !refuses_at_once
+            && let Effect::Write(writes) = *effect
+            && !(refuses_at_once && writes.all().len() == 1)
         {
-            *effect = Effect::Refused(write);
+            *effect = Effect::Refused(writes);
         }
     }
 
@@ -165,8 +165,8 @@ impl<S: Subject> Run<'_, S> {
         self.machine.mark(Mark::Begin(number as u32));
         match self.perform(store, action) {
             Ok(returned) if self.may_return(action, returned, expected) => {
-                if let Effect::Write(write) = effect {
-                    self.model.set(write.key, write.value);
+                if let Effect::Write(writes) = effect {
+                    self.model.apply(&writes);
                 }
             }
             Ok(returned) => {
@@ -175,9 +175,11 @@ impl<S: Subject> Run<'_, S> {
             }
             // Nothing may have changed.
             Err(Failure::Full) => {
+                let refuses_at_once = self.subject.abilities().refuses_at_once;
                 let effect = match effect {
-                    Effect::Write(write) if !self.subject.abilities().refuses_at_once => {
-                        Effect::Refused(write)
+                    // The record of a batch may be there, until it is cleared.
+                    Effect::Write(writes) if !(refuses_at_once && writes.all().len() == 1) => {
+                        Effect::Refused(writes)
                     }
                     _ => Effect::Nothing,
                 };
@@ -240,6 +242,10 @@ pub(crate) fn perform<S: Store>(store: &mut S, action: Action) -> Result<Returne
         }
         Action::Replace { session, key, value: number } => {
             Returned::Flag(store.replace(session.into(), key.into(), &value(number))?)
+        }
+        Action::Batch { session, keys, value: number, deletes } => {
+            store.write(session.into(), &super::case::batch(keys, number, deletes))?;
+            Returned::Nothing
         }
         Action::EndSession { session } => {
             store.end_session(session.into());

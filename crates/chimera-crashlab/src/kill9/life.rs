@@ -163,9 +163,14 @@ impl Life {
     ) -> Result<(), String> {
         let uncertain = self.model.apply(work, received, self.shape.loss(End::Kill));
         outcome.in_flight += uncertain.iter().filter(|session| session.in_flight).count() as u64;
-        let read_only = chance.below(2) == 0;
-        let options = options(&self.shape, self.durability(chance)).read_only(read_only);
-        let db = match Db::open(self.store(), &options) {
+        let mut read_only = chance.below(2) == 0;
+        let options = options(&self.shape, self.durability(chance));
+        let mut opened = Db::open(self.store(), &options.clone().read_only(read_only));
+        if matches!(opened, Err(Error::BatchUnfinished)) && read_only {
+            read_only = false;
+            opened = Db::open(self.store(), &options);
+        }
+        let db = match opened {
             Ok(db) => db,
             Err(Error::NotFound { .. }) if !self.exists && self.model.is_empty() => return Ok(()),
             Err(error) => return Err(format!("the store does not open: {error}")),
@@ -173,6 +178,7 @@ impl Life {
         self.exists |= !read_only;
         let stats = db.stats();
         outcome.recoveries += u64::from(!stats.recovery.clean);
+        outcome.batches_cut_off += stats.recovery.batches_made;
         self.medium = Some(stats.medium);
         let medium = stats.medium.to_string();
         if !outcome.media.contains(&medium) {

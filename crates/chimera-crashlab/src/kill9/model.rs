@@ -12,8 +12,8 @@ use crate::durability::Loss;
 /// What a session did last and is not certain to be there: of its writes some, the first ones.
 #[derive(Debug)]
 pub(super) struct Uncertain {
-    /// Keys, and what each write left there.
-    writes: Vec<(u64, Option<Stored>)>,
+    /// Of each its keys, and what it left there.
+    writes: Vec<Vec<(u64, Option<Stored>)>>,
     /// Whether the last of them had begun and not ended.
     pub(super) in_flight: bool,
 }
@@ -58,14 +58,17 @@ impl Model {
         let mut done = BTreeMap::new();
         let operations = operations(session as u64, work.cycle, work.shape.abilities());
         for (step, operation) in operations.take(ended + usize::from(in_flight)).enumerate() {
-            let number = operation.number;
-            let before = done.get(&number).copied();
-            let after = operation.after(before.unwrap_or_else(|| self.0.get(&number).copied()));
+            let after = operation.numbers().map(|number| {
+                let before = done.get(&number).copied();
+                let before = before.unwrap_or_else(|| self.0.get(&number).copied());
+                (number, operation.after(number, before))
+            });
+            let after: Vec<_> = after.collect();
             if step < certain {
-                self.set(number, after);
+                after.into_iter().for_each(|(number, after)| self.set(number, after));
             } else {
-                done.insert(number, after);
-                uncertain.writes.push((number, after));
+                done.extend(after.iter().copied());
+                uncertain.writes.push(after);
             }
         }
         uncertain
@@ -115,14 +118,14 @@ impl Model {
                 found.as_deref() != expected.as_ref().map(|bytes| &bytes[..])
             };
             let Some((wrong, found)) = found.iter().find(differs) else { return Ok(done) };
-            let Some((number, after)) = uncertain.writes.get(done) else {
+            let Some(write) = uncertain.writes.get(done) else {
                 let expected = self.0.get(wrong);
                 return Err(format!(
                     "key {wrong} has {found:02x?}: {expected:?} was acknowledged or in flight, and no \
                      beginning of the last {done} operations gives what the session's keys hold"
                 ));
             };
-            self.set(*number, *after);
+            write.iter().for_each(|(number, after)| self.set(*number, *after));
             done += 1;
         }
     }

@@ -1,6 +1,8 @@
 //! What a session does: follows from a seed, so both processes know.
 
-use chimera::{Durability, Result, Session};
+use std::ops::Range;
+
+use chimera::{Batch, Durability, Result, Session};
 
 use super::plan::Chance;
 use crate::subject::{Abilities, EngineShape, VALUE_BYTES};
@@ -65,17 +67,32 @@ pub(super) fn key(number: u64) -> [u8; KEY_BYTES] {
 
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    Put { version: u64 },
+    Put {
+        version: u64,
+    },
     Delete,
-    Add { delta: u64 },
-    Replace { version: u64 },
-    Swap { version: u64 },
+    Add {
+        delta: u64,
+    },
+    Replace {
+        version: u64,
+    },
+    Swap {
+        version: u64,
+    },
+    /// Puts to some keys in a row, and of the last one a delete.
+    Batch {
+        version: u64,
+    },
 }
+
+/// Keys of a batch.
+const BATCH_KEYS: u64 = 5;
 
 /// One operation on a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    pub(super) number: u64,
+    number: u64,
     action: Action,
 }
 
@@ -87,7 +104,7 @@ pub(super) fn operations(
 ) -> impl Iterator<Item = Operation> {
     let chance = Chance::new(cycle.wrapping_mul(0x9e37_79b9) ^ session << 56);
     // The last numbers stand for what not every store can be asked.
-    let kinds = if abilities.in_place { 12 } else { 10 };
+    let kinds = if abilities.in_place { 14 } else { 12 };
     (1_u64..).map(move |step| {
         let version = cycle << 32 | step;
         let action = match chance.below(kinds) {
@@ -95,6 +112,7 @@ pub(super) fn operations(
             5..8 => Action::Delete,
             8 => Action::Replace { version },
             9 => Action::Swap { version },
+            10 | 11 => Action::Batch { version },
             _ => Action::Add { delta: 1 + chance.below(1000) },
         };
         Operation { number: session * KEYS + chance.below(KEYS), action }
@@ -120,15 +138,39 @@ impl Operation {
                 Some(old) => session.compare_and_swap(key, &old, value(version)).map(drop),
                 None => Ok(()),
             },
+            Action::Batch { version } => {
+                let mut batch = Batch::new();
+                for number in self.numbers() {
+                    let stored = Stored { version, added: 0 }.bytes(number);
+                    batch.put(super::operations::key(number), stored);
+                }
+                batch.delete(super::operations::key(self.numbers().end - 1));
+                session.write(&batch)
+            }
         }
     }
 
-    /// What is stored under the key afterwards.
-    pub(super) fn after(self, before: Option<Stored>) -> Option<Stored> {
+    /// The keys that it writes to, of the session's own.
+    pub(super) fn numbers(self) -> Range<u64> {
+        match self.action {
+            Action::Batch { .. } => {
+                let first = self.number - self.number % BATCH_KEYS;
+                first..first + BATCH_KEYS
+            }
+            _ => self.number..self.number + 1,
+        }
+    }
+
+    /// What is stored afterwards under one of its keys.
+    pub(super) fn after(self, number: u64, before: Option<Stored>) -> Option<Stored> {
         match (self.action, before) {
             (Action::Put { version }, _)
             | (Action::Replace { version } | Action::Swap { version }, Some(_)) => {
                 Some(Stored { version, added: 0 })
+            }
+            (Action::Batch { version }, _) => {
+                let is_deleted = number == self.numbers().end - 1;
+                (!is_deleted).then_some(Stored { version, added: 0 })
             }
             (Action::Delete, _) | (_, None) => None,
             (Action::Add { delta }, Some(old)) => {

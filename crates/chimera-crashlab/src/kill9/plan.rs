@@ -33,6 +33,8 @@ pub struct Outcome {
     pub in_flight: u64,
     /// Of these, how many were found done.
     pub in_flight_done: u64,
+    /// Batches that were cut off with their record durable, and are made when the store is opened.
+    pub batches_cut_off: u64,
     /// Kills before the writer had its store open.
     pub kills_during_open: u64,
     /// Kills after the writer had begun to close it.

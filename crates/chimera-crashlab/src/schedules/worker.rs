@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use chimera::{Db, Error, Session, Swap};
+use chimera::{Batch, Db, Error, Session, Swap};
 use chimera_pmem::Pmem;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -18,6 +18,10 @@ const PUT_STEP: u64 = 1 << 32;
 const UPDATE_STEP: u64 = 1 << 16;
 /// The readers that a scan stands for have numbers from here on.
 const SCANNERS: u32 = 1 << 16;
+/// The writers that a batch stands for have numbers from here on.
+const BATCHERS: u32 = 1 << 20;
+/// Keys of a batch, at most.
+const BATCH_KEYS: u64 = 3;
 /// Stands for a value that nobody can have written: torn, or of another key.
 const FOREIGN: u64 = u64::MAX;
 
@@ -155,6 +159,11 @@ impl<P: Pmem> Worker<P> {
                 1..4 => session = self.db.session(),
                 4..6 if self.workload.abilities.reclaim => self.compact(),
                 6..12 if self.shared.is_ordered => self.scan(&mut session),
+                12..20
+                    if self.number < self.workload.writers && self.workload.abilities.batches =>
+                {
+                    self.batch(&mut session);
+                }
                 _ => self.operate(&mut session),
             }
         }
@@ -203,6 +212,36 @@ impl<P: Pmem> Worker<P> {
         }
     }
 
+    /// Puts to some keys in a row as one: a put to each, by a thread of its own, between the batch's beginning and its end.
+    fn batch(&mut self, session: &mut Session<P>) {
+        let first = self.below(self.workload.keys);
+        let keys = first..(first + BATCH_KEYS).min(self.workload.keys);
+        let mut batch = Batch::new();
+        let writer = |key: u64| BATCHERS + self.number * BATCH_KEYS as u32 + (key - first) as u32;
+        for key in keys.clone() {
+            let new = self.fresh();
+            self.recorder.invoke(writer(key), key, Operation::Put(new));
+            let value = value_of(key, new, self.shared.value_bytes_of(new));
+            batch.put(key_of(key, self.shared.key_bytes), value);
+        }
+        let outcome = match session.write(&batch) {
+            Ok(()) => Outcome::Written,
+            Err(Error::PoolFull { .. }) => Outcome::Refused,
+            Err(error) => {
+                self.recorder.problem(format!("a batch of keys from {first} on: {error}"));
+                Outcome::Refused
+            }
+        };
+        for key in keys {
+            self.recorder.returns(writer(key), outcome);
+        }
+    }
+
+    /// The number of a value that nobody has put before.
+    fn fresh(&self) -> u64 {
+        PUT_STEP * (1 + self.shared.next_value.fetch_add(1, Ordering::Relaxed))
+    }
+
     fn operate(&mut self, session: &mut Session<P>) {
         let key = self.below(self.workload.keys);
         let operation = self.choose();
@@ -225,14 +264,13 @@ impl<P: Pmem> Worker<P> {
         if self.number >= self.workload.writers {
             return Operation::Get;
         }
-        let fresh = || PUT_STEP * (1 + self.shared.next_value.fetch_add(1, Ordering::Relaxed));
         match self.random.next_u64() % 100 {
-            0..35 => Operation::Put(fresh()),
+            0..35 => Operation::Put(self.fresh()),
             35..60 => Operation::Get,
             60..72 => Operation::Delete,
             72..80 => Operation::FetchAdd(1 + self.below(3)),
             80..88 => Operation::FetchAdd(UPDATE_STEP),
-            _ => Operation::CompareAndSwap { expected: self.seen, new: fresh() },
+            _ => Operation::CompareAndSwap { expected: self.seen, new: self.fresh() },
         }
     }
 

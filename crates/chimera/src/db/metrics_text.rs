@@ -238,6 +238,11 @@ fn write_recovery(text: &mut Exposition, recovery: &RecoveryStats) {
             "Second copies of a key, left by interrupted overwrites and cleared at open.",
             recovery.duplicates_cleared,
         ),
+        (
+            "chimera_recovery_batches",
+            "Batches that were cut off, and made at open.",
+            recovery.batches_made,
+        ),
         ("chimera_recovery_threads", "Threads that scanned.", recovery.threads as u64),
     ];
     for (name, help, value) in gauges {

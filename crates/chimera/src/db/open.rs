@@ -87,10 +87,8 @@ pub(super) fn on<P: Pmem>(
         pool.grow_to_capacity()?;
     }
     engine.begin_order(options.recovery_threads)?;
-    let batches = engine.end_batches(options.pool.salvage).or_else(|error| refuse(&pool, error))?;
-    if batches > 0 {
-        log::info!("{batches} batches that a crash had cut off are made");
-    }
+    let batches = engine.end_batches(options.pool.salvage);
+    let batches_made = batches.or_else(|error| refuse(&pool, error))?;
     pool.mark_recovered()?;
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
@@ -98,6 +96,7 @@ pub(super) fn on<P: Pmem>(
         differs_from_closing: difference.is_some(),
         duration_ns: environment.now_ns().saturating_sub(started_ns),
         losses: pool.losses(),
+        batches_made,
         ..with_journal_loss(recovered.stats, opened.journal_loss.as_ref())
     };
     say_opened(path, kind, (pool.pmem.medium(), durability), &recovery);

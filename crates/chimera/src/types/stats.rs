@@ -34,6 +34,8 @@ pub struct RecoveryStats {
     pub records: u64,
     /// Second copies of a key left by an interrupted overwrite and cleared.
     pub duplicates_cleared: u64,
+    /// Batches that were cut off, and made.
+    pub batches_made: u64,
     /// Records that failed their checksum (salvage only).
     pub records_damaged: u64,
     /// What damage has kept out, records and other parts of the store (salvage only).
@@ -81,6 +83,9 @@ impl fmt::Display for RecoveryStats {
             let cleared = self.duplicates_cleared;
             write!(f, " Interrupted overwrites that were ended: {cleared}.")?;
         }
+        if self.batches_made > 0 {
+            write!(f, " Interrupted batches that were made: {}.", self.batches_made)?;
+        }
         if self.records_damaged > 0 {
             write!(f, " Damaged records: {}.", self.records_damaged)?;
         }
@@ -116,6 +121,7 @@ mod tests {
         let stats = RecoveryStats {
             clean: false,
             duplicates_cleared: 3,
+            batches_made: 2,
             records_damaged: 1,
             journal_lost_at: Some(4096),
             differs_from_closing: true,
@@ -125,6 +131,7 @@ mod tests {
         for part in [
             "had not been closed in order",
             " Interrupted overwrites that were ended: 3.",
+            " Interrupted batches that were made: 2.",
             " Damaged records: 1.",
             "lost 0 changes of 0 bytes from byte 4096 on.",
             "not what it was when it was closed in order.",

@@ -76,6 +76,9 @@ fn common_rows(path: &Path, stats: &chimera::Stats) -> Vec<Row> {
     if recovery.duplicates_cleared > 0 {
         rows.push(("interrupted overwrites", count(recovery.duplicates_cleared)));
     }
+    if recovery.batches_made > 0 {
+        rows.push(("interrupted batches", count(recovery.batches_made)));
+    }
     if stats.records_damaged > 0 {
         rows.push(("damaged records", count(stats.records_damaged)));
     }
